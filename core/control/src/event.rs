@@ -1,0 +1,154 @@
+//! The vocabulary of events: plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
+
+use units::{Rate, Span};
+
+/// What a path tells its controller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The path can be used from now on.
+    PathUp(PathInfo),
+    /// The path is gone; its window no longer counts.
+    PathDown,
+    /// One acknowledgement: what it acked and what it showed to be lost, together.
+    /// Comes last of the events that one acknowledgement causes.
+    Feedback(Feedback),
+    /// Congestion was found. One event an episode, before the [`Feedback`] of the same acknowledgement.
+    Congestion {
+        /// How it showed.
+        cause: Cause,
+        /// False where the sender enters loss recovery after a timeout within an episode that was already paid for.
+        cut: bool,
+        /// Packets in flight once the losses are counted.
+        in_flight: u32,
+    },
+    /// The latest reduction proved wrong (the "lost" packets had only been late).
+    SpuriousLoss,
+    /// An episode of [`Phase::Cwr`] or [`Phase::Recovery`] is over.
+    Recovered {
+        /// False if the episode was undone: the window then stays where the undo put it.
+        settle: bool,
+    },
+    /// The first packet after the path stood empty.
+    Restart {
+        /// Time since the last packet was sent.
+        idle: Span,
+        /// The retransmission timeout at that moment.
+        timeout: Span,
+    },
+    /// The application kept the window unused for a whole retransmission timeout (RFC 2861).
+    ApplicationLimited {
+        /// The most packets in flight in that time.
+        used: u32,
+    },
+    /// The payload of a full packet changed.
+    MssChanged {
+        /// Bytes.
+        mss: u32,
+    },
+}
+
+/// A path as it comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathInfo {
+    /// Payload of a full packet, bytes.
+    pub mss: u32,
+    /// Initial window, packets (RFC 6928: 10).
+    pub initial_window: u32,
+    /// The handshake's round-trip time, where there is one.
+    pub rtt: Option<Span>,
+}
+
+/// How congestion showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Packets were found lost from acknowledgements.
+    Loss,
+    /// The retransmission timer expired.
+    Timeout,
+    /// An ECN mark was echoed.
+    Mark,
+    /// The sender's own interface refused a packet.
+    LocalDrop,
+    /// A tail-loss probe repaired a loss.
+    ProbeRepair,
+}
+
+/// Where the sender stands, in Linux's order: each state is graver than the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Phase {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgements, nothing lost yet.
+    Disorder,
+    /// The window is being reduced without loss (ECN, local drop).
+    Cwr,
+    /// Fast retransmission is going on.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// What one acknowledgement said. Counts are packets.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Feedback {
+    /// Newly delivered, cumulatively or selectively.
+    pub acked: u32,
+    /// Removed from the head of the send queue or newly SACKed: what Linux hands to `pkts_acked`.
+    pub released: u32,
+    /// Newly marked lost.
+    pub lost: u32,
+    /// Newly reported as CE-marked.
+    pub marked: u32,
+    /// Sent (first time or again) since the last feedback, or since the episode began if that is later.
+    pub sent: u32,
+    /// In flight before this acknowledgement.
+    pub in_flight_before: u32,
+    /// In flight now.
+    pub in_flight: u32,
+    /// The RTT sample of the newest packet that was acked and never retransmitted.
+    pub rtt: Option<Span>,
+    /// Smoothed RTT (RFC 6298); zero before the first sample.
+    pub srtt: Span,
+    /// Least RTT of the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
+    /// The delivery-rate sample, if this acknowledgement made a valid one.
+    pub delivery: Option<Delivery>,
+    /// Packets ever delivered on this path, including these.
+    pub delivered: u64,
+    /// The cumulative acknowledgement number, in packets.
+    pub una: u64,
+    /// The next new packet's number. A round trip ends when `una` reaches what `next` was at its start.
+    pub next: u64,
+    /// The cumulative acknowledgement moved.
+    pub advanced: bool,
+    /// The window, not the application or the receiver, limited the last window's worth of sending.
+    pub window_limited: bool,
+    /// This acknowledgement may raise a window (Linux: forward progress, or SACK progress once reordering was seen).
+    pub may_grow: bool,
+    /// The state after this acknowledgement.
+    pub phase: Phase,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Packets delivered over `interval`.
+    pub packets: u32,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: Span,
+    /// `delivered` when the newest packet of this acknowledgement was sent.
+    pub prior_delivered: u64,
+    /// The sample may be low because the application did not send enough.
+    pub app_limited: bool,
+    /// The sample probably includes the wait for a delayed acknowledgement.
+    pub ack_delayed: bool,
+}
+
+impl Delivery {
+    /// The rate with `mss` bytes a packet.
+    #[must_use]
+    pub fn rate(&self, mss: u32) -> Rate {
+        Rate::of(u64::from(self.packets) * u64::from(mss), self.interval)
+    }
+}

@@ -1,0 +1,3 @@
+//! Single-path algorithms, one file each.
+
+pub mod reno;

@@ -1,0 +1,149 @@
+//! What a run writes: one schema for every driver.
+//!
+//! A driver turns one experiment and one seed into one [`Run`]. Reports read runs and nothing else.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+mod digest;
+pub use digest::Digest;
+
+/// One run: one cell of a sweep with one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What was swept or set, as text: key to value.
+    pub parameters: BTreeMap<String, String>,
+    /// The seed.
+    pub seed: u64,
+    /// Digest of everything below; the same seed must give it again. Hexadecimal.
+    pub digest: String,
+    /// Simulated (or real) length, seconds.
+    pub duration_s: f64,
+    /// One entry a flow.
+    pub flows: Vec<Flow>,
+    /// One entry a path.
+    pub paths: Vec<Path>,
+    /// The tunnel, where there is one.
+    pub tunnel: Option<Tunnel>,
+    /// Time series, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Work done: for benchmarks.
+    pub work: Work,
+}
+
+/// What one flow did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// Its congestion control; empty for UDP.
+    pub congestion_control: String,
+    /// Payload delivered in order to the application, over the time the flow was on, Mbit/s.
+    pub goodput_mbps: f64,
+    /// Payload delivered in order, bytes.
+    pub delivered_bytes: u64,
+    /// Data packets sent, first time or again.
+    pub sent_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// Episodes of loss recovery.
+    pub recoveries: u64,
+    /// Episodes that proved spurious and were undone.
+    pub undone: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Time the sender was held back by the receive window, seconds.
+    pub receive_window_limited_s: f64,
+    /// Time the sender was held back by its send buffer, seconds.
+    pub send_buffer_limited_s: f64,
+    /// When a flow of fixed size was done, seconds after its start.
+    pub completion_s: Option<f64>,
+    /// RTT samples.
+    pub rtt_ms: Summary,
+}
+
+/// A distribution in a few numbers; all zero if there were no samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Least.
+    pub min: f64,
+    /// Greatest.
+    pub max: f64,
+}
+
+/// What one path carried, in the direction of the data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Its name.
+    pub name: String,
+    /// Packets handed to its first link.
+    pub sent_packets: u64,
+    /// Packets that left its last link.
+    pub delivered_packets: u64,
+    /// Packets dropped by queues.
+    pub dropped_packets: u64,
+    /// Packets lost on wires.
+    pub lost_packets: u64,
+    /// Packets marked CE.
+    pub marked_packets: u64,
+    /// Bytes that left its slowest link, as a share of what it could have carried.
+    pub utilisation: f64,
+    /// Mean queueing delay of its links together, milliseconds.
+    pub queue_delay_ms: f64,
+}
+
+/// What the far end of a tunnel did with the packets of the data direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tunnel {
+    /// Packets handed up.
+    pub delivered_packets: u64,
+    /// Packets that had to wait for earlier ones.
+    pub held_packets: u64,
+    /// Packets dropped because later ones had already gone up.
+    pub late_packets: u64,
+    /// Packets dropped because the tunnel device was full.
+    pub dropped_packets: u64,
+    /// Times the timeout released packets.
+    pub timeouts: u64,
+    /// Times a packet beyond the window flushed everything.
+    pub overflows: u64,
+    /// The most packets held at once.
+    pub most_held: u64,
+    /// Time packets were held.
+    pub hold_ms: Summary,
+}
+
+/// A time series of one subject (a flow or a path): one row an instant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// `flow NAME` or `path NAME`.
+    pub subject: String,
+    /// Column names, with their units: `window_packets`, `rtt_ms`, `queue_packets`, `goodput_mbps` ...
+    pub columns: Vec<String>,
+    /// Seconds since the start of the run.
+    pub time_s: Vec<f64>,
+    /// One vector a column, as long as `time_s`; NaN where there is nothing to say.
+    pub values: Vec<Vec<f64>>,
+}
+
+/// Work done by the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Data packets times links crossed.
+    pub data_packet_hops: u64,
+    /// All packets times links crossed.
+    pub packet_hops: u64,
+    /// Data packets that reached their receiver.
+    pub delivered_data_packets: u64,
+    /// Events taken from the queue.
+    pub events: u64,
+}

@@ -1,0 +1,3 @@
+//! An experiment as data: paths, queues, flows, events, sweep, seeds.
+
+pub mod model;

@@ -1,0 +1,337 @@
+//! An experiment as resolved, plain data: what a driver needs to run one cell of a sweep once.
+//!
+//! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
+
+use std::collections::BTreeMap;
+use units::{Instant, Rate, Span};
+
+/// One experiment, ready to run with any seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Short name, from the file.
+    pub name: String,
+    /// How long to run.
+    pub duration: Span,
+    /// Interval of the time series, if the scenario asks for them.
+    pub sample: Option<Span>,
+    /// Links, each with two directions.
+    pub links: Vec<Link>,
+    /// Paths from the sending side to the receiving side: chains of links.
+    pub paths: Vec<Path>,
+    /// The tunnel that stripes flows over its paths, if there is one.
+    pub tunnel: Option<Tunnel>,
+    /// Traffic.
+    pub flows: Vec<Flow>,
+    /// What happens over time, in order.
+    pub events: Vec<Change>,
+}
+
+/// A full-duplex link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Name, unique.
+    pub name: String,
+    /// From the sending to the receiving side.
+    pub forward: Pipe,
+    /// Back.
+    pub reverse: Pipe,
+}
+
+/// One direction of a link: a queue, a transmitter, a wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pipe {
+    /// Transmission rate; `None` for a link that is never the bottleneck.
+    pub rate: Option<Rate>,
+    /// Delivery opportunities instead of a rate (mahimahi trace), one instant an opportunity, repeated for ever.
+    pub trace: Option<Trace>,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Uniform extra delay in `0..=jitter`; packets are not reordered by it.
+    pub jitter: Span,
+    /// Packets lost on the wire.
+    pub loss: Loss,
+    /// What the transmitter adds to each packet, bytes (Ethernet preamble, header and gap: 38).
+    pub overhead: u32,
+    /// The queue in front of the transmitter.
+    pub queue: Queue,
+    /// The queue stands in the sending host: its drops are felt by the sender at once, as on a network card.
+    pub local: bool,
+    /// Most packets inside the wire's delay stage (netem's `limit`), or no limit.
+    pub wire_limit: Option<u32>,
+}
+
+/// A mahimahi trace: at each instant one 1500-byte packet may leave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Milliseconds since the trace's beginning, ascending, repeats allowed.
+    pub opportunities: std::sync::Arc<[u64]>,
+    /// The period after which the trace repeats, milliseconds.
+    pub period_ms: u64,
+}
+
+/// How packets get lost on a wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each packet with this probability.
+    Random(f64),
+    /// Gilbert-Elliott: a good and a bad state, each packet first moves the state.
+    GilbertElliott {
+        /// Probability of going from good to bad.
+        to_bad: f64,
+        /// Probability of going from bad to good.
+        to_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+    },
+}
+
+/// A queue: its limit and its discipline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queue {
+    /// When it is full.
+    pub limit: Limit,
+    /// What is done before that.
+    pub discipline: Discipline,
+    /// Mark ECN-capable packets where the discipline would drop them early.
+    pub ecn: bool,
+}
+
+/// When a queue is full. Relative limits (`1bdp`) are resolved to bytes by the reader.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// So many packets.
+    Packets(u64),
+    /// So many bytes, link overhead included.
+    Bytes(u64),
+    /// So much time at the link's present rate.
+    Time(Span),
+}
+
+/// Queue disciplines, named and parametrised as in `tc`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Discipline {
+    /// First in, first out, drop the newcomer when full.
+    DropTail,
+    /// RFC 8289.
+    CoDel {
+        /// Acceptable standing delay.
+        target: Span,
+        /// The time in which it must be reached once.
+        interval: Span,
+    },
+    /// Random early detection (Floyd and Jacobson 1993), thresholds in bytes.
+    Red {
+        /// No early drop below this average.
+        least: u64,
+        /// Always drop above this average.
+        most: u64,
+        /// Probability at `most`.
+        probability: f64,
+        /// Weight of the newest sample in the average.
+        weight: f64,
+    },
+}
+
+/// A chain of links from the sending to the receiving side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// Name, unique.
+    pub name: String,
+    /// Indices into [`Experiment::links`], in the order data packets cross them.
+    pub links: Vec<usize>,
+}
+
+/// A striping tunnel over several paths, in both directions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tunnel {
+    /// Indices into [`Experiment::paths`].
+    pub paths: Vec<usize>,
+    /// How packets are spread.
+    pub stripe: Stripe,
+    /// One weight a path.
+    pub weights: Vec<u32>,
+    /// Position in the striping cycle at which the first packet of each direction goes.
+    pub first: u32,
+    /// Packets sent into the tunnel before the flows begin, per direction; they only shift the parity.
+    pub stray_packets: u32,
+    /// Bytes the encapsulation adds (outer IPv4 20, UDP 8, GRE 8).
+    pub overhead: u32,
+    /// Largest inner packet, bytes.
+    pub mtu: u32,
+    /// Resequencing at the far end, or packets go up as they arrive.
+    pub resequence: Option<Resequence>,
+    /// The tunnel device and its sockets, or a tunnel that never holds packets back.
+    pub device: Option<Device>,
+}
+
+/// How packets are spread over paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stripe {
+    /// Weighted packet round robin, as MPT does it.
+    PacketRoundRobin,
+    /// Weighted byte deficit.
+    ByteDeficit,
+}
+
+/// MPT's resequencer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resequence {
+    /// Packets; one this far ahead of the expected number flushes everything.
+    pub window: u32,
+    /// The longest a packet is held.
+    pub timeout: Span,
+}
+
+/// A user-space tunnel's device: packets wait here while a path's socket buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Packets that fit into the TUN device's ring (`txqueuelen`).
+    pub ring: u32,
+    /// Packets that fit into one path socket's send buffer before the tunnel's thread blocks.
+    pub socket: u32,
+}
+
+/// One source of traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Name, unique.
+    pub name: String,
+    /// Where it goes.
+    pub route: Route,
+    /// When it begins.
+    pub start: Instant,
+    /// When its source stops, if before the end of the run.
+    pub stop: Option<Instant>,
+    /// What it is.
+    pub kind: FlowKind,
+}
+
+/// Where a flow's packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Over one path (index into [`Experiment::paths`]).
+    Path(usize),
+    /// Into the tunnel.
+    Tunnel,
+}
+
+/// What a flow is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlowKind {
+    /// A TCP connection.
+    Tcp {
+        /// The congestion control.
+        congestion: Congestion,
+        /// Bytes to send, or as much as possible.
+        size: Option<u64>,
+        /// Settings of the two hosts.
+        host: Host,
+    },
+    /// UDP at a constant rate.
+    ConstantRate {
+        /// Rate of the datagrams with their IP and UDP headers.
+        rate: Rate,
+        /// Bytes of one datagram with its IP and UDP headers.
+        packet: u32,
+    },
+}
+
+/// A congestion control by name, with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Congestion {
+    /// Name or alias in the registry.
+    pub name: String,
+    /// Settings; the registry checks them.
+    pub parameters: BTreeMap<String, Parameter>,
+}
+
+/// The value of one algorithm parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameter {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// TCP as its two hosts are set up. Defaults are Linux 6.1's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Host {
+    /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves (1500 without a tunnel).
+    pub mss: Option<u32>,
+    /// Initial window, segments.
+    pub initial_window: u32,
+    /// `tcp_timestamps`.
+    pub timestamps: bool,
+    /// `tcp_sack`.
+    pub sack: bool,
+    /// `tcp_ecn`: negotiate ECN.
+    pub ecn: bool,
+    /// Acknowledge every packet instead of delaying.
+    pub quick_ack: bool,
+    /// Receive offload: packets merged before TCP sees them; 1 is off.
+    pub gro: u32,
+    /// `tcp_rmem`: least, initial, greatest receive buffer, bytes.
+    pub receive_buffer: [u64; 3],
+    /// `tcp_wmem` greatest: send buffer, bytes.
+    pub send_buffer: u64,
+    /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
+    pub pacing: bool,
+    /// `tcp_reordering`.
+    pub reordering: u32,
+    /// `tcp_max_reordering`.
+    pub max_reordering: u32,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            mss: None,
+            initial_window: 10,
+            timestamps: true,
+            sack: true,
+            ecn: false,
+            quick_ack: false,
+            gro: 1,
+            receive_buffer: [4096, 131_072, 6_291_456],
+            send_buffer: 4_194_304,
+            pacing: false,
+            reordering: 3,
+            max_reordering: 300,
+        }
+    }
+}
+
+/// One change of a link while the run goes on. `None` leaves a quantity as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Instant,
+    /// Index into [`Experiment::links`].
+    pub link: usize,
+    /// Which directions.
+    pub directions: Directions,
+    /// Down: everything sent into the link is lost.
+    pub up: Option<bool>,
+    /// New rate.
+    pub rate: Option<Rate>,
+    /// New propagation delay.
+    pub delay: Option<Span>,
+    /// New loss model.
+    pub loss: Option<Loss>,
+}
+
+/// The directions of a link that a change touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directions {
+    /// From the sending side.
+    Forward,
+    /// Towards it.
+    Reverse,
+    /// Both.
+    Both,
+}

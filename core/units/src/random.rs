@@ -1,0 +1,74 @@
+//! Named random streams: chance as an argument.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64;
+use std::fmt;
+
+/// One component's own source of chance.
+///
+/// A stream is named by the run's seed and the component ("link eno2 loss"), so that adding a component does not
+/// change another's luck. The same seed and name give the same draws on every machine.
+pub struct Stream {
+    generator: Pcg64,
+}
+
+impl Stream {
+    /// The stream `name` of a run with this `seed`.
+    #[must_use]
+    pub fn named(seed: u64, name: &str) -> Self {
+        Self { generator: Pcg64::new(u128::from(seed), u128::from(fnv1a(name))) }
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.generator.next_u64()
+    }
+
+    /// Uniform in `[0, 1)`, with 53 random bits.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform in `0..n` (Lemire's multiply-shift; the bias is below 2^-32 for any `n` used here); 0 for `n` = 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// True with probability `p`.
+    pub fn chance(&mut self, p: f64) -> bool {
+        self.unit() < p
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
+/// FNV-1a, 64 bit: a stable name for a stream (the standard library's hashers promise no stability).
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_name_same_luck_other_name_other_luck() {
+        let draw = |seed, name: &str| Stream::named(seed, name).bits();
+        assert_eq!(draw(1, "link eno2 loss"), draw(1, "link eno2 loss"));
+        assert_ne!(draw(1, "link eno2 loss"), draw(1, "link eno1 loss"));
+        assert_ne!(draw(1, "link eno2 loss"), draw(2, "link eno2 loss"));
+    }
+
+    #[test]
+    fn uniform_draws_have_the_right_mean_and_range() {
+        let mut stream = Stream::named(7, "test");
+        let mean = (0..100_000).map(|_| stream.unit()).sum::<f64>() / 100_000.0;
+        assert!((mean - 0.5).abs() < 0.005, "{mean}: more than five standard errors from 1/2");
+        assert!((0..10_000).all(|_| stream.below(7) < 7));
+        assert_eq!(stream.below(0), 0);
+    }
+}
