@@ -1,1 +1,20 @@
-//! placeholder
+//! The simulator: lends the core a clock and a network in virtual time. An experiment and a seed in, a record out.
+//!
+//! - [`agenda`]: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
+//! - [`pipe`]: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
+//!   when the packet is offered.
+//! - `engine`: takes the earliest component and moves packets; `topology` says where they go next.
+//! - `endpoint`, `tunnel`: the core's machines with their place in the network.
+//! - `series`, `summary`: what is written down.
+
+mod agenda;
+mod endpoint;
+mod engine;
+mod packet;
+mod pipe;
+mod series;
+mod summary;
+mod topology;
+mod tunnel;
+
+pub use engine::{Error, run};

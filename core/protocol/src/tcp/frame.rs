@@ -1,0 +1,71 @@
+//! What travels between sender and receiver, as values: no bytes are made.
+
+/// What a segment from the sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Opens the connection.
+    Syn,
+    /// Third packet of the handshake: no data.
+    HandshakeAck,
+    /// One MSS of data.
+    Data,
+}
+
+/// A segment towards the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// What it is.
+    pub kind: Kind,
+    /// Its number; data segments count from 0.
+    pub seq: u64,
+    /// Timestamp value, milliseconds (RFC 7323).
+    pub timestamp: u32,
+    /// Timestamp echo, milliseconds.
+    pub echo: u32,
+    /// The sender answers an ECN echo (RFC 3168 CWR).
+    pub reduced: bool,
+    /// Sent before.
+    pub retransmission: bool,
+}
+
+/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    blocks: [(u64, u64); 3],
+    count: u8,
+}
+
+impl Blocks {
+    /// Adds a block; a fourth does not fit beside timestamps and is left out.
+    pub fn push(&mut self, block: (u64, u64)) {
+        if usize::from(self.count) < self.blocks.len() {
+            self.blocks[usize::from(self.count)] = block;
+            self.count += 1;
+        }
+    }
+
+    /// The blocks, most recent first.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// Answers a SYN: no data is acknowledged.
+    pub handshake: bool,
+    /// Every segment below this has arrived.
+    pub ack: u64,
+    /// Receive window, bytes.
+    pub window: u64,
+    /// Timestamp value, milliseconds.
+    pub timestamp: u32,
+    /// Timestamp echo, milliseconds.
+    pub echo: u32,
+    /// SACK blocks.
+    pub blocks: Blocks,
+    /// ECN echo (RFC 3168 ECE).
+    pub marked: bool,
+}

@@ -1,0 +1,49 @@
+//! The most recent SACK blocks (RFC 2018 section 4: the newest first, older ones repeated).
+
+/// Up to four blocks, the most recently changed first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecentBlocks {
+    blocks: Vec<(u64, u64)>,
+}
+
+/// Linux remembers four blocks.
+const KEPT: usize = 4;
+
+impl RecentBlocks {
+    /// A segment arrived out of order.
+    pub(super) fn add(&mut self, seq: u64) {
+        let mut block = (seq, seq + 1);
+        self.blocks.retain(|old| {
+            let touches = old.0 <= block.1 && block.0 <= old.1;
+            if touches {
+                block = (old.0.min(block.0), old.1.max(block.1));
+            }
+            !touches
+        });
+        self.blocks.truncate(KEPT - 1);
+        self.blocks.insert(0, block);
+    }
+
+    /// Everything below `next` is acknowledged.
+    pub(super) fn forget_below(&mut self, next: u64) {
+        self.blocks.retain(|block| block.1 > next);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.blocks.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_comes_first_and_neighbours_merge() {
+        let mut blocks = RecentBlocks::default();
+        [5, 9, 7, 8, 20, 30, 40].iter().for_each(|seq| blocks.add(*seq));
+        assert_eq!(blocks.iter().collect::<Vec<_>>(), [(40, 41), (30, 31), (20, 21), (7, 10)]);
+        blocks.forget_below(30);
+        assert_eq!(blocks.iter().collect::<Vec<_>>(), [(40, 41), (30, 31)]);
+    }
+}

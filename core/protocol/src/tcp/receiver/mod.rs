@@ -1,0 +1,192 @@
+//! The receiving half: reassembly, SACK, when to acknowledge, how large a window to offer.
+//!
+//! Split by concern: `reassembly` (what has arrived), `blocks` (what to report), `policy` (when to acknowledge),
+//! `window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 5681, 7323.
+
+mod blocks;
+mod policy;
+mod reassembly;
+mod window;
+
+use crate::tcp::{Ack, Blocks, Kind, Segment, timestamp};
+use blocks::RecentBlocks;
+use policy::{Policy, Urgency};
+use reassembly::Reassembly;
+use units::Instant;
+use window::Window;
+
+/// How a receiver is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload of a segment, bytes.
+    pub mss: u32,
+    /// RFC 7323 timestamps, and with them PAWS.
+    pub timestamps: bool,
+    /// RFC 2018 selective acknowledgements.
+    pub sack: bool,
+    /// Acknowledge every segment.
+    pub quick_ack: bool,
+    /// Receive offload: in-order segments merged before TCP sees them; 1 is off.
+    pub gro: u32,
+    /// `tcp_rmem`: initial and greatest receive buffer, bytes.
+    pub buffer: [u64; 2],
+}
+
+/// What a receiver has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments received, needed or not.
+    pub received: u64,
+    /// Data segments that had already been received.
+    pub duplicates: u64,
+    /// Data segments discarded as older than what had been seen (PAWS).
+    pub outdated: u64,
+    /// Acknowledgements sent.
+    pub acks: u64,
+}
+
+/// The receiving half of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    config: Config,
+    reassembly: Reassembly,
+    blocks: RecentBlocks,
+    policy: Policy,
+    window: Window,
+    /// Timestamp to echo (RFC 7323 `TS.Recent`).
+    recent: u32,
+    /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
+    acked: u64,
+    duplicate: Option<(u64, u64)>,
+    marked: bool,
+    counters: Counters,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            reassembly: Reassembly::default(),
+            blocks: RecentBlocks::default(),
+            policy: Policy::new(&config),
+            window: Window::new(config.mss, config.buffer),
+            recent: 0,
+            acked: 0,
+            duplicate: None,
+            marked: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once.
+    pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+        match segment.kind {
+            Kind::Syn => {
+                self.recent = segment.timestamp;
+                Some(Ack { handshake: true, ..self.acknowledge(now) })
+            }
+            Kind::HandshakeAck => {
+                self.recent = self.recent.max(segment.timestamp);
+                None
+            }
+            Kind::Data => self.on_data(now, segment, marked),
+        }
+    }
+
+    /// When [`Receiver::on_timeout`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.policy.deadline()
+    }
+
+    /// A deadline passed: the delayed or compressed acknowledgement leaves. Early calls are harmless.
+    pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
+        (self.policy.deadline() <= now).then(|| self.acknowledge(now))
+    }
+
+    /// Segments delivered in order to the application.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.reassembly.next()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn on_data(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+        self.counters.received += 1;
+        if segment.reduced {
+            self.marked = false;
+        }
+        self.marked |= marked;
+        let next = self.reassembly.next();
+        if self.is_outdated(segment) {
+            self.counters.outdated += 1;
+            if segment.seq < next {
+                self.duplicate = Some((segment.seq, segment.seq + 1));
+            }
+            self.policy.quicken();
+            return Some(self.acknowledge(now));
+        }
+        if segment.seq <= self.acked {
+            self.recent = self.recent.max(segment.timestamp);
+        }
+        if !self.reassembly.insert(segment.seq) {
+            return Some(self.on_duplicate(now, segment.seq));
+        }
+        let advanced = self.reassembly.next() > next;
+        if advanced {
+            self.blocks.forget_below(self.reassembly.next());
+            self.window.on_data(now, self.reassembly.next(), segment.echo);
+        } else {
+            self.blocks.add(segment.seq);
+        }
+        let filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
+        let unacked = self.reassembly.next() - self.acked;
+        let order = !self.reassembly.is_empty();
+        match self.policy.on_data(now, unacked, order, filled, self.reassembly.next(), self.window.rtt()) {
+            Urgency::Now => Some(self.acknowledge(now)),
+            Urgency::Later => None,
+        }
+    }
+
+    /// PAWS (RFC 7323 section 5): older than what was echoed, by more than the clock's own doubt of 1 ms.
+    fn is_outdated(&self, segment: &Segment) -> bool {
+        self.config.timestamps && self.recent > segment.timestamp.saturating_add(1)
+    }
+
+    fn on_duplicate(&mut self, now: Instant, seq: u64) -> Ack {
+        self.counters.duplicates += 1;
+        self.duplicate = Some((seq, seq + 1));
+        self.policy.quicken();
+        self.acknowledge(now)
+    }
+
+    fn acknowledge(&mut self, now: Instant) -> Ack {
+        let next = self.reassembly.next();
+        self.acked = next;
+        self.counters.acks += 1;
+        self.policy.on_ack();
+        let mut blocks = Blocks::default();
+        if self.config.sack {
+            if let Some(duplicate) = self.duplicate.take() {
+                blocks.push(duplicate);
+            }
+            self.blocks.iter().for_each(|block| blocks.push(block));
+        }
+        Ack {
+            handshake: false,
+            ack: next,
+            window: self.window.offer(next, self.reassembly.waiting()),
+            timestamp: timestamp(now),
+            echo: self.recent,
+            blocks,
+            marked: self.marked,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! When to acknowledge: at once, every second segment, after 40 ms, or compressed (Linux 6.1 `__tcp_ack_snd_check`).
+
+use super::Config;
+use units::{Instant, Span};
+
+/// Delay of a lone acknowledgement (`TCP_DELACK_MIN`).
+const DELAY: Span = Span::from_millis(40);
+/// Acknowledgements sent without delay at the start and after anything unusual (`TCP_MAX_QUICKACKS`).
+const QUICK: u32 = 16;
+/// Duplicate acknowledgements sent at once per missing segment: what fast retransmit needs.
+const DUPLICATES: u32 = 3;
+/// Duplicate acknowledgements merged at most (`tcp_comp_sack_nr`).
+const MERGED: u32 = 44;
+/// They wait for at most this long (`tcp_comp_sack_delay_ns`), or a twentieth of the RTT.
+const MERGE_DELAY: Span = Span::from_millis(1);
+
+/// Whether an acknowledgement leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Now,
+    Later,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Policy {
+    /// In-order segments that call for an acknowledgement.
+    every: u64,
+    quick: u32,
+    duplicates: u32,
+    duplicates_of: u64,
+    merged: u32,
+    deadline: Instant,
+}
+
+impl Policy {
+    pub(super) fn new(config: &Config) -> Self {
+        // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
+        let every = if config.quick_ack { 1 } else { u64::from(config.gro.max(2)) };
+        Self { every, quick: QUICK, duplicates: 0, duplicates_of: 0, merged: 0, deadline: Instant::NEVER }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Something unusual arrived: the sender should hear of what follows without delay.
+    pub(super) fn quicken(&mut self) {
+        self.quick = QUICK;
+    }
+
+    /// An acknowledgement leaves.
+    pub(super) fn on_ack(&mut self) {
+        self.quick = self.quick.saturating_sub(1);
+        self.merged = 0;
+        self.deadline = Instant::NEVER;
+    }
+
+    /// New data arrived: `unacked` segments in order since the last acknowledgement, `waiting` if some are out of order.
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        unacked: u64,
+        waiting: bool,
+        filled: bool,
+        next: u64,
+        rtt: Span,
+    ) -> Urgency {
+        if unacked >= self.every || self.quick > 0 || filled {
+            return Urgency::Now;
+        }
+        if waiting {
+            return self.on_disorder(now, next, rtt);
+        }
+        self.deadline = self.deadline.min(now + DELAY);
+        Urgency::Later
+    }
+
+    /// The first duplicate acknowledgements leave at once, later ones are merged.
+    fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> Urgency {
+        if self.duplicates_of != next {
+            self.duplicates_of = next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < DUPLICATES {
+            self.duplicates += 1;
+            return Urgency::Now;
+        }
+        if self.merged >= MERGED {
+            return Urgency::Now;
+        }
+        self.merged += 1;
+        self.deadline = self.deadline.min(now + MERGE_DELAY.min(rtt / 20));
+        Urgency::Later
+    }
+}

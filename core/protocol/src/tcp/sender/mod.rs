@@ -1,0 +1,246 @@
+//! The sending half. One input, then poll until [`Output::Until`].
+//!
+//! Split by concern: `handshake`, `ack` (what an acknowledgement says), `alert` (the recovery state machine),
+//! `undo`, `timers`, `transmit` (what leaves next). This file routes.
+//! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
+//! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
+
+mod ack;
+mod alert;
+mod handshake;
+mod timers;
+mod transmit;
+mod undo;
+
+use crate::tcp::{Ack, Segment};
+use control::{Context, Controller, Decision, Event, Feedback, Phase};
+use recovery::{Pacer, Rack, RateSampler, RoundTrip, Scoreboard, WindowUse, WindowedMin};
+use timers::Timers;
+use undo::Undo;
+use units::{Instant, PathId, Span, Stream};
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload of a segment, bytes.
+    pub mss: u32,
+    /// Bytes of a segment on the path with its headers (pacing counts them).
+    pub packet: u32,
+    /// Initial window, segments.
+    pub initial_window: u32,
+    /// RFC 7323 timestamps.
+    pub timestamps: bool,
+    /// Answer ECN echoes.
+    pub ecn: bool,
+    /// Pace even if the controller names no rate, at Linux's 200 % (slow start) or 120 % of window / SRTT.
+    pub pacing: bool,
+    /// Segments that fit into the send buffer.
+    pub send_buffer: u64,
+    /// `tcp_reordering`.
+    pub reordering: u32,
+    /// `tcp_max_reordering`.
+    pub max_reordering: u32,
+}
+
+/// What a sender is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// Open the connection.
+    Connect,
+    /// An acknowledgement arrived.
+    Ack(&'a Ack),
+    /// A deadline passed. Early calls are harmless.
+    Timeout,
+    /// The host's own queue refused the segment just polled (Linux: `NET_XMIT_DROP`).
+    Refused(Segment),
+    /// The application ends: nothing new is sent.
+    Stop,
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this.
+    Transmit(Segment),
+    /// Nothing more before this instant or the next input.
+    Until(Instant),
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, first time or again.
+    pub sent: u64,
+    /// Data segments sent again.
+    pub retransmitted: u64,
+    /// Segments marked lost.
+    pub lost: u64,
+    /// Episodes of fast recovery.
+    pub recoveries: u64,
+    /// Episodes undone.
+    pub undone: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Tail-loss probes.
+    pub probes: u64,
+    /// Duplicates reported by the receiver.
+    pub duplicates: u64,
+    /// Time held back by the receive window.
+    pub receive_window_limited: Span,
+    /// Time held back by the send buffer.
+    pub send_buffer_limited: Span,
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub struct Sender {
+    config: Config,
+    path: PathId,
+    control: Box<dyn Controller>,
+    random: Stream,
+    decision: Decision,
+    board: Scoreboard,
+    round_trip: RoundTrip,
+    min_rtt: WindowedMin,
+    rate: RateSampler,
+    rack: Rack,
+    pacer: Pacer,
+    usage: WindowUse,
+    phase: Phase,
+    /// `next` when the present phase was entered (Linux `high_seq`).
+    high: u64,
+    undo: Undo,
+    timers: Timers,
+    handshake: handshake::Handshake,
+    transmit: transmit::Transmit,
+    /// Segments that the receive window and the application allow.
+    window_end: u64,
+    available: u64,
+    /// The blocks of the previous acknowledgement: what they covered is known.
+    known_blocks: crate::tcp::Blocks,
+    sent_since: u32,
+    last_sent: Instant,
+    echo: u32,
+    last_rtt: Span,
+    counters: Counters,
+}
+
+impl Sender {
+    /// A sender that is controlled by `control`, draws its luck from `random` and sends `segments` segments in all.
+    #[must_use]
+    pub fn new(config: Config, control: Box<dyn Controller>, random: Stream, segments: u64) -> Self {
+        Self {
+            config,
+            path: PathId(0),
+            control,
+            random,
+            decision: Decision {
+                window: config.initial_window,
+                threshold: control::NO_THRESHOLD,
+                pacing: None,
+            },
+            board: Scoreboard::default(),
+            round_trip: RoundTrip::default(),
+            min_rtt: WindowedMin::default(),
+            rate: RateSampler::default(),
+            rack: Rack::new(config.reordering, config.max_reordering),
+            pacer: Pacer::default(),
+            usage: WindowUse::default(),
+            phase: Phase::Open,
+            high: 0,
+            undo: Undo::default(),
+            timers: Timers::default(),
+            handshake: handshake::Handshake::default(),
+            transmit: transmit::Transmit::default(),
+            window_end: 0,
+            available: segments,
+            known_blocks: crate::tcp::Blocks::default(),
+            sent_since: 0,
+            last_sent: Instant::ZERO,
+            echo: 0,
+            last_rtt: Span::ZERO,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes one input. Poll until [`Output::Until`] before the next one.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Ack(ack) if ack.handshake => self.on_handshake(now, ack),
+            Input::Ack(ack) => self.on_ack(now, ack),
+            Input::Timeout => self.on_timeout(now),
+            Input::Refused(segment) => self.on_refused(now, segment),
+            Input::Connect => self.connect(now),
+            Input::Stop => self.available = self.available.min(self.board.next()),
+        }
+    }
+
+    /// What the controller allows now.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Where recovery stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Packets thought to be in the network.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.board.counts().in_flight()
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    #[must_use]
+    pub fn smoothed_rtt(&self) -> Span {
+        self.round_trip.smoothed()
+    }
+
+    /// The RTT sample of the latest acknowledgement that gave one.
+    #[must_use]
+    pub fn last_rtt(&self) -> Span {
+        self.last_rtt
+    }
+
+    /// The degree of reordering seen.
+    #[must_use]
+    pub fn reordering(&self) -> u32 {
+        self.rack.reordering()
+    }
+
+    /// Segments cumulatively acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.board.una()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn notify(&mut self, now: Instant, event: &Event) {
+        let mut cx = Context { now, random: &mut self.random };
+        self.control.on_event(self.path, event, &mut cx);
+        self.decision = self.control.decision(self.path);
+    }
+
+    fn feedback(&self) -> Feedback {
+        let slow_start = self.decision.window < self.decision.threshold;
+        Feedback {
+            in_flight: self.in_flight(),
+            srtt: self.round_trip.smoothed(),
+            min_rtt: self.min_rtt.get(),
+            delivered: self.rate.delivered(),
+            una: self.board.una(),
+            next: self.board.next(),
+            window_limited: self.usage.is_limited(self.decision.window, slow_start),
+            phase: self.phase,
+            ..Feedback::default()
+        }
+    }
+}

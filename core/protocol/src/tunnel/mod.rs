@@ -1,0 +1,7 @@
+//! The tunnel: one stream of packets laid over several paths, and put back into order at the far end.
+//!
+//! Generic over the payload, which it does not look into.
+
+mod resequencer;
+
+pub use resequencer::{Counters, Release, Resequencer};

@@ -1,0 +1,81 @@
+//! Pacing: when the next burst may leave. Linux 6.1 `tcp_update_skb_after_send`, `tcp_tso_autosize`.
+
+use units::{Instant, Rate, Span};
+
+/// The first packets of a connection are not paced: there is no rate worth keeping yet.
+const UNPACED: u64 = 10;
+/// A burst is about a millisecond of data (`sk_pacing_shift` 10), ...
+const BURST_SHIFT: u32 = 10;
+/// ... and on short paths up to one offload frame more (`tcp_tso_rtt_log` 9: halved per 512 us of least RTT).
+const OFFLOAD_BYTES: u64 = 65_536;
+
+/// Spaces bursts so that the mean rate is the one allowed.
+#[derive(Clone, Debug, Default)]
+pub struct Pacer {
+    next: Instant,
+    left: u32,
+    sent: u64,
+}
+
+impl Pacer {
+    /// When the next packet may leave.
+    #[must_use]
+    pub fn release(&self) -> Instant {
+        if self.left > 0 { Instant::ZERO } else { self.next }
+    }
+
+    /// A packet of `bytes` leaves now. A burst of `burst` packets begins where none is open.
+    pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
+        self.sent += 1;
+        if self.sent <= UNPACED || rate.as_bits() == 0 {
+            return;
+        }
+        if self.left == 0 {
+            self.left = burst.max(1);
+            // Lateness earns credit, up to half a packet's time: timers are never early.
+            let late = now.since(self.next);
+            self.next = now;
+            let length = rate.time_for(u64::from(bytes));
+            self.next = self.next - late.min(length / 2);
+        }
+        self.left -= 1;
+        self.next += rate.time_for(u64::from(bytes));
+    }
+
+    /// What is left of an open burst is forfeited: there was nothing to send.
+    pub fn close_burst(&mut self) {
+        self.left = 0;
+    }
+
+    /// Packets of one burst at `rate` with `payload` bytes a packet.
+    #[must_use]
+    pub fn burst(rate: Rate, min_rtt: Span, payload: u32) -> u32 {
+        let shift = (min_rtt.as_micros() >> 9).min(63);
+        let bytes = (rate.as_bits() / 8 >> BURST_SHIFT) + (OFFLOAD_BYTES >> shift);
+        (bytes.min(OFFLOAD_BYTES) / u64::from(payload.max(1))).max(2) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_rate_is_the_one_allowed() {
+        let mut pacer = Pacer::default();
+        let rate = Rate::from_mbit(100);
+        let mut now = Instant::ZERO;
+        for _ in 0..10_010 {
+            now = now.max(pacer.release());
+            pacer.on_sent(now, 1250, rate, 8);
+        }
+        // 10 000 paced packets of 0.1 ms; the last burst's time is still to be waited for.
+        assert!(now.since(Instant::ZERO).as_millis().abs_diff(1000) <= 1, "{now:?}");
+    }
+
+    #[test]
+    fn burst_is_a_millisecond_of_data_on_long_paths() {
+        assert_eq!(Pacer::burst(Rate::from_mbit(100), Span::from_millis(50), 1448), 8);
+        assert_eq!(Pacer::burst(Rate::from_mbit(1), Span::from_millis(50), 1448), 2);
+    }
+}

@@ -1,0 +1,113 @@
+//! Weighted packet round robin, as MPT does it: stride scheduling worked out in advance.
+//!
+//! Each path has a stride, the least common multiple of all weights over its own weight. The path whose next total is
+//! least goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
+//! weight / gcd(weights) times.
+//!
+//! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked, so
+//! that no set of weights can overflow a table.
+
+use crate::{Entry, Scheduler};
+use units::PathId;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "packet-round-robin",
+    aliases: &["weighted", "mpt"],
+    title: "weighted round robin that counts packets",
+    source: "draft-lencse-tsvwg-mpt section 5.1",
+    make: |weights, first| Box::new(PacketRoundRobin::new(weights, first)),
+};
+
+/// The walk over the cycle.
+#[derive(Clone, Debug)]
+pub struct PacketRoundRobin {
+    strides: Vec<u64>,
+    totals: Vec<u64>,
+}
+
+impl PacketRoundRobin {
+    /// Paths with these weights (0 counts as 1), `first` steps into the cycle.
+    #[must_use]
+    pub fn new(weights: &[u32], first: u32) -> Self {
+        let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
+        // Least common multiple, or a fixed-point stand-in where it would not fit: shares are then right to 2^-32.
+        let common = weights.iter().try_fold(1u64, |lcm, weight| {
+            (lcm / gcd(lcm, *weight)).checked_mul(*weight).filter(|common| *common < 1 << 48)
+        });
+        let common = common.unwrap_or(1 << 48);
+        let strides: Vec<u64> = weights.iter().map(|weight| common / weight).collect();
+        let mut walk = Self { totals: vec![0; strides.len()], strides };
+        let cycle: u64 = weights.iter().sum();
+        (0..u64::from(first) % cycle.max(1)).for_each(|_| {
+            walk.step();
+        });
+        walk
+    }
+
+    /// One step of the cycle.
+    fn step(&mut self) -> usize {
+        let next = |path: usize| self.totals[path] + self.strides[path];
+        let chosen = (0..self.totals.len()).min_by_key(|path| next(*path)).unwrap_or(0);
+        self.totals[chosen] += self.strides[chosen];
+        // Only differences matter: a common part is dropped before it can overflow.
+        let least = self.totals.iter().copied().min().unwrap_or(0);
+        self.totals.iter_mut().for_each(|total| *total -= least);
+        chosen
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Scheduler for PacketRoundRobin {
+    fn pick(&mut self, _bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<PathId> {
+        let usable_paths = (0..self.totals.len()).filter(|path| usable(PathId(*path as u16))).count();
+        if usable_paths == 0 {
+            return None;
+        }
+        // Paths that are down are walked over, so that the others keep their proportions.
+        loop {
+            let path = PathId(self.step() as u16);
+            if usable(path) {
+                return Some(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycle(weights: &[u32], steps: usize) -> Vec<usize> {
+        let mut walk = PacketRoundRobin::new(weights, 0);
+        (0..steps).map(|_| walk.step()).collect()
+    }
+
+    #[test]
+    fn the_drafts_cycles() {
+        assert_eq!(cycle(&[5, 2, 3], 10), [0, 2, 0, 1, 0, 2, 0, 0, 1, 2]);
+        assert_eq!(cycle(&[100, 50], 3), [0, 0, 1]);
+        assert_eq!(cycle(&[10, 1], 11), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn large_coprime_weights_keep_their_shares() {
+        let weights = [100, 99, 97, 91, 89];
+        let sum: u32 = weights.iter().sum();
+        let walk = cycle(&weights, sum as usize);
+        for (path, weight) in weights.iter().enumerate() {
+            assert_eq!(walk.iter().filter(|chosen| **chosen == path).count(), *weight as usize);
+        }
+    }
+
+    #[test]
+    fn a_dead_path_leaves_the_others_proportions() {
+        let mut walk = PacketRoundRobin::new(&[2, 5, 1], 0);
+        let picks: Vec<u16> = (0..30).filter_map(|_| walk.pick(1500, &|path| path.0 != 1).map(|path| path.0)).collect();
+        assert_eq!(picks.iter().filter(|path| **path == 0).count(), 20);
+        assert_eq!(walk.pick(1500, &|_| false), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Packets live in one slab; what moves through pipes is a small parcel that names a slot.
+
+use crate::pipe;
+use protocol::tcp::{Ack, Segment};
+
+/// A packet's content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// TCP, towards the receiver.
+    Segment(Segment),
+    /// TCP, towards the sender.
+    Ack(Ack),
+    /// UDP background, or a stray packet.
+    Datagram,
+}
+
+/// Towards the receiving or the sending side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward = 0,
+    Reverse = 1,
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub body: Body,
+    /// Number in the tunnel's sequence, if it goes through the tunnel.
+    pub tunnel_seq: Option<u64>,
+    pub flow: u16,
+    pub path: u16,
+    pub hop: u8,
+    pub direction: Direction,
+}
+
+impl Packet {
+    /// Counts as a data packet in benchmarks.
+    pub(crate) fn is_data(&self) -> bool {
+        self.direction == Direction::Forward
+    }
+}
+
+/// What moves through pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parcel {
+    pub slot: u32,
+    /// Size with all headers but the link's own, bytes.
+    pub bytes: u32,
+    /// ECN-capable transport.
+    pub capable: bool,
+    /// Congestion experienced.
+    pub marked: bool,
+}
+
+impl pipe::Packet for Parcel {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn ecn_capable(&self) -> bool {
+        self.capable
+    }
+
+    fn mark(&mut self) {
+        self.marked = true;
+    }
+}
+
+/// Packets by slot; freed slots are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.packets[slot as usize] = packet;
+            return slot;
+        }
+        self.packets.push(packet);
+        (self.packets.len() - 1) as u32
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> &Packet {
+        &self.packets[slot as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Packet {
+        &mut self.packets[slot as usize]
+    }
+
+    /// The packet has arrived or is lost.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}

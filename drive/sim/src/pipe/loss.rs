@@ -1,0 +1,79 @@
+//! Packets lost on the wire.
+
+use scenario::model::Loss;
+use units::Stream;
+
+/// A loss model with its state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    model: Loss,
+    /// Gilbert-Elliott: in the bad state. Begins good, as netem does.
+    bad: bool,
+}
+
+impl Losses {
+    pub(super) fn new(model: Loss) -> Self {
+        Self { model, bad: false }
+    }
+
+    /// Decides one packet's fate.
+    #[inline]
+    pub(super) fn strikes(&mut self, random: &mut Stream) -> bool {
+        match self.model {
+            Loss::None => false,
+            Loss::Random(probability) => random.chance(probability),
+            Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+                self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
+                random.chance(if self.bad { loss_bad } else { loss_good })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKETS: u32 = 1_000_000;
+
+    fn fates(model: Loss) -> Vec<bool> {
+        let (mut losses, mut random) = (Losses::new(model), Stream::named(3, "loss"));
+        (0..PACKETS).map(|_| losses.strikes(&mut random)).collect()
+    }
+
+    fn share(fates: &[bool]) -> f64 {
+        fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
+    }
+
+    #[test]
+    fn random_loss_hits_its_rate_within_five_standard_errors() {
+        let error = (0.01 * 0.99 / f64::from(PACKETS)).sqrt();
+        assert!((share(&fates(Loss::Random(0.01))) - 0.01).abs() < 5.0 * error);
+        assert_eq!(share(&fates(Loss::None)), 0.0);
+    }
+
+    #[test]
+    fn gilbert_elliott_loses_at_its_stationary_rate_within_five_standard_errors() {
+        let (to_bad, to_good, loss_bad, loss_good) = (0.02, 0.25, 0.6, 0.001);
+        let bad = to_bad / (to_bad + to_good);
+        let rate = bad * loss_bad + (1.0 - bad) * loss_good;
+        // States a distance k apart correlate by rho^k: the variance of the mean of n indicator variables.
+        let rho: f64 = 1.0 - to_bad - to_good;
+        let between = bad * (1.0 - bad) * (loss_bad - loss_good) * (loss_bad - loss_good);
+        let variance = rate * (1.0 - rate) + 2.0 * between * rho / (1.0 - rho);
+        let error = (variance / f64::from(PACKETS)).sqrt();
+        let seen = share(&fates(Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
+        assert!((seen - rate).abs() < 5.0 * error, "{seen} instead of {rate}, standard error {error}");
+    }
+
+    #[test]
+    fn gilbert_bursts_have_mean_length_one_over_to_good() {
+        let to_good = 0.25;
+        let fates = fates(Loss::GilbertElliott { to_bad: 0.02, to_good, loss_bad: 1.0, loss_good: 0.0 });
+        let bursts: Vec<f64> = fates.split(|lost| !lost).filter(|b| !b.is_empty()).map(|b| b.len() as f64).collect();
+        let mean = bursts.iter().sum::<f64>() / bursts.len() as f64;
+        // Geometric: variance (1 - p) / p^2.
+        let error = ((1.0 - to_good) / (to_good * to_good) / bursts.len() as f64).sqrt();
+        assert!((mean - 1.0 / to_good).abs() < 5.0 * error, "{mean}, standard error {error}");
+    }
+}

@@ -1,0 +1,225 @@
+//! One direction of a link: a queue, a transmitter, a wire.
+//!
+//! ```text
+//! offer -> queue -> transmitter -> wire -> take
+//!          (drops)  (rate, trace)  (delay, jitter, loss)
+//! ```
+//!
+//! A pipe has at most one pending instant, [`Pipe::next`], however many packets are in it; whoever runs it asks after
+//! each call, and calls [`Pipe::take`] then. Fates and times are decided as early as they can be: for a queue that
+//! decides on arrival ([`fused`]) a packet costs one event, whether it waits, is transmitted, or flies.
+//!
+//! All chance of a pipe comes from one stream, drawn in the order of the packets: early drop, wire loss, jitter.
+
+mod bound;
+mod codel;
+mod counters;
+mod fused;
+mod loss;
+mod outlet;
+mod red;
+mod serviced;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod transmitter;
+mod wire;
+
+pub(crate) use counters::Counters;
+
+use fused::Fused;
+use loss::Losses;
+use outlet::Outlet;
+use scenario::model::{self, Discipline, Loss};
+use serviced::Serviced;
+use units::{Instant, Rate, Span, Stream};
+
+/// What a pipe has to know of a packet.
+pub(crate) trait Packet {
+    /// Its bytes, from the IP header on.
+    fn bytes(&self) -> u32;
+    /// Its sender understands marks (ECT).
+    fn ecn_capable(&self) -> bool;
+    /// Sets CE.
+    fn mark(&mut self);
+}
+
+/// What became of a packet offered to a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is in the pipe. CoDel and the wire behind it may still drop it.
+    Accepted,
+    /// The queue dropped it, or the delay stage's limit.
+    Dropped,
+    /// The wire lost it, or the link is down.
+    Lost,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Pipe<P> {
+    up: bool,
+    overhead: u64,
+    queue: Queue<P>,
+    outlet: Outlet<P>,
+}
+
+#[derive(Debug)]
+enum Queue<P> {
+    Fused(Fused),
+    Serviced(Serviced<P>),
+}
+
+impl<P: Packet> Pipe<P> {
+    /// An empty pipe with its own source of chance. Rates must not be zero (such a link is down), nor traces empty.
+    #[must_use]
+    pub(crate) fn new(config: &model::Pipe, random: Stream) -> Self {
+        let outlet = Outlet::new(config, random);
+        let rate = outlet.transmitter.rate();
+        let queue = match config.queue.discipline {
+            Discipline::CoDel { target, interval } => {
+                Queue::Serviced(Serviced::new(config.queue, rate, target, interval))
+            }
+            Discipline::DropTail | Discipline::Red { .. } => Queue::Fused(Fused::new(config.queue, rate)),
+        };
+        Self { up: true, overhead: u64::from(config.overhead), queue, outlet }
+    }
+
+    /// Hands a packet in.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Instant, packet: P) -> Verdict {
+        self.outlet.counters.offered += 1;
+        if !self.up {
+            self.outlet.counters.lost += 1;
+            return Verdict::Lost;
+        }
+        let size = u64::from(packet.bytes()) + self.overhead;
+        match &mut self.queue {
+            Queue::Fused(queue) => queue.offer(now, packet, size, &mut self.outlet),
+            Queue::Serviced(queue) => queue.offer(now, packet, size, &mut self.outlet),
+        }
+    }
+
+    /// When to call [`take`](Self::take); [`Instant::NEVER`] if the pipe is empty.
+    #[inline]
+    #[must_use]
+    pub(crate) fn next(&self) -> Instant {
+        match &self.queue {
+            Queue::Serviced(queue) if self.outlet.wire.next() == Instant::NEVER => queue.next(&self.outlet),
+            _ => self.outlet.wire.next(),
+        }
+    }
+
+    /// The packet that arrives at the far end by `now`. There may be another one, if [`next`](Self::next) is still
+    /// `now`; there may be none: a lost packet had its turn, or a packet left the queue for an empty wire.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Instant) -> Option<P> {
+        if let Queue::Serviced(queue) = &mut self.queue {
+            queue.settle(now, &mut self.outlet);
+        }
+        self.outlet.take(now)
+    }
+
+    /// Changes the rate, also of a link that had a trace or no limit. The packet in transmission keeps the old rate.
+    /// The wire's decisions about waiting packets (loss, delay stage full) stand.
+    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
+        match &mut self.queue {
+            Queue::Fused(queue) => queue.set_rate(now, rate, &mut self.outlet),
+            Queue::Serviced(queue) => queue.set_rate(now, rate, &mut self.outlet),
+        }
+    }
+
+    /// Changes the propagation delay of what has not left the transmitter yet. Packets stay in order.
+    pub(crate) fn set_delay(&mut self, now: Instant, delay: Span) {
+        self.settle(now);
+        self.outlet.wire.set_delay(now, delay, &mut self.outlet.random);
+    }
+
+    /// Changes the loss model for packets whose fate is not decided yet.
+    pub(crate) fn set_loss(&mut self, now: Instant, loss: Loss) {
+        self.settle(now);
+        self.outlet.losses = Losses::new(loss);
+    }
+
+    /// Takes the link down, which loses everything in it, or up.
+    pub(crate) fn set_up(&mut self, now: Instant, up: bool) {
+        if self.up && !up {
+            match &mut self.queue {
+                Queue::Fused(queue) => queue.cut(now, &mut self.outlet),
+                Queue::Serviced(queue) => queue.cut(now, &mut self.outlet),
+            }
+        }
+        self.up = up;
+    }
+
+    /// Packets waiting; the one in transmission is not.
+    pub(crate) fn queued_packets(&mut self, now: Instant) -> u64 {
+        self.settle(now);
+        self.waiting().0
+    }
+
+    /// When fewer than `limit` packets will be waiting: now, or when enough of them have begun their transmission.
+    pub(crate) fn room_at(&mut self, now: Instant, limit: u64) -> Instant {
+        self.settle(now);
+        if self.waiting().0 < limit {
+            return now;
+        }
+        match &self.queue {
+            Queue::Fused(queue) => queue.start_of_waiting_from_last(limit),
+            Queue::Serviced(_) => self.outlet.transmitter.free_at().max(now + Span(1)),
+        }
+    }
+
+    /// Bytes waiting, with the link's overhead.
+    pub(crate) fn queued_bytes(&mut self, now: Instant) -> u64 {
+        self.settle(now);
+        self.waiting().1
+    }
+
+    /// How long a packet that comes now would wait, were nothing ahead of it dropped any more. On a trace link: until
+    /// the opportunity of the last packet waiting, or at the mean rate where that is not known yet (CoDel).
+    pub(crate) fn queue_delay(&mut self, now: Instant) -> Span {
+        self.settle(now);
+        let scheduled = self.outlet.transmitter.free_at().since(now);
+        match (&self.queue, self.outlet.transmitter.rate()) {
+            (Queue::Serviced(queue), Some(rate)) => scheduled + rate.time_for(queue.waiting().1),
+            _ => scheduled,
+        }
+    }
+
+    /// How long the transmitter has been busy until `now`; on a trace link the time the bytes would have taken at the
+    /// trace's mean rate.
+    pub(crate) fn busy(&mut self, now: Instant) -> Span {
+        self.settle(now);
+        let waiting = if let Queue::Fused(queue) = &self.queue { queue.waiting().1 } else { 0 };
+        Span(self.outlet.counters.busy_ns).saturating_sub(self.outlet.transmitter.outstanding(now, waiting))
+    }
+
+    /// Packets in the pipe that have neither been delivered, dropped nor lost. Counts them one by one.
+    #[must_use]
+    pub(crate) fn inside(&self) -> u64 {
+        let waiting = if let Queue::Serviced(queue) = &self.queue { queue.waiting().0 } else { 0 };
+        self.outlet.wire.live() + waiting
+    }
+
+    /// The books.
+    #[must_use]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.outlet.counters
+    }
+
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        match &mut self.queue {
+            Queue::Fused(queue) => queue.settle(now),
+            Queue::Serviced(queue) => queue.settle(now, &mut self.outlet),
+        }
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        match &self.queue {
+            Queue::Fused(queue) => queue.waiting(),
+            Queue::Serviced(queue) => queue.waiting(),
+        }
+    }
+}

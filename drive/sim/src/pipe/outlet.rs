@@ -1,0 +1,74 @@
+//! The part of a pipe behind its queue: the transmitter, the wire, and what happens to packets there.
+
+use super::counters::Counters;
+use super::loss::Losses;
+use super::transmitter::{Transmission, Transmitter};
+use super::wire::Wire;
+use super::{Packet, Verdict};
+use scenario::model;
+use units::{Instant, Stream};
+
+/// Transmitter and wire, with the pipe's chance and its books.
+#[derive(Debug)]
+pub(super) struct Outlet<P> {
+    pub(super) transmitter: Transmitter,
+    pub(super) wire: Wire<P>,
+    pub(super) losses: Losses,
+    pub(super) random: Stream,
+    pub(super) counters: Counters,
+}
+
+impl<P: Packet> Outlet<P> {
+    pub(super) fn new(config: &model::Pipe, random: Stream) -> Self {
+        Self {
+            transmitter: Transmitter::new(config),
+            wire: Wire::new(config),
+            losses: Losses::new(config.loss),
+            random,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sends a packet of `size` bytes (with overhead) that is there since `ready`, after all before it: when its
+    /// transmission starts, and what becomes of it. One that gets lost takes its turn at the transmitter.
+    #[inline]
+    pub(super) fn send(&mut self, ready: Instant, packet: P, size: u64) -> (Instant, Verdict) {
+        let Transmission { start, departure, busy } = self.transmitter.send(ready, size);
+        self.counters.queue_delay_total_ns += start.since(ready).0;
+        self.counters.busy_ns += busy.0;
+        let verdict = self.fate(departure);
+        let packet = (verdict == Verdict::Accepted).then_some(packet);
+        self.wire.launch(departure, packet, &mut self.random);
+        (start, verdict)
+    }
+
+    #[inline]
+    fn fate(&mut self, departure: Instant) -> Verdict {
+        if self.losses.strikes(&mut self.random) {
+            self.counters.lost += 1;
+            return Verdict::Lost;
+        }
+        if self.wire.is_full(departure) {
+            self.counters.dropped += 1;
+            return Verdict::Dropped;
+        }
+        Verdict::Accepted
+    }
+
+    /// The packet that arrives by `now`.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant) -> Option<P> {
+        let packet = self.wire.take(now)?;
+        self.counters.delivered += 1;
+        self.counters.bytes_delivered += u64::from(packet.bytes());
+        Some(packet)
+    }
+
+    /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting` bytes of it
+    /// had not begun.
+    pub(super) fn cut(&mut self, now: Instant, waiting: u64) {
+        self.counters.busy_ns -= self.transmitter.outstanding(now, waiting).0;
+        self.counters.lost += self.wire.clear();
+        self.transmitter.stop(now);
+    }
+}

@@ -1,0 +1,207 @@
+//! Drop-tail pipes, wires and trace links against what can be computed by hand.
+
+use super::*;
+use scenario::model::Trace;
+
+#[test]
+fn packet_k_of_a_burst_arrives_after_k_plus_one_transmissions_and_the_delay() {
+    let mut pipe = pipe(&model::Pipe { overhead: 38, ..link() });
+    burst(&mut pipe, 5 * MS, 20);
+    let expected: Vec<u64> = (0..20).map(|k| 15 * MS + (k + 1) * 1538 * 80).collect();
+    assert_eq!(times(&mut pipe), expected);
+    assert_eq!(pipe.next(), Instant::NEVER);
+}
+
+#[test]
+fn a_link_without_rate_only_delays() {
+    let mut pipe = pipe(&model::Pipe { rate: None, ..link() });
+    burst(&mut pipe, 3, 4);
+    assert_eq!(pipe.queued_packets(Instant(3)), 0);
+    assert_eq!(times(&mut pipe), [10 * MS + 3; 4]);
+}
+
+#[test]
+fn queueing_delay_is_queue_over_rate() {
+    let mut pipe = pipe(&link());
+    burst(&mut pipe, 0, 11);
+    assert_eq!(pipe.queued_packets(Instant(0)), 10, "the one in transmission does not wait");
+    assert_eq!(pipe.queued_bytes(Instant(0)), 15_000);
+    assert_eq!(pipe.queue_delay(Instant(0)), Span(11 * 120 * US));
+    assert_eq!(pipe.queued_packets(Instant(360 * US - 1)), 8);
+    assert_eq!(pipe.queued_packets(Instant(360 * US)), 7);
+    assert_eq!(pipe.queue_delay(Instant(360 * US)), Span(8 * 120 * US));
+    assert_eq!(pipe.counters().queue_delay_total_ns, 120 * US * (0..11).sum::<u64>());
+}
+
+#[test]
+fn a_full_queue_drops_exactly_the_rest() {
+    let overflow = |limit, overhead| {
+        let queue = Queue { limit, ..link().queue };
+        let mut pipe = pipe(&model::Pipe { queue, overhead, ..link() });
+        let verdicts = burst(&mut pipe, 0, 100);
+        let accepted = verdicts.iter().take_while(|verdict| **verdict == Verdict::Accepted).count();
+        assert!(verdicts[accepted..].iter().all(|verdict| *verdict == Verdict::Dropped));
+        assert_eq!(pipe.counters().dropped, 100 - accepted as u64);
+        accepted
+    };
+    assert_eq!(overflow(Limit::Packets(10), 0), 11);
+    assert_eq!(overflow(Limit::Bytes(15_380), 38), 11);
+    assert_eq!(overflow(Limit::Bytes(15_379), 38), 10);
+    assert_eq!(overflow(Limit::Time(Span(10 * 120 * US)), 0), 11);
+    assert_eq!(overflow(Limit::Packets(0), 0), 1, "a free transmitter needs no queue");
+}
+
+#[test]
+fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
+    let queue = Queue { limit: Limit::Packets(10), ..link().queue };
+    let mut pipe = pipe(&model::Pipe { queue, ..link() });
+    let accepted = (0..1000).filter(|k| pipe.offer(Instant(k * 60 * US), packet(*k, 1500)) == Verdict::Accepted);
+    // Packets begin transmission at 0, 120, ... 59 880 us: 500 of them; ten more wait at the end.
+    assert_eq!(accepted.count(), 510);
+    assert_eq!(pipe.busy(Instant(60_000 * US)), Span(60_000 * US));
+}
+
+#[test]
+fn the_transmitter_is_busy_only_while_it_sends() {
+    let mut pipe = pipe(&link());
+    burst(&mut pipe, 0, 5);
+    assert_eq!(pipe.busy(Instant(200 * US)), Span(200 * US));
+    assert_eq!(pipe.busy(Instant(MS)), Span(600 * US));
+    pipe.offer(Instant(MS), packet(5, 750));
+    assert_eq!(pipe.busy(Instant(2 * MS)), Span(660 * US));
+}
+
+#[test]
+fn a_lost_packet_has_its_turn_at_the_transmitter() {
+    let mut pipe = pipe(&model::Pipe { loss: Loss::Random(1.0), ..link() });
+    assert_eq!(burst(&mut pipe, 0, 3), [Verdict::Lost; 3]);
+    assert_eq!(pipe.queued_packets(Instant(0)), 2);
+    pipe.set_loss(Instant(0), Loss::None);
+    burst(&mut pipe, 0, 1);
+    assert_eq!(times(&mut pipe), [10 * MS + 480 * US]);
+    assert_eq!((pipe.counters().lost, pipe.counters().busy_ns), (3, 480 * US));
+}
+
+#[test]
+fn jitter_is_uniform_and_never_reorders() {
+    let jitter = Span::from_millis(4);
+    let config = model::Pipe { rate: None, jitter, ..link() };
+    let mut apart = pipe(&config);
+    let spread: Vec<f64> = (0..100_000)
+        .map(|k| {
+            apart.offer(Instant(k * 20 * MS), packet(k, 1500));
+            (times(&mut apart)[0] - k * 20 * MS) as f64 - 10e6
+        })
+        .collect();
+    let mean = spread.iter().sum::<f64>() / spread.len() as f64;
+    let error = 4e6 / (12.0 * spread.len() as f64).sqrt();
+    assert!((mean - 2e6).abs() < 5.0 * error, "{mean}");
+    assert!(spread.iter().all(|extra| (0.0..=4e6).contains(extra)));
+
+    let mut close = pipe(&config);
+    (0..10_000).for_each(|k| assert_eq!(close.offer(Instant(k * US), packet(k, 1500)), Verdict::Accepted));
+    let arrived = arrivals(&mut close, 100 * MS);
+    assert!(arrived.is_sorted_by_key(|(time, _)| *time) && arrived.is_sorted_by_key(|(_, packet)| packet.number));
+    assert!(arrived.iter().all(|(time, packet)| (10 * MS..=14 * MS).contains(&(time - packet.number * US))));
+}
+
+#[test]
+fn the_delay_stage_drops_what_exceeds_its_limit() {
+    let mut unlimited = pipe(&model::Pipe { rate: None, wire_limit: Some(3), ..link() });
+    assert_eq!(burst(&mut unlimited, 0, 5).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 3);
+    assert_eq!(unlimited.counters().dropped, 2);
+    assert_eq!(burst(&mut unlimited, 10 * MS - 1, 1), [Verdict::Dropped]);
+    assert_eq!(burst(&mut unlimited, 10 * MS, 1), [Verdict::Accepted]);
+
+    // 10 ms at 100 Mbit/s hold 83 packets and a third: a limit of 84 never strikes, whatever waits in the queue.
+    let mut enough = pipe(&model::Pipe { wire_limit: Some(84), ..link() });
+    assert!(burst(&mut enough, 0, 1000).iter().all(|verdict| *verdict == Verdict::Accepted));
+    let mut scarce = pipe(&model::Pipe { wire_limit: Some(83), ..link() });
+    assert_eq!(burst(&mut scarce, 0, 1000).iter().position(|verdict| *verdict == Verdict::Dropped), Some(83));
+}
+
+#[test]
+fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
+    let trace = Some(Trace { opportunities: [1; 12].into(), period_ms: 1 });
+    for discipline in [Discipline::DropTail, codel_never()] {
+        let queue = Queue { limit: Limit::Packets(1000), discipline, ecn: false };
+        let mut pipe = pipe(&model::Pipe { rate: None, trace: trace.clone(), delay: Span::ZERO, queue, ..link() });
+        for k in 0..10_000u64 {
+            burst(&mut pipe, k * MS, 13);
+            arrivals(&mut pipe, (k + 1) * MS);
+        }
+        assert_eq!(pipe.counters().bytes_delivered, 10 * 144_000_000 / 8);
+        assert_eq!(pipe.busy(Instant(10_000 * MS)).as_millis(), 10_000);
+    }
+}
+
+#[test]
+fn packets_of_a_trace_link_leave_at_opportunities() {
+    let trace = Some(Trace { opportunities: [2, 3, 7].into(), period_ms: 10 });
+    for discipline in [Discipline::DropTail, codel_never()] {
+        let queue = Queue { discipline, ..link().queue };
+        let mut pipe = pipe(&model::Pipe { rate: None, trace: trace.clone(), delay: Span(MS), queue, ..link() });
+        (0..3).for_each(|k| assert_eq!(pipe.offer(Instant(0), packet(k, 750)), Verdict::Accepted));
+        assert_eq!(pipe.queued_packets(Instant(2 * MS)), 1);
+        assert_eq!(arrivals(&mut pipe, 5 * MS).iter().map(|(time, _)| time / MS).collect::<Vec<_>>(), [3, 3, 4]);
+        burst(&mut pipe, 7 * MS, 1);
+        assert_eq!(times(&mut pipe), [13 * MS]);
+    }
+}
+
+/// CoDel that never finds a delay too long.
+pub(super) fn codel_never() -> Discipline {
+    Discipline::CoDel { target: Span::MAX, interval: Span::from_millis(100) }
+}
+
+/// Exponential gaps of this mean, ns.
+fn poisson(random: &mut Stream, mean: f64) -> u64 {
+    (-libm::log(1.0 - random.unit()) * mean) as u64
+}
+
+#[test]
+fn littles_law_holds_exactly_for_a_random_load() {
+    // All instants are whole steps, so that samples between the steps add up to the integral of the queue's length.
+    const STEP: u64 = 10 * US;
+    for discipline in [Discipline::DropTail, codel_never()] {
+        let queue = Queue { limit: Limit::Packets(12), discipline, ecn: false };
+        let (mut pipe, mut random) = (pipe(&model::Pipe { queue, ..link() }), Stream::named(2, "load"));
+        let (mut due, mut area) = (0, 0);
+        for step in 0..200_000u64 {
+            while due <= step {
+                pipe.offer(Instant(step * STEP), packet(step, 1500));
+                due += poisson(&mut random, 11.0);
+            }
+            area += pipe.queued_packets(Instant(step * STEP + STEP / 2)) * STEP;
+            arrivals(&mut pipe, step * STEP);
+        }
+        // What still waits will do so for the time it takes to send what is ahead of it.
+        let left = pipe.queued_packets(Instant(200_000 * STEP));
+        assert!(pipe.counters().dropped > 100 && left < 12 && balanced(&pipe));
+        for instant in (200_000..200_000 + 12 * 13).map(|step| step * STEP + STEP / 2) {
+            area += pipe.queued_packets(Instant(instant)) * STEP;
+        }
+        assert_eq!(area, pipe.counters().queue_delay_total_ns);
+    }
+}
+
+#[test]
+fn the_mean_wait_of_poisson_arrivals_is_pollaczek_and_khinchines() {
+    // M/D/1 at load 0.8: W = load x service / (2 (1 - load)) = 240 us.
+    let (mut pipe, mut random) = (pipe(&link()), Stream::named(4, "load"));
+    let (mut now, mut before) = (0, 0);
+    let batches: Vec<f64> = (0..100)
+        .map(|_| {
+            for number in 0..20_000 {
+                now += poisson(&mut random, 150_000.0);
+                pipe.offer(Instant(now), packet(number, 1500));
+                arrivals(&mut pipe, now);
+            }
+            let total = pipe.counters().queue_delay_total_ns;
+            (total - std::mem::replace(&mut before, total)) as f64 / 20_000.0
+        })
+        .collect();
+    let mean = batches.iter().sum::<f64>() / 100.0;
+    let variance = batches.iter().map(|batch| (batch - mean) * (batch - mean)).sum::<f64>() / 99.0;
+    assert!((mean - 240_000.0).abs() < 5.0 * (variance / 100.0).sqrt(), "{mean} ns");
+}

@@ -1,0 +1,82 @@
+//! Pipes against closed forms, and under random operations.
+
+mod aqm;
+mod change;
+mod closed_form;
+mod property;
+
+use super::{Packet, Pipe, Verdict};
+use scenario::model::{self, Discipline, Limit, Loss, Queue};
+use units::{Instant, Rate, Span, Stream};
+
+/// Nanoseconds in a microsecond and in a millisecond.
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbered {
+    number: u64,
+    bytes: u32,
+    ecn: bool,
+    marked: bool,
+}
+
+impl Packet for Numbered {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn ecn_capable(&self) -> bool {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.marked = true;
+    }
+}
+
+fn packet(number: u64, bytes: u32) -> Numbered {
+    Numbered { number, bytes, ecn: false, marked: false }
+}
+
+/// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.
+fn link() -> model::Pipe {
+    model::Pipe {
+        rate: Some(Rate::from_mbit(100)),
+        trace: None,
+        delay: Span::from_millis(10),
+        jitter: Span::ZERO,
+        loss: Loss::None,
+        overhead: 0,
+        queue: Queue { limit: Limit::Packets(u64::MAX), discipline: Discipline::DropTail, ecn: false },
+        local: false,
+        wire_limit: None,
+    }
+}
+
+fn pipe(config: &model::Pipe) -> Pipe<Numbered> {
+    Pipe::new(config, Stream::named(1, "link test forward"))
+}
+
+/// Everything that arrives until `end`, with its time in ns.
+fn arrivals(pipe: &mut Pipe<Numbered>, end: u64) -> Vec<(u64, Numbered)> {
+    let mut arrived = Vec::new();
+    while pipe.next() <= Instant(end) {
+        let now = pipe.next();
+        arrived.extend(pipe.take(now).map(|packet| (now.0, packet)));
+    }
+    arrived
+}
+
+/// The same, for ever, times only.
+fn times(pipe: &mut Pipe<Numbered>) -> Vec<u64> {
+    arrivals(pipe, Instant::NEVER.0 - 1).into_iter().map(|(time, _)| time).collect()
+}
+
+/// Offers `count` packets of 1500 bytes at once.
+fn burst(pipe: &mut Pipe<Numbered>, now: u64, count: u64) -> Vec<Verdict> {
+    (0..count).map(|number| pipe.offer(Instant(now), packet(number, 1500))).collect()
+}
+
+fn balanced(pipe: &Pipe<Numbered>) -> bool {
+    let books = pipe.counters();
+    books.offered == books.delivered + books.dropped + books.lost + pipe.inside()
+}

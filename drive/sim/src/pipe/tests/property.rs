@@ -1,0 +1,162 @@
+//! Random operations on pipes of every kind.
+
+use super::closed_form::codel_never;
+use super::*;
+use crate::pipe::Counters;
+use proptest::prelude::*;
+use scenario::model::Trace;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Offer(u32),
+    Wait(u64),
+    Rate(u64),
+    Delay(u64),
+    Loss(Loss),
+    Up(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => prop_oneof![Just(1500), Just(52), 1..9000u32].prop_map(Step::Offer),
+        6 => (0..3 * MS).prop_map(Step::Wait),
+        1 => prop_oneof![Just(100), Just(10), Just(1), Just(40)].prop_map(Step::Rate),
+        1 => (0..20 * MS).prop_map(Step::Delay),
+        1 => prop_oneof![Just(Loss::None), Just(Loss::Random(0.3))].prop_map(Step::Loss),
+        1 => any::<bool>().prop_map(Step::Up),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec(step(), 0..300)
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        (0..30u64).prop_map(Limit::Packets),
+        (0..50_000u64).prop_map(Limit::Bytes),
+        (0..5 * MS).prop_map(|ns| Limit::Time(Span(ns))),
+    ]
+}
+
+fn discipline() -> impl Strategy<Value = Discipline> {
+    prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::CoDel { target: Span(MS), interval: Span(5 * MS) }),
+        Just(Discipline::Red { least: 3_000, most: 20_000, probability: 0.2, weight: 0.1 }),
+    ]
+}
+
+fn config() -> impl Strategy<Value = model::Pipe> {
+    let trace = Trace { opportunities: [0, 1, 1, 4, 9].into(), period_ms: 9 };
+    let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
+    let loss = Loss::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
+    let loss = prop_oneof![Just(Loss::None), Just(loss)];
+    let speed = prop_oneof![
+        3 => Just((Some(Rate::from_mbit(50)), None)),
+        1 => Just((None, None)),
+        1 => Just((None, Some(trace))),
+    ];
+    (speed, wire, loss, limit(), discipline(), any::<bool>()).prop_map(|(speed, wire, loss, limit, discipline, ecn)| {
+        let (delay, jitter, wire_limit, overhead) = wire;
+        let queue = Queue { limit, discipline, ecn };
+        let (delay, jitter) = (Span(delay), Span(jitter));
+        model::Pipe { rate: speed.0, trace: speed.1, delay, jitter, loss, overhead, queue, wire_limit, ..link() }
+    })
+}
+
+/// A pipe with a clock, run step by step.
+struct Run {
+    pipe: Pipe<Numbered>,
+    now: u64,
+    offered: u64,
+    arrived: Vec<(u64, Numbered)>,
+}
+
+impl Run {
+    fn new(config: &model::Pipe) -> Self {
+        Self { pipe: pipe(config), now: 0, offered: 0, arrived: Vec::new() }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let now = Instant(self.now);
+        match *step {
+            Step::Offer(bytes) => {
+                self.pipe.offer(now, Numbered { ecn: bytes % 2 == 0, ..packet(self.offered, bytes) });
+                self.offered += 1;
+            }
+            Step::Wait(ns) => {
+                self.arrived.extend(arrivals(&mut self.pipe, self.now + ns));
+                self.now += ns;
+            }
+            Step::Rate(mbit) => self.pipe.set_rate(now, Rate::from_mbit(mbit)),
+            Step::Delay(ns) => self.pipe.set_delay(now, Span(ns)),
+            Step::Loss(loss) => self.pipe.set_loss(now, loss),
+            Step::Up(up) => self.pipe.set_up(now, up),
+        }
+    }
+
+    fn drain(&mut self) {
+        self.arrived.extend(arrivals(&mut self.pipe, u64::MAX - 1));
+    }
+
+    /// What a queue that decides on arrival and one that decides at departure must agree on at every moment.
+    fn view(&mut self) -> (u64, u64, Span, Span, u64, u64, u64, u64) {
+        let now = Instant(self.now);
+        let queue = (self.pipe.queued_packets(now), self.pipe.queued_bytes(now), self.pipe.queue_delay(now));
+        let Counters { delivered, dropped, lost, .. } = *self.pipe.counters();
+        (queue.0, queue.1, queue.2, self.pipe.busy(now), delivered, dropped, lost, self.pipe.inside())
+    }
+}
+
+proptest! {
+    #[test]
+    fn packets_are_conserved_and_stay_in_order(config in config(), steps in steps()) {
+        let mut run = Run::new(&config);
+        for step in &steps {
+            run.step(step);
+            prop_assert!(balanced(&run.pipe), "{:?}", run.pipe.counters());
+            prop_assert!(run.pipe.next() >= Instant(run.now));
+            prop_assert!(run.pipe.busy(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
+        }
+        run.drain();
+        prop_assert_eq!(run.pipe.inside(), 0);
+        prop_assert!(balanced(&run.pipe));
+        prop_assert_eq!(run.pipe.counters().delivered, run.arrived.len() as u64);
+        prop_assert!(run.arrived.is_sorted_by(|a, b| a.0 <= b.0 && a.1.number < b.1.number));
+    }
+
+    #[test]
+    fn the_same_luck_gives_the_same_run(config in config(), steps in steps()) {
+        let [first, second] = [0, 1].map(|_| {
+            let mut run = Run::new(&config);
+            steps.iter().for_each(|step| run.step(step));
+            run.drain();
+            (run.arrived, *run.pipe.counters())
+        });
+        prop_assert_eq!(first, second);
+    }
+
+    /// Two implementations, one truth: CoDel that never acts is drop-tail.
+    #[test]
+    fn deciding_on_arrival_or_at_departure_is_the_same_without_early_drops(config in config(), steps in steps()) {
+        let plain = |discipline| {
+            // Jitter is drawn anew, losses and the delay stage's drops are not, where a fused queue is sent again.
+            let (loss, jitter, wire_limit) = (Loss::None, Span::ZERO, None);
+            let queue = Queue { discipline, ..config.queue };
+            Run::new(&model::Pipe { queue, loss, jitter, wire_limit, ..config.clone() })
+        };
+        let (mut fused, mut serviced) = (plain(Discipline::DropTail), plain(codel_never()));
+        for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
+            fused.step(step);
+            serviced.step(step);
+            if config.trace.is_none() {
+                prop_assert_eq!(fused.view(), serviced.view());
+            }
+        }
+        fused.drain();
+        serviced.drain();
+        prop_assert_eq!(fused.arrived, serviced.arrived);
+        prop_assert_eq!(fused.pipe.counters(), serviced.pipe.counters());
+    }
+}

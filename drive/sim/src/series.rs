@@ -1,0 +1,104 @@
+//! Time series at a chosen interval: one subject a flow, one a path.
+
+use crate::endpoint::{Endpoint, Kind};
+use crate::engine::Engine;
+use crate::packet::Direction;
+use record::Series;
+use scenario::model::Experiment;
+use units::{Rate, Span};
+
+/// Collects the series.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    pub interval: Span,
+    flows: Vec<Subject>,
+    paths: Vec<Subject>,
+}
+
+/// One subject's columns, and the counters at its previous sample.
+#[derive(Debug)]
+struct Subject {
+    series: Series,
+    before: [u64; 3],
+}
+
+const FLOW: [&str; 6] =
+    ["goodput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets", "retransmitted_packets"];
+const PATH: [&str; 4] = ["throughput_mbps", "queue_packets", "dropped_packets", "marked_packets"];
+
+impl Subject {
+    fn new(name: String, columns: &[&str]) -> Self {
+        let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+        let values = vec![Vec::new(); columns.len()];
+        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, before: [0; 3] }
+    }
+
+    fn push(&mut self, time_s: f64, row: &[f64]) {
+        self.series.time_s.push(time_s);
+        self.series.values.iter_mut().zip(row).for_each(|(column, value)| column.push(*value));
+    }
+
+    /// The increase of counter `index` since the previous sample.
+    fn since(&mut self, index: usize, now: u64) -> u64 {
+        now - std::mem::replace(&mut self.before[index], now)
+    }
+}
+
+impl Sampler {
+    pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
+        let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW));
+        let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
+        Self { interval, flows: flows.collect(), paths: paths.collect() }
+    }
+
+    /// Takes one sample of everything.
+    pub(crate) fn take(&mut self, engine: &mut Engine) {
+        let time_s = engine.now.as_secs_f64();
+        for (subject, endpoint) in self.flows.iter_mut().zip(&engine.flows) {
+            let row = flow_row(subject, endpoint, self.interval);
+            subject.push(time_s, &row);
+        }
+        for (index, subject) in self.paths.iter_mut().enumerate() {
+            let row = path_row(subject, engine, index, self.interval);
+            subject.push(time_s, &row);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Series> {
+        self.flows.into_iter().chain(self.paths).map(|subject| subject.series).collect()
+    }
+}
+
+fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64; 6] {
+    match &endpoint.kind {
+        Kind::Tcp(tcp) => {
+            let decision = tcp.sender.decision();
+            let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
+            let threshold = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+            let rtt = tcp.sender.smoothed_rtt();
+            let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
+            let retransmitted = subject.since(1, tcp.sender.counters().retransmitted) as f64;
+            let in_flight = f64::from(tcp.sender.in_flight());
+            [goodput, f64::from(decision.window), threshold, rtt_ms, in_flight, retransmitted]
+        }
+        Kind::Datagrams { packet, received, .. } => {
+            let goodput = Rate::of(subject.since(0, received * u64::from(*packet)), interval).as_mbps();
+            [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN]
+        }
+    }
+}
+
+fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 4] {
+    let now = engine.now;
+    let pipes = engine.topology.pipes_of(index, Direction::Forward).to_vec();
+    let (mut queue, mut dropped, mut marked, mut bytes) = (0, 0, 0, 0);
+    for pipe in pipes {
+        let pipe = &mut engine.topology.pipes[pipe as usize];
+        queue += pipe.queued_packets(now);
+        dropped += pipe.counters().dropped + pipe.counters().lost;
+        marked += pipe.counters().marked;
+        bytes = pipe.counters().bytes_delivered;
+    }
+    let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();
+    [throughput, queue as f64, subject.since(1, dropped) as f64, subject.since(2, marked) as f64]
+}

@@ -1,0 +1,185 @@
+//! What is written down at the end of a run.
+
+use crate::endpoint::{Endpoint, Kind, Tcp};
+use crate::engine::Engine;
+use crate::packet::Direction;
+use crate::pipe::Counters;
+use hdrhistogram::Histogram;
+use record::{Digest, Flow, Path, Run, Summary, Tunnel};
+use scenario::model::Experiment;
+use units::{Instant, Rate, Span};
+
+/// A distribution of times: exact mean, least and greatest; percentiles to three digits, whatever the run's length.
+#[derive(Debug)]
+pub(crate) struct Distribution {
+    histogram: Histogram<u64>,
+    total: u128,
+    least: Span,
+    most: Span,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("the bounds are in order");
+        Self { histogram, total: 0, least: Span::MAX, most: Span::ZERO }
+    }
+}
+
+impl Distribution {
+    pub(crate) fn add(&mut self, span: Span) {
+        // Microseconds; saturating, so that an absurd value cannot fail the run.
+        self.histogram.saturating_record(span.as_micros());
+        self.total += u128::from(span.0);
+        self.least = self.least.min(span);
+        self.most = self.most.max(span);
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let count = self.histogram.len();
+        if count == 0 {
+            return Summary::default();
+        }
+        let quantile = |q| self.histogram.value_at_quantile(q) as f64 / 1e3;
+        Summary {
+            mean: self.total as f64 / count as f64 / 1e6,
+            p50: quantile(0.50),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            min: self.least.as_millis_f64(),
+            max: self.most.as_millis_f64(),
+        }
+    }
+}
+
+/// The record of a finished run.
+pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
+    check_conservation(&engine);
+    let flows: Vec<Flow> = engine.flows.iter().map(|endpoint| flow(endpoint, engine.end)).collect();
+    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index)).collect();
+    let tunnel = tunnel(&engine);
+    let digest = digest(engine.digest, &flows, &paths);
+    Run {
+        parameters: std::collections::BTreeMap::new(),
+        seed,
+        digest,
+        duration_s: experiment.duration.as_secs_f64(),
+        flows,
+        paths,
+        tunnel,
+        series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
+        work: engine.work,
+    }
+}
+
+/// What went in came out, was dropped, was lost, or is still inside; and Little's law holds by construction.
+fn check_conservation(engine: &Engine) {
+    for (index, pipe) in engine.topology.pipes.iter().enumerate() {
+        let c = pipe.counters();
+        assert_eq!(
+            c.offered,
+            c.delivered + c.dropped + c.lost + pipe.inside() as u64,
+            "pipe {index} does not conserve packets: {c:?}"
+        );
+    }
+}
+
+fn flow(endpoint: &Endpoint, end: Instant) -> Flow {
+    let on = endpoint.stop.min(end).since(endpoint.start);
+    match &endpoint.kind {
+        Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, on),
+        Kind::Datagrams { packet, sent, received, .. } => {
+            let delivered_bytes = received * u64::from(*packet);
+            Flow {
+                name: endpoint.name.clone(),
+                goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
+                delivered_bytes,
+                sent_packets: *sent,
+                ..Flow::default()
+            }
+        }
+    }
+}
+
+fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
+    let delivered_bytes = tcp.delivered_bytes();
+    let completion = tcp.done.map(|done| done.since(endpoint.start));
+    let counters = tcp.sender.counters();
+    Flow {
+        name: endpoint.name.clone(),
+        congestion_control: tcp.congestion.clone(),
+        goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
+        delivered_bytes,
+        sent_packets: counters.sent,
+        retransmitted_packets: counters.retransmitted,
+        recoveries: counters.recoveries,
+        undone: counters.undone,
+        timeouts: counters.timeouts,
+        receive_window_limited_s: counters.receive_window_limited.as_secs_f64(),
+        send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
+        completion_s: completion.map(Span::as_secs_f64),
+        rtt_ms: tcp.rtt.summary(),
+    }
+}
+
+fn path(engine: &Engine, experiment: &Experiment, index: usize) -> Path {
+    let pipes = engine.topology.pipes_of(index, Direction::Forward);
+    let counters = |pipe: &u32| -> &Counters { engine.topology.pipes[*pipe as usize].counters() };
+    let total = |what: fn(&Counters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
+    let delay_ns: f64 = pipes
+        .iter()
+        .map(|pipe| {
+            let c = counters(pipe);
+            c.queue_delay_total_ns as f64 / (c.delivered.max(1)) as f64
+        })
+        .sum();
+    let span = experiment.duration.as_nanos().max(1) as f64;
+    let busiest = pipes.iter().map(|pipe| counters(pipe).busy_ns as f64 / span).fold(0.0, f64::max);
+    Path {
+        name: experiment.paths[index].name.clone(),
+        sent_packets: pipes.first().map_or(0, |pipe| counters(pipe).offered),
+        delivered_packets: pipes.last().map_or(0, |pipe| counters(pipe).delivered),
+        dropped_packets: total(|c| c.dropped),
+        lost_packets: total(|c| c.lost),
+        marked_packets: total(|c| c.marked),
+        utilisation: busiest.min(1.0),
+        queue_delay_ms: delay_ns / 1e6,
+    }
+}
+
+fn tunnel(engine: &Engine) -> Option<Tunnel> {
+    let tunnel = engine.tunnel.as_ref()?;
+    let forward = Direction::Forward as usize;
+    let egress = &tunnel.egress[forward];
+    let dropped_packets = tunnel.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
+    let hold_ms = egress.hold.summary();
+    let Some(resequencer) = &egress.resequencer else {
+        return Some(Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() });
+    };
+    let counters = resequencer.counters();
+    Some(Tunnel {
+        delivered_packets: counters.delivered,
+        held_packets: counters.held,
+        late_packets: counters.late,
+        dropped_packets,
+        timeouts: counters.timeouts,
+        overflows: counters.overflows,
+        most_held: counters.most_held,
+        hold_ms,
+    })
+}
+
+/// The arrivals' digest and the counters together.
+fn digest(mut digest: Digest, flows: &[Flow], paths: &[Path]) -> String {
+    for flow in flows {
+        digest.add_text(&flow.name);
+        [flow.delivered_bytes, flow.sent_packets, flow.retransmitted_packets, flow.recoveries, flow.timeouts]
+            .iter()
+            .for_each(|count| digest.add(*count));
+    }
+    for path in paths {
+        [path.sent_packets, path.delivered_packets, path.dropped_packets, path.lost_packets]
+            .iter()
+            .for_each(|count| digest.add(*count));
+    }
+    digest.hex()
+}

@@ -1,0 +1,74 @@
+//! Where packets go: links as pairs of pipes, paths as chains of them.
+
+use crate::packet::{Direction, Parcel};
+use crate::pipe::Pipe;
+use scenario::model::{Change, Directions, Experiment};
+use units::{Instant, Stream};
+
+/// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    pub pipes: Vec<Pipe<Parcel>>,
+    /// Per path and direction: the pipes in the order of travel.
+    hops: Vec<[Vec<u32>; 2]>,
+    local: Vec<bool>,
+}
+
+impl Topology {
+    pub(crate) fn new(experiment: &Experiment, seed: u64) -> Self {
+        let pipe = |config, name: &str, way: &str| Pipe::new(config, Stream::named(seed, &format!("link {name} {way}")));
+        let mut pipes = Vec::new();
+        for link in &experiment.links {
+            pipes.push(pipe(&link.forward, &link.name, "forward"));
+            pipes.push(pipe(&link.reverse, &link.name, "reverse"));
+        }
+        let hops = experiment.paths.iter().map(|path| {
+            let forward = path.links.iter().map(|link| *link as u32 * 2).collect();
+            let reverse = path.links.iter().rev().map(|link| *link as u32 * 2 + 1).collect();
+            [forward, reverse]
+        });
+        let local = experiment.links.iter().flat_map(|link| [link.forward.local, link.reverse.local]);
+        Self { hops: hops.collect(), pipes, local: local.collect() }
+    }
+
+    /// The pipe at position `hop` of a path, or `None` at its end.
+    pub(crate) fn hop(&self, path: u16, direction: Direction, hop: u8) -> Option<u32> {
+        self.hops[usize::from(path)][direction as usize].get(usize::from(hop)).copied()
+    }
+
+    /// The pipes of a path in one direction.
+    pub(crate) fn pipes_of(&self, path: usize, direction: Direction) -> &[u32] {
+        &self.hops[path][direction as usize]
+    }
+
+    /// The queue stands in the sending host.
+    pub(crate) fn is_local(&self, pipe: u32) -> bool {
+        self.local[pipe as usize]
+    }
+
+    /// Carries out a change; returns the pipes that it touched.
+    pub(crate) fn apply(&mut self, now: Instant, change: &Change) -> Vec<u32> {
+        let base = change.link as u32 * 2;
+        let touched = match change.directions {
+            Directions::Forward => vec![base],
+            Directions::Reverse => vec![base + 1],
+            Directions::Both => vec![base, base + 1],
+        };
+        for pipe in &touched {
+            let pipe = &mut self.pipes[*pipe as usize];
+            if let Some(up) = change.up {
+                pipe.set_up(now, up);
+            }
+            if let Some(rate) = change.rate {
+                pipe.set_rate(now, rate);
+            }
+            if let Some(delay) = change.delay {
+                pipe.set_delay(now, delay);
+            }
+            if let Some(loss) = change.loss {
+                pipe.set_loss(now, loss);
+            }
+        }
+        touched
+    }
+}
