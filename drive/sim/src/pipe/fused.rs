@@ -79,6 +79,11 @@ impl Fused {
         self.waiting[self.waiting.len() - count as usize].start
     }
 
+    /// The sizes of the waiting packets, as of the last `settle`.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().map(|waiting| waiting.size)
+    }
+
     /// Sends what has not started yet at a new rate. The packet in transmission is not touched.
     pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, outlet: &mut Outlet<P>) {
         self.settle(now);
@@ -102,7 +107,7 @@ impl Fused {
         self.settle(now);
         let spared: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();
         outlet.counters.queue_delay_total_ns -= spared;
-        outlet.cut(now, self.bytes);
+        outlet.cut(now, self.sizes());
         self.waiting.clear();
         self.bytes = 0;
     }

@@ -191,8 +191,11 @@ impl<P: Packet> Pipe<P> {
     /// trace's mean rate.
     pub(crate) fn busy(&mut self, now: Instant) -> Span {
         self.settle(now);
-        let waiting = if let Queue::Fused(queue) = &self.queue { queue.waiting().1 } else { 0 };
-        Span(self.outlet.counters.busy_ns).saturating_sub(self.outlet.transmitter.outstanding(now, waiting))
+        let outstanding = match &self.queue {
+            Queue::Fused(queue) => self.outlet.transmitter.outstanding(now, queue.sizes()),
+            Queue::Serviced(_) => self.outlet.transmitter.outstanding(now, std::iter::empty()),
+        };
+        Span(self.outlet.counters.busy_ns).saturating_sub(outstanding)
     }
 
     /// Packets in the pipe that have neither been delivered, dropped nor lost. Counts them one by one.

@@ -64,9 +64,9 @@ impl<P: Packet> Outlet<P> {
         Some(packet)
     }
 
-    /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting` bytes of it
-    /// had not begun.
-    pub(super) fn cut(&mut self, now: Instant, waiting: u64) {
+    /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting`: the sizes of
+    /// those packets that had not begun.
+    pub(super) fn cut(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.outstanding(now, waiting).0;
         self.counters.lost += self.wire.clear();
         self.transmitter.stop(now);

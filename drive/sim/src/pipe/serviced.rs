@@ -85,7 +85,7 @@ impl<P: Packet> Serviced<P> {
         let waited: u64 = self.waiting.iter().map(|waiting| now.since(waiting.arrived).0).sum();
         outlet.counters.queue_delay_total_ns += waited;
         outlet.counters.lost += self.waiting.len() as u64;
-        outlet.cut(now, 0);
+        outlet.cut(now, std::iter::empty());
         self.waiting.clear();
         self.bytes = 0;
     }

@@ -91,12 +91,13 @@ impl Transmitter {
         }
     }
 
-    /// How much of the time of the transmissions decided so far is still to come, `waiting` bytes of them not begun.
-    pub(super) fn outstanding(&self, now: Instant, waiting: u64) -> Span {
+    /// How much of the time of the transmissions decided so far is still to come? `waiting`: the sizes of
+    /// those packets that have not begun.
+    pub(super) fn outstanding(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Instant => Span::ZERO,
             Self::Rate(serial) => serial.free_at.since(now),
-            Self::Trace(cursor) => cursor.mean_rate().time_for(waiting),
+            Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
         }
     }
 }

@@ -10,6 +10,12 @@ pub(super) struct RecentBlocks {
 const KEPT: usize = 4;
 
 impl RecentBlocks {
+    /// The position of the block that `seq` would extend, or the one after the last.
+    pub(super) fn position(&self, seq: u64) -> usize {
+        let touches = |block: &(u64, u64)| block.0 <= seq + 1 && seq <= block.1;
+        self.blocks.iter().position(touches).unwrap_or(self.blocks.len())
+    }
+
     /// A segment arrived out of order.
     pub(super) fn add(&mut self, seq: u64) {
         let mut block = (seq, seq + 1);

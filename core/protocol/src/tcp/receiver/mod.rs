@@ -45,6 +45,9 @@ pub struct Counters {
     pub acks: u64,
 }
 
+/// Blocks that merged acknowledgements may safely change: a third one is the last that fits beside timestamps.
+const REPORTED_AT_ONCE: usize = 2;
+
 /// The receiving half of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -140,10 +143,15 @@ impl Receiver {
             return Some(self.on_duplicate(now, segment.seq));
         }
         let advanced = self.reassembly.next() > next;
+        let mut ahead = None;
         if advanced {
             self.blocks.forget_below(self.reassembly.next());
             self.window.on_data(now, self.reassembly.next(), segment.echo);
         } else {
+            // A block that would push an unreported one out of the option: report first (Linux since 5.8).
+            if self.policy.is_merging() && self.blocks.position(segment.seq) >= REPORTED_AT_ONCE {
+                ahead = Some(self.acknowledge(now));
+            }
             self.blocks.add(segment.seq);
         }
         let filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
@@ -151,7 +159,7 @@ impl Receiver {
         let order = !self.reassembly.is_empty();
         match self.policy.on_data(now, unacked, order, filled, self.reassembly.next(), self.window.rtt()) {
             Urgency::Now => Some(self.acknowledge(now)),
-            Urgency::Later => None,
+            Urgency::Later => ahead,
         }
     }
 

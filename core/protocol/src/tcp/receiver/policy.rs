@@ -43,6 +43,11 @@ impl Policy {
         self.deadline
     }
 
+    /// Duplicate acknowledgements are being merged.
+    pub(super) fn is_merging(&self) -> bool {
+        self.merged > 0
+    }
+
     /// Something unusual arrived: the sender should hear of what follows without delay.
     pub(super) fn quicken(&mut self) {
         self.quick = QUICK;
