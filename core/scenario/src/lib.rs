@@ -1,3 +1,27 @@
 //! An experiment as data: paths, queues, flows, events, sweep, seeds.
+//!
+//! A scenario file (TOML) goes in, [`Scenario`] comes out: one resolved [`model::Experiment`] for each cell of its
+//! sweep. What is wrong with a file is said at its line, with what would be right ([`Error`]).
+//!
+//! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
+//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults.
+
+mod error;
+mod file;
+mod keys;
+mod quantity;
+mod reference;
+mod resolve;
+mod scenario;
+mod schema;
+mod short;
+mod source;
+mod sweep;
+mod trace;
 
 pub mod model;
+
+pub use error::{Error, did_you_mean};
+pub use reference::Reference;
+pub use scenario::{Cell, Layout, Scenario, load, parse};
+pub use schema::schema;

@@ -285,6 +285,8 @@ pub struct Host {
     pub reordering: u32,
     /// `tcp_max_reordering`.
     pub max_reordering: u32,
+    /// The kernel's timer tick, 1/HZ: 4 ms on Debian and Ubuntu, 1 ms with HZ=1000, 10 ms in User-Mode Linux.
+    pub tick: Span,
 }
 
 impl Default for Host {
@@ -302,6 +304,7 @@ impl Default for Host {
             pacing: false,
             reordering: 3,
             max_reordering: 300,
+            tick: Span::from_millis(4),
         }
     }
 }

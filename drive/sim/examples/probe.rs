@@ -5,7 +5,7 @@ fn pipe(rate: Option<u64>, delay_us: u64, limit: Limit, local: bool) -> Pipe {
       queue: Queue { limit, discipline: Discipline::DropTail, ecn: false }, local, wire_limit: None }
 }
 fn link(name: &str, f: Pipe, r: Pipe) -> Link { Link { name: name.into(), forward: f, reverse: r } }
-fn tcp(cc: &str, route: Route, name: &str) -> Flow { Flow { name: name.into(), route, start: Instant::ZERO, stop: None, kind: FlowKind::Tcp { congestion: Congestion { name: cc.into(), parameters: Default::default() }, size: None, host: Host::default() } } }
+fn tcp(cc: &str, route: Route, name: &str) -> Flow { Flow { name: name.into(), route, start: Instant::ZERO, stop: None, kind: FlowKind::Tcp { congestion: Congestion { name: cc.into(), parameters: Default::default() }, size: None, host: Host { tick: Span::from_millis(std::env::var("TICK").map_or(4, |t| t.parse().unwrap())), ..Host::default() } } } }
 fn main() {
     let a: Vec<String> = std::env::args().collect();
     let t0 = std::time::Instant::now();
@@ -33,6 +33,20 @@ fn main() {
                 paths: vec![Path { name: "p0".into(), links: vec![0] }, Path { name: "p1".into(), links: vec![1, 2] }],
                 tunnel: Some(Tunnel { paths: vec![0, 1], stripe: Stripe::PacketRoundRobin, weights: vec![1, 1], first: g(4, 0), stray_packets: g(5, 0), overhead: 36, mtu: 1440, resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300) }), device }),
                 flows: vec![tcp(&a[2], Route::Tunnel, "f")], events: vec![] }
+        }
+        "sa" | "sb" | "1p" => { // cc d|l value first
+            let v: f64 = a[4].parse().unwrap();
+            let q = pipe(Some(100), 125, Limit::Packets(150), false);
+            let mut nf = pipe(None, if a[3] == "d" { (v * 1000.0) as u64 } else { 0 }, Limit::Packets(1000000), false);
+            if a[3] == "l" { nf.loss = Loss::Random(v / 100.0); }
+            nf.wire_limit = Some(1000);
+            let nr = pipe(None, 0, Limit::Packets(1000000), false);
+            let one = a[1] == "1p";
+            Experiment { name: "sa".into(), duration: Span::from_secs(20), sample: Some(Span::from_millis(1000)),
+                links: vec![link("e1", q.clone(), q.clone()), link("n", nf, nr), link("e2", q.clone(), q)],
+                paths: vec![Path { name: "p0".into(), links: vec![0] }, Path { name: "p1".into(), links: vec![1, 2] }],
+                tunnel: (!one).then(|| Tunnel { paths: vec![0, 1], stripe: Stripe::PacketRoundRobin, weights: vec![1, 1], first: a.get(5).map_or(0, |x| x.parse().unwrap()), stray_packets: 0, overhead: 36, mtu: 1440, resequence: (a[1] == "sb").then_some(Resequence { window: 256, timeout: Span::from_millis(100) }), device: None }),
+                flows: vec![tcp(&a[2], if one { Route::Path(1) } else { Route::Tunnel }, "f")], events: vec![] }
         }
         _ => panic!(),
     };

@@ -103,6 +103,7 @@ impl Tcp {
             send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
             reordering: host.reordering,
             max_reordering: host.max_reordering,
+            tick: host.tick,
         };
         let receiver = receiver::Config {
             mss,
@@ -111,6 +112,7 @@ impl Tcp {
             quick_ack: host.quick_ack,
             gro: host.gro,
             buffer: [host.receive_buffer[1], host.receive_buffer[2]],
+            tick: host.tick,
         };
         Ok(Self {
             congestion: entry.name.to_owned(),

@@ -24,7 +24,7 @@ struct Subject {
 
 const FLOW: [&str; 6] =
     ["goodput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets", "retransmitted_packets"];
-const PATH: [&str; 4] = ["throughput_mbps", "queue_packets", "dropped_packets", "marked_packets"];
+const PATH: [&str; 5] = ["throughput_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
 impl Subject {
     fn new(name: String, columns: &[&str]) -> Self {
@@ -88,17 +88,19 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64;
     }
 }
 
-fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 4] {
+fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 5] {
     let now = engine.now;
     let pipes = engine.topology.pipes_of(index, Direction::Forward).to_vec();
-    let (mut queue, mut dropped, mut marked, mut bytes) = (0, 0, 0, 0);
+    let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
     for pipe in pipes {
         let pipe = &mut engine.topology.pipes[pipe as usize];
         queue += pipe.queued_packets(now);
+        wait += pipe.queue_delay(now);
         dropped += pipe.counters().dropped + pipe.counters().lost;
         marked += pipe.counters().marked;
         bytes = pipe.counters().bytes_delivered;
     }
     let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();
-    [throughput, queue as f64, subject.since(1, dropped) as f64, subject.since(2, marked) as f64]
+    let (dropped, marked) = (subject.since(1, dropped) as f64, subject.since(2, marked) as f64);
+    [throughput, queue as f64, wait.as_millis_f64(), dropped, marked]
 }

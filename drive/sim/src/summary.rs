@@ -54,8 +54,9 @@ impl Distribution {
 /// The record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     check_conservation(&engine);
+    let busy = busy(&mut engine);
     let flows: Vec<Flow> = engine.flows.iter().map(|endpoint| flow(endpoint, engine.end)).collect();
-    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index)).collect();
+    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
     Run {
@@ -121,7 +122,13 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
     }
 }
 
-fn path(engine: &Engine, experiment: &Experiment, index: usize) -> Path {
+/// How long each pipe's transmitter was busy, as a share of the run.
+fn busy(engine: &mut Engine) -> Vec<f64> {
+    let (end, span) = (engine.end, engine.end.0.max(1) as f64);
+    engine.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
+}
+
+fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
     let pipes = engine.topology.pipes_of(index, Direction::Forward);
     let counters = |pipe: &u32| -> &Counters { engine.topology.pipes[*pipe as usize].counters() };
     let total = |what: fn(&Counters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
@@ -129,11 +136,9 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize) -> Path {
         .iter()
         .map(|pipe| {
             let c = counters(pipe);
-            c.queue_delay_total_ns as f64 / (c.delivered.max(1)) as f64
+            c.queue_delay_total_ns as f64 / ((c.offered - c.dropped).max(1)) as f64
         })
         .sum();
-    let span = experiment.duration.as_nanos().max(1) as f64;
-    let busiest = pipes.iter().map(|pipe| counters(pipe).busy_ns as f64 / span).fold(0.0, f64::max);
     Path {
         name: experiment.paths[index].name.clone(),
         sent_packets: pipes.first().map_or(0, |pipe| counters(pipe).offered),
@@ -141,7 +146,7 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize) -> Path {
         dropped_packets: total(|c| c.dropped),
         lost_packets: total(|c| c.lost),
         marked_packets: total(|c| c.marked),
-        utilisation: busiest.min(1.0),
+        utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
     }
 }

@@ -5,8 +5,8 @@
 //! the sojourn time falls below `target`, or no more than one packet's worth of bytes is left. A dropping state that
 //! begins soon after the last one (16 intervals) goes on with the drop rate that was needed then.
 //!
-//! Where a packet is marked instead of dropped, it leaves as the head, so that at most one is marked at a time: the
-//! RFC leaves this open, and this is what Linux does.
+//! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
+//! a time. The RFC's pseudo-code only drops; this is what Linux does.
 
 use units::{Instant, Span};
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_delay_just_below_target_is_never_punished_and_one_at_target_after_an_interval() {
-        assert_eq!(drops(&mut law(), 0, 10_000, Span(5 * MS - 1)), []);
+        assert_eq!(drops(&mut law(), 0, 10_000, Span(5 * MS - 1)), [0; 0]);
         assert_eq!(drops(&mut law(), 0, 102, Span(5 * MS)), [100]);
     }
 
@@ -136,10 +136,10 @@ mod tests {
     fn a_dropping_state_soon_after_another_begins_with_the_drop_rate_of_the_last() {
         let mut law = law();
         assert_eq!(drops(&mut law, 0, 530, Span::from_millis(20)).len(), 8);
-        assert_eq!(drops(&mut law, 530, 600, Span::ZERO), []);
+        assert_eq!(drops(&mut law, 530, 600, Span::ZERO), [0; 0]);
         // Eight drops, one of them the first: count begins at 7, and the second drop follows 100 / sqrt(7) ms later.
         assert_eq!(drops(&mut law, 600, 740, Span::from_millis(20)), [700, 738]);
-        assert_eq!(drops(&mut law, 740, 5_000, Span::ZERO), []);
+        assert_eq!(drops(&mut law, 740, 5_000, Span::ZERO), [0; 0]);
         assert_eq!(drops(&mut law, 5_000, 5_201, Span::from_millis(20)), [5_100, 5_200], "16 intervals forget");
     }
 }

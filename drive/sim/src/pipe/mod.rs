@@ -171,6 +171,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Bytes waiting, with the link's overhead.
+    #[cfg(test)]
     pub(crate) fn queued_bytes(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.waiting().1

@@ -76,17 +76,21 @@ impl Transmitter {
         }
     }
 
-    /// Has this rate from now on; also a trace or an unlimited link becomes one of this rate. It begins when the
-    /// packet in transmission, sent at the old rate, has left.
+    /// Has this rate from `begin` on, when the packet in transmission has left; also a trace or an unlimited link
+    /// becomes one with a rate.
     pub(super) fn set_rate(&mut self, rate: Rate, begin: Instant) {
-        *self = Self::Rate(Serial::new(rate, begin));
+        let since = if let Self::Rate(serial) = self { serial.since } else { begin };
+        *self = Self::Rate(Serial { since, ..Serial::new(rate, begin) });
     }
 
     /// Forgets what was to be transmitted after `now`.
     pub(super) fn stop(&mut self, now: Instant) {
         match self {
             Self::Instant => {}
-            Self::Rate(serial) => serial.free_at = serial.free_at.min(now),
+            Self::Rate(serial) => {
+                serial.free_at = serial.free_at.min(now);
+                serial.since = serial.since.min(now);
+            }
             Self::Trace(cursor) => cursor.rewind(),
         }
     }
@@ -96,7 +100,7 @@ impl Transmitter {
     pub(super) fn outstanding(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Instant => Span::ZERO,
-            Self::Rate(serial) => serial.free_at.since(now),
+            Self::Rate(serial) => serial.free_at.since(now.max(serial.since)),
             Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
         }
     }
@@ -106,6 +110,8 @@ impl Transmitter {
 #[derive(Clone, Debug)]
 pub(super) struct Serial {
     rate: Rate,
+    /// When it began to have a rate: later than now while a packet leaves at the opportunities of an abandoned trace.
+    since: Instant,
     free_at: Instant,
     /// The last two packet sizes and what they take: spares the division for almost every packet.
     memo: [(u64, Span); 2],
@@ -114,7 +120,7 @@ pub(super) struct Serial {
 impl Serial {
     fn new(rate: Rate, free_at: Instant) -> Self {
         assert!(rate.0 > 0, "a link of rate zero is a link that is down");
-        Self { rate, free_at, memo: [(0, Span::ZERO); 2] }
+        Self { rate, since: Instant::ZERO, free_at, memo: [(0, Span::ZERO); 2] }
     }
 
     #[inline]

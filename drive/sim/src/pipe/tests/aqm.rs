@@ -20,10 +20,10 @@ fn red() -> Discipline {
 fn overload(pipe: &mut Pipe<Numbered>, ms: u64, ecn: bool, mut look: impl FnMut(u64, &mut Pipe<Numbered>)) {
     for step in 0..ms * 10 / 4 {
         let now = step * 400 * US;
-        if step % 3 == 0 {
+        if step.is_multiple_of(3) {
             look(now, pipe);
         }
-        if step % 2 == 0 {
+        if step.is_multiple_of(2) {
             pipe.offer(Instant(now), Numbered { ecn, ..packet(step / 2, 1500) });
         }
         arrivals(pipe, now);

@@ -82,7 +82,7 @@ impl Run {
         let now = Instant(self.now);
         match *step {
             Step::Offer(bytes) => {
-                self.pipe.offer(now, Numbered { ecn: bytes % 2 == 0, ..packet(self.offered, bytes) });
+                self.pipe.offer(now, Numbered { ecn: bytes.is_multiple_of(2), ..packet(self.offered, bytes) });
                 self.offered += 1;
             }
             Step::Wait(ns) => {

@@ -1,0 +1,471 @@
+//! The scenario file as TOML has it: typed, with units read, before names are resolved.
+//!
+//! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
+
+use crate::error::{Fault, suggest};
+use crate::keys::Node;
+use crate::quantity::{BitRate, Packets, Percent, QueueLimit, Size, Time};
+use crate::reference;
+use crate::short::{Congestion, Loss};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::ValueDeserializer;
+
+/// A value that knows where it was written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct At<T>(Spanned<T>);
+
+impl<T> At<T> {
+    pub(crate) fn get(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A name: letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(extend("pattern" = "^[A-Za-z0-9_-]+$"))]
+pub(crate) struct Name(pub(crate) String);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        match !name.is_empty() && name.chars().all(plain) {
+            true => Ok(Self(name)),
+            false => Err(format!("`{name}` is no name\nnames are made of letters, digits, `-` and `_`")),
+        }
+    }
+}
+
+/// A Ropewalk scenario: paths, traffic, what happens, and what is compared.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "scenario")]
+pub(crate) struct File {
+    /// Short name, for the files that a run makes.
+    pub(crate) name: At<Name>,
+    /// One line: what the scenario shows.
+    pub(crate) title: Option<String>,
+    /// A few sentences for the reader of a report.
+    pub(crate) about: Option<String>,
+    /// Paper, RFC or measurement that it follows.
+    pub(crate) source: Option<String>,
+    /// How long to run.
+    pub(crate) duration: At<Time>,
+    /// Interval of the time series; without it there are none.
+    pub(crate) sample: Option<At<Time>>,
+    /// Seeds: each cell runs once with each. Default: `[1]`.
+    pub(crate) seeds: Option<At<Vec<u64>>>,
+    /// Instead of `seeds`: seeds 1 to this.
+    pub(crate) repetitions: Option<At<u64>>,
+    /// Ways from the sending to the receiving side.
+    #[serde(default)]
+    pub(crate) path: Vec<Path>,
+    /// Links that paths share or chain.
+    #[serde(default)]
+    pub(crate) link: Vec<Link>,
+    /// A tunnel that stripes flows over paths.
+    pub(crate) tunnel: Option<At<Tunnel>>,
+    /// TCP settings of all flows' hosts.
+    #[serde(default)]
+    pub(crate) host: Host,
+    /// Traffic.
+    #[serde(default)]
+    pub(crate) flow: Vec<At<Flow>>,
+    /// Changes while the run goes on.
+    #[serde(default)]
+    pub(crate) event: Vec<At<Event>>,
+    /// A grid over dotted keys, such as "path.eno2.delay" = ["10ms", "20ms"]. An entry may be { label, value }.
+    #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
+    sweep: Option<BTreeMap<String, Vec<serde_json::Value>>>,
+    /// How the sweep is laid out as a table.
+    pub(crate) table: Option<Table>,
+    /// Published or measured values to compare with.
+    #[serde(default)]
+    pub(crate) reference: Vec<reference::Written>,
+}
+
+/// Declares a table that has the keys of one direction of a link. (serde's `flatten` would lose both the positions
+/// and the refusal of unknown keys.)
+macro_rules! with_pipe_keys {
+    ($(#[$meta:meta])* $name:ident { $($extra:tt)* }) => {
+        #[derive(Clone, Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        $(#[$meta])*
+        pub(crate) struct $name {
+            $($extra)*
+            /// Transmission rate; without it the link is never the bottleneck.
+            rate: Option<BitRate>,
+            /// Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line.
+            trace: Option<At<String>>,
+            /// Propagation delay, one way.
+            delay: Option<Time>,
+            /// Uniform extra delay from zero to this; packets keep their order.
+            jitter: Option<Time>,
+            /// Loss on the wire.
+            loss: Option<Loss>,
+            /// What the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: "0b".
+            overhead: Option<At<Size>>,
+            /// The queue in front of the transmitter.
+            queue: Option<At<Queue>>,
+            /// The queue stands in the sending host, which feels its drops at once.
+            local: Option<bool>,
+            /// Most packets on the wire at once (netem's `limit`). Default: no limit.
+            wire_limit: Option<Packets>,
+        }
+
+        impl $name {
+            /// The keys of the forward direction.
+            pub(crate) fn pipe(&self) -> Pipe {
+                Pipe {
+                    rate: self.rate,
+                    trace: self.trace.clone(),
+                    delay: self.delay,
+                    jitter: self.jitter,
+                    loss: self.loss,
+                    overhead: self.overhead.clone(),
+                    queue: self.queue.clone(),
+                    local: self.local,
+                    wire_limit: self.wire_limit,
+                }
+            }
+        }
+    };
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe {
+    pub(crate) rate: Option<BitRate>,
+    pub(crate) trace: Option<At<String>>,
+    pub(crate) delay: Option<Time>,
+    pub(crate) jitter: Option<Time>,
+    pub(crate) loss: Option<Loss>,
+    pub(crate) overhead: Option<At<Size>>,
+    pub(crate) queue: Option<At<Queue>>,
+    pub(crate) local: Option<bool>,
+    pub(crate) wire_limit: Option<Packets>,
+}
+
+with_pipe_keys! {
+    /// A path: a chain of `[[link]]`s, or a link of its own that is described right here.
+    #[schemars(rename = "path")]
+    Path {
+        /// Unique name.
+        pub(crate) name: At<Name>,
+        /// Names of `[[link]]`s, in the order data packets cross them.
+        pub(crate) links: Option<At<Vec<At<String>>>>,
+        /// What differs on the way back.
+        pub(crate) reverse: Option<Reverse>,
+    }
+}
+
+with_pipe_keys! {
+    /// A full-duplex link that paths name.
+    #[schemars(rename = "link")]
+    Link {
+        /// Unique name.
+        pub(crate) name: At<Name>,
+        /// What differs on the way back.
+        pub(crate) reverse: Option<Reverse>,
+    }
+}
+
+with_pipe_keys! {
+    /// The way back of a link; a key that is not given is as on the way there.
+    #[schemars(rename = "reverse")]
+    Reverse {}
+}
+
+/// A queue. Default: drop-tail, 1000 packets.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "queue")]
+pub(crate) struct Queue {
+    /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
+    /// over this link times that path's round-trip time without queues.
+    pub(crate) limit: Option<At<QueueLimit>>,
+    /// What it does before that. Default: droptail.
+    #[serde(default)]
+    pub(crate) discipline: Discipline,
+    /// Mark ECN-capable packets where the discipline would drop them.
+    #[serde(default)]
+    pub(crate) ecn: bool,
+    /// CoDel: acceptable standing delay. Default: 5ms.
+    pub(crate) target: Option<At<Time>>,
+    /// CoDel: time in which it must be reached once. Default: 100ms.
+    pub(crate) interval: Option<At<Time>>,
+    /// RED: no early drop below this average.
+    pub(crate) least: Option<At<Size>>,
+    /// RED: always drop above this average.
+    pub(crate) most: Option<At<Size>>,
+    /// RED: probability at `most`. Default: 2%.
+    pub(crate) probability: Option<At<Percent>>,
+    /// RED: weight of the newest sample in the average, 0 to 1. Default: 0.002.
+    pub(crate) weight: Option<At<f64>>,
+}
+
+/// A queue discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "discipline")]
+pub(crate) enum Discipline {
+    /// First in, first out, drop the newcomer when full.
+    #[default]
+    DropTail,
+    /// RFC 8289.
+    CoDel,
+    /// Random early detection.
+    Red,
+}
+
+/// A striping tunnel.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "tunnel")]
+pub(crate) struct Tunnel {
+    /// What kind of tunnel.
+    pub(crate) kind: TunnelKind,
+    /// Names of its paths. Default: all.
+    pub(crate) paths: Option<At<Vec<At<String>>>>,
+    /// How packets are spread. Default: packet-round-robin.
+    #[serde(default)]
+    pub(crate) stripe: Stripe,
+    /// One weight a path, in the order of `paths`. Default: all 1.
+    pub(crate) weights: Option<At<Vec<u32>>>,
+    /// Position in the striping cycle at which the first packet goes. Default: 0.
+    pub(crate) first: Option<At<u32>>,
+    /// Packets sent before the flows begin; they only shift the parity. Default: 0.
+    #[serde(default)]
+    pub(crate) stray_packets: u32,
+    /// What the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8).
+    pub(crate) overhead: Option<At<Size>>,
+    /// Largest inner packet. Default: "1440b".
+    pub(crate) mtu: Option<At<Size>>,
+    /// Resequencing at the far end; without it packets go up as they arrive.
+    pub(crate) resequence: Option<Resequence>,
+    /// The tunnel's device and sockets; without it the tunnel never holds packets back.
+    pub(crate) device: Option<Device>,
+}
+
+/// A kind of tunnel.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "tunnel-kind")]
+pub(crate) enum TunnelKind {
+    /// GRE-in-UDP with sequence numbers (RFC 8086), as the MPT library.
+    #[serde(rename = "mpt-gre")]
+    MptGre,
+}
+
+/// How a tunnel spreads packets.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "stripe")]
+pub(crate) enum Stripe {
+    /// Weighted packet round robin.
+    #[default]
+    PacketRoundRobin,
+    /// Weighted byte deficit.
+    ByteDeficit,
+}
+
+/// A resequencer.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "resequence")]
+pub(crate) struct Resequence {
+    /// A packet this far ahead of the expected one flushes everything.
+    pub(crate) window: Packets,
+    /// The longest a packet is held.
+    pub(crate) timeout: Time,
+}
+
+/// A tunnel's device.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "device")]
+pub(crate) struct Device {
+    /// Packets that fit into the device's ring (`txqueuelen`).
+    pub(crate) ring: Packets,
+    /// Packets that fit into one path socket's send buffer.
+    pub(crate) socket: Packets,
+}
+
+/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of Linux 6.1.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "host")]
+pub(crate) struct Host {
+    /// Payload of a full segment. Default: what the MTU leaves.
+    pub(crate) mss: Option<At<Size>>,
+    /// Initial window, segments.
+    pub(crate) initial_window: Option<At<u32>>,
+    /// `tcp_timestamps`.
+    pub(crate) timestamps: Option<bool>,
+    /// `tcp_sack`.
+    pub(crate) sack: Option<bool>,
+    /// `tcp_ecn`.
+    pub(crate) ecn: Option<bool>,
+    /// Acknowledge every packet.
+    pub(crate) quick_ack: Option<bool>,
+    /// Packets that receive offload merges; 1 is off.
+    pub(crate) gro: Option<At<u32>>,
+    /// `tcp_rmem`: least, initial, greatest.
+    pub(crate) receive_buffer: Option<At<[Size; 3]>>,
+    /// Greatest of `tcp_wmem`.
+    pub(crate) send_buffer: Option<At<Size>>,
+    /// Pace every algorithm, as the `fq` discipline does.
+    pub(crate) pacing: Option<bool>,
+    /// `tcp_reordering`.
+    pub(crate) reordering: Option<u32>,
+    /// `tcp_max_reordering`.
+    pub(crate) max_reordering: Option<u32>,
+}
+
+/// A source of traffic.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "flow")]
+pub(crate) struct Flow {
+    /// Unique name.
+    pub(crate) name: At<Name>,
+    /// tcp (default) or udp.
+    #[serde(default)]
+    pub(crate) kind: Kind,
+    /// Name of a path. Default: the tunnel, or the only path.
+    pub(crate) path: Option<At<String>>,
+    /// When it begins. Default: "0s".
+    pub(crate) start: Option<Time>,
+    /// When its source stops. Default: the end.
+    pub(crate) stop: Option<At<Time>>,
+    /// So many alike, called NAME-1, NAME-2 ...
+    pub(crate) count: Option<At<u32>>,
+    /// Each of `count` begins this much after the one before.
+    pub(crate) stagger: Option<At<Time>>,
+    /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }. Default: cubic.
+    pub(crate) congestion: Option<At<Congestion>>,
+    /// TCP: bytes to send. Default: as much as possible.
+    pub(crate) size: Option<At<Size>>,
+    /// TCP: what differs from `[host]`.
+    pub(crate) host: Option<At<Host>>,
+    /// UDP: rate, with IP and UDP headers.
+    pub(crate) rate: Option<At<BitRate>>,
+    /// UDP: size of a datagram with its IP and UDP headers.
+    pub(crate) packet: Option<At<Size>>,
+}
+
+/// What a flow is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "flow-kind")]
+pub(crate) enum Kind {
+    /// A TCP connection.
+    #[default]
+    Tcp,
+    /// UDP at a constant rate.
+    Udp,
+}
+
+/// A change of a link, or of a path's links: `up` of all of them, `rate` and `loss` of the slowest, `delay` of the one
+/// with the longest delay.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "event")]
+pub(crate) struct Event {
+    /// When.
+    pub(crate) at: Time,
+    /// Name of a path.
+    pub(crate) path: Option<At<String>>,
+    /// Name of a link.
+    pub(crate) link: Option<At<String>>,
+    /// Which directions. Default: both.
+    #[serde(default)]
+    pub(crate) direction: Direction,
+    /// false: everything sent into the link is lost.
+    pub(crate) up: Option<bool>,
+    /// New rate.
+    pub(crate) rate: Option<At<BitRate>>,
+    /// New propagation delay.
+    pub(crate) delay: Option<Time>,
+    /// New loss.
+    pub(crate) loss: Option<Loss>,
+}
+
+/// Directions of a link.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "direction")]
+pub(crate) enum Direction {
+    /// From the sending side.
+    Forward,
+    /// Towards it.
+    Reverse,
+    /// Both.
+    #[default]
+    Both,
+}
+
+/// How the sweep is laid out as a table.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "table")]
+pub(crate) struct Table {
+    /// The swept key whose values are the rows.
+    pub(crate) rows: At<String>,
+    /// The swept key whose values are the columns.
+    pub(crate) columns: At<String>,
+    /// What stands in the table: a field of a flow's result, such as goodput_mbps.
+    pub(crate) value: String,
+    /// Whose result, where there are several flows.
+    pub(crate) flow: Option<At<String>>,
+}
+
+/// Types a tree.
+pub(crate) fn typed(tree: Node<'_>) -> Result<File, Fault> {
+    File::deserialize(ValueDeserializer::from(tree)).map_err(|error| plain(error.message(), error.span()))
+}
+
+/// serde's words in ours, and what would be right.
+fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let wrong = quoted.next().unwrap_or_default();
+    let fault = |message: String| Fault::at(span.unwrap_or_default(), message);
+    match message.split_once(" `").map(|(kind, _)| kind) {
+        Some("unknown field") => {
+            fault(format!("unknown key `{wrong}`")).help(suggest(wrong, &quoted.collect::<Vec<_>>()))
+        }
+        Some("unknown variant") => {
+            fault(format!("unknown value `{wrong}`")).help(suggest(wrong, &quoted.collect::<Vec<_>>()))
+        }
+        Some("missing field") => Fault { missing: wrong.to_owned(), ..fault(format!("missing key `{wrong}`")) },
+        _ => {
+            let (message, help) = message.split_once('\n').unwrap_or((message, ""));
+            fault(message.replace("a sequence", "a list").replace("a map", "a table")).help(help)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
+//!
+//! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`). A value put
+//! into the tree keeps the position it comes from, so that a fault found later points at the sweep or the `--set`.
+
+use crate::error::Fault;
+use std::borrow::Cow;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it was written.
+pub(crate) type Node<'t> = Spanned<DeValue<'t>>;
+
+/// A dotted key and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Key<'t> {
+    pub(crate) text: Cow<'t, str>,
+    pub(crate) span: Range<usize>,
+}
+
+/// The top-level keys that hold arrays of tables.
+const ARRAYS: [&str; 4] = ["path", "link", "flow", "event"];
+
+/// The tree of a text.
+pub(crate) fn parse(text: &str) -> Result<Node<'_>, Fault> {
+    let tree = DeTable::parse(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', ", ");
+        Fault::at(error.span().unwrap_or(0..0), format!("not TOML: {message}"))
+    })?;
+    Ok(Spanned::new(tree.span(), DeValue::Table(tree.into_inner())))
+}
+
+/// Puts `value` at `key`, making the tables above it where they are missing.
+pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
+    let (mut node, mut above) = (root, "");
+    for part in key.text.split('.') {
+        node = child_mut(node, above, part, &key.span).map_err(|fault| fault.key(key.text.as_ref()))?;
+        above = part;
+    }
+    *node = value;
+    Ok(())
+}
+
+/// The node called `part` below `node`, which is called `above`.
+fn child_mut<'n, 't>(
+    node: &'n mut Node<'t>,
+    above: &str,
+    part: &str,
+    span: &Range<usize>,
+) -> Result<&'n mut Node<'t>, Fault> {
+    if above == "congestion" && node.get_ref().is_str() {
+        name_becomes_table(node);
+    }
+    match node.get_mut() {
+        DeValue::Table(table) => {
+            if above.is_empty() && ARRAYS.contains(&part) && !table.contains_key(part) {
+                return Err(Fault::at(span.clone(), format!("the scenario has no [[{part}]]")));
+            }
+            let key = Spanned::new(span.clone(), Cow::Owned(part.to_owned()));
+            Ok(table.entry(key).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new()))))
+        }
+        DeValue::Array(items) => {
+            let names: Vec<String> = (0..items.len()).map(|index| name(items, index)).collect();
+            match names.iter().position(|name| name == part) {
+                Some(index) => Ok(&mut items.as_mut()[index]),
+                None => Err(Fault::unknown(
+                    span.clone(),
+                    above,
+                    part,
+                    &names.iter().map(String::as_str).collect::<Vec<_>>(),
+                )),
+            }
+        }
+        _ => Err(Fault::at(span.clone(), format!("`{above}` has no keys below it"))),
+    }
+}
+
+/// `congestion = "cubic"` is short for `congestion = { name = "cubic" }`.
+fn name_becomes_table(node: &mut Node<'_>) {
+    let span = node.span();
+    let name = std::mem::replace(node.get_mut(), DeValue::Table(DeTable::new()));
+    if let DeValue::Table(table) = node.get_mut() {
+        table.insert(Spanned::new(span.clone(), "name".into()), Spanned::new(span, name));
+    }
+}
+
+/// What an array's element is called.
+fn name(items: &[Node<'_>], index: usize) -> String {
+    let name = items[index].get_ref().get("name").and_then(|name| name.get_ref().as_str());
+    name.map_or_else(|| index.to_string(), str::to_owned)
+}
+
+/// Where `key` was written, or the nearest thing above it.
+pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
+    let mut node = root;
+    for part in key.split('.') {
+        match child(node, part).or_else(|| child(node, before_count(part))) {
+            Some(below) => node = below,
+            None => break,
+        }
+    }
+    node.span()
+}
+
+fn child<'n, 't>(node: &'n Node<'t>, part: &str) -> Option<&'n Node<'t>> {
+    match node.get_ref() {
+        DeValue::Table(table) => table.get(part),
+        DeValue::Array(items) => (0..items.len()).find(|index| name(items, *index) == part).map(|index| &items[index]),
+        _ => None,
+    }
+}
+
+/// `tcp` for `tcp-3`, the third of `count` flows.
+fn before_count(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((flow, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => flow,
+        _ => name,
+    }
+}
+
+/// The dotted key of what was written at `span`: exactly there, else the narrowest thing around its beginning.
+pub(crate) fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
+    let mut found = (if root.span() == *span { 0 } else { usize::MAX }, String::new());
+    search(root, "", span, &mut found);
+    found.1
+}
+
+/// Finds the narrowest; of equal ones the deepest.
+fn search(node: &Node<'_>, key: &str, wanted: &Range<usize>, found: &mut (usize, String)) {
+    let mut below = |part: &str, span: Option<Range<usize>>, node: &Node<'_>| {
+        let key = if key.is_empty() { part.to_owned() } else { format!("{key}.{part}") };
+        for span in span.into_iter().chain([node.span()]) {
+            let width = if span == *wanted { 0 } else { 1 + span.len() };
+            if span.contains(&wanted.start) && width <= found.0 {
+                *found = (width, key.clone());
+            }
+        }
+        search(node, &key, wanted, found);
+    };
+    match node.get_ref() {
+        DeValue::Table(table) => table.iter().for_each(|(key, value)| below(key.get_ref(), Some(key.span()), value)),
+        DeValue::Array(items) => (0..items.len()).for_each(|i| below(&name(items, i), None, &items[i])),
+        _ => {}
+    }
+}

@@ -1,0 +1,333 @@
+//! Quantities as `tc` and netem users write them: `100mbit`, `10ms`, `1500b`, `1%`, `1000p`, `1bdp`.
+//!
+//! A bare number is refused, and so is what `tc` reads otherwise than most people mean it: `100mbps` (bytes a second
+//! there) and `64kb` (1024 there).
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use units::{Rate, Span};
+
+/// A quantity with a unit, read from a string.
+pub(crate) trait Quantity: Sized {
+    /// What it is, with an example.
+    const WHAT: &'static str;
+    /// What a string must match, for the schema.
+    const PATTERN: &'static str;
+    /// Reads it. The error's first line says what is wrong, the second what would be right.
+    fn read(text: &str) -> Result<Self, String>;
+    /// How the bare number `n` was probably meant.
+    fn meant(n: f64) -> String;
+}
+
+/// A transmission rate; never zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BitRate(pub(crate) Rate);
+
+/// A length of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Time(pub(crate) Span);
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// A share, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent(pub(crate) f64);
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Packets(pub(crate) u32);
+
+/// A queue's limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum QueueLimit {
+    Packets(u64),
+    Bytes(u64),
+    Time(Span),
+    /// Multiples of the bandwidth-delay product.
+    Bdp(Decimal),
+}
+
+/// `digits` / 10^`scale`: what was written, exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Decimal {
+    digits: u64,
+    scale: u32,
+}
+
+impl Decimal {
+    /// This many times `unit`, if that is a whole number below 2^64.
+    fn times(self, unit: u64) -> Option<u64> {
+        let (product, divisor) = (u128::from(self.digits) * u128::from(unit), 10u128.pow(self.scale));
+        (product % divisor == 0).then_some(product / divisor)?.try_into().ok()
+    }
+
+    /// This many times `unit`, rounded down.
+    pub(crate) fn of(self, unit: u64) -> u64 {
+        (u128::from(self.digits) * u128::from(unit) / 10u128.pow(self.scale)).try_into().unwrap_or(u64::MAX)
+    }
+}
+
+const TIME: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const RATE: &[(&str, u64)] =
+    &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
+const SIZE: &[(&str, u64)] = &[
+    ("b", 1),
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// 1000 or 1024? `tc` says 1024, most people do not.
+const AMBIGUOUS: [&str; 10] = ["k", "kb", "K", "KB", "m", "mb", "M", "g", "gb", "G"];
+
+impl Quantity for BitRate {
+    const WHAT: &'static str = "a rate such as \"100mbit\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?[kKmMgGtT]?[bB][iI][tT]$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split::<Self>(text)?;
+        let lower = unit.to_ascii_lowercase();
+        if let Some(prefix) = lower.strip_suffix("bps") {
+            let bytes = Decimal { digits: amount.digits.saturating_mul(8), ..amount };
+            return Err(format!(
+                "`{text}`: `tc` means bytes a second by `{unit}`\nwrite `{amount}{prefix}bit`, or `{bytes}{prefix}bit` \
+                 if bytes are meant"
+            ));
+        }
+        match scaled::<Self>(text, amount, &lower, RATE)? {
+            0 => Err("a rate of zero carries nothing\nto cut a link, use `up = false` in an [[event]]".into()),
+            bits => Ok(Self(Rate(bits))),
+        }
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{n}mbit")
+    }
+}
+
+impl Quantity for Time {
+    const WHAT: &'static str = "a time such as \"10ms\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(s|ms|us|ns)$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split::<Self>(text)?;
+        Ok(Self(Span(scaled::<Self>(text, amount, unit, TIME)?)))
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{n}ms")
+    }
+}
+
+impl Quantity for Size {
+    const WHAT: &'static str = "a size such as \"1500b\" or \"1GB\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(b|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split::<Self>(text)?;
+        Ok(Self(bytes::<Self>(text, amount, unit)?))
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{n}b")
+    }
+}
+
+impl Quantity for Percent {
+    const WHAT: &'static str = "a share such as \"1%\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?%$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (Decimal { digits, scale }, unit) = split::<Self>(text)?;
+        if unit != "%" {
+            return Err(wrong_unit::<Self>(text, unit, &["%"]));
+        }
+        // The nearest double to the decimal fraction, without the rounding of a division.
+        let share: f64 = format!("{digits}e-{}", scale + 2).parse().map_err(|_| format!("`{text}` is no number"))?;
+        if share > 1.0 { Err(format!("`{text}` is more than everything\nat most `100%`")) } else { Ok(Self(share)) }
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{}%", if n < 1.0 { n * 100.0 } else { n })
+    }
+}
+
+impl Quantity for Packets {
+    const WHAT: &'static str = "a number of packets such as \"1000p\"";
+    const PATTERN: &'static str = "^[0-9]+p$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split::<Self>(text)?;
+        let packets = scaled::<Self>(text, amount, unit, &[("p", 1)])?;
+        packets.try_into().map(Self).map_err(|_| format!("`{text}` is too large"))
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{n}p")
+    }
+}
+
+impl Quantity for QueueLimit {
+    const WHAT: &'static str = "a queue limit such as \"1000p\", \"64kB\", \"50ms\" or \"1bdp\"";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(p|b|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB|s|ms|us|ns|bdp)$";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split::<Self>(text)?;
+        if amount.digits == 0 {
+            return Err("a queue that holds nothing lets nothing through\nat least `1p`".into());
+        }
+        match unit {
+            "bdp" => Ok(Self::Bdp(amount)),
+            "p" => Ok(Self::Packets(scaled::<Self>(text, amount, unit, &[("p", 1)])?)),
+            _ if TIME.iter().any(|(name, _)| *name == unit) => {
+                Ok(Self::Time(Span(scaled::<Self>(text, amount, unit, TIME)?)))
+            }
+            _ if AMBIGUOUS.contains(&unit) || SIZE.iter().any(|(name, _)| *name == unit) => {
+                Ok(Self::Bytes(bytes::<Self>(text, amount, unit)?))
+            }
+            _ => Err(wrong_unit::<Self>(text, unit, &["p", "b", "kB", "KiB", "ms", "us", "bdp"])),
+        }
+    }
+
+    fn meant(n: f64) -> String {
+        format!("{n}p")
+    }
+}
+
+/// The number and the unit of `text`.
+fn split<Q: Quantity>(text: &str) -> Result<(Decimal, &str), String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()));
+    if text.starts_with('-') {
+        return Err(format!("`{text}` is negative\nexpected {}", Q::WHAT));
+    }
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let fraction = fraction.trim_end_matches('0');
+    match format!("{whole}{fraction}").parse() {
+        _ if whole.is_empty() || number.ends_with('.') => Err(format!("`{text}` is not {}", Q::WHAT)),
+        _ if unit.is_empty() => Err(no_unit::<Q>(text, number.parse().unwrap_or(0.0))),
+        Ok(digits) if fraction.len() < 19 => Ok((Decimal { digits, scale: fraction.len() as u32 }, unit)),
+        _ => Err(format!("`{text}` has too many digits, or two points")),
+    }
+}
+
+/// `amount` in the unit called `unit`.
+fn scaled<Q: Quantity>(text: &str, amount: Decimal, unit: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(wrong_unit::<Q>(text, unit, &units.iter().map(|(name, _)| *name).collect::<Vec<_>>()));
+    };
+    let smallest = units.iter().min_by_key(|(_, factor)| *factor).map_or("", |(name, _)| *name);
+    amount.times(*factor).ok_or_else(|| format!("`{text}` is too large, or not a whole number of `{smallest}`"))
+}
+
+/// `amount` in bytes.
+fn bytes<Q: Quantity>(text: &str, amount: Decimal, unit: &str) -> Result<u64, String> {
+    if AMBIGUOUS.contains(&unit) {
+        let prefix = unit[..1].to_ascii_uppercase();
+        let decimal = if prefix == "K" { "k" } else { &prefix };
+        return Err(format!(
+            "`{text}`: is that a power of 1000 or of 1024 (as `tc` has it)?\nwrite `{amount}{decimal}B` or `{amount}{prefix}iB`"
+        ));
+    }
+    scaled::<Q>(text, amount, unit, SIZE)
+}
+
+fn wrong_unit<Q: Quantity>(text: &str, unit: &str, units: &[&str]) -> String {
+    format!("`{text}`: unknown unit `{unit}`\nexpected {}; units: {}", Q::WHAT, units.join(" "))
+}
+
+fn no_unit<Q: Quantity>(text: &str, n: f64) -> String {
+    format!("`{text}` has no unit\nexpected {}; write \"{}\"?", Q::WHAT, Q::meant(n))
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, width) = (10u64.pow(self.scale), self.scale as usize);
+        match self.digits % unit {
+            0 => write!(f, "{}", self.digits / unit),
+            rest => f.write_str(format!("{}.{rest:0width$}", self.digits / unit).trim_end_matches('0')),
+        }
+    }
+}
+
+/// Reads a quantity from a TOML value.
+pub(crate) struct Text<Q>(pub(crate) PhantomData<Q>);
+
+impl<Q: Quantity> Visitor<'_> for Text<Q> {
+    type Value = Q;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Q::WHAT)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Q, E> {
+        Q::read(text).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Q, E> {
+        Q::read(&n.to_string()).map_err(E::custom)
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Q, E> {
+        Q::read(&n.to_string()).map_err(E::custom)
+    }
+}
+
+macro_rules! quantities {
+    ($($name:ident)*) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Text(PhantomData))
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": Self::WHAT, "pattern": Self::PATTERN })
+            }
+        }
+    )*};
+}
+quantities! { BitRate Time Size Percent Packets QueueLimit }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_exactly() {
+        assert_eq!(BitRate::read("1.5gbit"), Ok(BitRate(Rate(1_500_000_000))));
+        assert_eq!(BitRate::read("100Mbit"), Ok(BitRate(Rate(100_000_000))));
+        assert_eq!(Time::read("0.3us"), Ok(Time(Span(300))));
+        assert_eq!(Size::read("1GB"), Ok(Size(1_000_000_000)));
+        assert_eq!(Size::read("1.5MiB"), Ok(Size(1_572_864)));
+        assert_eq!(Percent::read("0.1%"), Ok(Percent(0.001)));
+        assert_eq!(Percent::read("100.00%"), Ok(Percent(1.0)));
+        assert_eq!(QueueLimit::read("0.5bdp"), Ok(QueueLimit::Bdp(Decimal { digits: 5, scale: 1 })));
+    }
+
+    #[test]
+    fn what_could_be_misread_is_refused_with_what_would_be_right() {
+        let wrong = |result: Result<BitRate, String>| result.unwrap_err();
+        assert!(wrong(BitRate::read("1.5mbps")).contains("`1.5mbit`, or `12mbit`"));
+        assert!(wrong(BitRate::read("100")).contains("\"100mbit\""));
+        assert!(Size::read("64kb").unwrap_err().contains("`64kB` or `64KiB`"));
+        for text in ["", "ms", ".5ms", "5.ms", "1.2.3ms", "1e3ms", "10 ms", "0.5ns", "99999999999999999999s", "+1s"] {
+            assert!(Time::read(text).is_err(), "{text}");
+        }
+    }
+}

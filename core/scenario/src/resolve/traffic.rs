@@ -1,0 +1,215 @@
+//! The tunnel, the flows, and their hosts.
+
+use super::{bytes, find, positive, unique};
+use crate::error::Fault;
+use crate::file::{self, At, File, Kind};
+use crate::model::{Device, Flow, FlowKind, Host, Path, Resequence, Route, Stripe, Tunnel};
+use std::ops::Range;
+use units::{Instant, Span};
+
+/// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
+const MOST_FLOWS: u32 = 10_000;
+/// IPv4 and UDP headers.
+const UDP_HEADERS: u32 = 28;
+/// The MTU of a path.
+const PATH_MTU: u32 = 1500;
+
+pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fault> {
+    let given = at.get();
+    let file::TunnelKind::MptGre = given.kind;
+    let paths = tunnel_paths(given, paths)?;
+    let weights = weights(given, paths.len())?;
+    let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+    if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
+        return Err(Fault::at(first.span(), format!("the striping cycle has positions 0 to {}", cycle - 1)));
+    }
+    Ok(Tunnel {
+        paths,
+        stripe: match given.stripe {
+            file::Stripe::PacketRoundRobin => Stripe::PacketRoundRobin,
+            file::Stripe::ByteDeficit => Stripe::ByteDeficit,
+        },
+        weights,
+        first: given.first.as_ref().map_or(0, |first| *first.get()),
+        stray_packets: given.stray_packets,
+        overhead: given.overhead.as_ref().map_or(Ok(36), bytes)?,
+        mtu: given.mtu.as_ref().map_or(Ok(1440), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
+        resequence: given.resequence.map(|r| Resequence { window: r.window.0, timeout: r.timeout.0 }),
+        device: given.device.map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
+    })
+}
+
+fn tunnel_paths(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
+    let Some(names) = &given.paths else {
+        return Ok((0..paths.len()).collect());
+    };
+    let mut indices = Vec::new();
+    for name in names.get() {
+        let index = find("path", name.get(), name.span(), paths.iter().map(|path| path.name.as_str()))?;
+        if indices.contains(&index) {
+            return Err(Fault::at(name.span(), format!("the tunnel has `{}` twice", name.get())));
+        }
+        indices.push(index);
+    }
+    match indices.is_empty() {
+        true => Err(Fault::at(names.span(), "a tunnel needs at least one path")),
+        false => Ok(indices),
+    }
+}
+
+fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Fault> {
+    let Some(weights) = &given.weights else {
+        return Ok(vec![1; paths]);
+    };
+    let list = weights.get();
+    if list.len() != paths {
+        return Err(Fault::at(weights.span(), format!("{} weights for {paths} paths", list.len())));
+    }
+    match list.contains(&0) {
+        true => {
+            let fault = Fault::at(weights.span(), "a weight of zero sends nothing over a path");
+            Err(fault.help("weights start at 1; to leave a path out, name the others in `paths`"))
+        }
+        false => Ok(list.clone()),
+    }
+}
+
+pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Fault> {
+    if file.flow.is_empty() {
+        let fault = Fault::at(file.name.span(), "the scenario has no flow, so nothing would be sent").key("flow");
+        return Err(fault.help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
+    }
+    let mut flows: Vec<Flow> = Vec::new();
+    for at in &file.flow {
+        let given = at.get();
+        let route = route(at, paths, tunnel.is_some())?;
+        let mtu = tunnel.filter(|_| route == Route::Tunnel).map_or(PATH_MTU, |tunnel| tunnel.mtu);
+        let kind = match given.kind {
+            Kind::Tcp => tcp(given, &file.host)?,
+            Kind::Udp => udp(at, mtu)?,
+        };
+        for (name, start) in copies(given)? {
+            let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
+            flows.push(Flow { name, route, start, stop: stop(given, start)?, kind: kind.clone() });
+        }
+    }
+    Ok(flows)
+}
+
+/// What the flows are called, those of a `count` included.
+pub(crate) fn flow_names(file: &File) -> Result<Vec<String>, Fault> {
+    let copies = file.flow.iter().map(|flow| copies(flow.get())).collect::<Result<Vec<_>, _>>()?;
+    Ok(copies.into_iter().flatten().map(|(name, _)| name).collect())
+}
+
+fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fault> {
+    let names = || paths.iter().map(|path| path.name.as_str());
+    match &at.get().path {
+        Some(path) => find("path", path.get(), path.span(), names()).map(Route::Path),
+        None if tunnel => Ok(Route::Tunnel),
+        None if paths.len() == 1 => Ok(Route::Path(0)),
+        None => {
+            let fault =
+                Fault::at(at.get().name.span(), "there are several paths and no tunnel: which one does it take?");
+            Err(fault.help(format!("add `path = ...`: {}", names().collect::<Vec<_>>().join(", "))))
+        }
+    }
+}
+
+/// Names and starts of `count` flows, or of the one.
+fn copies(given: &file::Flow) -> Result<Vec<(String, Instant)>, Fault> {
+    let name = &given.name.get().0;
+    let start = Instant::ZERO + given.start.map_or(Span::ZERO, |start| start.0);
+    let Some(count) = &given.count else {
+        return match &given.stagger {
+            Some(stagger) => Err(Fault::at(stagger.span(), "`stagger` goes with `count`")),
+            None => Ok(vec![(name.clone(), start)]),
+        };
+    };
+    if *positive("count", count, |count| u64::from(*count))? > MOST_FLOWS {
+        return Err(Fault::at(count.span(), format!("at most {MOST_FLOWS} flows of a kind")));
+    }
+    let stagger = given.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
+    Ok((0..*count.get()).map(|n| (format!("{name}-{}", n + 1), start + stagger * u64::from(n))).collect())
+}
+
+fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
+    let Some(stop) = &given.stop else {
+        return Ok(None);
+    };
+    let at = Instant::ZERO + stop.get().0;
+    match at > start {
+        true => Ok(Some(at)),
+        false => {
+            let message = format!("the flow would stop at {}, before it starts at {}", stop.get().0, Span(start.0));
+            Err(Fault::at(stop.span(), message))
+        }
+    }
+}
+
+fn tcp(given: &file::Flow, defaults: &file::Host) -> Result<FlowKind, Fault> {
+    foreign("tcp", [("rate", given.rate.as_ref().map(At::span)), ("packet", given.packet.as_ref().map(At::span))])?;
+    let size = given.size.as_ref().map(|size| positive("size", size, |size| size.0)).transpose()?;
+    let mut host = Host::default();
+    set_host(&mut host, defaults)?;
+    given.host.as_ref().map_or(Ok(()), |own| set_host(&mut host, own.get()))?;
+    let congestion = given.congestion.as_ref().map(|congestion| congestion.get().clone()).unwrap_or_default();
+    Ok(FlowKind::Tcp { congestion: congestion.0, size: size.map(|size| size.0), host })
+}
+
+fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
+    let given = at.get();
+    let congestion = given.congestion.as_ref().map(At::span);
+    let (size, host) = (given.size.as_ref().map(At::span), given.host.as_ref().map(At::span));
+    foreign("udp", [("congestion", congestion), ("size", size), ("host", host)])?;
+    let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
+        let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
+        return Err(fault.help("for example rate = \"10mbit\", packet = \"1000b\""));
+    };
+    match bytes(packet)? {
+        bytes if bytes <= UDP_HEADERS => Err(Fault::at(packet.span(), "IP and UDP headers alone take 28 bytes")),
+        bytes if bytes > mtu => {
+            Err(Fault::at(packet.span(), format!("the packet does not fit into the MTU of {mtu} bytes")))
+        }
+        bytes => Ok(FlowKind::ConstantRate { rate: rate.get().0, packet: bytes }),
+    }
+}
+
+/// Refuses keys of the other kind of flow.
+fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Fault> {
+    match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
+        Some((key, span)) => Err(Fault::at(span, format!("a {kind} flow has no `{key}`"))),
+        None => Ok(()),
+    }
+}
+
+/// Overwrites what `given` says.
+fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
+    if let Some(mss) = &given.mss {
+        host.mss = Some(positive("mss", mss, |mss| mss.0).and_then(|_| bytes(mss))?);
+    }
+    if let Some(window) = &given.initial_window {
+        host.initial_window = *positive("initial_window", window, |window| u64::from(*window))?;
+    }
+    if let Some(gro) = &given.gro {
+        host.gro = *positive("gro", gro, |gro| u64::from(*gro))?;
+    }
+    if let Some(buffer) = &given.receive_buffer {
+        host.receive_buffer = buffer.get().map(|size| size.0);
+        if !host.receive_buffer.is_sorted() || host.receive_buffer[0] == 0 {
+            let fault = Fault::at(buffer.span(), "least, initial, greatest: they must ascend");
+            return Err(fault.help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
+        }
+    }
+    if let Some(buffer) = &given.send_buffer {
+        host.send_buffer = positive("send_buffer", buffer, |buffer| buffer.0)?.0;
+    }
+    host.timestamps = given.timestamps.unwrap_or(host.timestamps);
+    host.sack = given.sack.unwrap_or(host.sack);
+    host.ecn = given.ecn.unwrap_or(host.ecn);
+    host.quick_ack = given.quick_ack.unwrap_or(host.quick_ack);
+    host.pacing = given.pacing.unwrap_or(host.pacing);
+    host.reordering = given.reordering.unwrap_or(host.reordering);
+    host.max_reordering = given.max_reordering.unwrap_or(host.max_reordering);
+    Ok(())
+}

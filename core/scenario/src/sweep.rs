@@ -1,0 +1,207 @@
+//! The sweep: a grid over dotted keys, and `--set`, which uses the same keys.
+//!
+//! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis.
+
+use crate::error::Fault;
+use crate::keys::{self, Key, Node};
+use crate::source::{Set, Source};
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// What describes a scenario, and so cannot differ between its cells.
+const FIXED: [&str; 9] = ["name", "title", "about", "source", "seeds", "repetitions", "sweep", "table", "reference"];
+
+/// Most runs (cells times seeds) of a scenario.
+const MOST_RUNS: u64 = 100_000;
+
+/// Refuses too many runs, before anything is made of them.
+pub(crate) fn affordable(cells: u64, seeds: u64) -> Result<(), Fault> {
+    let runs = cells.saturating_mul(seeds);
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    let message = format!("{cells} cells with {seeds} seeds each are {runs} runs; at most {MOST_RUNS}");
+    Err(Fault::at(0..0, message).help("sweep fewer values, or split the scenario"))
+}
+
+/// A scenario's tree with its sweep taken out, from which the tree of each cell is made.
+#[derive(Debug)]
+pub(crate) struct Draft<'t> {
+    root: Node<'t>,
+    /// In file order; the first turns slowest.
+    pub(crate) axes: Vec<Axis<'t>>,
+    sets: Vec<(Key<'t>, Node<'t>)>,
+    /// Swept keys that a `--set` above them did away with.
+    pub(crate) gone: Vec<String>,
+}
+
+/// One swept key and its values.
+#[derive(Debug)]
+pub(crate) struct Axis<'t> {
+    pub(crate) key: Key<'t>,
+    entries: Vec<Entry<'t>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<'t> {
+    shown: String,
+    value: Node<'t>,
+}
+
+/// One cell: what it shows of the sweep, and its tree.
+pub(crate) type Variant<'t> = (Vec<(String, String)>, Node<'t>);
+
+impl<'t> Draft<'t> {
+    pub(crate) fn read(source: &'t Source) -> Result<Self, Fault> {
+        let mut root = keys::parse(&source.text)?;
+        let mut axes = Vec::new();
+        if let DeValue::Table(table) = root.get_mut()
+            && let Some(sweep) = table.remove("sweep")
+        {
+            collect(source, None, sweep, &mut axes)?;
+        }
+        let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new() };
+        for set in &source.sets {
+            draft.set(set)?;
+        }
+        Ok(draft)
+    }
+
+    /// Cells of the grid.
+    pub(crate) fn cells(&self) -> u64 {
+        self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.entries.len() as u64))
+    }
+
+    /// The cell `index` of the grid, rows first.
+    pub(crate) fn cell(&self, index: u64) -> Result<Variant<'t>, Fault> {
+        let (mut shown, mut root, mut rest) = (Vec::new(), self.root.clone(), self.cells());
+        for axis in &self.axes {
+            rest /= axis.entries.len() as u64;
+            let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
+            keys::put(&mut root, &axis.key, entry.value.clone())?;
+            shown.push((axis.key.text.to_string(), entry.shown.clone()));
+        }
+        for (key, value) in &self.sets {
+            keys::put(&mut root, key, value.clone())?;
+        }
+        Ok((shown, root))
+    }
+
+    fn set(&mut self, set: &'t Set) -> Result<(), Fault> {
+        let (text, span) = set.key()?;
+        if text.split('.').next() == Some("sweep") {
+            return Err(Fault::at(span, "`--set` cannot change the sweep").help("set the swept key itself"));
+        }
+        if let Some(axis) = self.axes.iter_mut().find(|axis| axis.key.text == text) {
+            axis.entries = vec![axis.choose(set.value().0, value_of(set))];
+            return Ok(());
+        }
+        self.gone.extend(self.axes.extract_if(.., |axis| covers(text, &axis.key.text)).map(|a| a.key.text.into()));
+        match text {
+            "seeds" => self.forget("repetitions"),
+            "repetitions" => self.forget("seeds"),
+            _ => {}
+        }
+        self.sets.push((Key { text: text.into(), span }, value_of(set)));
+        Ok(())
+    }
+
+    /// Removes a top-level key: `seeds` and `repetitions` say the same thing, and the last that is set holds.
+    fn forget(&mut self, key: &str) {
+        self.sets.retain(|(set, _)| set.text != key);
+        if let DeValue::Table(table) = self.root.get_mut() {
+            table.remove(key);
+        }
+    }
+}
+
+impl<'t> Axis<'t> {
+    fn read(source: &Source, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
+        if let Some(fixed) = FIXED.iter().find(|fixed| key.text.split('.').next() == Some(fixed)) {
+            return Err(Fault::at(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
+        }
+        let span = values.span();
+        let DeValue::Array(values) = values.into_inner() else {
+            return Err(Fault::at(span, "a sweep takes a list").help("for example [\"10ms\", \"20ms\"]"));
+        };
+        if values.is_empty() {
+            return Err(Fault::at(span, "a sweep over nothing makes no runs"));
+        }
+        let mut entries: Vec<Entry<'t>> = Vec::new();
+        for value in values {
+            let entry = Entry::read(source, value);
+            if entries.iter().any(|other| other.shown == entry.shown) {
+                let message = format!("`{}` is swept twice", entry.shown);
+                return Err(
+                    Fault::at(entry.value.span(), message).help("tell them apart: { label = ..., value = ... }")
+                );
+            }
+            entries.push(entry);
+        }
+        Ok(Self { key, entries })
+    }
+
+    /// The entry that `--set` means: one that shows as `text`, or a new one.
+    fn choose(&self, text: &str, value: Node<'t>) -> Entry<'t> {
+        let shown = value.get_ref().as_str().unwrap_or(text.trim()).to_owned();
+        match self.entries.iter().find(|entry| entry.shown == shown) {
+            Some(entry) => entry.clone(),
+            None => Entry { shown, value },
+        }
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// `{ label, value }`, or a value that is its own label.
+    fn read(source: &Source, mut node: Node<'t>) -> Self {
+        if let DeValue::Table(table) = node.get_mut()
+            && let Some(label) = table.get("label").and_then(|label| label.get_ref().as_str()).map(str::to_owned)
+            && let Some(value) = table.remove("value")
+        {
+            return Self { shown: label, value };
+        }
+        let written = || source.slice(&node.span()).to_owned();
+        Self { shown: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }
+    }
+}
+
+/// `below` is `key` or stands below it.
+fn covers(key: &str, below: &str) -> bool {
+    below.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Collects the axes below `node`: `"a.b" = [...]` and `a.b = [...]` are the same.
+fn collect<'t>(
+    source: &Source,
+    above: Option<&Key<'t>>,
+    node: Node<'t>,
+    axes: &mut Vec<Axis<'t>>,
+) -> Result<(), Fault> {
+    let span = node.span();
+    match (node.into_inner(), above) {
+        (DeValue::Table(table), _) => table.into_iter().try_for_each(|(part, value)| {
+            let text = above.map_or(part.to_string(), |above| format!("{}.{}", above.text, part.get_ref()));
+            collect(source, Some(&Key { text: text.into(), span: part.span() }), value, axes)
+        }),
+        (value, Some(key)) => {
+            if let Some(other) = axes.iter().find(|other| covers(&key.text, &other.key.text)) {
+                let message = format!("`{}` would overwrite the sweep of `{}`", key.text, other.key.text);
+                return Err(Fault::at(key.span.clone(), message).key(key.text.as_ref()));
+            }
+            let axis = Axis::read(source, key.clone(), Spanned::new(span, value));
+            axes.push(axis.map_err(|fault| fault.key(key.text.as_ref()))?);
+            Ok(())
+        }
+        (_, None) => Err(Fault::at(span, "[sweep] is a table").help("\"flow.tcp.congestion\" = [\"cubic\", \"reno\"]")),
+    }
+}
+
+/// A set's value: TOML if it is TOML, else the text itself.
+fn value_of(set: &Set) -> Node<'_> {
+    let (text, span) = set.value();
+    match keys::parse(&set.document).map(Spanned::into_inner) {
+        Ok(DeValue::Table(mut table)) if table.len() == 1 => table.remove(Set::NAME),
+        _ => None,
+    }
+    .unwrap_or_else(|| Spanned::new(span, DeValue::String(text.trim().into())))
+}

@@ -1,0 +1,231 @@
+//! What is wrong with a scenario is said at its line, with the key, and with what would be right.
+
+use ropewalk_scenario::{Error, parse};
+use std::path::Path;
+
+/// A scenario that reads; the lines of a bad one are put behind, or in the place of, its own.
+const HEAD: &str = "name = \"x\"\nduration = \"10s\"\n";
+const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n";
+const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
+
+fn error(text: &str, sets: &[&str]) -> Error {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    parse("bad.toml", text, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces"), &sets)
+        .map(|_| ())
+        .expect_err(text)
+}
+
+/// Line and key where the fault is found, and a phrase of the message or of the help.
+fn check(text: &str, line: usize, key: &str, phrase: &str) {
+    let error = error(text, &[]);
+    let shown = error.to_string();
+    assert_eq!((error.line(), error.key()), (line, key), "{text}\n{shown}");
+    assert!(error.message().contains(phrase) || error.help().contains(phrase), "{phrase:?} is not in:\n{shown}");
+    assert!(shown.contains("bad.toml") || shown.contains(".trace"), "{shown}");
+}
+
+#[test]
+fn quantities() {
+    for (line, key, phrase) in [
+        ("rate = \"100mbps\"", "rate", "write `100mbit`"),
+        ("rate = \"-5mbit\"", "rate", "negative"),
+        ("rate = \"0mbit\"", "rate", "carries nothing"),
+        ("rate = 100", "rate", "write \"100mbit\"?"),
+        ("rate = true", "rate", "expected a rate"),
+        ("rate = \"fast\"", "rate", "is not a rate"),
+        ("delay = 10", "delay", "write \"10ms\"?"),
+        ("delay = \"10 ms\"", "delay", "unknown unit ` ms`"),
+        ("delay = \"10min\"", "delay", "units: s ms us ns"),
+        ("delay = \"0.5ns\"", "delay", "not a whole number"),
+        ("loss = \"101%\"", "loss", "at most `100%`"),
+        ("loss = 0.01", "loss", "write \"1%\"?"),
+        ("loss = { to_bad = \"1%\" }", "loss.to_good", "missing key `to_good`"),
+        ("loss = { to_bad = \"1%\", to_good = \"200%\" }", "loss.to_good", "at most `100%`"),
+        ("overhead = \"5GiB\"", "overhead", "4 GiB"),
+        ("wire_limit = \"1.5p\"", "wire_limit", "whole number"),
+        ("queue = { limit = \"0p\" }", "queue.limit", "holds nothing"),
+        ("queue = { limit = \"64kb\" }", "queue.limit", "`64kB` or `64KiB`"),
+        ("queue = { limit = \"1bpd\" }", "queue.limit", "unknown unit `bpd`"),
+        ("queue = { limit = 100 }", "queue.limit", "write \"100p\"?"),
+    ] {
+        check(&format!("{HEAD}{FLOW}[[path]]\nname = \"wire\"\n{line}\n"), 7, &format!("path.wire.{key}"), phrase);
+    }
+}
+
+#[test]
+fn keys_and_shapes() {
+    let both = format!("{PATH}{FLOW}");
+    check(&format!("{HEAD}{PATH}dealy = \"1ms\"\n{FLOW}"), 7, "path.wire.dealy", "did you mean `delay`?");
+    check(&format!("nmae = \"x\"\n{HEAD}{both}"), 1, "nmae", "did you mean `name`?");
+    check(&format!("{HEAD}wombat = 1\n{both}"), 3, "wombat", "known: name, title");
+    check(&format!("{HEAD}{both}knid = \"udp\"\n"), 9, "flow.tcp.knid", "did you mean `kind`?");
+    check(&format!("{HEAD}{both}[host]\ngroo = 3\n"), 10, "host.groo", "did you mean `gro`?");
+    check(&format!("{HEAD}{both}kind = \"tpc\"\n"), 9, "flow.tcp.kind", "did you mean `tcp`?");
+    check(&format!("{HEAD}[[path]]\nrate = \"1mbit\"\n{FLOW}"), 3, "path.0.name", "missing key `name`");
+    check(&format!("name = \"x\"\n{both}"), 1, "duration", "missing key `duration`");
+    check(&format!("{HEAD}{PATH}[[flow]\n"), 7, "", "not TOML");
+    check(&format!("{HEAD}name = \"y\"\n{both}"), 3, "", "duplicate key");
+    check(&format!("name = \"a b\"\nduration = \"1s\"\n{both}"), 1, "name", "letters, digits");
+    check(&format!("name = \"x\"\nduration = \"0s\"\n{both}"), 2, "duration", "more than zero");
+    check(&format!("{HEAD}sample = \"0s\"\n{both}"), 3, "sample", "more than zero");
+    check(&format!("{HEAD}seeds = []\n{both}"), 3, "seeds", "no runs");
+    check(&format!("{HEAD}seeds = [1, 2, 1]\n{both}"), 3, "seeds", "twice");
+    check(&format!("{HEAD}seeds = [1]\nrepetitions = 3\n{both}"), 4, "repetitions", "same thing");
+    check(&format!("{HEAD}seeds = [-1]\n{both}"), 3, "seeds.0", "-1");
+}
+
+#[test]
+fn paths_and_links() {
+    check(&format!("{HEAD}{FLOW}"), 1, "path", "no path");
+    check(&format!("{HEAD}{PATH}{PATH}{FLOW}"), 8, "path.wire.name", "two paths called `wire`");
+    let links = "[[link]]\nname = \"access\"\nrate = \"1gbit\"\n[[path]]\nname = \"p\"\n";
+    check(&format!("{HEAD}{FLOW}{links}links = [\"acces\"]\n"), 10, "path.p.links.0", "did you mean `access`?");
+    check(&format!("{HEAD}{FLOW}{links}links = []\n"), 10, "path.p.links", "at least one link");
+    check(&format!("{HEAD}{FLOW}{links}links = [\"access\", \"access\"]\n"), 10, "path.p.links.1", "twice");
+    check(&format!("{HEAD}{FLOW}{links}links = [\"access\"]\ndelay = \"1ms\"\n"), 10, "path.p.links", "not both");
+    check(&format!("{HEAD}{FLOW}{links}[[path]]\nname = \"access\"\n"), 11, "path.access.name", "two links");
+    let queue =
+        |queue: &str| format!("{HEAD}{FLOW}[[path]]\nname = \"wire\"\nqueue = {{ {queue} }}\nrate = \"1mbit\"\n");
+    check(&queue("limit = \"1bdp\""), 7, "path.wire.queue.limit", "no delay");
+    check(&queue("target = \"5ms\""), 7, "path.wire.queue.target", "droptail queue has no `target`");
+    check(&queue("discipline = \"codel\", interval = \"0s\""), 7, "path.wire.queue.interval", "more than zero");
+    check(&queue("discipline = \"fifo\""), 7, "path.wire.queue.discipline", "unknown value `fifo`");
+    check(&queue("discipline = \"red\""), 7, "path.wire.queue", "needs `least` and `most`");
+    check(
+        &queue("discipline = \"red\", least = \"9kB\", most = \"9kB\""),
+        7,
+        "path.wire.queue.most",
+        "more than `least`",
+    );
+    check(&queue("ecn = true"), 7, "path.wire.queue", "marks nothing");
+    let unrated = "[[path]]\nname = \"wire\"\ndelay = \"1ms\"\nqueue = { limit = \"1bdp\" }\n";
+    check(&format!("{HEAD}{FLOW}{unrated}"), 8, "path.wire.queue.limit", "no link of `wire` has a rate");
+}
+
+#[test]
+fn traces() {
+    let traced = |name: &str| format!("{HEAD}{FLOW}[[path]]\nname = \"lte\"\ntrace = \"{name}\"\n");
+    check(&traced("missing.trace"), 7, "path.lte.trace", "cannot read the trace");
+    check(&traced("garbage.trace"), 3, "path.lte.trace", "`three` is not a time stamp");
+    check(&traced("backwards.trace"), 4, "path.lte.trace", "time goes backwards");
+    check(&traced("empty.trace"), 1, "path.lte.trace", "carries nothing");
+    check(&traced("zero.trace"), 1, "path.lte.trace", "cannot be 0");
+    check(&format!("{}rate = \"1mbit\"\n", traced("good.trace")), 7, "path.lte.trace", "not both");
+    let garbage = error(&traced("garbage.trace"), &[]).to_string();
+    assert!(garbage.contains("garbage.trace:3:1"), "{garbage}");
+}
+
+#[test]
+fn tunnels_flows_and_events() {
+    let tunnel = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nkind = \"mpt-gre\"\n{line}\n");
+    check(&tunnel("weights = [0]"), 11, "tunnel.weights", "weight of zero");
+    check(&tunnel("weights = [1, 2]"), 11, "tunnel.weights", "2 weights for 1 paths");
+    check(&tunnel("paths = [\"wier\"]"), 11, "tunnel.paths.0", "did you mean `wire`?");
+    check(&tunnel("paths = []"), 11, "tunnel.paths", "at least one path");
+    check(&tunnel("first = 1"), 11, "tunnel.first", "positions 0 to 0");
+    check(&tunnel("stripe = \"round-robin\""), 11, "tunnel.stripe", "unknown value `round-robin`");
+    check(&tunnel("resequence = { window = \"9p\" }"), 11, "tunnel.resequence.timeout", "missing key `timeout`");
+    let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
+    check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");
+    check(&flow("start = \"5s\"\nstop = \"4s\""), 10, "flow.f.stop", "before it starts");
+    check(&flow("path = \"wires\""), 9, "flow.f.path", "did you mean `wire`?");
+    check(&flow("count = 0"), 9, "flow.f.count", "more than zero");
+    check(&flow("count = 1000000000"), 9, "flow.f.count", "at most 10000");
+    check(&flow("stagger = \"1s\""), 9, "flow.f.stagger", "goes with `count`");
+    check(&flow("rate = \"1mbit\""), 9, "flow.f.rate", "a tcp flow has no `rate`");
+    check(&flow("kind = \"udp\""), 8, "flow.f.name", "needs `rate` and `packet`");
+    let udp = "kind = \"udp\"\nrate = \"1mbit\"\n";
+    check(&flow(&format!("{udp}packet = \"28b\"")), 11, "flow.f.packet", "headers alone");
+    check(&flow(&format!("{udp}packet = \"1501b\"")), 11, "flow.f.packet", "MTU of 1500");
+    check(&flow(&format!("{udp}packet = \"1kB\"\nsize = \"1MB\"")), 12, "flow.f.size", "a udp flow has no `size`");
+    check(&flow("host = { receive_buffer = [\"2B\", \"1B\", \"3B\"] }"), 9, "flow.f.host.receive_buffer", "ascend");
+    check(&flow("congestion = { beta = [1] }"), 9, "flow.f.congestion.beta", "a number, a word");
+    check(&flow("congestion = 5"), 9, "flow.f.congestion", "a congestion control such as");
+    check(&format!("{HEAD}{PATH}{FLOW}{FLOW}"), 10, "flow.tcp.name", "two flows called `tcp`");
+    let two = format!("{HEAD}{PATH}[[path]]\nname = \"other\"\n{FLOW}");
+    check(&two, 10, "flow.tcp.name", "which one does it take?");
+    let event = |line: &str| format!("{HEAD}{PATH}{FLOW}[[event]]\nat = \"5s\"\n{line}\n");
+    check(&event("path = \"wire\""), 9, "event.0", "changes nothing");
+    check(&event("up = false"), 9, "event.0", "names a `path` or a `link`");
+    check(&event("path = \"wide\"\nup = false"), 11, "event.0.path", "did you mean `wire`?");
+    check(&event("link = \"wire\"\nrate = \"0bit\""), 12, "event.0.rate", "carries nothing");
+}
+
+#[test]
+fn sweeps_tables_and_references() {
+    let sweep = |lines: &str| format!("{HEAD}{PATH}{FLOW}[sweep]\n{lines}\n");
+    check(&sweep("\"path.wire.dealy\" = [\"1ms\"]"), 10, "path.wire.dealy", "did you mean `delay`?");
+    check(&sweep("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
+    check(&sweep("\"path.wire.delay\" = [\"1ms\", \"2m\"]"), 10, "path.wire.delay", "unknown unit `m`");
+    check(&sweep("\"path.wire.delay\" = \"1ms\""), 10, "path.wire.delay", "takes a list");
+    check(&sweep("\"path.wire.delay\" = []"), 10, "path.wire.delay", "nothing");
+    check(&sweep("\"path.wire.delay\" = [\"1ms\", \"1ms\"]"), 10, "path.wire.delay", "swept twice");
+    check(&sweep("\"path.wire.delay.x\" = [\"1ms\"]"), 10, "path.wire.delay.x", "no keys below");
+    check(&sweep("\"link.wire.delay\" = [\"1ms\"]"), 10, "link.wire.delay", "no [[link]]");
+    let twice = "\"path.wire.delay\" = [\"1ms\"]\npath.wire.delay = [\"2ms\"]";
+    check(&sweep(twice), 11, "path.wire.delay", "would overwrite the sweep");
+    check(&sweep("seeds = [1, 2]"), 10, "seeds", "cannot be swept");
+    let table = "\"duration\" = [\"1s\"]\n[table]\nrows = \"duration\"\nvalue = \"goodput_mbps\"\n";
+    check(&sweep(&format!("{table}columns = \"path\"")), 14, "table.columns", "unknown swept key `path`");
+    check(&sweep(&format!("{table}columns = \"duration\"\nflow = \"udp\"")), 15, "table.flow", "unknown flow `udp`");
+    let rows =
+        "[[reference]]\nname = \"a\"\nsource = \"b\"\nunit = \"c\"\ncolumns = [\"d\", \"e\"]\nrows = { f = [1] }\n";
+    check(&format!("{HEAD}{PATH}{FLOW}{rows}"), 14, "reference.a.rows", "1 values for 2 columns");
+}
+
+#[test]
+fn a_billion_runs_are_refused_before_any_is_made() {
+    let ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    let axes: String = (0..9).map(|n| format!("\"flow.tcp.congestion.p{n}\" = {ten}\n")).collect();
+    check(&format!("{HEAD}{PATH}{FLOW}[sweep]\n{axes}"), 10, "sweep", "1000000000 cells");
+    // More cells than 64 bits count.
+    let axes: String = (0..30).map(|n| format!("\"flow.tcp.congestion.p{n}\" = {ten}\n")).collect();
+    check(&format!("{HEAD}{PATH}{FLOW}[sweep]\n{axes}"), 10, "sweep", "at most 100000");
+    check(&format!("{HEAD}repetitions = 1000000000\n{PATH}{FLOW}"), 3, "repetitions", "are 1000000000 runs");
+}
+
+#[test]
+fn sets_are_blamed_by_name() {
+    let good = format!("{HEAD}{PATH}{FLOW}");
+    for (set, key, phrase) in [
+        ("path.wire.dealy=1ms", "path.wire.dealy", "did you mean `delay`?"),
+        ("path.wier.delay=1ms", "path.wier.delay", "did you mean `wire`?"),
+        ("flwo.tcp.size=1GB", "flwo.tcp.size", "did you mean `flow`?"),
+        ("path.wire.rate=100mbps", "path.wire.rate", "write `100mbit`"),
+        ("path.wire.rate=100", "path.wire.rate", "write \"100mbit\"?"),
+        ("seeds=3", "seeds", "expected a list"),
+        ("path.wire.rate", "", "KEY=VALUE"),
+        ("=5", "", "KEY=VALUE"),
+        ("sweep.duration=1s", "", "cannot change the sweep"),
+        ("flow.tcp.host={ gro = 0 }", "flow.tcp.host.gro", "more than zero"),
+    ] {
+        let error = error(&good, &["duration=9s", set]);
+        let shown = error.to_string();
+        assert_eq!((error.line(), error.key()), (1, key), "{shown}");
+        assert!(shown.contains("--> --set:1:") && shown.contains(set), "{shown}");
+        assert!(error.message().contains(phrase) || error.help().contains(phrase), "{phrase:?} is not in:\n{shown}");
+    }
+}
+
+#[test]
+fn an_error_shows_file_line_column_key_and_what_would_be_right() {
+    let shown = error(&format!("{HEAD}{PATH}dealy = \"1ms\"\n{FLOW}"), &[]).to_string();
+    assert_eq!(
+        shown,
+        "error: unknown key `dealy`
+ --> bad.toml:7:1
+  |
+7 | dealy = \"1ms\"
+  | ^^^^^ path.wire.dealy
+  |
+  = help: did you mean `delay`?"
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = ropewalk_scenario::load(Path::new("no/such.toml"), &[]).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("no/such.toml"), "{error}");
+    assert_eq!((error.line(), error.key()), (0, ""));
+    assert!(error.message().contains("cannot read"), "{error}");
+}

@@ -1,0 +1,274 @@
+//! What a scenario says is what the experiment is, to the last field.
+
+use ropewalk_scenario::model::*;
+use ropewalk_scenario::{Scenario, parse};
+use std::collections::BTreeMap;
+use std::path::Path as File;
+use units::{Instant, Rate, Span};
+
+fn read(text: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    let base = File::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
+    parse("good.toml", text, &base, &sets).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn experiment(text: &str, sets: &[&str]) -> Experiment {
+    read(text, sets).cells.remove(0).experiment
+}
+
+const SMALL: &str = r#"
+name = "small"
+duration = "10s"
+[[path]]
+name = "wire"
+rate = "100mbit"
+delay = "10ms"
+queue = { limit = "1bdp" }
+[[flow]]
+name = "tcp"
+"#;
+
+const FULL: &str = r#"
+name = "full"
+title = "Everything"
+about = "All keys."
+source = "RFC 0"
+duration = "1.5s"
+sample = "100ms"
+repetitions = 3
+
+[[link]]
+name = "access"
+rate = "1gbit"
+delay = "1ms"
+queue = { limit = "50ms", discipline = "codel", target = "2ms", ecn = true }
+
+[[link]]
+name = "bottleneck"
+rate = "10mbit"
+delay = "9ms"
+jitter = "250us"
+loss = { to_bad = "1%", to_good = "20%", bad = "50%" }
+overhead = "38b"
+queue = { limit = "0.5bdp", discipline = "red", least = "3kB", most = "9kB", probability = "10%", weight = 0.01 }
+local = true
+wire_limit = "1000p"
+reverse = { rate = "1mbit", delay = "11ms", loss = "0%", queue = { limit = "1bdp" } }
+
+[[path]]
+name = "chain"
+links = ["access", "bottleneck"]
+
+[[path]]
+name = "lte"
+trace = "good.trace"
+delay = "20ms"
+queue = { limit = "2bdp" }
+reverse = { rate = "5mbit", queue = { limit = "64KiB" } }
+
+[tunnel]
+kind = "mpt-gre"
+paths = ["lte", "chain"]
+stripe = "byte-deficit"
+weights = [2, 1]
+first = 2
+stray_packets = 1
+overhead = "40b"
+mtu = "1400b"
+resequence = { window = "1600p", timeout = "300ms" }
+device = { ring = "500p", socket = "92p" }
+
+[host]
+gro = 16
+send_buffer = "1MiB"
+
+[[flow]]
+name = "tcp"
+congestion = { name = "cubic", beta = 0.7, hystart = "off", fast_convergence = false }
+size = "1.5MB"
+start = "500ms"
+stop = "1s"
+host = { mss = "1000b", gro = 1, sack = false, receive_buffer = ["4096b", "64KiB", "1MB"] }
+
+[[flow]]
+name = "udp"
+kind = "udp"
+path = "chain"
+rate = "64kbit"
+packet = "200b"
+count = 2
+stagger = "10ms"
+
+[[event]]
+at = "1s"
+path = "chain"
+up = false
+rate = "5mbit"
+loss = "2%"
+
+[[event]]
+at = "500ms"
+link = "access"
+direction = "forward"
+delay = "3ms"
+"#;
+
+fn bottleneck() -> Link {
+    // Slowest rate of the chain, 10 Mbit/s, times 1 + 1 + 9 + 11 ms: 27500 bytes; back at 1 Mbit/s 2750.
+    let forward = Pipe {
+        rate: Some(Rate::from_mbit(10)),
+        trace: None,
+        delay: Span::from_millis(9),
+        jitter: Span::from_micros(250),
+        loss: Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
+        overhead: 38,
+        queue: Queue {
+            limit: Limit::Bytes(13_750),
+            discipline: Discipline::Red { least: 3000, most: 9000, probability: 0.1, weight: 0.01 },
+            ecn: false,
+        },
+        local: true,
+        wire_limit: Some(1000),
+    };
+    let reverse = Pipe {
+        rate: Some(Rate::from_mbit(1)),
+        delay: Span::from_millis(11),
+        loss: Loss::None,
+        queue: Queue { limit: Limit::Bytes(2750), discipline: Discipline::DropTail, ecn: false },
+        ..forward.clone()
+    };
+    Link { name: "bottleneck".into(), forward, reverse }
+}
+
+#[test]
+fn a_scenario_that_says_everything_is_the_experiment_it_says() {
+    let scenario = read(FULL, &[]);
+    assert_eq!((scenario.name.as_str(), scenario.title.as_str()), ("full", "Everything"));
+    assert_eq!((scenario.about.as_str(), scenario.source.as_str()), ("All keys.", "RFC 0"));
+    assert_eq!((scenario.seeds, scenario.text.as_str()), (vec![1, 2, 3], FULL));
+    let [cell] = &scenario.cells[..] else { panic!("nothing is swept") };
+    let e = &cell.experiment;
+    assert_eq!(
+        (e.name.as_str(), e.duration, e.sample),
+        ("full", Span::from_millis(1500), Some(Span::from_millis(100)))
+    );
+    assert_eq!(e.links[1], bottleneck());
+    let codel = Discipline::CoDel { target: Span::from_millis(2), interval: Span::from_millis(100) };
+    let queue = Queue { limit: Limit::Time(Span::from_millis(50)), discipline: codel, ecn: true };
+    assert_eq!((e.links[0].forward.queue, &e.links[0].reverse), (queue, &e.links[0].forward));
+    let chains: Vec<_> = e.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice())).collect();
+    assert_eq!(chains, [("chain", &[0, 1][..]), ("lte", &[2][..])]);
+    assert_eq!(e.tunnel, Some(tunnel()));
+    assert_eq!(e.flows, flows());
+    assert_eq!(e.events, events());
+}
+
+fn tunnel() -> Tunnel {
+    Tunnel {
+        paths: vec![1, 0],
+        stripe: Stripe::ByteDeficit,
+        weights: vec![2, 1],
+        first: 2,
+        stray_packets: 1,
+        overhead: 40,
+        mtu: 1400,
+        resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300) }),
+        device: Some(Device { ring: 500, socket: 92 }),
+    }
+}
+
+fn flows() -> Vec<Flow> {
+    let parameters = BTreeMap::from([
+        ("beta".into(), Parameter::Number(0.7)),
+        ("hystart".into(), Parameter::Word("off".into())),
+        ("fast_convergence".into(), Parameter::Number(0.0)),
+    ]);
+    let host = Host {
+        mss: Some(1000),
+        sack: false,
+        receive_buffer: [4096, 65_536, 1_000_000],
+        send_buffer: 1 << 20,
+        ..Host::default()
+    };
+    let congestion = Congestion { name: "cubic".into(), parameters };
+    let half = Instant(500_000_000);
+    let udp = |name: &str, start| Flow {
+        name: name.into(),
+        route: Route::Path(0),
+        start,
+        stop: None,
+        kind: FlowKind::ConstantRate { rate: Rate(64_000), packet: 200 },
+    };
+    vec![
+        Flow {
+            name: "tcp".into(),
+            route: Route::Tunnel,
+            start: half,
+            stop: Some(Instant(1_000_000_000)),
+            kind: FlowKind::Tcp { congestion, size: Some(1_500_000), host },
+        },
+        udp("udp-1", Instant::ZERO),
+        udp("udp-2", Instant(10_000_000)),
+    ]
+}
+
+/// In the order of time; `up` on all links of the path, rate and loss on its slowest.
+fn events() -> Vec<Change> {
+    let nothing = Change {
+        at: Instant(500_000_000),
+        link: 0,
+        directions: Directions::Forward,
+        up: None,
+        rate: None,
+        delay: None,
+        loss: None,
+    };
+    let down = Change { at: Instant(1_000_000_000), directions: Directions::Both, up: Some(false), ..nothing.clone() };
+    vec![
+        Change { delay: Some(Span::from_millis(3)), ..nothing },
+        down.clone(),
+        Change { link: 1, rate: Some(Rate::from_mbit(5)), loss: Some(Loss::Random(0.02)), ..down },
+    ]
+}
+
+#[test]
+fn a_trace_takes_the_place_of_a_rate_and_its_mean_gives_the_bandwidth_delay_product() {
+    let lte = &experiment(FULL, &[]).links[2];
+    // Four opportunities in 10 ms are 4.8 Mbit/s; times 40 ms, times two: 48000 bytes.
+    let trace = lte.forward.trace.as_ref().unwrap();
+    assert_eq!((&trace.opportunities[..], trace.period_ms), (&[1, 1, 4, 10][..], 10));
+    assert_eq!((lte.forward.rate, lte.forward.queue.limit), (None, Limit::Bytes(48_000)));
+    let back = &lte.reverse;
+    assert_eq!((back.rate, &back.trace, back.queue.limit), (Some(Rate::from_mbit(5)), &None, Limit::Bytes(65_536)));
+}
+
+#[test]
+fn what_is_not_said_is_linuxs_default() {
+    let e = experiment(SMALL, &[]);
+    assert_eq!(e.flows[0].route, Route::Path(0), "the only path");
+    let congestion = Congestion { name: "cubic".into(), parameters: BTreeMap::new() };
+    assert_eq!(e.flows[0].kind, FlowKind::Tcp { congestion, size: None, host: Host::default() });
+    assert_eq!((e.sample, &e.tunnel, e.events.len()), (None, &None, 0));
+    assert_eq!(e.links[0].forward, e.links[0].reverse);
+    let plain = SMALL.replace("queue = { limit = \"1bdp\" }", "");
+    assert_eq!(experiment(&plain, &[]).links[0].forward.queue.limit, Limit::Packets(1000));
+    assert_eq!(read(SMALL, &[]).seeds, [1]);
+}
+
+#[test]
+fn one_bandwidth_delay_product_follows_the_rate_and_the_delay_of_its_cell() {
+    let limit = |sets: &[&str]| experiment(SMALL, sets).links[0].forward.queue.limit;
+    assert_eq!(limit(&[]), Limit::Bytes(250_000), "100 Mbit/s times 20 ms");
+    assert_eq!(limit(&["path.wire.rate=10mbit"]), Limit::Bytes(25_000));
+    assert_eq!(limit(&["path.wire.delay=1ms", "path.wire.queue.limit=0.5bdp"]), Limit::Bytes(12_500));
+}
+
+#[test]
+fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
+    let two = format!("{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nkind = \"mpt-gre\"\n");
+    let e = experiment(&two, &[]);
+    let tunnel = e.tunnel.unwrap();
+    assert_eq!((e.flows[0].route, tunnel.paths, tunnel.weights), (Route::Tunnel, vec![0, 1], vec![1, 1]));
+    assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
+    assert_eq!((tunnel.resequence, tunnel.device), (None, None));
+}

@@ -1,0 +1,140 @@
+//! Sweeps and `--set`: which cells come out, and what each of them is.
+
+use ropewalk_scenario::model::{Congestion, FlowKind, Parameter};
+use ropewalk_scenario::{Cell, Scenario, parse};
+use std::path::Path;
+use units::Span;
+
+const SWEPT: &str = r#"
+name = "swept"
+duration = "10s"
+seeds = [7, 8]
+[[path]]
+name = "wire"
+rate = "100mbit"
+[[flow]]
+name = "tcp"
+count = 2
+[sweep]
+"flow.tcp.congestion" = [{ label = "default", value = "cubic" }, "reno", { name = "vegas", beta = 4 }]
+path.wire.delay = ["10ms", "20ms"]
+[table]
+rows = "flow.tcp.congestion"
+columns = "path.wire.delay"
+value = "goodput_mbps"
+flow = "tcp-2"
+[[reference]]
+name = "paper"
+source = "Table I"
+unit = "Mbit/s"
+columns = ["20ms", "10ms"]
+rows = { zeta = [1, nan], alpha = [2.5, 3] }
+"#;
+
+fn read(sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    parse("swept.toml", SWEPT, Path::new(""), &sets).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn congestion(cell: &Cell) -> &Congestion {
+    let FlowKind::Tcp { congestion, .. } = &cell.experiment.flows[0].kind else { panic!("a tcp flow") };
+    congestion
+}
+
+fn shown(scenario: &Scenario) -> Vec<String> {
+    let show = |cell: &Cell| cell.parameters.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>().join(" ");
+    scenario.cells.iter().map(show).collect()
+}
+
+#[test]
+fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
+    let scenario = read(&[]);
+    let vegas = "{ name = \"vegas\", beta = 4 }";
+    let cells = ["default 10ms", "default 20ms", "reno 10ms", "reno 20ms"].map(String::from);
+    assert_eq!(shown(&scenario)[..4], cells);
+    assert_eq!(shown(&scenario)[4..], [format!("{vegas} 10ms"), format!("{vegas} 20ms")]);
+    let keys: Vec<&str> = scenario.cells[0].parameters.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["flow.tcp.congestion", "path.wire.delay"]);
+    assert_eq!(congestion(&scenario.cells[0]).name, "cubic");
+    assert_eq!(congestion(&scenario.cells[5]).parameters["beta"], Parameter::Number(4.0));
+    let delays: Vec<u64> = scenario.cells.iter().map(|c| c.experiment.links[0].reverse.delay.as_millis()).collect();
+    assert_eq!(delays, [10, 20, 10, 20, 10, 20], "back as there");
+}
+
+#[test]
+fn the_layout_and_the_references_come_through_in_file_order() {
+    let scenario = read(&[]);
+    let layout = scenario.layout.unwrap();
+    assert_eq!((layout.rows.as_str(), layout.columns.as_str()), ("flow.tcp.congestion", "path.wire.delay"));
+    assert_eq!((layout.value.as_str(), layout.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
+    let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
+    assert_eq!(scenario.references[0].rows, rows);
+    assert_eq!(scenario.references[0].columns, ["20ms", "10ms"]);
+}
+
+#[test]
+fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
+    assert_eq!(shown(&read(&["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
+    // A label means its entry, so that the row keeps its name.
+    let labelled = read(&["flow.tcp.congestion=default"]);
+    assert_eq!(shown(&labelled), ["default 10ms", "default 20ms"]);
+    assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
+    assert!(labelled.layout.is_some());
+}
+
+#[test]
+fn a_set_above_a_swept_key_does_away_with_the_axis_and_its_table() {
+    let scenario = read(&["path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }"]);
+    assert_eq!(scenario.cells.len(), 3);
+    assert_eq!(scenario.cells[0].experiment.links[0].forward.delay, Span::from_millis(3));
+    assert_eq!(scenario.layout, None);
+}
+
+#[test]
+fn a_set_below_a_swept_key_holds_in_every_cell() {
+    let scenario = read(&["flow.tcp.congestion.beta=0.5"]);
+    assert_eq!(scenario.cells.len(), 6);
+    for cell in &scenario.cells {
+        assert_eq!(congestion(cell).parameters["beta"], Parameter::Number(0.5));
+    }
+}
+
+#[test]
+fn a_set_may_add_what_the_file_does_not_say_and_later_sets_win() {
+    let sets = ["tunnel.kind=mpt-gre", "tunnel.mtu=\"1300b\"", "tunnel.mtu=1200b", "path.wire.reverse.delay=1ms"];
+    let experiment = &read(&sets).cells[1].experiment;
+    assert_eq!(experiment.tunnel.as_ref().unwrap().mtu, 1200);
+    assert_eq!(experiment.links[0].forward.delay, Span::from_millis(20));
+    assert_eq!(experiment.links[0].reverse.delay, Span::from_millis(1));
+}
+
+#[test]
+fn seeds_and_repetitions_can_be_set_over_each_other() {
+    assert_eq!(read(&[]).seeds, [7, 8]);
+    assert_eq!(read(&["repetitions=3"]).seeds, [1, 2, 3]);
+    assert_eq!(read(&["repetitions=3", "seeds=[4]"]).seeds, [4]);
+}
+
+#[test]
+fn the_hash_tells_texts_and_sets_apart() {
+    let hash = |sets: &[&str]| read(sets).hash;
+    assert_eq!(hash(&[]), hash(&[]));
+    assert_eq!(hash(&[]).len(), 16);
+    assert_ne!(hash(&[]), hash(&["duration=10s"]));
+    assert_ne!(hash(&["duration=10s", "seeds=[7]"]), hash(&["seeds=[7]", "duration=10s"]));
+}
+
+#[test]
+fn a_caller_can_point_at_a_key_at_a_swept_value_and_at_a_set() {
+    let scenario = read(&[]);
+    let error = scenario.error_at("flow.tcp.count", "too many", "");
+    assert_eq!((error.line(), error.key()), (10, "flow.tcp.count"));
+    let error = scenario.error_in(2, "flow.tcp.congestion", "unknown algorithm `reno`", "did you mean `bbr`?");
+    assert_eq!(error.line(), 12);
+    let shown = error.to_string();
+    assert!(shown.contains("swept.toml:12:66") && shown.contains("help: did you mean `bbr`?"), "{shown}");
+    // `tcp-2` is one of the flows that [[flow]] `tcp` stands for.
+    assert_eq!(scenario.error_in(4, "flow.tcp-2.congestion.beta", "out of range", "").line(), 12);
+    let set = read(&["flow.tcp.congestion=cubik"]).error_at("flow.tcp.congestion", "unknown algorithm `cubik`", "");
+    assert!(set.to_string().contains("--set:1:21"), "{set}");
+}

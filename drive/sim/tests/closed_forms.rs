@@ -1,0 +1,135 @@
+//! What theory says must come out.
+
+mod common;
+
+use common::{OVERHEAD, bulk, column, one_link, pipe};
+use scenario::model::{FlowKind, Limit, Loss, Pipe};
+use units::{Rate, Span};
+
+const PACKET: u64 = 1500;
+const MSS: f64 = 1448.0;
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Mathis et al. 1997: rate = C MSS / (RTT sqrt(p)), with C = 1.31 for independent losses and growth per packet.
+#[test]
+fn reno_obeys_the_square_root_law() {
+    for p in [0.0002, 0.0004, 0.001] {
+        let random = Pipe { loss: Loss::Random(p), ..pipe(Rate::from_mbit(1000), Span::from_millis(25), 100_000) };
+        let run = ropewalk_sim::run(&one_link("reno", random, 1500), 1).expect("reno is registered");
+        let packets_per_second = run.flows[0].goodput_mbps * 1e6 / 8.0 / MSS;
+        let expected = 1.31 / p.sqrt() / 0.050;
+        let ratio = packets_per_second / expected;
+        println!("p = {p}: {packets_per_second:.0} packets/s, the law says {expected:.0}: ratio {ratio:.3}");
+        assert!((ratio - 1.0).abs() < 0.05, "p = {p}: ratio {ratio}");
+    }
+}
+
+/// RFC 9438 section 4.2: K = cbrt(W_max (1 - beta) / C), and t seconds after a reduction the window is
+/// W_max - C (K - t)^3. So it is g packets below its maximum at K - cbrt(g / C).
+#[test]
+fn cubic_follows_its_curve_after_a_reduction() {
+    let local = Pipe { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
+    let mut experiment = one_link("cubic", local, 20);
+    experiment.sample = Some(Span::from_millis(10));
+    let run = ropewalk_sim::run(&experiment, 1).expect("cubic is registered");
+    let window = column(&run, "flow flow", "window_packets");
+    let threshold = column(&run, "flow flow", "threshold_packets");
+    // HyStart sets the threshold, the first full queue lowers it.
+    let cut = (1..threshold.len()).find(|i| threshold[*i] < threshold[*i - 1]).expect("the queue overflows");
+    let most = window[..cut].iter().copied().fold(0.0, f64::max);
+    // The epoch begins where the reduction ends, one round trip later.
+    let begin = (cut..window.len()).find(|i| window[*i] <= threshold[cut]).expect("the window comes down");
+    let k = (most * 0.3 / 0.4_f64).cbrt();
+    for gap in [64.0, 27.0, 8.0] {
+        let reached = (begin..window.len()).find(|i| window[*i] >= most - gap).expect("the window comes back");
+        let (seconds, expected) = ((reached - begin) as f64 * 0.010, k - (gap / 0.4_f64).cbrt());
+        println!("{gap} packets below {most} after {seconds:.2} s, the curve says {expected:.2} s");
+        assert!((seconds - expected).abs() < 0.1, "{gap} packets below: {seconds} s for {expected} s");
+    }
+}
+
+/// Queueing delay of a full drop-tail queue = packets x size / rate.
+#[test]
+fn a_full_queue_delays_by_its_length_over_the_rate() {
+    let run = ropewalk_sim::run(&one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 60), 1);
+    let run = run.expect("reno is registered");
+    let rate = Rate::from_mbit(100);
+    let packet = rate.time_for(PACKET + u64::from(OVERHEAD));
+    let ack = rate.time_for(52 + u64::from(OVERHEAD));
+    // Before the last packet of a full queue: those that wait, and the one in transmission.
+    let most = Span::from_millis(20) + packet * 166 + packet + ack;
+    let observed = Span::from_secs_f64(run.flows[0].rtt_ms.max / 1e3);
+    println!("greatest RTT {observed}, a full queue gives {most}");
+    assert!(observed <= most + Span::from_millis(1) && observed + packet * 3 >= most, "{observed} against {most}");
+}
+
+/// Little's law: mean occupancy = arrival rate x mean wait.
+#[test]
+fn littles_law_holds_on_the_bottleneck() {
+    let mut experiment = one_link("cubic", pipe(Rate::from_mbit(50), Span::from_millis(10), 100), 60);
+    experiment.flows.push(bulk("second", "reno"));
+    experiment.sample = Some(Span::from_millis(1));
+    let run = ropewalk_sim::run(&experiment, 1).expect("both are registered");
+    let occupancy = mean(column(&run, "path path", "queue_packets"));
+    let arrivals = run.paths[0].delivered_packets as f64 / run.duration_s;
+    let little = arrivals * run.paths[0].queue_delay_ms / 1e3;
+    println!("mean queue {occupancy:.2} packets, arrival rate x wait {little:.2}");
+    assert!((occupancy / little - 1.0).abs() < 0.01, "{occupancy} against {little}");
+}
+
+/// BBR looks for the least RTT every ten seconds, with four packets in flight for 200 ms or more.
+#[test]
+fn bbr_probes_the_rtt_every_ten_seconds() {
+    let mut experiment = one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32);
+    experiment.sample = Some(Span::from_millis(50));
+    let run = ropewalk_sim::run(&experiment, 1).expect("bbr is registered");
+    let window = column(&run, "flow flow", "window_packets");
+    let starts: Vec<f64> = (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
+    println!("window falls to 4 at {starts:?} s");
+    assert_eq!(starts.len(), 3);
+    for pair in starts.windows(2) {
+        let gap = pair[1] - pair[0];
+        assert!((10.0..10.6).contains(&gap), "{gap} s between two probes");
+    }
+    let low = window.iter().skip(40).filter(|window| **window == 4.0).count() as f64 * 0.05;
+    assert!((3.0 * 0.2..3.0 * 0.4).contains(&low), "{low} s at four packets");
+}
+
+/// Two equal flows end up with equal shares, and neither the one nor the other starves.
+#[test]
+fn two_reno_flows_share_fairly() {
+    let mut experiment = one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 200);
+    experiment.flows.push(bulk("second", "reno"));
+    let run = ropewalk_sim::run(&experiment, 1).expect("reno is registered");
+    let rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    let jain = rates.iter().sum::<f64>().powi(2) / (2.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
+    println!("{rates:?}: Jain's index {jain:.4}");
+    assert!(jain > 0.95, "{jain}");
+}
+
+/// A sized flow delivers exactly its bytes, whatever gets lost.
+#[test]
+fn a_sized_flow_completes_through_heavy_loss() {
+    let lossy = Pipe { loss: Loss::Random(0.1), ..pipe(Rate::from_mbit(10), Span::from_millis(10), 50) };
+    let mut experiment = one_link("reno", lossy, 300);
+    if let FlowKind::Tcp { size, .. } = &mut experiment.flows[0].kind {
+        *size = Some(1_000_001);
+    }
+    for seed in 0..20 {
+        let run = ropewalk_sim::run(&experiment, seed).expect("reno is registered");
+        assert_eq!(run.flows[0].delivered_bytes, 1_000_001, "seed {seed}");
+        assert!(run.flows[0].completion_s.is_some(), "seed {seed}");
+    }
+}
+
+/// A path without buffer still moves data: one packet at a time.
+#[test]
+fn a_queue_of_no_packets_passes_what_finds_the_link_free() {
+    let mut tiny = pipe(Rate::from_mbit(10), Span::from_millis(10), 0);
+    tiny.queue.limit = Limit::Packets(0);
+    let run = ropewalk_sim::run(&one_link("cubic", tiny, 20), 1).expect("cubic is registered");
+    assert!(run.flows[0].delivered_bytes > 100_000, "{} bytes", run.flows[0].delivered_bytes);
+}

@@ -1,0 +1,62 @@
+//! Small experiments, built in code.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use scenario::model::{
+    Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue, Route,
+};
+use units::{Instant, Rate, Span};
+
+/// Ethernet's preamble, header, checksum and gap.
+pub(crate) const OVERHEAD: u32 = 38;
+
+/// A drop-tail pipe.
+pub(crate) fn pipe(rate: Rate, delay: Span, packets: u64) -> Pipe {
+    Pipe {
+        rate: Some(rate),
+        trace: None,
+        delay,
+        jitter: Span::ZERO,
+        loss: Loss::None,
+        overhead: OVERHEAD,
+        queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail, ecn: false },
+        local: false,
+        wire_limit: None,
+    }
+}
+
+/// A bulk TCP flow over path 0.
+pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        route: Route::Path(0),
+        start: Instant::ZERO,
+        stop: None,
+        kind: FlowKind::Tcp {
+            congestion: Congestion { name: algorithm.to_owned(), parameters: Default::default() },
+            size: None,
+            host: Host::default(),
+        },
+    }
+}
+
+/// One flow over one link, the same in both directions.
+pub(crate) fn one_link(algorithm: &str, pipe: Pipe, seconds: u64) -> Experiment {
+    let reverse = Pipe { local: false, loss: Loss::None, ..pipe.clone() };
+    Experiment {
+        name: "one link".to_owned(),
+        duration: Span::from_secs(seconds),
+        sample: None,
+        links: vec![Link { name: "link".to_owned(), forward: pipe, reverse }],
+        paths: vec![Path { name: "path".to_owned(), links: vec![0] }],
+        tunnel: None,
+        flows: vec![bulk("flow", algorithm)],
+        events: Vec::new(),
+    }
+}
+
+/// The column of a series.
+pub(crate) fn column<'a>(run: &'a record::Run, subject: &str, name: &str) -> &'a [f64] {
+    let series = run.series.iter().find(|series| series.subject == subject).expect("the subject was sampled");
+    let index = series.columns.iter().position(|column| column == name).expect("the column exists");
+    &series.values[index]
+}

@@ -1,0 +1,52 @@
+//! Seed + experiment = the run.
+
+mod common;
+
+use common::{bulk, one_link, pipe};
+use scenario::model::{Loss, Pipe};
+use units::{Rate, Span};
+
+fn lossy() -> scenario::model::Experiment {
+    let pipe = Pipe {
+        loss: Loss::Random(0.001),
+        jitter: Span::from_micros(300),
+        ..pipe(Rate::from_mbit(50), Span::from_millis(5), 60)
+    };
+    let mut experiment = one_link("bbr", pipe, 10);
+    experiment.flows.push(bulk("second", "cubic"));
+    experiment
+}
+
+#[test]
+fn the_same_seed_gives_the_same_digest_and_another_seed_another() {
+    let digest = |seed| ropewalk_sim::run(&lossy(), seed).expect("registered").digest;
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7), digest(8));
+}
+
+#[test]
+fn threads_do_not_change_a_run() {
+    let alone: Vec<String> = (0..4).map(|seed| ropewalk_sim::run(&lossy(), seed).expect("registered").digest).collect();
+    let together: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || ropewalk_sim::run(&lossy(), seed).expect("registered").digest)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert_eq!(alone, together);
+}
+
+#[test]
+fn sampling_does_not_change_a_run() {
+    let mut sampled = lossy();
+    sampled.sample = Some(Span::from_millis(10));
+    let digest = |experiment| ropewalk_sim::run(experiment, 3).expect("registered").digest;
+    assert_eq!(digest(&sampled), digest(&lossy()));
+}
+
+#[test]
+fn adding_a_component_does_not_change_anothers_luck() {
+    let mut more = lossy();
+    more.links.push(more.links[0].clone());
+    more.links[1].name = "unused".to_owned();
+    let digest = |experiment| ropewalk_sim::run(experiment, 3).expect("registered").digest;
+    assert_eq!(digest(&more), digest(&lossy()));
+}
