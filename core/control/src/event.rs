@@ -16,19 +16,20 @@ pub enum Event {
     Congestion {
         /// How it showed.
         cause: Cause,
-        /// False where the sender enters loss recovery after a timeout within an episode that was already paid for.
+        /// False for a timeout within an episode that was already paid for. (Whether any other cause comes during a
+        /// reduction, the controller knows by itself.)
         cut: bool,
         /// Packets in flight once the losses are counted.
         in_flight: u32,
     },
-    /// The latest reduction proved wrong (the "lost" packets had only been late).
+    /// The latest reduction proved wrong (the "lost" packets had only been late). An episode under way ends with it.
     SpuriousLoss,
     /// An episode of [`Phase::Cwr`] or [`Phase::Recovery`] is over.
     Recovered {
         /// False if the episode was undone: the window then stays where the undo put it.
         settle: bool,
     },
-    /// The first packet after the path stood empty.
+    /// The first packet after the path stood empty (the application had nothing to send).
     Restart {
         /// Time since the last packet was sent.
         idle: Span,
@@ -56,6 +57,8 @@ pub struct PathInfo {
     pub initial_window: u32,
     /// The handshake's round-trip time, where there is one.
     pub rtt: Option<Span>,
+    /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
+    pub tick: Span,
 }
 
 /// How congestion showed.
@@ -118,7 +121,8 @@ pub struct Feedback {
     pub delivered: u64,
     /// The cumulative acknowledgement number, in packets.
     pub una: u64,
-    /// The next new packet's number. A round trip ends when `una` reaches what `next` was at its start.
+    /// The next new packet's number, before this acknowledgement lets anything out. A round trip ends when `una`
+    /// passes what `next` was at its start.
     pub next: u64,
     /// The cumulative acknowledgement moved.
     pub advanced: bool,

@@ -21,6 +21,10 @@ impl Controller for Uncoupled {
         while self.paths.len() <= path.index() {
             self.paths.push((self.make)());
         }
+        if matches!(event, Event::PathUp(_)) {
+            // A path that comes back is a new path: what was learnt before belongs to another time.
+            self.paths[path.index()] = (self.make)();
+        }
         self.paths[path.index()].on_event(event, cx);
     }
 

@@ -3,7 +3,8 @@
 //! The protocol machines know one interface, [`Controller`], for a *group* of paths. A single-path algorithm
 //! implements [`PathController`] and is lifted to a group by [`Uncoupled`]: one instance a path, none sees another.
 //! A window-based single-path algorithm need not even do that: it states only what is its own as a
-//! [`frame::Growth`], and [`frame::Windowed`] supplies slow start, proportional rate reduction, one cut a window and undo.
+//! [`frame::Growth`], and [`frame::Windowed`] supplies slow start, proportional rate reduction, one cut a window
+//! and undo.
 //!
 //! **The unit of a window is the packet** (one MSS of payload), as in Linux and in most papers, so that published
 //! constants can be used as they stand.

@@ -1,5 +1,5 @@
-//! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and the
-//! suites that run over every entry.
+//! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and
+//! the suites that run over every entry.
 
 use crate::{BadParameter, Controller, Parameter, PathController, Settings, Uncoupled, Value, single};
 use std::collections::BTreeMap;
@@ -7,6 +7,12 @@ use std::collections::BTreeMap;
 /// Every algorithm, in the order in which lists show them.
 pub const REGISTRY: &[&Entry] = &[
     &single::reno::ENTRY,
+    &single::cubic::ENTRY,
+    &single::bic::ENTRY,
+    &single::highspeed::ENTRY,
+    &single::scalable::ENTRY,
+    &single::vegas::ENTRY,
+    &single::bbr::ENTRY,
 ];
 
 /// What the registry knows of one algorithm.

@@ -303,6 +303,21 @@ pub(crate) struct Resequence {
     pub(crate) window: Packets,
     /// The longest a packet is held.
     pub(crate) timeout: Time,
+    /// What happens to a packet that comes after its turn. Default: drop, as MPT does.
+    #[serde(default)]
+    pub(crate) late: Late,
+}
+
+/// The fate of a packet that comes after its turn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "late")]
+pub(crate) enum Late {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It goes up out of order.
+    Deliver,
 }
 
 /// A tunnel's device.
@@ -345,6 +360,8 @@ pub(crate) struct Host {
     pub(crate) reordering: Option<u32>,
     /// `tcp_max_reordering`.
     pub(crate) max_reordering: Option<u32>,
+    /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
+    pub(crate) tick: Option<At<Time>>,
 }
 
 /// A source of traffic.

@@ -184,6 +184,8 @@ pub struct Resequence {
     pub window: u32,
     /// The longest a packet is held.
     pub timeout: Span,
+    /// Packets that come after their turn go up out of order instead of being dropped.
+    pub deliver_late: bool,
 }
 
 /// A user-space tunnel's device: packets wait here while a path's socket buffer is full.

@@ -172,7 +172,7 @@ fn tunnel() -> Tunnel {
         stray_packets: 1,
         overhead: 40,
         mtu: 1400,
-        resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300) }),
+        resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300), deliver_late: false }),
         device: Some(Device { ring: 500, socket: 92 }),
     }
 }

@@ -248,13 +248,13 @@ impl Engine {
             return self.deliver(parcel);
         };
         let mut up = std::mem::take(&mut self.up);
-        let late = resequencer.counters().late;
+        let (slot, late, before) = (parcel.slot, resequencer.counters().late, up.len());
         resequencer.handle(self.now, seq, parcel, |release| {
             egress.hold.add(release.held);
             up.push(release.packet);
         });
-        if resequencer.counters().late > late {
-            self.slab.remove(parcel.slot);
+        if resequencer.counters().late > late && up.len() == before {
+            self.slab.remove(slot);
         }
         let deadline = resequencer.deadline();
         self.arm(self.first_tunnel + 2 * direction as u32 + 1, deadline);

@@ -84,7 +84,8 @@ pub(crate) struct Egress {
 
 impl Egress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
-        let resequencer = tunnel.resequence.map(|config| Resequencer::new(config.window, config.timeout));
+        let resequencer =
+            tunnel.resequence.map(|config| Resequencer::new(config.window, config.timeout, config.deliver_late));
         Self { resequencer, hold: crate::summary::Distribution::default(), passed: 0 }
     }
 }

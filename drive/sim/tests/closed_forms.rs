@@ -27,8 +27,8 @@ fn reno_obeys_the_square_root_law() {
     }
 }
 
-/// RFC 9438 section 4.2: K = cbrt(W_max (1 - beta) / C), and t seconds after a reduction the window is
-/// W_max - C (K - t)^3. So it is g packets below its maximum at K - cbrt(g / C).
+/// RFC 9438 section 4.2: K = cbrt(W_max (1 - beta) / C), and t seconds after a reduction the window aims at
+/// W_max - C (K - t - RTT)^3.
 #[test]
 fn cubic_follows_its_curve_after_a_reduction() {
     let local = Pipe { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
@@ -43,11 +43,13 @@ fn cubic_follows_its_curve_after_a_reduction() {
     // The epoch begins where the reduction ends, one round trip later.
     let begin = (cut..window.len()).find(|i| window[*i] <= threshold[cut]).expect("the window comes down");
     let k = (most * 0.3 / 0.4_f64).cbrt();
-    for gap in [64.0, 27.0, 8.0] {
-        let reached = (begin..window.len()).find(|i| window[*i] >= most - gap).expect("the window comes back");
-        let (seconds, expected) = ((reached - begin) as f64 * 0.010, k - (gap / 0.4_f64).cbrt());
-        println!("{gap} packets below {most} after {seconds:.2} s, the curve says {expected:.2} s");
-        assert!((seconds - expected).abs() < 0.1, "{gap} packets below: {seconds} s for {expected} s");
+    for seconds in [0.5, 1.0, 2.0, 3.0, 4.0] {
+        let observed = window[begin + (seconds / 0.010) as usize];
+        let expected = most - 0.4 * (k - seconds - 0.020_f64).powi(3);
+        println!("{seconds} s after the reduction: {observed} packets, the curve says {expected:.1}");
+        // Two packets of Linux's truncation (target and period are both rounded up in effect), one of the sampling
+        // instant; the kernel's own trace is 1.5 packets above the curve at 2 s.
+        assert!((observed - expected).abs() <= 3.0, "{seconds} s: {observed} for {expected}");
     }
 }
 
@@ -87,7 +89,8 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
     experiment.sample = Some(Span::from_millis(50));
     let run = ropewalk_sim::run(&experiment, 1).expect("bbr is registered");
     let window = column(&run, "flow flow", "window_packets");
-    let starts: Vec<f64> = (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
+    let starts: Vec<f64> =
+        (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
     println!("window falls to 4 at {starts:?} s");
     assert_eq!(starts.len(), 3);
     for pair in starts.windows(2) {

@@ -6,9 +6,11 @@
 mod filter;
 mod round;
 mod steps;
+mod window;
 mod windowed;
 
 pub use filter::WindowedMax;
 pub use round::Round;
 pub use steps::{additive_increase, reno_increase, reno_threshold, slow_start};
-pub use windowed::{Growth, Window, Windowed};
+pub use window::Window;
+pub use windowed::{Growth, Windowed};

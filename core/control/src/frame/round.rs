@@ -23,3 +23,20 @@ impl Round {
         self.end = feedback.next;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds counted while `windows` windows of ten packets are acknowledged, so many packets an acknowledgement.
+    fn rounds(windows: u64, per_ack: u64) -> usize {
+        let mut round = Round::default();
+        let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);
+        acks.filter(|&una| round.ends(&Feedback { una, next: una - per_ack + 10, ..Feedback::default() })).count()
+    }
+
+    #[test]
+    fn a_full_window_is_one_round_with_and_without_delayed_acknowledgements() {
+        assert_eq!([1, 2, 5].map(|per_ack| rounds(100, per_ack)), [100, 100, 100]);
+    }
+}

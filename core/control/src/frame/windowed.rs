@@ -1,5 +1,7 @@
 //! The frame of window-based algorithms.
 
+use super::Window;
+use super::window::Reduction;
 use crate::{Cause, Context, Decision, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase};
 use std::fmt::Debug;
 use units::Span;
@@ -7,16 +9,22 @@ use units::Span;
 /// What a window-based algorithm says of itself. Everything else is the frame's.
 pub trait Growth: Debug + Send {
     /// An acknowledgement that may raise the window (Linux `cong_avoid`). `acked` packets were newly delivered.
-    /// Not called while the window is being reduced.
+    /// Not called while the window is being reduced, nor (see [`Growth::grows_unfilled`]) while it is not filled.
     fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, cx: &mut Context<'_>);
 
     /// Congestion: the new threshold (Linux `ssthresh`).
     fn threshold(&mut self, window: &Window, cx: &mut Context<'_>) -> u32;
 
-    /// Every acknowledgement, before the window moves (Linux `pkts_acked`, `in_ack_event`).
+    /// Whether the window may also grow while the sender does not fill it: for an algorithm that probes by other means
+    /// than a full window (Linux: one that does not ask `tcp_is_cwnd_limited`).
+    fn grows_unfilled(&self) -> bool {
+        false
+    }
+
+    /// Every acknowledgement, before the phase changes and the window moves (Linux `pkts_acked`, `in_ack_event`).
     fn measure(&mut self, _window: &mut Window, _feedback: &Feedback, _cx: &mut Context<'_>) {}
 
-    /// The sender goes from `window.phase` to `next` (Linux `set_state`).
+    /// The sender goes from `window.phase` to `next` (Linux `set_state`). Every timeout reports [`Phase::Loss`] again.
     fn change_phase(&mut self, _window: &mut Window, _next: Phase, _cx: &mut Context<'_>) {}
 
     /// A reduction is over and the window stands at the threshold (Linux `CA_EVENT_COMPLETE_CWR`).
@@ -31,99 +39,6 @@ pub trait Growth: Debug + Send {
     /// The window to return to when an episode proved spurious.
     fn undo(&mut self, window: &Window) -> u32 {
         window.size.max(window.prior_size)
-    }
-}
-
-/// A congestion window and what the frame remembers about it. All in packets.
-#[derive(Clone, Debug)]
-pub struct Window {
-    /// Packets that may be in flight.
-    pub size: u32,
-    /// Slow-start threshold.
-    pub threshold: u32,
-    /// Never above this.
-    pub clamp: u32,
-    /// Acked packets not yet turned into growth.
-    pub credit: u32,
-    /// The window before the latest reduction.
-    pub prior_size: u32,
-    /// Payload of a full packet, bytes.
-    pub mss: u32,
-    /// Where the sender stands.
-    pub phase: Phase,
-    pub(crate) prior_threshold: u32,
-    pub(crate) initial: u32,
-    pub(crate) reduction: Reduction,
-}
-
-/// Proportional rate reduction (RFC 6937): send in proportion to what leaves the network.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reduction {
-    delivered: u32,
-    sent: u32,
-}
-
-/// The least window: one packet always moves.
-const MIN_WINDOW: u32 = 1;
-
-impl Default for Window {
-    fn default() -> Self {
-        Self {
-            size: 10,
-            threshold: NO_THRESHOLD,
-            clamp: u32::MAX / 2,
-            credit: 0,
-            prior_size: 0,
-            mss: 1448,
-            phase: Phase::Open,
-            prior_threshold: 0,
-            initial: 10,
-            reduction: Reduction::default(),
-        }
-    }
-}
-
-impl Window {
-    /// Below the threshold.
-    #[must_use]
-    pub fn in_slow_start(&self) -> bool {
-        self.size < self.threshold
-    }
-
-    /// Being reduced: no growth until that is over.
-    #[must_use]
-    pub fn in_reduction(&self) -> bool {
-        matches!(self.phase, Phase::Cwr | Phase::Recovery)
-    }
-
-    /// The threshold that a new episode should remember: three quarters of the window count as known to be good.
-    #[must_use]
-    pub fn current_threshold(&self) -> u32 {
-        if self.in_reduction() { self.threshold } else { self.threshold.max((self.size >> 1) + (self.size >> 2)) }
-    }
-
-    /// One step of proportional rate reduction. RFC 6937 section 3, with the extra packet that Linux 6.1 adds on a
-    /// cumulative acknowledgement without new loss.
-    fn reduce(&mut self, feedback: &Feedback) {
-        if feedback.acked == 0 || self.prior_size == 0 {
-            return;
-        }
-        self.reduction.delivered += feedback.acked;
-        let budget = i64::from(self.threshold) - i64::from(feedback.in_flight);
-        let (delivered, sent) = (i64::from(self.reduction.delivered), i64::from(self.reduction.sent));
-        let send = if budget < 0 {
-            let prior = i64::from(self.prior_size);
-            (i64::from(self.threshold) * delivered + prior - 1) / prior - sent
-        } else {
-            let mut send = (delivered - sent).max(i64::from(feedback.acked));
-            if feedback.advanced && feedback.lost == 0 {
-                send += 1;
-            }
-            send.min(budget)
-        };
-        // The first retransmission always goes out.
-        let send = send.max(i64::from(sent == 0));
-        self.size = (feedback.in_flight + u32::try_from(send).unwrap_or(0)).max(MIN_WINDOW);
     }
 }
 
@@ -143,14 +58,18 @@ impl<G: Growth + 'static> Windowed<G> {
 
 impl<G: Growth> Windowed<G> {
     fn start(&mut self, path: &PathInfo) {
-        self.window = Window { size: path.initial_window, initial: path.initial_window, mss: path.mss, ..Window::default() };
+        self.window = Window {
+            size: path.initial_window,
+            initial: path.initial_window,
+            mss: path.mss,
+            tick: path.tick,
+            ..Window::default()
+        };
     }
 
     fn enter(&mut self, phase: Phase, cx: &mut Context<'_>) {
-        if phase != self.window.phase {
-            self.growth.change_phase(&mut self.window, phase, cx);
-            self.window.phase = phase;
-        }
+        self.growth.change_phase(&mut self.window, phase, cx);
+        self.window.phase = phase;
     }
 
     /// One cut an episode; the way down is [`Window::reduce`]'s.
@@ -161,17 +80,19 @@ impl<G: Growth> Windowed<G> {
                 let remembered = if self.window.in_reduction() { 0 } else { self.window.current_threshold() };
                 self.begin_reduction(remembered, cx);
                 self.enter(Phase::Recovery, cx);
+                // The first retransmission goes out at once, also when a timer and no acknowledgement found the loss.
+                self.window.size = in_flight + 1;
             }
-            // Marks and local drops are facts, never spurious: nothing to undo.
-            Cause::Mark | Cause::LocalDrop => {
+            // Marks and local drops are facts, never spurious: one cut a window, and none of that window is undone.
+            Cause::Mark | Cause::LocalDrop if self.window.phase < Phase::Cwr => {
                 self.begin_reduction(0, cx);
                 self.enter(Phase::Cwr, cx);
             }
+            Cause::Mark | Cause::LocalDrop => self.window.prior_threshold = 0,
             Cause::ProbeRepair => {
                 self.begin_reduction(0, cx);
                 self.enter(Phase::Cwr, cx);
                 self.on_recovered(true, cx);
-                self.enter(Phase::Open, cx);
             }
         }
     }
@@ -198,12 +119,12 @@ impl<G: Growth> Windowed<G> {
         self.enter(Phase::Loss, cx);
     }
 
-    fn on_spurious_loss(&mut self) {
-        if self.window.prior_threshold == 0 {
-            return;
+    fn on_spurious_loss(&mut self, cx: &mut Context<'_>) {
+        if self.window.prior_threshold > 0 {
+            self.window.size = self.growth.undo(&self.window);
+            self.window.threshold = self.window.threshold.max(self.window.prior_threshold);
         }
-        self.window.size = self.growth.undo(&self.window);
-        self.window.threshold = self.window.threshold.max(self.window.prior_threshold);
+        self.end_episode(cx);
     }
 
     fn on_recovered(&mut self, settle: bool, cx: &mut Context<'_>) {
@@ -211,27 +132,36 @@ impl<G: Growth> Windowed<G> {
             self.window.size = self.window.threshold;
         }
         self.growth.recovered(&mut self.window, cx);
+        self.end_episode(cx);
+    }
+
+    /// At once, because the same acknowledgement may begin the next episode.
+    fn end_episode(&mut self, cx: &mut Context<'_>) {
+        if self.window.phase >= Phase::Cwr {
+            self.enter(Phase::Open, cx);
+        }
     }
 
     fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
-        self.enter(feedback.phase, cx);
         self.growth.measure(&mut self.window, feedback, cx);
+        if feedback.phase != self.window.phase {
+            self.enter(feedback.phase, cx);
+        }
         if self.window.in_reduction() {
-            self.window.reduction.sent += feedback.sent;
             self.window.reduce(feedback);
-        } else if feedback.may_grow {
+        } else if feedback.may_grow && (feedback.window_limited || self.growth.grows_unfilled()) {
             self.growth.grow(&mut self.window, feedback.acked, feedback, cx);
         }
     }
 
-    /// RFC 2861: halve once per timeout spent idle, down to the initial window.
+    /// RFC 2861: halve once per whole timeout gone by, down to the initial window.
     fn on_restart(&mut self, idle: Span, timeout: Span, cx: &mut Context<'_>) {
         if timeout > Span::ZERO && idle > timeout {
             self.growth.window_restarts(&mut self.window, cx);
             let w = &mut self.window;
             w.threshold = w.current_threshold();
             let floor = w.initial.min(w.size);
-            let halvings = (idle.as_nanos() / timeout.as_nanos()).min(31) as u32;
+            let halvings = ((idle.as_nanos() - 1) / timeout.as_nanos()).min(31) as u32;
             w.size = (w.size >> halvings).max(floor);
         }
         self.growth.transmission_starts(&mut self.window, idle, cx);
@@ -254,7 +184,7 @@ impl<G: Growth> PathController for Windowed<G> {
             Event::PathUp(path) => self.start(path),
             Event::PathDown => {}
             Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
-            Event::SpuriousLoss => self.on_spurious_loss(),
+            Event::SpuriousLoss => self.on_spurious_loss(cx),
             Event::Recovered { settle } => self.on_recovered(*settle, cx),
             Event::Restart { idle, timeout } => self.on_restart(*idle, *timeout, cx),
             Event::ApplicationLimited { used } => self.on_application_limited(*used),
@@ -270,24 +200,93 @@ impl<G: Growth> PathController for Windowed<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::single::reno::Reno;
+    use units::{Instant, Stream};
 
-    fn reduce(delivered: u32, sent: u32, in_flight: u32, acked: u32, advanced: bool) -> u32 {
-        let mut window = Window {
-            threshold: 70,
-            prior_size: 100,
-            phase: Phase::Recovery,
-            reduction: Reduction { delivered: delivered - acked, sent },
-            ..Window::default()
-        };
-        window.reduce(&Feedback { acked, in_flight, advanced, ..Feedback::default() });
-        window.size - in_flight
+    /// Reno at this window, after `events` in the open phase.
+    fn after(size: u32, threshold: u32, events: &[Event]) -> Window {
+        let window = Window { size, threshold, ..Window::default() };
+        let mut flow = Windowed { window, growth: Reno };
+        for event in events {
+            flow.on_event(event, &mut Context { now: Instant::ZERO, random: &mut Stream::named(1, "test") });
+        }
+        flow.window
+    }
+
+    fn restart(idle: u64) -> Event {
+        Event::Restart { idle: Span::from_millis(idle), timeout: Span::from_millis(250) }
+    }
+
+    fn congestion(cause: Cause, cut: bool, in_flight: u32) -> Event {
+        Event::Congestion { cause, cut, in_flight }
     }
 
     #[test]
-    fn proportional_rate_reduction_as_in_the_kernel() {
-        assert_eq!(reduce(1, 0, 99, 1, false), 1);
-        assert_eq!(reduce(10, 6, 95, 1, false), 1);
-        assert_eq!(reduce(10, 7, 95, 1, false), 0);
-        assert_eq!(reduce(40, 30, 60, 2, true), 10);
+    fn the_window_is_halved_once_a_timeout_spent_idle_down_to_the_initial_window() {
+        let window = |idle| after(160, NO_THRESHOLD, &[restart(idle)]).size;
+        assert_eq!([250, 251, 900, 1000, 2000].map(window), [160, 80, 20, 20, 10]);
+        assert_eq!(after(160, 50, &[restart(900)]).threshold, 120, "three quarters of the window were good");
+    }
+
+    #[test]
+    fn credit_for_growth_ends_with_the_growth() {
+        let acked =
+            || Event::Feedback(Feedback { acked: 30, may_grow: true, window_limited: true, ..Feedback::default() });
+        let credit = |event: Event| after(100, 50, &[acked(), event]).credit;
+        assert_eq!(credit(acked()), 60);
+        assert_eq!(credit(congestion(Cause::Loss, true, 90)), 0);
+        assert_eq!(credit(congestion(Cause::Timeout, false, 90)), 0);
+    }
+
+    #[test]
+    fn an_unused_window_shrinks_half_way_to_what_was_used() {
+        let window = |used| after(100, 50, &[Event::ApplicationLimited { used }]).size;
+        assert_eq!([20, 3, 100].map(window), [60, 55, 100]);
+    }
+
+    #[test]
+    fn a_timeout_within_a_paid_episode_keeps_the_threshold_and_what_undo_returns_to() {
+        let events = [congestion(Cause::Loss, true, 90), congestion(Cause::Timeout, false, 7)];
+        let window = after(100, NO_THRESHOLD, &events);
+        assert_eq!((window.size, window.threshold, window.prior_size), (8, 50, 100));
+    }
+
+    #[test]
+    fn a_loss_after_a_mark_continues_its_reduction_and_cannot_be_undone() {
+        let events = [congestion(Cause::Mark, true, 90), congestion(Cause::Loss, true, 80)];
+        assert_eq!(after(100, NO_THRESHOLD, &events).phase, Phase::Recovery);
+        let window = after(100, NO_THRESHOLD, &[&events[..], &[Event::SpuriousLoss]].concat());
+        assert_eq!((window.size, window.prior_size, window.threshold), (81, 100, 50), "one retransmission, no undo");
+    }
+
+    #[test]
+    fn one_acknowledgement_may_end_an_episode_and_begin_the_next() {
+        let loss = || congestion(Cause::Loss, true, 90);
+        let window = after(100, NO_THRESHOLD, &[loss(), Event::Recovered { settle: true }, loss()]);
+        assert_eq!((window.prior_size, window.threshold), (50, 25));
+        let window = after(100, NO_THRESHOLD, &[congestion(Cause::Timeout, true, 0), Event::SpuriousLoss, loss()]);
+        assert_eq!((window.prior_size, window.threshold), (100, 50));
+    }
+
+    #[test]
+    fn a_mark_in_recovery_forbids_its_undo_but_does_not_end_it() {
+        let events = [congestion(Cause::Loss, true, 90), congestion(Cause::Mark, true, 80)];
+        assert_eq!(after(100, NO_THRESHOLD, &events).phase, Phase::Recovery);
+        assert_eq!(after(100, NO_THRESHOLD, &[&events[..], &[Event::SpuriousLoss]].concat()).threshold, 50);
+    }
+
+    #[test]
+    fn a_probe_that_repaired_a_loss_costs_one_reduction_at_once() {
+        let window = after(100, NO_THRESHOLD, &[congestion(Cause::ProbeRepair, true, 1)]);
+        assert_eq!((window.size, window.threshold, window.phase), (50, 50, Phase::Open));
+    }
+
+    #[test]
+    fn a_window_that_is_not_filled_does_not_grow() {
+        let feedback = |window_limited| {
+            Event::Feedback(Feedback { acked: 100, may_grow: true, window_limited, ..Feedback::default() })
+        };
+        let window = |limited| after(100, 50, &[feedback(limited)]).size;
+        assert_eq!((window(false), window(true)), (100, 101));
     }
 }

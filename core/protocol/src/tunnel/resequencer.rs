@@ -4,7 +4,7 @@
 //! - The expected packet goes up with everything contiguous behind it.
 //! - A later one within the window is held.
 //! - One beyond the window flushes everything held, in order, and the window jumps to it.
-//! - An earlier one came too late: it is dropped.
+//! - An earlier one came too late: it is dropped (or, by choice, goes up out of order).
 //! - A packet held longer than the timeout goes up with everything before it; a thread looks once a millisecond.
 
 use std::collections::VecDeque;
@@ -50,6 +50,7 @@ struct Held<P> {
 pub struct Resequencer<P> {
     window: u64,
     timeout: Span,
+    deliver_late: bool,
     expected: u64,
     /// Slot `i` belongs to packet `expected + i`.
     slots: VecDeque<Option<Held<P>>>,
@@ -60,12 +61,13 @@ pub struct Resequencer<P> {
 }
 
 impl<P> Resequencer<P> {
-    /// Holds packets for at most `timeout` and at most `window` packets ahead.
+    /// Holds packets for at most `timeout` and at most `window` packets ahead; late ones are dropped or delivered.
     #[must_use]
-    pub fn new(window: u32, timeout: Span) -> Self {
+    pub fn new(window: u32, timeout: Span, deliver_late: bool) -> Self {
         Self {
             window: u64::from(window),
             timeout,
+            deliver_late,
             expected: 0,
             slots: VecDeque::new(),
             held: 0,
@@ -78,6 +80,10 @@ impl<P> Resequencer<P> {
     pub fn handle(&mut self, now: Instant, seq: u64, packet: P, mut up: impl FnMut(Release<P>)) {
         if seq < self.expected {
             self.counters.late += 1;
+            if self.deliver_late {
+                self.counters.delivered += 1;
+                up(Release { packet, held: Span::ZERO });
+            }
             return;
         }
         let ahead = seq - self.expected;
@@ -108,7 +114,8 @@ impl<P> Resequencer<P> {
         if now < self.deadline {
             return;
         }
-        let is_overdue = |slot: &Option<Held<P>>| slot.as_ref().is_some_and(|held| now.since(held.since) >= self.timeout);
+        let is_overdue =
+            |slot: &Option<Held<P>>| slot.as_ref().is_some_and(|held| now.since(held.since) >= self.timeout);
         if let Some(last) = self.slots.iter().rposition(is_overdue) {
             self.counters.timeouts += 1;
             self.release(now, last + 1, &mut up);
@@ -195,14 +202,14 @@ mod tests {
 
     #[test]
     fn restores_the_order_within_the_window() {
-        let mut resequencer = Resequencer::new(10, Span::from_millis(300));
+        let mut resequencer = Resequencer::new(10, Span::from_millis(300), false);
         assert_eq!(feed(&mut resequencer, 0, &[0, 2, 3, 1, 4]), [0, 1, 2, 3, 4]);
         assert_eq!(resequencer.deadline(), Instant::NEVER);
     }
 
     #[test]
     fn a_packet_beyond_the_window_flushes_and_the_late_ones_are_dropped() {
-        let mut resequencer = Resequencer::new(4, Span::from_millis(300));
+        let mut resequencer = Resequencer::new(4, Span::from_millis(300), false);
         assert_eq!(feed(&mut resequencer, 0, &[1, 3, 4]), [1, 3, 4]);
         assert_eq!(feed(&mut resequencer, 1, &[0, 2, 5]), [5]);
         assert_eq!((resequencer.counters().late, resequencer.counters().overflows), (2, 1));
@@ -210,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_timeout_gives_up_the_hole_and_what_came_later_waits_for_its_own() {
-        let mut resequencer = Resequencer::new(100, Span::from_millis(300));
+        let mut resequencer = Resequencer::new(100, Span::from_millis(300), false);
         feed(&mut resequencer, 0, &[0, 2]);
         feed(&mut resequencer, 5, &[4]);
         let mut up = Vec::new();

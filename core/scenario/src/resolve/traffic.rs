@@ -34,7 +34,11 @@ pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fa
         stray_packets: given.stray_packets,
         overhead: given.overhead.as_ref().map_or(Ok(36), bytes)?,
         mtu: given.mtu.as_ref().map_or(Ok(1440), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
-        resequence: given.resequence.map(|r| Resequence { window: r.window.0, timeout: r.timeout.0 }),
+        resequence: given.resequence.map(|r| Resequence {
+            window: r.window.0,
+            timeout: r.timeout.0,
+            deliver_late: matches!(r.late, file::Late::Deliver),
+        }),
         device: given.device.map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
     })
 }
@@ -203,6 +207,9 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     }
     if let Some(buffer) = &given.send_buffer {
         host.send_buffer = positive("send_buffer", buffer, |buffer| buffer.0)?.0;
+    }
+    if let Some(tick) = &given.tick {
+        host.tick = positive("tick", tick, |tick| tick.0.0)?.0;
     }
     host.timestamps = given.timestamps.unwrap_or(host.timestamps);
     host.sack = given.sack.unwrap_or(host.sack);

@@ -30,6 +30,8 @@ pub struct Config {
     pub gro: u32,
     /// `tcp_rmem`: initial and greatest receive buffer, bytes.
     pub buffer: [u64; 2],
+    /// The host's timer tick (Linux: 1/HZ).
+    pub tick: units::Span,
 }
 
 /// What a receiver has counted.

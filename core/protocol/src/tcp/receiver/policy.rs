@@ -30,13 +30,22 @@ pub(super) struct Policy {
     duplicates_of: u64,
     merged: u32,
     deadline: Instant,
+    tick: Span,
 }
 
 impl Policy {
     pub(super) fn new(config: &Config) -> Self {
         // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
         let every = if config.quick_ack { 1 } else { u64::from(config.gro.max(2)) };
-        Self { every, quick: QUICK, duplicates: 0, duplicates_of: 0, merged: 0, deadline: Instant::NEVER }
+        Self {
+            every,
+            quick: QUICK,
+            duplicates: 0,
+            duplicates_of: 0,
+            merged: 0,
+            deadline: Instant::NEVER,
+            tick: config.tick,
+        }
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -76,7 +85,8 @@ impl Policy {
         if waiting {
             return self.on_disorder(now, next, rtt);
         }
-        self.deadline = self.deadline.min(now + DELAY);
+        let ticks = now.0 / self.tick.0 + DELAY.0.div_ceil(self.tick.0);
+        self.deadline = self.deadline.min(Instant(ticks * self.tick.0));
         Urgency::Later
     }
 

@@ -81,8 +81,11 @@ impl Sender {
         let acked = (self.rate.delivered() - prior.1) as u32;
         let delayed = self.seems_delayed(&news, prior.0, before.sacked);
         let delivery = self.rate.finish(now, &news.sample, acked, self.min_rtt.get(), delayed);
-        let may_grow =
-            if self.rack.reordering() > self.config.reordering { progressed } else { news.advanced && news.released > 0 };
+        let may_grow = if self.rack.reordering() > self.config.reordering {
+            progressed
+        } else {
+            news.advanced && news.released > 0
+        };
         let feedback = Feedback {
             acked,
             released: news.released,
@@ -106,7 +109,8 @@ impl Sender {
             self.known_blocks = ack.blocks;
             return;
         };
-        let is_duplicate = first.0 < ack.ack || blocks.get(1).is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
+        let is_duplicate =
+            first.0 < ack.ack || blocks.get(1).is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         if is_duplicate {
             self.on_duplicate(first, news);
         }

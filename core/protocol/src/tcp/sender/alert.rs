@@ -146,7 +146,7 @@ impl Sender {
         let window = self.reordering_window();
         let (lost, wait) = self.rack.detect(now, &mut self.board, window);
         self.counters.lost += u64::from(lost);
-        self.timers.set_reordering(now, wait);
+        self.timers.set_reordering(now, wait, self.config.tick);
         news.lost_retransmission |= self.board.counts().retransmitted < retransmitted;
     }
 

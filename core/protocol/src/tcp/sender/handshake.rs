@@ -1,6 +1,6 @@
 //! Opening the connection. The handshake's packets matter to a tunnel: they take their turns in its striping.
 
-use super::Sender;
+use super::{Config, Sender};
 use crate::tcp::{Ack, Kind, Segment, timestamp};
 use control::{Event, PathInfo};
 use units::{Instant, Span};
@@ -43,7 +43,8 @@ impl Sender {
         self.echo = ack.timestamp;
         self.last_sent = now;
         self.handshake = Handshake::Answered;
-        let path = PathInfo { mss: self.config.mss, initial_window: self.config.initial_window, rtt };
+        let Config { mss, initial_window, tick, .. } = self.config;
+        let path = PathInfo { mss, initial_window, rtt, tick };
         self.notify(now, &Event::PathUp(path));
     }
 
@@ -64,7 +65,14 @@ impl Sender {
             }
             _ => return None,
         };
-        Some(Segment { kind, seq: 0, timestamp: timestamp(now), echo: self.echo, reduced: false, retransmission: false })
+        Some(Segment {
+            kind,
+            seq: 0,
+            timestamp: timestamp(now),
+            echo: self.echo,
+            reduced: false,
+            retransmission: false,
+        })
     }
 
     /// When the SYN is sent again.

@@ -40,6 +40,8 @@ pub struct Config {
     pub reordering: u32,
     /// `tcp_max_reordering`.
     pub max_reordering: u32,
+    /// The host's timer tick (Linux: 1/HZ).
+    pub tick: Span,
 }
 
 /// What a sender is told.
@@ -134,11 +136,7 @@ impl Sender {
             path: PathId(0),
             control,
             random,
-            decision: Decision {
-                window: config.initial_window,
-                threshold: control::NO_THRESHOLD,
-                pacing: None,
-            },
+            decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
             board: Scoreboard::default(),
             round_trip: RoundTrip::default(),
             min_rtt: WindowedMin::default(),

@@ -28,8 +28,8 @@ impl Default for Timers {
     }
 }
 
-/// Linux's least timer (two ticks), added to waits that must not be early.
-const SLACK: Span = Span::from_millis(2);
+/// Linux's least timer, in ticks: added to waits that must not be early (`TCP_TIMEOUT_MIN`).
+const SLACK_TICKS: u64 = 2;
 /// A lone packet's acknowledgement may be delayed by up to this.
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// Probe timeout without an RTT sample.
@@ -39,10 +39,15 @@ const MAX_TIMEOUT: Span = Span::from_secs(120);
 /// A reneged SACK is given at least this long to be a mere delay.
 const RENEGING_WAIT: Span = Span::from_millis(10);
 
+/// When a timer set `now` expires: its wait is rounded up to ticks, and counted from the present one (Linux's jiffies).
+fn expiry(now: Instant, wait: Span, tick: Span, extra: u64) -> Instant {
+    Instant((now.0 / tick.0 + wait.0.div_ceil(tick.0) + extra).saturating_mul(tick.0))
+}
+
 impl Timers {
-    pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>) {
+    pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) {
         if let Some(wait) = wait {
-            self.reordering = now + wait + SLACK;
+            self.reordering = expiry(now, wait, tick, SLACK_TICKS);
         }
     }
 
@@ -54,11 +59,7 @@ impl Timers {
 impl Sender {
     /// When something must happen next, if no input comes.
     pub(super) fn deadline(&self) -> Instant {
-        self.timers
-            .retransmission
-            .min(self.timers.reordering)
-            .min(self.timers.probe)
-            .min(self.syn_deadline())
+        self.timers.retransmission.min(self.timers.reordering).min(self.timers.probe).min(self.syn_deadline())
     }
 
     fn timeout(&self) -> Span {
@@ -72,19 +73,19 @@ impl Sender {
             self.timers = Timers { backoff: self.timers.backoff, ..Timers::default() };
             return;
         }
-        self.timers.retransmission = now + self.timeout();
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
         self.schedule_probe(now);
     }
 
     /// The head was sent again.
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
-        self.timers.retransmission = now + self.timeout();
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
     }
 
     /// New data left.
     pub(super) fn on_new_data(&mut self, now: Instant, was_empty: bool) {
         if was_empty {
-            self.timers.retransmission = now + self.timeout();
+            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
         }
         self.schedule_probe(now);
     }
@@ -97,8 +98,12 @@ impl Sender {
             return;
         }
         let srtt = self.round_trip.smoothed();
-        let wait = if srtt == Span::ZERO { BLIND_PROBE } else { srtt * 2 + if out == 1 { DELAYED_ACK } else { SLACK } };
-        self.timers.probe = (now + wait).min(self.timers.retransmission);
+        let (wait, extra) = match out {
+            _ if srtt == Span::ZERO => (BLIND_PROBE, 0),
+            1 => (srtt * 2 + DELAYED_ACK, 0),
+            _ => (srtt * 2, SLACK_TICKS),
+        };
+        self.timers.probe = expiry(now, wait, self.config.tick, extra).min(self.timers.retransmission);
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
@@ -112,7 +117,7 @@ impl Sender {
         if self.timers.probe <= now && self.timers.probe < self.timers.retransmission {
             self.timers.probe = Instant::NEVER;
             self.transmit.request_probe();
-            self.timers.retransmission = now + self.timeout();
+            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
         }
         if self.timers.retransmission <= now {
             self.on_retransmission_timeout(now);
@@ -123,7 +128,7 @@ impl Sender {
         let window = self.reordering_window();
         let (lost, wait) = self.rack.detect_again(now, &mut self.board, window);
         self.counters.lost += u64::from(lost);
-        self.timers.set_reordering(now, wait);
+        self.timers.set_reordering(now, wait, self.config.tick);
         if lost > 0 && self.phase != Phase::Loss {
             self.enter_recovery(now);
         }
@@ -164,7 +169,7 @@ impl Sender {
         self.timers.backoff += 1;
         self.timers.probe = Instant::NEVER;
         self.timers.reordering = Instant::NEVER;
-        self.timers.retransmission = now + self.timeout();
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
         self.sent_since = 0;
         self.notify(now, &Event::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
         self.phase = Phase::Loss;

@@ -262,7 +262,10 @@ impl Sender {
         } else if ack.ack > high {
             self.transmit.forget_probe();
             if self.phase < Phase::Cwr {
-                self.notify(now, &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight: self.in_flight() });
+                self.notify(
+                    now,
+                    &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight: self.in_flight() },
+                );
                 self.try_keep_open();
             }
         } else if !news.advanced && !news.sacked {

@@ -1,0 +1,268 @@
+//! BBR, version 1: model the path instead of filling its queue.
+//!
+//! Two measurements make the model: the **bandwidth** (greatest delivery rate of the last ten round trips) and the
+//! **least RTT** (of the last ten seconds). The sender paces at `gain * bandwidth` and keeps at most
+//! `gain * bandwidth * least RTT` in flight.
+//! - *Startup*: gain 2.89 until the bandwidth has not grown by a quarter for three round trips; *drain*: the inverse.
+//! - *Bandwidth probing*: eight phases of one least RTT each, at 1.25, 0.75 and six times 1.
+//! - *RTT probing*: if ten seconds brought no new least RTT, four packets in flight for 200 ms.
+//!
+//! Loss moves the model only where it looks like a policer (`policer.rs`); in the first round of recovery the window
+//! follows what is delivered. What is acknowledged beyond the model's expectation (`aggregation.rs`) is added to the
+//! window.
+//!
+//! Source: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); constants, integer units and
+//! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`).
+//! Departure from Linux: when the pacer will release its next packet is not known here, so packets in flight "by then"
+//! are those in flight now (at most one burst more).
+
+mod aggregation;
+mod bandwidth;
+mod mode;
+mod policer;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use crate::frame::WindowedMax;
+use crate::registry::{Entry, Make};
+use crate::{Cause, Context, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase};
+use aggregation::Aggregation;
+use bandwidth::GAIN_ONE;
+use mode::{FullPipe, LeastRtt, Mode, RttProbe};
+use policer::{Policer, Totals};
+use units::{Instant, Rate, Span};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "bbr",
+    aliases: &["bbr1", "bbrv1"],
+    title: "BBR v1: paces at the measured bandwidth, probes it and the RTT in turn",
+    source: "Cardwell et al., ACM Queue 2016; Linux 6.1 tcp_bbr.c",
+    parameters: &[],
+    make: Make::Single(|_| Box::new(Bbr::new())),
+};
+
+/// 2/ln 2: the least gain that doubles the delivery rate every round trip.
+const HIGH_GAIN: u32 = 739;
+/// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// The least window: keeps the acknowledgements of a delaying receiver coming.
+const MIN_WINDOW: u32 = 4;
+/// Linux's initial window: what a path without RTT may hold, and what startup may always send.
+const INITIAL_WINDOW: u32 = 10;
+
+/// The model, the mode, and what follows from them.
+#[derive(Debug)]
+pub struct Bbr {
+    window: u32,
+    /// Set when startup ends, for those who look; BBR itself does not use it.
+    threshold: u32,
+    /// Bytes a second.
+    pacing: u64,
+    pacing_saw_rtt: bool,
+    mss: u32,
+
+    /// Packets a microsecond, times 2^24.
+    bandwidth: WindowedMax,
+    least_rtt: LeastRtt,
+    rounds: Rounds,
+    totals: Totals,
+    policer: Policer,
+    aggregation: Aggregation,
+
+    mode: Mode,
+    /// The phase of bandwidth probing, and since when.
+    phase: usize,
+    phase_start: Instant,
+    pacing_gain: u32,
+    window_gain: u32,
+    full_pipe: FullPipe,
+    rtt_probe: RttProbe,
+    restarted: bool,
+
+    /// The sender's state at the acknowledgement before.
+    state: Phase,
+    /// First round of recovery: the window follows what is delivered.
+    conserve: bool,
+    /// The last good window, to return to after recovery and RTT probing.
+    saved_window: u32,
+}
+
+/// Packet-timed round trips, by the count of delivered packets.
+#[derive(Debug, Default)]
+struct Rounds {
+    count: u64,
+    /// A sample of a packet sent when this many were delivered ends the round.
+    end: u64,
+    /// This acknowledgement began a round.
+    begun: bool,
+}
+
+impl Bbr {
+    fn new() -> Self {
+        Self {
+            window: INITIAL_WINDOW,
+            threshold: NO_THRESHOLD,
+            pacing: 0,
+            pacing_saw_rtt: false,
+            mss: 1448,
+            bandwidth: WindowedMax::default(),
+            least_rtt: LeastRtt::default(),
+            rounds: Rounds::default(),
+            totals: Totals::default(),
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            mode: Mode::Startup,
+            phase: 0,
+            phase_start: Instant::ZERO,
+            pacing_gain: HIGH_GAIN,
+            window_gain: HIGH_GAIN,
+            full_pipe: FullPipe::default(),
+            rtt_probe: RttProbe::default(),
+            restarted: false,
+            state: Phase::Open,
+            conserve: false,
+            saved_window: 0,
+        }
+    }
+
+    fn start(&mut self, path: &PathInfo, now: Instant) {
+        (self.window, self.mss) = (path.initial_window, path.mss);
+        self.least_rtt = LeastRtt { micros: path.rtt.map(Span::as_micros), since: now };
+        self.totals.at = now;
+        self.aggregation.restart(now);
+        self.pace_by_window(path.rtt.unwrap_or(Span::ZERO));
+    }
+
+    /// The bandwidth in use, packets a microsecond times 2^24.
+    fn bandwidth(&self) -> u64 {
+        self.policer.rate().unwrap_or(self.bandwidth.get())
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
+        self.totals.delivered = feedback.delivered;
+        self.totals.lost += u64::from(feedback.lost);
+        if feedback.acked > 0 {
+            self.totals.at = cx.now;
+        }
+        let sample = self.valid_sample(feedback);
+        self.rounds.begun = false;
+        if let Some(sample) = &sample {
+            self.update_bandwidth(sample, feedback, cx);
+            self.update_aggregation(feedback);
+        }
+        self.update_phase(feedback);
+        self.check_full_pipe(sample.as_ref());
+        self.check_drain(feedback, cx);
+        self.update_least_rtt(feedback, sample.as_ref(), cx);
+        self.update_gains();
+        self.update_pacing(feedback.srtt);
+        self.update_window(feedback);
+    }
+
+    /// The delivery-rate sample, marked where RTT probing held the sender back.
+    fn valid_sample(&self, feedback: &Feedback) -> Option<Delivery> {
+        let sample = feedback.delivery.filter(|sample| sample.interval.as_micros() > 0)?;
+        let app_limited = sample.app_limited || self.rtt_probe.held_back(sample.prior_delivered);
+        Some(Delivery { app_limited, ..sample })
+    }
+
+    fn update_bandwidth(&mut self, sample: &Delivery, feedback: &Feedback, cx: &mut Context<'_>) {
+        if sample.prior_delivered >= self.rounds.end {
+            self.rounds = Rounds { count: self.rounds.count + 1, end: feedback.delivered, begun: true };
+            self.conserve = false;
+        }
+        self.sample_policer(feedback.lost > 0, sample.app_limited, cx);
+        let rate = bandwidth::rate(sample.packets, sample.interval);
+        if !sample.app_limited || rate >= self.bandwidth.get() {
+            self.bandwidth.update(BANDWIDTH_ROUNDS, self.rounds.count, rate);
+        }
+    }
+
+    fn sample_policer(&mut self, lossy: bool, app_limited: bool, cx: &mut Context<'_>) {
+        let probing = self.mode == Mode::ProbeBandwidth;
+        let round = self.rounds.begun;
+        if self.policer.sample(self.totals, policer::Sample { lossy, app_limited, round, probing }, self.mss) {
+            self.probe_bandwidth(cx);
+        }
+    }
+
+    fn update_aggregation(&mut self, feedback: &Feedback) {
+        if feedback.acked > 0 {
+            let (bandwidth, window, round) = (self.bandwidth(), self.window, self.rounds.begun);
+            self.aggregation.update(feedback.acked, bandwidth, window, round, self.totals.at);
+        }
+    }
+
+    /// `gain * bandwidth`; until the pipe was full once, only upwards.
+    fn update_pacing(&mut self, srtt: Span) {
+        if !self.pacing_saw_rtt && srtt > Span::ZERO {
+            self.pace_by_window(srtt);
+        }
+        let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, self.pacing_gain);
+        if self.full_pipe.reached || rate > self.pacing {
+            self.pacing = rate;
+        }
+    }
+
+    /// The first rate, before anything was measured: a window a round trip (a millisecond if that is unknown).
+    fn pace_by_window(&mut self, srtt: Span) {
+        self.pacing_saw_rtt = srtt > Span::ZERO;
+        let rtt = if self.pacing_saw_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
+        self.pacing = bandwidth::bytes_per_second(bandwidth::rate(self.window, rtt), self.mss, HIGH_GAIN);
+    }
+
+    fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
+        if cut {
+            self.save_window();
+        }
+        if cause == Cause::Timeout {
+            self.window = in_flight + 1;
+            self.state = Phase::Loss;
+            self.full_pipe.bandwidth = 0;
+            self.rounds.begun = true;
+            self.sample_policer(true, false, cx);
+        }
+    }
+
+    fn on_spurious_loss(&mut self) {
+        self.full_pipe.start_over();
+        self.policer.restart(self.totals);
+    }
+
+    fn on_restart(&mut self, cx: &mut Context<'_>) {
+        self.restarted = true;
+        self.totals.at = cx.now;
+        self.aggregation.restart(cx.now);
+        match self.mode {
+            Mode::ProbeBandwidth => {
+                let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
+                self.pacing = rate;
+            }
+            Mode::ProbeRtt => self.check_rtt_probe_over(cx),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+}
+
+impl PathController for Bbr {
+    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+        match event {
+            Event::Feedback(feedback) => self.on_feedback(feedback, cx),
+            Event::PathUp(path) => self.start(path, cx.now),
+            Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            Event::SpuriousLoss => self.on_spurious_loss(),
+            Event::Restart { .. } => self.on_restart(cx),
+            Event::MssChanged { mss } => self.mss = *mss,
+            // The window is the model's: recovery and an idle application do not settle it.
+            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } => {}
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        // A byte a second at least: a rate of zero would never send again.
+        let pacing = Rate::from_bits(self.pacing.max(1).saturating_mul(8));
+        Decision { window: self.window, threshold: self.threshold, pacing: Some(pacing) }
+    }
+}

@@ -1,0 +1,196 @@
+//! The modes: startup, drain, bandwidth probing, RTT probing, and what leads from one to the next.
+
+use super::bandwidth::GAIN_ONE;
+use super::{Bbr, HIGH_GAIN, MIN_WINDOW};
+use crate::{Context, Delivery, Feedback};
+use units::{Instant, Span};
+
+/// What the sender is after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Doubling the rate every round trip.
+    Startup,
+    /// Emptying the queue that startup built.
+    Drain,
+    /// Cycling around the bandwidth.
+    ProbeBandwidth,
+    /// Emptying the path to see its RTT.
+    ProbeRtt,
+}
+
+/// The inverse of the startup gain.
+const DRAIN_GAIN: u32 = 88;
+/// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
+const CRUISE_WINDOW_GAIN: u32 = 512;
+/// One cycle: ask for more, give it back, cruise.
+const CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
+/// Growth that shows that the pipe is not full, in 1/256...
+const STILL_GROWING: u64 = 320;
+/// ...and how many round trips without it show that it is.
+const FLAT_ROUNDS: u32 = 3;
+/// How long a least RTT holds.
+const RTT_HOLDS: Span = Span::from_secs(10);
+/// How long the path is kept empty.
+const RTT_PROBE: Span = Span::from_millis(200);
+
+/// Whether the path has ever been full.
+#[derive(Debug, Default)]
+pub(super) struct FullPipe {
+    pub(super) bandwidth: u64,
+    flat_rounds: u32,
+    pub(super) reached: bool,
+}
+
+impl FullPipe {
+    /// Counts flat rounds anew; what was reached stays.
+    pub(super) fn start_over(&mut self) {
+        (self.bandwidth, self.flat_rounds) = (0, 0);
+    }
+
+    fn round(&mut self, bandwidth: u64) {
+        if u128::from(bandwidth) >= (u128::from(self.bandwidth) * u128::from(STILL_GROWING)) >> 8 {
+            (self.bandwidth, self.flat_rounds) = (bandwidth, 0);
+        } else {
+            self.flat_rounds += 1;
+            self.reached = self.flat_rounds >= FLAT_ROUNDS;
+        }
+    }
+}
+
+/// The least RTT and when it was seen.
+#[derive(Debug, Default)]
+pub(super) struct LeastRtt {
+    pub(super) micros: Option<u64>,
+    pub(super) since: Instant,
+}
+
+/// The progress of RTT probing.
+#[derive(Debug, Default)]
+pub(super) struct RttProbe {
+    /// When the path will have been empty for long enough; unset until it is empty.
+    until: Option<Instant>,
+    round_done: bool,
+    /// Packets sent while `delivered` was in here were held back by the probe: first and last.
+    held: Option<(u64, u64)>,
+}
+
+impl RttProbe {
+    /// The packet sent when `delivered` had been delivered went out in a probe, or before its last packets arrived.
+    pub(super) fn held_back(&self, delivered: u64) -> bool {
+        self.held.is_some_and(|(first, last)| (first..=last).contains(&delivered))
+    }
+}
+
+impl Bbr {
+    pub(super) fn is_probing_for_more(&self) -> bool {
+        self.mode == Mode::ProbeBandwidth && self.phase == 0
+    }
+
+    /// Bandwidth probing from a phase drawn at random, but not from the one that gives back what was never taken.
+    pub(super) fn probe_bandwidth(&mut self, cx: &mut Context<'_>) {
+        self.mode = Mode::ProbeBandwidth;
+        self.phase = CYCLE.len() - 1 - cx.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.next_phase();
+    }
+
+    fn next_phase(&mut self) {
+        self.phase = (self.phase + 1) % CYCLE.len();
+        self.phase_start = self.totals.at;
+    }
+
+    pub(super) fn update_phase(&mut self, feedback: &Feedback) {
+        if self.mode == Mode::ProbeBandwidth && self.phase_is_over(feedback) {
+            self.next_phase();
+        }
+    }
+
+    fn phase_is_over(&self, feedback: &Feedback) -> bool {
+        let least_rtt = self.least_rtt.micros.unwrap_or(u64::MAX);
+        let full_length = self.totals.at.since(self.phase_start).as_micros() > least_rtt;
+        let in_flight = u64::from(feedback.in_flight_before);
+        let gain = self.pacing_gain;
+        if gain > GAIN_ONE {
+            // The burst about to leave counts.
+            full_length && (feedback.lost > 0 || in_flight + self.burst() >= self.in_flight_at(gain))
+        } else if gain < GAIN_ONE {
+            full_length || in_flight <= self.in_flight_at(GAIN_ONE)
+        } else {
+            full_length
+        }
+    }
+
+    pub(super) fn check_full_pipe(&mut self, sample: Option<&Delivery>) {
+        let app_limited = sample.is_some_and(|sample| sample.app_limited);
+        if self.rounds.begun && !self.full_pipe.reached && !app_limited {
+            self.full_pipe.round(self.bandwidth.get());
+        }
+    }
+
+    pub(super) fn check_drain(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
+        if self.mode == Mode::Startup && self.full_pipe.reached {
+            self.mode = Mode::Drain;
+            self.threshold = u32::try_from(self.in_flight_at(GAIN_ONE)).unwrap_or(u32::MAX);
+        }
+        if self.mode == Mode::Drain && u64::from(feedback.in_flight) <= self.in_flight_at(GAIN_ONE) {
+            self.probe_bandwidth(cx);
+        }
+    }
+
+    pub(super) fn update_least_rtt(&mut self, feedback: &Feedback, sample: Option<&Delivery>, cx: &mut Context<'_>) {
+        let expired = cx.now > self.least_rtt.since + RTT_HOLDS;
+        let delayed = sample.is_some_and(|sample| sample.ack_delayed);
+        if let Some(rtt) = feedback.rtt.map(Span::as_micros)
+            && (self.least_rtt.micros.is_none_or(|least| rtt < least) || expired && !delayed)
+        {
+            self.least_rtt = LeastRtt { micros: Some(rtt), since: cx.now };
+        }
+        if expired && !self.restarted && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.save_window();
+            self.rtt_probe = RttProbe { held: Some((feedback.delivered, 0)), ..RttProbe::default() };
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(feedback, cx);
+        }
+        self.restarted &= feedback.acked == 0;
+    }
+
+    fn probe_rtt(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
+        let probe = &mut self.rtt_probe;
+        if let Some((_, last)) = &mut probe.held {
+            *last = feedback.delivered + u64::from(feedback.in_flight);
+        }
+        if probe.until.is_some() {
+            probe.round_done |= self.rounds.begun;
+            if probe.round_done {
+                self.check_rtt_probe_over(cx);
+            }
+        } else if feedback.in_flight <= MIN_WINDOW {
+            probe.until = Some(cx.now + RTT_PROBE);
+            self.rounds.end = feedback.delivered;
+        }
+    }
+
+    pub(super) fn check_rtt_probe_over(&mut self, cx: &mut Context<'_>) {
+        if self.rtt_probe.until.is_none_or(|until| cx.now <= until) {
+            return;
+        }
+        self.least_rtt.since = cx.now;
+        self.window = self.window.max(self.saved_window);
+        if self.full_pipe.reached {
+            self.probe_bandwidth(cx);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    pub(super) fn update_gains(&mut self) {
+        (self.pacing_gain, self.window_gain) = match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBandwidth if self.policer.rate().is_some() => (GAIN_ONE, CRUISE_WINDOW_GAIN),
+            Mode::ProbeBandwidth => (CYCLE[self.phase], CRUISE_WINDOW_GAIN),
+            Mode::ProbeRtt => (GAIN_ONE, GAIN_ONE),
+        };
+    }
+}

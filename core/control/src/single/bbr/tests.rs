@@ -1,0 +1,276 @@
+//! Linux's numbers, and the behaviour of each mode.
+
+use super::bandwidth::{bytes_per_second, rate};
+use super::*;
+use crate::single::testing::context;
+use units::Stream;
+
+/// 100 Mbit/s of payload at 1448 bytes a packet.
+const MBIT_100: u64 = 144_830;
+
+/// BBR in the middle of bandwidth probing, with this model.
+fn model(bandwidth: u64, rtt_ms: u64) -> Bbr {
+    let mut bbr = Bbr::new();
+    bbr.bandwidth.reset(0, bandwidth);
+    bbr.least_rtt.micros = Some(rtt_ms * 1000);
+    (bbr.mode, bbr.phase, bbr.full_pipe.reached) = (Mode::ProbeBandwidth, 2, true);
+    bbr.update_gains();
+    bbr.update_pacing(Span::from_millis(rtt_ms));
+    bbr
+}
+
+fn bits(bandwidth: u64, gain: u32) -> u64 {
+    bytes_per_second(bandwidth, 1448, gain) * 8
+}
+
+#[test]
+fn pacing_rates_are_the_kernels() {
+    assert_eq!(bits(MBIT_100, GAIN_ONE), 98_999_352);
+    assert_eq!(bits(MBIT_100, HIGH_GAIN) / 10_000, 28_578);
+    assert_eq!(bits(rate(10, Span::from_millis(1)), HIGH_GAIN) / 10_000, 33_105, "no RTT yet");
+    assert_eq!(bits(rate(10, Span::from_millis(50)), HIGH_GAIN) / 10_000, 662);
+}
+
+#[test]
+fn the_window_is_twice_the_bandwidth_delay_product_and_three_bursts() {
+    let bbr = model(MBIT_100, 50);
+    assert_eq!((bbr.product(MBIT_100, GAIN_ONE), bbr.burst()), (432, 8));
+    assert_eq!(bbr.with_bursts(bbr.product(MBIT_100, bbr.window_gain)), 888);
+    let slow = model(1448, 50);
+    assert_eq!((slow.product(1448, slow.window_gain), slow.burst()), (9, 1));
+    assert_eq!(slow.with_bursts(9), 12);
+}
+
+#[test]
+fn a_path_without_rtt_holds_the_initial_window() {
+    assert_eq!(Bbr::new().product(MBIT_100, HIGH_GAIN), 10);
+}
+
+/// Acknowledgements one round trip at a time.
+struct Flow {
+    bbr: Bbr,
+    rtt: u64,
+    now: u64,
+    delivered: u64,
+    random: Stream,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self::with_rtt(50)
+    }
+
+    fn with_rtt(rtt: u64) -> Self {
+        let (mut bbr, mut random) = (Bbr::new(), Stream::named(1, "test"));
+        let path =
+            PathInfo { mss: 1448, initial_window: 10, rtt: Some(Span::from_millis(rtt)), tick: Span::from_millis(1) };
+        bbr.on_event(&Event::PathUp(path), &mut context(0, &mut random));
+        Self { bbr, rtt, now: 0, delivered: 0, random }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.bbr.on_event(event, &mut context(self.now, &mut self.random));
+    }
+
+    /// A round trip that delivers `acked` packets, with `change` applied to its feedback.
+    fn round_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+        self.now += self.rtt;
+        let prior_delivered = self.delivered;
+        self.delivered += u64::from(acked);
+        let interval = Span::from_millis(self.rtt);
+        let sample = Delivery { packets: acked, interval, prior_delivered, app_limited: false, ack_delayed: false };
+        let mut feedback = Feedback {
+            acked,
+            in_flight_before: acked,
+            rtt: Some(interval),
+            srtt: interval,
+            delivered: self.delivered,
+            delivery: Some(sample),
+            ..Feedback::default()
+        };
+        change(&mut feedback);
+        self.event(&Event::Feedback(feedback));
+    }
+
+    fn round(&mut self, acked: u32) {
+        self.round_with(acked, |_| {});
+    }
+
+    fn rounds(&mut self, count: u32, acked: u32) {
+        (0..count).for_each(|_| self.round(acked));
+    }
+
+    /// Bandwidth probing has just come to `phase`.
+    fn come_to(&mut self, phase: usize) {
+        assert_eq!(self.bbr.mode, Mode::ProbeBandwidth);
+        (self.bbr.phase, self.bbr.phase_start) = (phase, self.bbr.totals.at);
+        self.bbr.update_gains();
+    }
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
+    let mut flow = Flow::new();
+    for acked in [10, 20, 40, 80, 99, 99] {
+        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+    }
+    assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
+    flow.round_with(99, |feedback| feedback.in_flight = 1000);
+    assert_eq!(flow.bbr.mode, Mode::Drain);
+    flow.round(99);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "nothing is in flight: drained");
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_end_startup() {
+    let mut flow = Flow::new();
+    for _ in 0..20 {
+        flow.round_with(10, |feedback| {
+            feedback.delivery.as_mut().expect("there is one").app_limited = true;
+        });
+    }
+    assert_eq!(flow.bbr.mode, Mode::Startup);
+}
+
+#[test]
+fn probing_never_starts_with_giving_back() {
+    let mut seen = [false; 8];
+    let mut flow = Flow::new();
+    for _ in 0..500 {
+        flow.bbr.probe_bandwidth(&mut context(0, &mut flow.random));
+        seen[flow.bbr.phase] = true;
+    }
+    assert_eq!(seen, [true, false, true, true, true, true, true, true]);
+}
+
+#[test]
+fn cruising_phases_last_one_least_rtt() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    flow.come_to(2);
+    flow.round(100);
+    assert_eq!(flow.bbr.phase, 2, "exactly one RTT is not yet more than one");
+    flow.now += 1;
+    flow.round(100);
+    assert_eq!(flow.bbr.phase, 3);
+}
+
+#[test]
+fn the_phase_that_probes_for_more_waits_for_the_queue_or_loss() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    flow.come_to(0);
+    flow.rounds(3, 100);
+    assert_eq!(flow.bbr.phase, 0, "100 in flight are not 1.25 times the product");
+    flow.round_with(100, |feedback| feedback.in_flight_before = 140);
+    assert_eq!(flow.bbr.phase, 1);
+}
+
+#[test]
+fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
+    let mut flow = Flow::new();
+    flow.rounds(199, 100);
+    flow.come_to(2);
+    flow.round(100);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "10 s are over with the next one");
+    let window = flow.bbr.window;
+    flow.round_with(100, |feedback| feedback.in_flight = 100);
+    assert_eq!((flow.bbr.mode, flow.bbr.window), (Mode::ProbeRtt, 4));
+    flow.round_with(4, |feedback| feedback.in_flight = 4);
+    flow.rounds(4, 4);
+    assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was empty");
+    flow.round(4);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth);
+    assert!(flow.bbr.window >= window, "the window is back at once");
+}
+
+#[test]
+fn what_is_sent_while_the_path_is_kept_empty_does_not_lower_the_bandwidth() {
+    let mut flow = Flow::with_rtt(10);
+    flow.rounds(1000, 100);
+    let bandwidth = flow.bbr.bandwidth();
+    // More round trips than the filter holds.
+    for _ in 0..20 {
+        flow.round_with(4, |feedback| feedback.in_flight = 4);
+        assert_eq!(flow.bbr.mode, Mode::ProbeRtt);
+    }
+    assert_eq!(flow.bbr.bandwidth(), bandwidth);
+}
+
+#[test]
+fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    flow.come_to(2);
+    flow.round(100);
+    let window = flow.bbr.window;
+    flow.event(&Event::Congestion { cause: Cause::Loss, cut: true, in_flight: 60 });
+    flow.round_with(2, |feedback| {
+        (feedback.phase, feedback.in_flight, feedback.lost) = (Phase::Recovery, 60, 5);
+        feedback.delivery = None;
+    });
+    assert_eq!((flow.bbr.window, flow.bbr.conserve), (62, true));
+    flow.round_with(2, |feedback| (feedback.phase, feedback.in_flight) = (Phase::Recovery, 60));
+    assert_eq!((flow.bbr.window, flow.bbr.conserve), (64, false), "the second round grows");
+    flow.round(2);
+    assert_eq!((flow.bbr.window, flow.bbr.conserve), (window, false));
+}
+
+#[test]
+fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
+    let mut flow = Flow::new();
+    flow.rounds(3, 100);
+    flow.event(&Event::Congestion { cause: Cause::Timeout, cut: true, in_flight: 0 });
+    assert_eq!((flow.bbr.window, flow.bbr.full_pipe.bandwidth), (1, 0));
+}
+
+#[test]
+fn undo_keeps_the_window_and_measures_the_pipe_anew() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    let window = flow.bbr.window;
+    flow.event(&Event::SpuriousLoss);
+    assert_eq!((flow.bbr.window, flow.bbr.full_pipe.bandwidth, flow.bbr.full_pipe.reached), (window, 0, true));
+}
+
+#[test]
+fn a_restart_paces_at_the_bandwidth() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    flow.bbr.pacing = 1;
+    flow.event(&Event::Restart { idle: Span::from_secs(1), timeout: Span::from_millis(250) });
+    assert_eq!(flow.bbr.pacing, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
+    assert!(flow.bbr.restarted);
+    flow.round(1);
+    assert!(!flow.bbr.restarted, "until the first delivery");
+}
+
+#[test]
+fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
+    let mut flow = Flow::new();
+    flow.rounds(8, 100);
+    let policed = |flow: &Flow| flow.bbr.policer.rate().is_some();
+    // Two intervals of four round trips (the first loss counts as one); a quarter of what is delivered is lost in each.
+    for round in 1..=8 {
+        assert!(!policed(&flow), "round {round}");
+        flow.round_with(40, |feedback| feedback.lost = 10);
+    }
+    assert_eq!(flow.bbr.policer.rate(), Some(rate(40, Span::from_millis(50))));
+    assert_eq!((flow.bbr.pacing_gain, flow.bbr.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));
+    flow.rounds(47, 40);
+    assert!(policed(&flow));
+    flow.round(40);
+    assert!(!policed(&flow));
+}
+
+#[test]
+fn what_comes_beyond_expectation_widens_the_window() {
+    let mut aggregation = Aggregation::default();
+    // Rounded up, so that 5 ms are 5 packets.
+    let bandwidth = rate(1, Span::from_millis(1)) + 1;
+    let mut ack = |acked, ms| aggregation.update(acked, bandwidth, 1000, false, Instant::ZERO + Span::from_millis(ms));
+    ack(10, 100);
+    ack(30, 105);
+    assert_eq!(aggregation.excess(bandwidth), 35, "40 packets where 5 were due");
+    assert_eq!(aggregation.excess(rate(1, Span::from_millis(10)) + 1), 10, "at most 100 ms of bandwidth");
+}

@@ -1,0 +1,177 @@
+//! BIC: binary search for the window at which loss last struck.
+//!
+//! - Increase a round trip: a quarter of the way to the last maximum, at most 16 packets (additive increase), at least
+//!   a fifth of a packet near it; beyond the maximum the same steps mirrored. Reno below 15 packets.
+//! - Decrease: threshold = 0.8 window (half below 15 packets), with fast convergence as in CUBIC.
+//!
+//! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks" (INFOCOM
+//! 2004); constants and integer steps as in Linux 6.1 (`tcp_bic.c`), clock ticks of 1 ms.
+//! Departure from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
+//! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::registry::{Entry, Make};
+use crate::{Context, Feedback, Phase};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "bic",
+    aliases: &[],
+    title: "binary search for the window of the last loss",
+    source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
+    parameters: &[],
+    make: Make::Single(|_| Windowed::boxed(Bic::default())),
+};
+
+/// Most packets of growth a round trip (S_max).
+const MOST: u32 = 16;
+/// Up to this window BIC is Reno.
+const LOW_WINDOW: u32 = 14;
+/// Window after a loss, in 1/1024 of the window before it.
+const BETA: u64 = 819;
+/// The search takes 1/4 of the distance (BICTCP_B).
+const PART: u32 = 4;
+/// Growth near the maximum: `PART / SMOOTH` packets a round trip.
+const SMOOTH: u32 = 20;
+/// Before any loss, growth of at least one packet per this many acked.
+const PROBING: u32 = 20;
+/// `delayed_ack` counts in sixteenths.
+const RATIO_SHIFT: u32 = 4;
+/// The period is recomputed when the window changed or this many milliseconds passed.
+const STALE: u64 = 1000 / 32;
+
+/// BIC's own part of a window.
+#[derive(Debug)]
+pub struct Bic {
+    /// Packets to be acked for one more packet of window.
+    period: u32,
+    last_max: u32,
+    computed_for: u32,
+    computed_at: u64,
+    /// Packets that one acknowledgement covers, smoothed, in sixteenths.
+    delayed_ack: u32,
+}
+
+impl Default for Bic {
+    fn default() -> Self {
+        Self { period: 0, last_max: 0, computed_for: 0, computed_at: 0, delayed_ack: 2 << RATIO_SHIFT }
+    }
+}
+
+impl Bic {
+    fn update(&mut self, window: u32, now: u64) {
+        if self.computed_for != window || now - self.computed_at > STALE {
+            (self.computed_for, self.computed_at) = (window, now);
+            self.period = self.period_at(window);
+        }
+    }
+
+    fn period_at(&self, window: u32) -> u32 {
+        if window <= LOW_WINDOW {
+            return window;
+        }
+        let searched = self.searched_period(window);
+        let period = if self.last_max == 0 { searched.min(PROBING) } else { searched };
+        ((u64::from(period) << RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
+    }
+
+    /// The inverse of the growth a round trip, in packets acked per packet of growth.
+    fn searched_period(&self, window: u32) -> u32 {
+        let smooth = window.saturating_mul(SMOOTH) / PART;
+        if window < self.last_max {
+            return match (self.last_max - window) / PART {
+                0 | 1 => smooth,
+                step => window / step.min(MOST),
+            };
+        }
+        match window - self.last_max {
+            beyond if beyond < PART => smooth,
+            beyond if beyond < MOST * (PART - 1) => window.saturating_mul(PART - 1) / beyond,
+            _ => window / MOST,
+        }
+    }
+}
+
+impl Growth for Bic {
+    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
+        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+        if left > 0 {
+            self.update(window.size, window.clock_ms(cx.now));
+            frame::additive_increase(window, self.period, left);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        let size = u64::from(window.size);
+        let converge = window.size < self.last_max;
+        self.last_max = if converge { (size * (1024 + BETA) / 2048) as u32 } else { window.size };
+        let kept = if window.size <= LOW_WINDOW { size / 2 } else { size * BETA / 1024 };
+        (kept as u32).max(2)
+    }
+
+    fn measure(&mut self, window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        if window.phase == Phase::Open {
+            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + feedback.released;
+        }
+    }
+
+    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+        if next == Phase::Loss {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::context;
+    use units::Stream;
+
+    fn after_loss_at(last_max: u32) -> Bic {
+        Bic { last_max, delayed_ack: 1 << RATIO_SHIFT, ..Bic::default() }
+    }
+
+    fn threshold(bic: &mut Bic, size: u32) -> u32 {
+        bic.threshold(&Window { size, ..Window::default() }, &mut context(0, &mut Stream::named(1, "test")))
+    }
+
+    #[test]
+    fn the_period_searches_below_and_probes_beyond_the_last_maximum() {
+        let period = |window, last_max| after_loss_at(last_max).period_at(window);
+        assert_eq!([period(100, 200), period(160, 200), period(197, 200)], [6, 16, 985]);
+        assert_eq!([period(200, 200), period(210, 200), period(260, 200)], [1000, 63, 16]);
+        assert_eq!([period(14, 200), period(100, 0)], [14, 6]);
+    }
+
+    #[test]
+    fn delayed_acknowledgements_shorten_the_period() {
+        let bic = Bic { last_max: 200, ..Bic::default() };
+        assert_eq!(bic.period_at(160), 8, "two packets an acknowledgement: twice as fast");
+    }
+
+    #[test]
+    fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_phase() {
+        let ratio_after = |phase| {
+            let (mut bic, mut window) = (Bic::default(), Window { phase, ..Window::default() });
+            let feedback = Feedback { released: 4, ..Feedback::default() };
+            for _ in 0..100 {
+                bic.measure(&mut window, &feedback, &mut context(0, &mut Stream::named(1, "test")));
+            }
+            bic.delayed_ack >> RATIO_SHIFT
+        };
+        assert_eq!([Phase::Open, Phase::Disorder].map(ratio_after), [4, 2]);
+    }
+
+    #[test]
+    fn keeps_four_fifths_of_a_large_and_half_of_a_small_window() {
+        assert_eq!([14, 15, 100, 3].map(|size| threshold(&mut Bic::default(), size)), [7, 11, 79, 2]);
+    }
+
+    #[test]
+    fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
+        let mut bic = after_loss_at(100);
+        threshold(&mut bic, 80);
+        assert_eq!(bic.last_max, 71);
+    }
+}

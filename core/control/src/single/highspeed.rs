@@ -1,0 +1,169 @@
+//! HighSpeed TCP: the larger the window, the faster up and the less down.
+//!
+//! - Increase: `a(w)` packets a round trip; decrease: by `b(w) w`. Reno (1, 1/2) up to 38 packets.
+//! - `b(w) = 0.5 + (0.1 - 0.5) (ln w - ln 38) / (ln 83000 - ln 38)`
+//! - `a(w) = w^2 p(w) 2 b(w) / (2 - b(w))` with the response `p(w) = 1 / (12.8 w^1.2)`
+//!
+//! Source: RFC 3649 (Floyd 2003), table of appendix B; steps as in Linux 6.1 (`tcp_highspeed.c`).
+//! Departures from the RFC, all Linux's: `a` is added per acknowledgement, not per packet, so that delayed
+//! acknowledgements halve the growth; what slow start leaves of an acknowledgement is dropped; the row of the table is
+//! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::registry::{Entry, Make};
+use crate::{Context, Feedback};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "highspeed",
+    aliases: &["hstcp"],
+    title: "HighSpeed TCP: faster up and less down as the window grows",
+    source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
+    parameters: &[],
+    make: Make::Single(|_| Windowed::boxed(HighSpeed { rows: table(), row: 0 })),
+};
+
+/// Reno up to here, packets (RFC 3649 Low_Window).
+const LOW_WINDOW: u32 = 38;
+/// Where b reaches [`HIGH_DECREASE`], packets (RFC 3649 High_Window).
+const HIGH_WINDOW: u32 = 83_000;
+/// RFC 3649 High_Decrease.
+const HIGH_DECREASE: f64 = 0.1;
+/// Row i grows by i + 1 packets a round trip: the last row covers High_Window and a little more, as in Linux.
+const ROWS: usize = 72;
+
+/// HighSpeed TCP's own part of a window.
+#[derive(Debug)]
+pub struct HighSpeed {
+    rows: [Row; ROWS],
+    row: usize,
+}
+
+/// One line of the table: valid above the row before, up to this window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Row {
+    window: u32,
+    /// b, in 1/256.
+    decrease: u32,
+}
+
+/// `b(w)`, RFC 3649 section 5.
+fn decrease(window: f64) -> f64 {
+    let (low, high) = (libm::log(f64::from(LOW_WINDOW)), libm::log(f64::from(HIGH_WINDOW)));
+    0.5 + (HIGH_DECREASE - 0.5) * (libm::log(window) - low) / (high - low)
+}
+
+/// `a(w)`, RFC 3649 section 5.
+fn increase(window: f64) -> f64 {
+    let (b, p) = (decrease(window), 1.0 / (12.8 * libm::pow(window, 1.2)));
+    window * window * p * 2.0 * b / (2.0 - b)
+}
+
+/// The table of RFC 3649 appendix B: a new row where `a` exceeds that of the row before by one.
+fn table() -> [Row; ROWS] {
+    let mut last = (LOW_WINDOW, 1.0);
+    std::array::from_fn(|row| {
+        if row > 0 {
+            let window = first_above(last.0, last.1 + 1.0);
+            last = (window, increase(f64::from(window)));
+        }
+        Row { window: last.0, decrease: (decrease(f64::from(last.0)) * 256.0) as u32 }
+    })
+}
+
+/// The least window beyond `low` whose increase is more than `bound` (`a` rises with the window).
+fn first_above(mut low: u32, bound: f64) -> u32 {
+    let mut high = 2 * HIGH_WINDOW;
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if increase(f64::from(middle)) > bound { high = middle } else { low = middle }
+    }
+    high
+}
+
+impl HighSpeed {
+    /// Moves to the row of `window`; mostly it is there already.
+    fn look_up(&mut self, window: u32) {
+        while window > self.rows[self.row].window && self.row + 1 < ROWS {
+            self.row += 1;
+        }
+        while self.row > 0 && window <= self.rows[self.row - 1].window {
+            self.row -= 1;
+        }
+    }
+}
+
+impl Growth for HighSpeed {
+    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
+        if window.in_slow_start() {
+            frame::slow_start(window, acked);
+            return;
+        }
+        self.look_up(window.size);
+        if window.size < window.clamp {
+            window.credit += self.row as u32 + 1;
+            if window.credit >= window.size {
+                window.credit -= window.size;
+                window.size += 1;
+            }
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        let cut = (u64::from(window.size) * u64::from(self.rows[self.row].decrease)) >> 8;
+        (window.size - cut as u32).max(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::context;
+    use units::Stream;
+
+    #[test]
+    fn the_table_is_the_rfcs() {
+        let rows = table();
+        let row = |number: usize| (rows[number - 1].window, rows[number - 1].decrease);
+        let first = [(38, 128), (118, 112), (221, 104), (347, 98), (495, 93)];
+        assert_eq!([1, 2, 3, 4, 5].map(row), first);
+        assert_eq!([6, 7, 8, 9, 10].map(row), [(663, 89), (851, 86), (1058, 83), (1284, 81), (1529, 78)]);
+        assert_eq!([30, 71, 72].map(row), [(10_661, 52), (84_035, 25), (89_053, 24)]);
+    }
+
+    #[test]
+    fn the_formulas_give_the_rfcs_values() {
+        let near = |value: f64, known: f64| (value - known).abs() < 0.005 * known;
+        assert!(near(decrease(118.0), 0.441) && near(decrease(1058.0), 0.327) && near(decrease(83_000.0), 0.1));
+        assert!(near(increase(118.0), 2.006) && near(increase(1058.0), 8.01) && near(increase(83_000.0), 70.7));
+    }
+
+    #[test]
+    fn grows_by_the_rows_increase_per_acknowledgement() {
+        let mut flow = HighSpeed { rows: table(), row: 0 };
+        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut stream = Stream::named(1, "test");
+        for _ in 0..50 {
+            flow.grow(&mut window, 7, &Feedback::default(), &mut context(0, &mut stream));
+        }
+        assert_eq!((window.size, window.credit), (101, 0), "a(100) = 2: fifty acknowledgements of any size");
+        assert_eq!(flow.threshold(&Window { size: 100, ..window }, &mut context(0, &mut stream)), 57);
+    }
+
+    #[test]
+    fn a_loss_in_slow_start_halves() {
+        let mut flow = HighSpeed { rows: table(), row: 0 };
+        let mut stream = Stream::named(1, "test");
+        let window = Window { size: 328, ..Window::default() };
+        assert_eq!(flow.threshold(&window, &mut context(0, &mut stream)), 164);
+    }
+
+    #[test]
+    fn the_row_follows_the_window_both_ways() {
+        let mut flow = HighSpeed { rows: table(), row: 0 };
+        for (window, row) in [(38, 0), (39, 1), (118, 1), (119, 2), (1_000_000, 71), (83_000, 70), (5, 0)] {
+            flow.look_up(window);
+            assert_eq!(flow.row, row, "window {window}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! HyStart: leave slow start before the queue overflows.
+//!
+//! Two signs of a full pipe, looked for in every round trip of slow start until one shows:
+//! - **ACK train**: acknowledgements keep coming closely spaced for longer than half the least RTT;
+//! - **delay**: the least RTT of a round's first samples exceeds the least ever by an eighth (4 to 16 ms).
+//!
+//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants, order and microsecond clock as in
+//! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.
+
+use crate::Feedback;
+use crate::frame::{Round, Window};
+
+/// Windows below this are too small to judge, packets.
+const LOW_WINDOW: u32 = 16;
+/// Acknowledgements at most this far apart belong to one train, microseconds.
+const TRAIN_GAP: u64 = 2_000;
+/// Round-trip samples before a round's least delay counts.
+const SAMPLES: u32 = 8;
+/// The largest burst that segmentation offload makes, bytes: its length is allowed for in the train.
+const LARGEST_BURST: u64 = 65_536;
+
+/// The search of one slow start. Times are microseconds.
+#[derive(Debug, Default)]
+pub(super) struct HyStart {
+    found: bool,
+    round: Round,
+    started: u64,
+    last_ack: u64,
+    round_rtt: u64,
+    samples: u32,
+}
+
+impl HyStart {
+    /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `least` the least so far.
+    pub(super) fn finds(&mut self, rtt: u64, least: u64, window: &Window, feedback: &Feedback, now: u64) -> bool {
+        if self.found {
+            return false;
+        }
+        if self.round.ends(feedback) {
+            (self.started, self.last_ack) = (now, now);
+            (self.round_rtt, self.samples) = (u64::MAX, 0);
+        }
+        if window.size >= LOW_WINDOW {
+            let train = self.train_is_long(least, window, feedback, now);
+            self.found = self.delay_rose(rtt, least) || train;
+        }
+        self.found
+    }
+
+    fn train_is_long(&mut self, least: u64, window: &Window, feedback: &Feedback, now: u64) -> bool {
+        if now - self.last_ack > TRAIN_GAP {
+            return false;
+        }
+        self.last_ack = now;
+        now - self.started > (least + burst_time(window, feedback)) / 2
+    }
+
+    fn delay_rose(&mut self, rtt: u64, least: u64) -> bool {
+        self.round_rtt = self.round_rtt.min(rtt);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        self.round_rtt > least + delay_threshold(least)
+    }
+}
+
+/// How much delay is a queue, microseconds.
+fn delay_threshold(least: u64) -> u64 {
+    (least / 8).clamp(4_000, 16_000)
+}
+
+/// What four of the largest bursts take at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
+/// RTT, 1.2 times near the threshold), at most a millisecond.
+fn burst_time(window: &Window, feedback: &Feedback) -> u64 {
+    let percent = if window.size < window.threshold / 2 { 200 } else { 120 };
+    let a_round = percent * u64::from(window.mss) * u64::from(window.size);
+    (4 * LARGEST_BURST * 100).saturating_mul(feedback.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Span;
+
+    /// One acknowledgement a call, `gap` apart, all of one round with this RTT; returns how many it took to find.
+    fn acks_until_found(gap: u64, rtt: u64, least: u64, most: u64) -> Option<u64> {
+        let window = Window { size: 100, ..Window::default() };
+        let mut search = HyStart::default();
+        (1..=most).find(|&ack| {
+            let feedback = Feedback { una: ack, next: 1_000, srtt: Span::from_micros(rtt), ..Feedback::default() };
+            search.finds(rtt, least, &window, &feedback, 1_000_000 + ack * gap)
+        })
+    }
+
+    #[test]
+    fn the_delay_threshold_is_an_eighth_between_4_and_16_ms() {
+        assert_eq!([8_000, 100_000, 200_000].map(delay_threshold), [4_000, 12_500, 16_000]);
+    }
+
+    #[test]
+    fn delay_is_judged_from_the_ninth_sample_of_a_round() {
+        assert_eq!(acks_until_found(0, 124_001, 100_000, 50), Some(9));
+        assert_eq!(acks_until_found(0, 112_500, 100_000, 50), None, "at the threshold is not above it");
+    }
+
+    #[test]
+    fn one_fast_sample_hides_the_delay_of_its_round() {
+        let window = Window { size: 100, ..Window::default() };
+        let mut search = HyStart::default();
+        for (ack, rtt) in [100_000].into_iter().chain([150_000; 30]).enumerate() {
+            let feedback = Feedback { una: ack as u64 + 1, next: 1_000, ..Feedback::default() };
+            assert!(!search.finds(rtt, 100_000, &window, &feedback, 0));
+        }
+    }
+
+    #[test]
+    fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
+        // 20 ms and the burst allowance of 1 ms: more than 10.5 ms after the round began, at 100 us a packet.
+        assert_eq!(acks_until_found(100, 20_000, 20_000, 500), Some(107));
+        assert_eq!(acks_until_found(2_001, 20_000, 20_000, 500), None, "wider gaps make no train");
+    }
+
+    #[test]
+    fn windows_below_sixteen_are_left_alone() {
+        let window = Window { size: 15, ..Window::default() };
+        let mut search = HyStart::default();
+        for ack in 1..100 {
+            let feedback = Feedback { una: ack, next: 1_000, ..Feedback::default() };
+            assert!(!search.finds(500_000, 1_000, &window, &feedback, ack * 100));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One bulk flow over one path: a bottleneck with a drop-tail queue at the sender, a fixed delay, a receiver that may
+//! delay acknowledgements. Marks instead of losses, so that no retransmission blurs the law of the window.
+
+use control::registry::find;
+use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Value};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Instant, PathId, Span, Stream};
+
+/// Acknowledgements that a receiver sends at once before it begins to delay them.
+const QUICK: u64 = 16;
+const MSS: u32 = 1448;
+const PATH: PathId = PathId(0);
+
+/// What the flow meets.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    /// Time of one packet on the bottleneck.
+    pub(crate) service: Span,
+    /// Everything else of the round trip.
+    pub(crate) delay: Span,
+    /// Packets that may wait; beyond that the sender's own interface refuses.
+    pub(crate) queue: u64,
+    /// Every so many packets are marked with ECN; zero for none.
+    pub(crate) mark_every: u64,
+    /// The receiver acknowledges every second packet only.
+    pub(crate) delayed_acks: bool,
+}
+
+struct Packet {
+    sent: Instant,
+    arrives: Instant,
+    marked: bool,
+    /// The rate sampler's snapshot: delivered, when, and the send time of the packet delivered last.
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent: Instant,
+}
+
+/// The flow and its path.
+pub(crate) struct Flow {
+    controller: Box<dyn Controller>,
+    random: Stream,
+    pub(crate) link: Link,
+    pub(crate) now: Instant,
+    idle_at: Instant,
+    may_send_at: Instant,
+    refused: bool,
+    packets: VecDeque<Packet>,
+    unacked: u32,
+    sent: u32,
+    pub(crate) una: u64,
+    next: u64,
+    delivered_at: Instant,
+    first_sent: Instant,
+    srtt: Span,
+    min_rtt: Span,
+    phase: Phase,
+    high: u64,
+    /// When the window was cut.
+    pub(crate) cuts: Vec<Instant>,
+}
+
+impl Flow {
+    pub(crate) fn new(algorithm: &str, set: &[(&str, Value)], initial_window: u32, link: Link) -> Self {
+        let set: BTreeMap<_, _> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let entry = find(algorithm).expect("registered");
+        let mut flow = Self {
+            controller: entry.controller(&set).expect("allowed"),
+            random: Stream::named(1, "controller"),
+            link,
+            now: Instant::ZERO,
+            idle_at: Instant::ZERO,
+            may_send_at: Instant::ZERO,
+            refused: false,
+            packets: VecDeque::new(),
+            unacked: 0,
+            sent: 0,
+            una: 0,
+            next: 0,
+            delivered_at: Instant::ZERO,
+            first_sent: Instant::ZERO,
+            srtt: Span::ZERO,
+            min_rtt: Span::MAX,
+            phase: Phase::Open,
+            high: 0,
+            cuts: Vec::new(),
+        };
+        flow.tell(&Event::PathUp(PathInfo {
+            mss: MSS,
+            initial_window,
+            rtt: Some(link.service + link.delay),
+            tick: Span::from_millis(1),
+        }));
+        flow
+    }
+
+    pub(crate) fn decision(&self) -> Decision {
+        self.controller.decision(PATH)
+    }
+
+    fn tell(&mut self, event: &Event) {
+        self.controller.on_event(PATH, event, &mut Context { now: self.now, random: &mut self.random });
+    }
+
+    /// On until `end`.
+    pub(crate) fn run_until(&mut self, end: Instant) {
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// The next thing that happens: a packet leaves, or one arrives.
+    pub(crate) fn step(&mut self) {
+        let arrival = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrives);
+        let departure = self.now.max(self.may_send_at);
+        if !self.refused && self.in_flight() < self.decision().window && departure <= arrival {
+            self.now = departure;
+            self.send();
+        } else {
+            self.now = arrival;
+            self.receive();
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.packets.len() as u32 + self.unacked
+    }
+
+    fn send(&mut self) {
+        let backlog = self.idle_at.since(self.now).as_nanos().div_ceil(self.link.service.as_nanos().max(1));
+        if backlog > self.link.queue {
+            self.refused = true;
+            return self.cut(Cause::LocalDrop);
+        }
+        if self.in_flight() == 0 {
+            (self.delivered_at, self.first_sent) = (self.now, self.now);
+        }
+        self.idle_at = self.idle_at.max(self.now) + self.link.service;
+        self.next += 1;
+        self.sent += 1;
+        self.packets.push_back(Packet {
+            sent: self.now,
+            arrives: self.idle_at + self.link.delay,
+            marked: self.link.mark_every > 0 && self.next.is_multiple_of(self.link.mark_every),
+            delivered: self.una,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+        });
+        if let Some(rate) = self.decision().pacing {
+            self.may_send_at = self.now + rate.time_for(u64::from(MSS));
+        }
+    }
+
+    fn receive(&mut self) {
+        let packet = self.packets.pop_front().expect("a window is never zero, so something is under way");
+        self.unacked += 1;
+        self.refused = false;
+        let waits = self.link.delayed_acks && self.una >= QUICK && self.unacked < 2 && !self.packets.is_empty();
+        if !waits {
+            self.acknowledge(&packet);
+        }
+    }
+
+    fn acknowledge(&mut self, newest: &Packet) {
+        let in_flight_before = self.in_flight();
+        let acked = std::mem::take(&mut self.unacked);
+        self.una += u64::from(acked);
+        let rtt = self.now.since(newest.sent);
+        self.measure_rtt(rtt);
+        let delivery = self.sample(newest);
+        (self.delivered_at, self.first_sent) = (self.now, newest.sent);
+        if newest.marked {
+            self.cut(Cause::Mark);
+        }
+        if self.phase == Phase::Cwr && self.una >= self.high {
+            self.phase = Phase::Open;
+            self.tell(&Event::Recovered { settle: true });
+        }
+        let feedback = Feedback {
+            acked,
+            released: acked,
+            sent: std::mem::take(&mut self.sent),
+            in_flight_before,
+            in_flight: self.in_flight(),
+            rtt: Some(rtt),
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            delivery,
+            delivered: self.una,
+            una: self.una,
+            next: self.next,
+            advanced: true,
+            window_limited: true,
+            may_grow: true,
+            phase: self.phase,
+            ..Feedback::default()
+        };
+        self.tell(&Event::Feedback(feedback));
+    }
+
+    fn measure_rtt(&mut self, rtt: Span) {
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.srtt = if self.srtt == Span::ZERO { rtt } else { (self.srtt * 7 + rtt) / 8 };
+    }
+
+    fn sample(&self, newest: &Packet) -> Option<Delivery> {
+        let interval = newest.sent.since(newest.first_sent).max(self.now.since(newest.delivered_at));
+        let sample = Delivery {
+            packets: (self.una - newest.delivered) as u32,
+            interval,
+            prior_delivered: newest.delivered,
+            app_limited: false,
+            ack_delayed: false,
+        };
+        (interval >= self.min_rtt).then_some(sample)
+    }
+
+    fn cut(&mut self, cause: Cause) {
+        if self.phase < Phase::Cwr {
+            self.tell(&Event::Congestion { cause, cut: true, in_flight: self.in_flight() });
+            (self.phase, self.high, self.sent) = (Phase::Cwr, self.next, 0);
+            self.cuts.push(self.now);
+        }
+    }
+}
