@@ -130,6 +130,8 @@ pub struct Feedback {
     pub window_limited: bool,
     /// This acknowledgement may raise a window (Linux: forward progress, or SACK progress once reordering was seen).
     pub may_grow: bool,
+    /// The state in which this acknowledgement found the sender: what Linux's `pkts_acked` hook sees.
+    pub prior_phase: Phase,
     /// The state after this acknowledgement.
     pub phase: Phase,
 }

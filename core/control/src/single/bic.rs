@@ -109,8 +109,8 @@ impl Growth for Bic {
         (kept as u32).max(2)
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if window.phase == Phase::Open {
+    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        if feedback.prior_phase == Phase::Open {
             self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + feedback.released;
         }
     }
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_phase() {
         let ratio_after = |phase| {
-            let (mut bic, mut window) = (Bic::default(), Window { phase, ..Window::default() });
-            let feedback = Feedback { released: 4, ..Feedback::default() };
+            let (mut bic, mut window) = (Bic::default(), Window::default());
+            let feedback = Feedback { released: 4, prior_phase: phase, ..Feedback::default() };
             for _ in 0..100 {
                 bic.measure(&mut window, &feedback, &mut context(0, &mut Stream::named(1, "test")));
             }

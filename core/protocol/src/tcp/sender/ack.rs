@@ -50,7 +50,7 @@ impl Sender {
         if ack.ack > self.board.next() {
             return; // acknowledges what was never sent
         }
-        let before = self.board.counts();
+        let (before, prior_phase) = (self.board.counts(), self.phase);
         let prior = (self.board.una(), self.rate.delivered(), self.counters.lost, self.board.highest_sacked());
         let mut news = News {
             advanced: ack.ack > prior.0,
@@ -97,6 +97,7 @@ impl Sender {
             delivery,
             advanced: news.advanced,
             may_grow,
+            prior_phase,
             ..self.feedback()
         };
         self.notify(now, &Event::Feedback(feedback));
