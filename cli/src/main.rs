@@ -1,1 +1,38 @@
-fn main() {}
+//! `ropewalk`: one program for all that Ropewalk does. This file reads the command line and hands over.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+mod algorithms;
+mod arguments;
+mod document;
+mod failure;
+mod list;
+mod output;
+mod progress;
+mod run;
+mod simulate;
+mod study;
+
+use arguments::{Arguments, Verb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match dispatch(&Arguments::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::complain(&failure.to_string());
+            failure.code()
+        }
+    }
+}
+
+fn dispatch(verb: &Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::List(arguments) => list::list(arguments),
+        Verb::Report { dir, json } => study::report(dir, *json),
+        Verb::Compare { first, second, json } => study::compare(first, second, *json),
+        Verb::Schema => output::json(&scenario::schema()),
+    }
+}

@@ -1,1 +1,29 @@
-//! placeholder
+//! Results folders: what a study leaves on disk.
+//!
+//! ```text
+//! manifest.json     what was run, with what, and whether it is complete
+//! runs.parquet      one row a run: parameters, seed, digest, work
+//! flows.parquet     one row a flow of a run
+//! paths.parquet     one row a path of a run
+//! tunnels.parquet   one row a run with a tunnel
+//! series.parquet    one row a sample: cell, seed, subject, column, time_s, value
+//! parts/            while it runs: one file a finished run
+//! ```
+//!
+//! Every file appears under its name only when it is whole, so a study killed at any moment goes on where it was:
+//! while the manifest says "incomplete" the parts hold every finished run, and from the moment it says "complete"
+//! the tables do. The tables are the truth; a [`record::Run`] read back from them is the one that was written.
+
+mod error;
+mod files;
+mod manifest;
+mod parts;
+mod results;
+mod rows;
+mod series;
+mod table;
+mod tables;
+
+pub use error::Error;
+pub use manifest::Manifest;
+pub use results::{Key, Results};

@@ -1,1 +1,45 @@
-fn main() {}
+//! The chores: `cargo xtask setup | test | tidy | bench`.
+
+use std::process::ExitCode;
+
+mod bench;
+mod measure;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+
+const HELP: &str = "\
+cargo xtask CHORE
+
+  setup                         install what the tests need, or say what is missing
+  test                          setup, formatting, lints, tidy, then every test; stops at the first failure
+  tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
+  bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<(), String> {
+    match words {
+        [] | ["help" | "--help" | "-h"] => shell::say(HELP),
+        ["setup"] => setup::run(),
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(false),
+        ["tidy", "--update"] => tidy::run(true),
+        ["bench", options @ ..] => bench::run(options),
+        ["measure", command @ ..] => measure::run(command),
+        ["calibrate"] => shell::say(&format!("{}\n", bench::calibrate())),
+        other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),
+    }
+}

@@ -5,7 +5,7 @@ use units::{Instant, Rate, Span};
 /// The first packets of a connection are not paced: there is no rate worth keeping yet.
 const UNPACED: u64 = 10;
 /// A burst is about a millisecond of data (`sk_pacing_shift` 10), ...
-const BURST_SHIFT: u32 = 10;
+const BURSTS_A_SECOND: u64 = 1 << 10;
 /// ... and on short paths up to one offload frame more (`tcp_tso_rtt_log` 9: halved per 512 us of least RTT).
 const OFFLOAD_BYTES: u64 = 65_536;
 
@@ -51,7 +51,7 @@ impl Pacer {
     #[must_use]
     pub fn burst(rate: Rate, min_rtt: Span, payload: u32) -> u32 {
         let shift = (min_rtt.as_micros() >> 9).min(63);
-        let bytes = (rate.as_bits() / 8 >> BURST_SHIFT) + (OFFLOAD_BYTES >> shift);
+        let bytes = (rate.as_bits() / 8 / BURSTS_A_SECOND) + (OFFLOAD_BYTES >> shift);
         (bytes.min(OFFLOAD_BYTES) / u64::from(payload.max(1))).max(2) as u32
     }
 }

@@ -104,7 +104,8 @@ impl Rack {
 
     /// A recovery ended; `undone` if it proved spurious.
     pub fn on_recovered(&mut self, undone: bool) {
-        self.persistence = if undone { (self.persistence + 1).min(PERSISTENCE) } else { self.persistence.saturating_sub(1) };
+        self.persistence =
+            if undone { (self.persistence + 1).min(PERSISTENCE) } else { self.persistence.saturating_sub(1) };
     }
 
     /// How much later than the RTT a packet may come before it counts as lost.

@@ -78,7 +78,14 @@ impl RateSampler {
     }
 
     /// Ends an acknowledgement that newly delivered `acked` packets.
-    pub fn finish(&mut self, now: Instant, sample: &Sample, acked: u32, min_rtt: Span, delayed: bool) -> Option<Delivery> {
+    pub fn finish(
+        &mut self,
+        now: Instant,
+        sample: &Sample,
+        acked: u32,
+        min_rtt: Span,
+        delayed: bool,
+    ) -> Option<Delivery> {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }

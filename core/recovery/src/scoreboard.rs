@@ -275,18 +275,18 @@ impl Scoreboard {
 
     /// Marks lost what was sent no later than `(sent, seq)` and has `expired`, in the order of sending.
     /// Returns how many packets that were, and the send time of the latest one still in doubt.
-    pub fn expire(
-        &mut self,
-        newest: (Instant, u64),
-        expired: impl Fn(Instant) -> bool,
-    ) -> (u32, Option<Instant>) {
+    pub fn expire(&mut self, newest: (Instant, u64), expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
         let (mut lost, doubt) = self.expire_originals(newest, &expired);
         let (more, later_doubt) = self.expire_retransmissions(newest, &expired);
         lost += more;
         (lost, doubt.max(later_doubt))
     }
 
-    fn expire_originals(&mut self, newest: (Instant, u64), expired: &impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
+    fn expire_originals(
+        &mut self,
+        newest: (Instant, u64),
+        expired: &impl Fn(Instant) -> bool,
+    ) -> (u32, Option<Instant>) {
         let mut lost = 0;
         self.first_pending = self.first_pending.max(self.una);
         while self.first_pending < self.next {
@@ -311,9 +311,7 @@ impl Scoreboard {
         (self.first_pending..top)
             .rev()
             .map(|seq| (seq, self.record(seq)))
-            .find(|(seq, record)| {
-                record.is_pending() && !record.was_retransmitted() && (record.sent, *seq) < newest
-            })
+            .find(|(seq, record)| record.is_pending() && !record.was_retransmitted() && (record.sent, *seq) < newest)
             .map(|(_, record)| record.sent)
     }
 

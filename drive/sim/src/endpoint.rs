@@ -90,9 +90,11 @@ impl Tcp {
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
         let parameters = congestion.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect();
-        let controller = entry
-            .controller(&parameters)
-            .map_err(|source| Error::BadParameter { flow: name.to_owned(), algorithm: entry.name, source })?;
+        let controller = entry.controller(&parameters).map_err(|source| Error::BadParameter {
+            flow: name.to_owned(),
+            algorithm: entry.name,
+            source,
+        })?;
         let config = sender::Config {
             mss,
             packet: mss + headers,

@@ -74,7 +74,8 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64;
         Kind::Tcp(tcp) => {
             let decision = tcp.sender.decision();
             let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
-            let threshold = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+            let threshold =
+                if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
             let rtt = tcp.sender.smoothed_rtt();
             let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
             let retransmitted = subject.since(1, tcp.sender.counters().retransmitted) as f64;

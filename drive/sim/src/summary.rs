@@ -78,7 +78,7 @@ fn check_conservation(engine: &Engine) {
         let c = pipe.counters();
         assert_eq!(
             c.offered,
-            c.delivered + c.dropped + c.lost + pipe.inside() as u64,
+            c.delivered + c.dropped + c.lost + pipe.inside(),
             "pipe {index} does not conserve packets: {c:?}"
         );
     }

@@ -16,7 +16,8 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Self {
-        let pipe = |config, name: &str, way: &str| Pipe::new(config, Stream::named(seed, &format!("link {name} {way}")));
+        let pipe =
+            |config, name: &str, way: &str| Pipe::new(config, Stream::named(seed, &format!("link {name} {way}")));
         let mut pipes = Vec::new();
         for link in &experiment.links {
             pipes.push(pipe(&link.forward, &link.name, "forward"));

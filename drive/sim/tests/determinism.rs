@@ -28,7 +28,9 @@ fn the_same_seed_gives_the_same_digest_and_another_seed_another() {
 fn threads_do_not_change_a_run() {
     let alone: Vec<String> = (0..4).map(|seed| ropewalk_sim::run(&lossy(), seed).expect("registered").digest).collect();
     let together: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || ropewalk_sim::run(&lossy(), seed).expect("registered").digest)).collect();
+        let threads: Vec<_> = (0..4)
+            .map(|seed| scope.spawn(move || ropewalk_sim::run(&lossy(), seed).expect("registered").digest))
+            .collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert_eq!(alone, together);

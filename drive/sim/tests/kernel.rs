@@ -30,7 +30,7 @@ fn load(file: &str, sets: &[&str]) -> Scenario {
 }
 
 /// The window from the moment slow start ended, when both clocks can be aligned.
-fn from_first_threshold<'a>(window: &'a [f64], is_set: impl Fn(usize) -> bool) -> &'a [f64] {
+fn from_first_threshold(window: &[f64], is_set: impl Fn(usize) -> bool) -> &[f64] {
     let first = (0..window.len()).find(|i| is_set(*i)).expect("slow start ends");
     &window[first..]
 }

@@ -64,7 +64,7 @@ impl Reassembly {
             let run = u64::from((!(word >> (self.next % 64))).trailing_zeros()).min(64 - self.next % 64);
             self.next += run;
             self.waiting -= run;
-            if run == 0 || self.next % 64 != 0 {
+            if run == 0 || !self.next.is_multiple_of(64) {
                 break;
             }
         }

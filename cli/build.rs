@@ -1,0 +1,49 @@
+//! Tells the program which commit it is built from: seed + commit = the run.
+//!
+//! `ROPEWALK_COMMIT` is git's short hash. Where the sources are not the commit's, or there is no git, a digest of them
+//! follows a `+`, so that results of two different builds never pass for the same.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a run depends on, from this folder.
+const SOURCES: [&str; 6] = ["../core", "../drive", "../report", "../store", "../Cargo.lock", "src"];
+
+fn main() {
+    SOURCES.iter().for_each(|path| println!("cargo:rerun-if-changed={path}"));
+    // Git appends to this file when a commit is made or another one is checked out.
+    if Path::new("../.git/logs/HEAD").exists() {
+        println!("cargo:rerun-if-changed=../.git/logs/HEAD");
+    }
+    println!("cargo:rustc-env=ROPEWALK_COMMIT={}", commit());
+}
+
+fn commit() -> String {
+    let hash = git(&["rev-parse", "--short=10", "HEAD"]);
+    let changes = git(&[["status", "--porcelain", "--"].as_slice(), SOURCES.as_slice()].concat());
+    match (hash, changes) {
+        (Some(hash), Some(changes)) if changes.is_empty() => hash,
+        (hash, _) => format!("{}+{:016x}", hash.unwrap_or_default(), digest()),
+    }
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// FNV-1a over all source files, in the order of their names.
+fn digest() -> u64 {
+    let mut files: Vec<PathBuf> = Vec::new();
+    SOURCES.iter().for_each(|path| collect(Path::new(path), &mut files));
+    files.sort();
+    let bytes = files.iter().flat_map(|file| std::fs::read(file).unwrap_or_default());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().for_each(|entry| collect(&entry.path(), files)),
+        Err(_) => files.push(path.to_owned()),
+    }
+}

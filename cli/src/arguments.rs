@@ -1,0 +1,105 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  a run failed
+  2  the command line is wrong
+  3  the scenario is wrong
+  4  something outside is missing or refuses: a folder that cannot be written, results that are none";
+
+/// Multipath congestion control, simulated: scenario in, table and report out.
+#[derive(Debug, Parser)]
+#[command(name = "ropewalk", version, after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a scenario: every cell of its sweep with every seed
+    #[command(after_help = AFTER_HELP)]
+    Run(Run),
+    /// Show what there is to choose from
+    #[command(after_help = AFTER_HELP)]
+    List(List),
+    /// Print the table of a results folder and write its report.html anew
+    #[command(after_help = AFTER_HELP)]
+    Report {
+        /// A folder that `ropewalk run` has filled
+        dir: PathBuf,
+        /// Print the runs as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print two results folders side by side
+    #[command(after_help = AFTER_HELP)]
+    Compare {
+        /// A folder that `ropewalk run` has filled
+        first: PathBuf,
+        /// Another one
+        second: PathBuf,
+        /// Print the runs of both as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON schema of scenario files, for editors
+    #[command(after_help = AFTER_HELP)]
+    Schema,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// The scenario, a TOML file
+    pub(crate) file: PathBuf,
+    /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<String>,
+    /// Runs side by side; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Use this one seed instead of the scenario's
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// The results folder; an unfinished one is resumed [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the runs as one JSON document instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// What to list
+    pub(crate) what: What,
+    /// Only this one, in full
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum What {
+    /// Congestion controls
+    Algorithms,
+    /// Schedulers: which path carries the next packet
+    Schedulers,
+    /// Scenario files below ./scenarios
+    Scenarios,
+}
+
+fn key_and_value(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((key, _)) if !key.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err("expected KEY=VALUE, for example flow.tcp.congestion=reno".to_owned()),
+    }
+}

@@ -1,0 +1,64 @@
+//! The one JSON document that `--json` prints. `docs/json.md` describes every key.
+
+use record::Run;
+use serde::Serialize;
+use store::Manifest;
+
+/// A study: what was run and every run, by cell and seed.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    scenario: String,
+    title: String,
+    /// Over the runs' digests, in their order.
+    digest: Option<String>,
+    runs: Vec<Run>,
+}
+
+impl Document {
+    /// Time series stay out: they are in the results folder, and would bury the rest.
+    pub(crate) fn new(manifest: &Manifest, mut runs: Vec<Run>) -> Self {
+        runs.iter_mut().for_each(|run| run.series.clear());
+        let Manifest { scenario, title, digest, .. } = manifest.clone();
+        Self { scenario, title, digest, runs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Flow, Path, Tunnel, Work};
+    use serde_json::Value;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Every key, at any depth.
+    fn keys(value: &Value) -> BTreeSet<String> {
+        let below: Vec<&Value> = match value {
+            Value::Object(map) => map.values().collect(),
+            Value::Array(items) => items.iter().collect(),
+            _ => Vec::new(),
+        };
+        let own = value.as_object().into_iter().flat_map(|map| map.keys().cloned());
+        own.chain(below.into_iter().flat_map(keys)).collect()
+    }
+
+    #[test]
+    fn the_docs_name_every_key_and_no_other() {
+        let run = Run {
+            parameters: BTreeMap::new(),
+            seed: 1,
+            digest: String::new(),
+            duration_s: 1.0,
+            flows: vec![Flow::default()],
+            paths: vec![Path::default()],
+            tunnel: Some(Tunnel::default()),
+            series: Vec::new(),
+            work: Work::default(),
+        };
+        let document = serde_json::to_value(Document::new(&Manifest::default(), vec![run])).unwrap();
+        let docs = include_str!("../../docs/json.md");
+        let rows = docs.lines().filter(|line| line.starts_with("| `"));
+        let named: BTreeSet<String> = rows.filter_map(|row| row.split('`').nth(1)).map(str::to_owned).collect();
+        let summary = ["mean", "p50", "p95", "p99", "min", "max"].map(str::to_owned);
+        assert_eq!(keys(&document), named.into_iter().chain(summary).collect());
+    }
+}

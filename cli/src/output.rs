@@ -1,0 +1,37 @@
+//! Standard output and standard error. A reader that has gone away (`| head`) is no failure.
+
+use crate::Failure;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Environment(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON document to standard output.
+pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).expect("maps with text keys, numbers and lists");
+    print(&(text + "\n"))
+}
+
+/// Writes a line to standard error. There is nowhere to tell that this failed.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Columns of the terminal; 80 where there is none.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
+}
+
+/// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).
+pub(crate) fn color() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && std::io::stdout().is_terminal()
+}

@@ -1,0 +1,78 @@
+//! `ropewalk run`: scenario in, table, report and results folder out.
+
+use crate::arguments::Run as Arguments;
+use crate::{Failure, algorithms, output, simulate, study};
+use scenario::Scenario;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use store::{Key, Manifest, Results};
+
+/// Runs every cell with every seed, except what the results folder already holds.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let scenario = load(arguments)?;
+    algorithms::check(&scenario)?;
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario))?;
+    let wanted: Vec<Key> =
+        (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
+    if !runs.is_empty() && !arguments.quiet {
+        output::complain(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
+    }
+    let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
+    let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
+    runs.extend(simulate::simulate(&scenario, &jobs, arguments.jobs, arguments.quiet, &results)?);
+    runs.sort_by_key(|(key, _)| *key);
+    let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();
+    let manifest = results.finish(&runs)?;
+    let runs = runs.into_iter().map(|(_, run)| run).collect();
+    study::show(&dir, &manifest, runs, arguments.json)
+}
+
+/// `--seed` is a `--set` of the seeds, so that the scenario's hash and with it the results folder know of it.
+fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
+    let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
+    let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
+    Ok(scenario::load(&arguments.file, &sets)?)
+}
+
+fn manifest(scenario: &Scenario) -> Manifest {
+    Manifest {
+        ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("ROPEWALK_COMMIT").to_owned(),
+        scenario: scenario.name.clone(),
+        scenario_hash: scenario.hash.clone(),
+        scenario_text: scenario.text.clone(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        title: scenario.title.clone(),
+        about: scenario.about.clone(),
+        source: scenario.source.clone(),
+        layout: scenario.layout.as_ref().map(study::value),
+        references: scenario.references.iter().map(study::value).collect(),
+        seeds: scenario.seeds.clone(),
+        cells: scenario.cells.len(),
+        ..Manifest::default()
+    }
+}
+
+type Opened = (PathBuf, Results, Vec<(Key, record::Run)>);
+
+/// The folder of `--out`. Without it `results/NAME`, or `results/NAME-2` and so on where that holds another study: an
+/// edited scenario neither overwrites what is there nor needs an option.
+fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
+    if let Some(dir) = &arguments.out {
+        return Ok(open_at(dir, manifest)?);
+    }
+    let mut number = 1;
+    loop {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let dir = Path::new("results").join(format!("{}{suffix}", manifest.scenario));
+        match open_at(&dir, manifest) {
+            Err(store::Error::Occupied { .. }) => number += 1,
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn open_at(dir: &Path, manifest: &Manifest) -> Result<Opened, store::Error> {
+    let (results, runs) = Results::create_or_resume(dir, manifest.clone())?;
+    Ok((dir.to_owned(), results, runs))
+}

@@ -1,0 +1,69 @@
+//! Showing a study: the table, the page, the JSON document. `ropewalk report` and `ropewalk compare`.
+
+use crate::document::Document;
+use crate::{Failure, output};
+use record::Run;
+use report::Study;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::Path;
+use store::{Manifest, Results};
+
+/// A stored study once more: its table, and its page written anew.
+pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
+    let (manifest, runs) = Results::open(dir)?;
+    show(dir, &manifest, runs, json)
+}
+
+/// Two stored studies side by side.
+pub(crate) fn compare(first: &Path, second: &Path, json: bool) -> Result<(), Failure> {
+    let [first, second] = [Results::open(first)?, Results::open(second)?];
+    if json {
+        let [first, second] = [first, second].map(|(manifest, runs)| Document::new(&manifest, runs));
+        return output::json(&serde_json::json!({ "first": first, "second": second }));
+    }
+    let table = report::compare_terminal(
+        &study(&first.0, &first.1)?,
+        &study(&second.0, &second.1)?,
+        output::width(),
+        output::color(),
+    );
+    output::print(&table)
+}
+
+/// Writes the page; prints the table and where the page is, or the document.
+pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
+    let study = study(manifest, &runs)?;
+    let page = Results::write_text(dir, "report.html", &report::html(&study))?;
+    if json {
+        return output::json(&Document::new(manifest, runs));
+    }
+    let table = report::terminal(&study, output::width(), output::color());
+    output::print(&format!("{table}\nreport  {}\ndigest  {}\n", page.display(), study.digest))
+}
+
+fn study<'a>(manifest: &'a Manifest, runs: &'a [Run]) -> Result<Study<'a>, Failure> {
+    Ok(Study {
+        title: &manifest.title,
+        about: &manifest.about,
+        source: &manifest.source,
+        scenario: &manifest.scenario,
+        scenario_text: &manifest.scenario_text,
+        digest: manifest.digest.as_deref().unwrap_or_default(),
+        version: &manifest.ropewalk_version,
+        commit: &manifest.commit,
+        layout: manifest.layout.as_ref().map(read).transpose()?,
+        references: manifest.references.iter().map(read).collect::<Result<_, _>>()?,
+        runs,
+    })
+}
+
+/// Layout and references stand in the manifest as JSON, because `store` does not know scenarios.
+pub(crate) fn value(item: &impl Serialize) -> Value {
+    serde_json::to_value(item).expect("text, numbers and lists")
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
+    T::deserialize(value).map_err(|error| Failure::Environment(format!("manifest.json is damaged: {error}")))
+}

@@ -1,0 +1,98 @@
+//! Bad input gets its exit code and a message that helps, and never a panic.
+
+mod program;
+
+use program::{Outcome, folder, ropewalk, write};
+
+/// Code, a phrase of the message, command line. `{dir}` is a folder of the test's own.
+const CASES: &[(&str, i32, &str, &[&str])] = &[
+    ("an unknown key", 3, "did you mean `delay`?", &["run", "{dir}/unknown-key.toml"]),
+    ("a rate in mbps", 3, "mbit", &["run", "{dir}/mbps.toml"]),
+    ("a negative rate", 3, "-100mbit", &["run", "{dir}/negative.toml"]),
+    ("no paths", 3, "path", &["run", "{dir}/no-paths.toml"]),
+    ("a sweep of a billion cells", 3, "1000000000", &["run", "{dir}/sweep.toml"]),
+    ("what is not TOML", 3, "not TOML", &["run", "{dir}/not.toml"]),
+    ("a file that is not there", 3, "cannot read the scenario", &["run", "{dir}/none.toml"]),
+    ("a folder for a file", 3, "cannot read the scenario", &["run", "{dir}"]),
+    ("an unknown algorithm", 3, "did you mean `reno`?", &["run", "{dir}/algorithm.toml"]),
+    (
+        "an unknown algorithm in a --set",
+        3,
+        "list algorithms",
+        &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion=xyzzy"],
+    ),
+    ("an algorithm's unknown parameter", 3, "no parameter `colour`", &["run", "{dir}/parameter.toml"]),
+    ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
+    ("a --set of an unknown key", 3, "speed", &["run", "{dir}/good.toml", "--set", "path.one.speed=1mbit"]),
+    ("a --set without =", 2, "KEY=VALUE", &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion"]),
+    ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
+    ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),
+    (
+        "a folder that cannot be written",
+        4,
+        "Not a directory",
+        &["run", "{dir}/good.toml", "--out", "{dir}/good.toml/out"],
+    ),
+    ("a folder full of other things", 4, "choose another folder", &["run", "{dir}/good.toml", "--out", "{dir}"]),
+    ("a report on a folder that is none", 4, "not a results folder", &["report", "{dir}"]),
+    ("a comparison with nothing", 4, "not a results folder", &["compare", "{dir}", "{dir}/none"]),
+    ("an unknown verb", 2, "unrecognized subcommand", &["walk"]),
+    ("an unknown list", 2, "algorithms", &["list", "paths"]),
+    ("an unknown name in a list", 2, "did you mean `reno`?", &["list", "algorithms", "rena"]),
+];
+
+const GOOD: &str = r#"
+name = "good"
+duration = "1s"
+
+[[path]]
+name = "one"
+rate = "10mbit"
+delay = "5ms"
+
+[[flow]]
+name = "tcp"
+path = "one"
+congestion = "reno"
+"#;
+
+#[test]
+fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
+    let dir = folder("bad-input");
+    write(&dir, "good.toml", GOOD);
+    let variants = [
+        ("unknown-key.toml", "delay", "delai"),
+        ("mbps.toml", "10mbit", "100mbps"),
+        ("negative.toml", "10mbit", "-100mbit"),
+        ("not.toml", "[[path]]", "[[path"),
+        ("algorithm.toml", "\"reno\"", "\"renno\""),
+        ("parameter.toml", "\"reno\"", "{ name = \"reno\", colour = \"red\" }"),
+        ("range.toml", "\"reno\"", "{ name = \"cubic\", beta = 7 }"),
+    ];
+    for (name, old, new) in variants {
+        assert!(GOOD.contains(old), "{name} changes nothing");
+        write(&dir, name, &GOOD.replacen(old, new, 1));
+    }
+    write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
+    write(&dir, "sweep.toml", &format!("{GOOD}{}", sweep_of(1000, 3)));
+    let wrong: Vec<_> = CASES.iter().filter_map(|case| complaint(&dir.display().to_string(), *case)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn complaint(dir: &str, (name, code, phrase, words): (&str, i32, &str, &[&str])) -> Option<String> {
+    let words: Vec<_> = words.iter().map(|word| word.replace("{dir}", dir)).collect();
+    let Outcome { code: got, stdout, stderr } = ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let fine = got == Some(code) && stderr.contains(phrase) && !stderr.contains("panicked") && stdout.is_empty();
+    (!fine).then(|| format!("{name}: exit {got:?}, not {code} with \"{phrase}\"\n{stderr}{stdout}"))
+}
+
+/// `axes` swept keys with `values` values each.
+fn sweep_of(values: usize, axes: usize) -> String {
+    let keys = ["path.one.rate", "path.one.delay", "duration"];
+    let unit = ["kbit", "us", "s"];
+    let axis = |axis: usize| {
+        let values: Vec<_> = (1..=values).map(|value| format!("\"{value}{}\"", unit[axis])).collect();
+        format!("\"{}\" = [{}]\n", keys[axis], values.join(", "))
+    };
+    format!("\n[sweep]\n{}", (0..axes).map(axis).collect::<String>())
+}

@@ -1,0 +1,157 @@
+//! What the program promises when all is well: one digest, whatever the threads; folders that resume; one JSON document.
+
+mod program;
+
+use program::{command, folder, ropewalk, write};
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const SWEEP: &str = r#"
+name = "small"
+title = "A small sweep"
+duration = "2s"
+seeds = [1, 2]
+
+[[path]]
+name = "one"
+rate = "10mbit"
+delay = "5ms"
+loss = "0.5%"
+
+[[flow]]
+name = "tcp"
+congestion = "reno"
+
+[sweep]
+"flow.tcp.congestion" = ["reno", "cubic"]
+"path.one.delay" = ["5ms", "10ms"]
+"#;
+
+/// A folder with the sweep in it, and the file's path.
+fn sweep(name: &str) -> (PathBuf, String) {
+    let dir = folder(name);
+    write(&dir, "small.toml", SWEEP);
+    let file = dir.join("small.toml").display().to_string();
+    (dir, file)
+}
+
+fn json(words: &[&str]) -> Value {
+    let outcome = ropewalk(words);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).expect("exactly one JSON document")
+}
+
+fn run(file: &str, out: &Path, more: &[&str]) -> Value {
+    json(&[&["run", file, "--json", "--quiet", "--out", &out.display().to_string()], more].concat())
+}
+
+#[test]
+fn the_number_of_threads_changes_no_digit() {
+    let (dir, file) = sweep("threads");
+    let one = run(&file, &dir.join("one"), &["--jobs", "1"]);
+    let four = run(&file, &dir.join("four"), &["--jobs", "4"]);
+    assert_eq!(one["runs"].as_array().unwrap().len(), 8);
+    assert_eq!(one, four);
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let (dir, file) = sweep("seed");
+    let [three, four] = ["3", "4"].map(|seed| run(&file, &dir.join(seed), &["--seed", seed]));
+    assert_eq!(three["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(three["runs"][0]["seed"], 3);
+    assert_ne!(three["digest"], four["digest"]);
+}
+
+#[test]
+fn a_set_fixes_a_swept_key() {
+    let (dir, file) = sweep("set");
+    let document = run(&file, &dir.join("out"), &["--set", "flow.tcp.congestion=cubic"]);
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run["flows"][0]["congestion_control"] == "cubic"));
+}
+
+#[test]
+fn a_finished_folder_is_reused_reported_and_compared() {
+    let (dir, file) = sweep("reused");
+    let out = dir.join("out").display().to_string();
+    let first = ropewalk(&["run", &file, "--out", &out]);
+    assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""));
+    let closing: Vec<_> = first.stdout.lines().rev().take(2).collect();
+    assert!(closing[0].starts_with("digest  ") && closing[1].ends_with("report.html"), "{closing:?}");
+    let second = ropewalk(&["run", &file, "--out", &out]);
+    assert!(second.stderr.contains("reusing 8 of 8 runs"), "{}", second.stderr);
+    assert_eq!(second.stdout, first.stdout);
+    std::fs::remove_file(dir.join("out/report.html")).unwrap();
+    assert_eq!(ropewalk(&["report", &out]).stdout, first.stdout);
+    assert!(dir.join("out/report.html").exists());
+    assert_eq!(json(&["report", &out, "--json"])["digest"], closing[0].trim_start_matches("digest  "));
+    assert_eq!(ropewalk(&["compare", &out, &out]).code, Some(0));
+    assert_eq!(json(&["compare", &out, &out, "--json"])["first"]["runs"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn an_edited_scenario_goes_to_a_folder_of_its_own() {
+    let (dir, file) = sweep("edited");
+    let here = |words: &[&str]| {
+        let output = command(words).current_dir(&dir).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(here(&["run", &file]).contains("results/small/report.html"));
+    write(&dir, "small.toml", &SWEEP.replace("0.5%", "1%"));
+    assert!(here(&["run", &file]).contains("results/small-2/report.html"));
+    assert!(here(&["run", &file]).contains("results/small-2/report.html"), "the same study finds its folder again");
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_where_it_was() {
+    let (dir, file) = sweep("killed");
+    let long = ["--set", "duration=600s"];
+    let out = dir.join("out");
+    let words = [&["run", &file, "--quiet", "--jobs", "1", "--out", out.to_str().unwrap()], &long[..]].concat();
+    let mut child = command(&words).stdout(Stdio::null()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_dir(out.join("parts")).map_or(0, Iterator::count) < 2 {
+        assert!(Instant::now() < patience && child.try_wait().unwrap().is_none(), "no run was stored in time");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = ropewalk(&[&["run", &file, "--json", "--out", out.to_str().unwrap()], &long[..]].concat());
+    assert!(resumed.stderr.contains("of 8 runs"), "{}", resumed.stderr);
+    let resumed: Value = serde_json::from_str(&resumed.stdout).unwrap();
+    assert_eq!(resumed, run(&file, &dir.join("whole"), &long));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut complaint = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
+    assert_eq!((child.wait().unwrap().code(), complaint.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn lists_name_what_the_registries_hold() {
+    let algorithms = json(&["list", "algorithms", "--json"]);
+    assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len());
+    let full = ropewalk(&["list", "algorithms", "cubic"]).stdout;
+    assert!(full.contains("beta") && full.contains("RFC"), "{full}");
+    let schedulers = json(&["list", "schedulers", "--json"]);
+    assert_eq!(schedulers.as_array().unwrap().len(), schedule::REGISTRY.len());
+    let (dir, _) = sweep("listed/scenarios");
+    let output = command(&["list", "scenarios"]).current_dir(dir.parent().unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "small  A small sweep  (scenarios/small.toml)\n");
+}
+
+#[test]
+fn every_verb_tells_the_exit_codes() {
+    for verb in ["run", "list", "report", "compare", "schema"] {
+        assert!(ropewalk(&[verb, "--help"]).stdout.contains("3  the scenario is wrong"), "{verb}");
+    }
+}

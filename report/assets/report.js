@@ -1,0 +1,111 @@
+// Interactive charts in the place of the drawn ones: pick a cell, move the pointer over all charts at once, drag to zoom.
+(() => {
+  'use strict';
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const live = document.getElementById('live');
+  const drawn = document.getElementById('drawn');
+  const sync = uPlot.sync('time');
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  let shown = 0;
+  let plots = [];
+
+  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const make = (tag, parent, text) => {
+    const element = parent.appendChild(document.createElement(tag));
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  const digits = value => value == null ? '–' : String(Number(value.toPrecision(4)));
+
+  // One selection for each swept parameter; a choice that no cell has falls back to the nearest that there is.
+  const pick = make('div', live);
+  pick.className = 'pick';
+  const selects = data.keys.map((key, index) => {
+    const label = make('label', pick, key);
+    const select = make('select', label);
+    for (const value of new Set(data.cells.map(cell => cell.values[index]))) make('option', select, value).value = value;
+    select.addEventListener('change', () => choose(index));
+    return select;
+  });
+  make('p', pick, 'Drag to zoom, double-click to see all, click a name to hide its line.');
+  const charts = make('div', live);
+
+  function choose(changed) {
+    const wanted = selects.map(select => select.value);
+    const score = cell => cell.values.reduce((sum, value, index) =>
+      sum + (value === wanted[index]) * (index === changed ? selects.length + 1 : 1), 0);
+    show(data.cells.reduce((best, cell, index) => score(cell) > score(data.cells[best]) ? index : best, 0));
+  }
+
+  function show(index) {
+    shown = index;
+    data.cells[index].values.forEach((value, key) => { selects[key].value = value; });
+    // Paper gets the drawn charts of the cell that is on the screen.
+    drawn.querySelectorAll('details').forEach((details, at) => { details.open = at === index; });
+    draw();
+  }
+
+  function draw() {
+    plots.forEach(plot => { sync.unsub(plot); plot.destroy(); });
+    charts.replaceChildren();
+    const cell = data.cells[shown];
+    const times = data.axes[cell.axis];
+    plots = cell.charts.map((chart, index) => {
+      make('h3', charts, `${chart.title}, ${chart.unit}`);
+      const last = index === cell.charts.length - 1;
+      return new uPlot(options(chart, last), [times, ...chart.lines.map(line => line.values)], make('div', charts));
+    });
+    plots.forEach(plot => sync.sub(plot));
+  }
+
+  function options(chart, last) {
+    const axis = { stroke: css('--soft'), grid: { stroke: css('--line'), width: 1 }, ticks: { stroke: css('--line'), width: 1 } };
+    return {
+      width: charts.clientWidth,
+      height: last ? 190 : 165,
+      cursor: { sync: { key: sync.key }, focus: { prox: 24 }, drag: { x: true, y: false } },
+      focus: { alpha: 0.35 },
+      legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'double', 'dashed'][chart.lines[index - 1].dash] : 'solid' } },
+      scales: { x: { time: false }, y: { range: [0, chart.top] } },
+      axes: [
+        { ...axis, size: last ? 46 : 26, label: last ? 'seconds' : undefined, labelSize: 18, labelGap: 0 },
+        { ...axis, size: 52 },
+      ],
+      series: [
+        { label: 'time', value: (_, time) => time == null ? '–' : `${digits(time)} s` },
+        ...chart.lines.map(line => ({
+          label: line.name,
+          stroke: css(`--c${line.colour}`),
+          width: line.thin ? 1 : 2,
+          dash: data.dashes[line.dash].split(' ').filter(Boolean).map(Number),
+          points: { show: false },
+          value: (_, value) => digits(value),
+        })),
+      ],
+    };
+  }
+
+  function follow() {
+    const found = /^#cell-(\d+)$/.exec(location.hash);
+    if (!found || !data.cells[found[1]]) return;
+    show(Number(found[1]));
+    live.scrollIntoView();
+  }
+
+  live.hidden = false;
+  drawn.style.display = 'none';
+  show(0);
+  follow();
+  addEventListener('hashchange', follow);
+  // The same link twice does not change the hash.
+  document.addEventListener('click', event => {
+    if (event.target.closest && event.target.closest('a[href^="#cell-"]')) setTimeout(follow);
+  });
+  dark.addEventListener('change', draw);
+  let width = charts.clientWidth;
+  new ResizeObserver(() => {
+    if (charts.clientWidth === width) return;
+    width = charts.clientWidth;
+    plots.forEach(plot => plot.setSize({ width, height: plot.height }));
+  }).observe(charts);
+})();

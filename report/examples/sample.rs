@@ -1,0 +1,14 @@
+//! Writes a report of made-up runs, to look at: `cargo run -p ropewalk-report --example sample -- sample.html [SEEDS]`.
+
+#[path = "../tests/made_up/mod.rs"]
+mod made_up;
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_else(|| "sample.html".to_owned());
+    let seeds = arguments.next().and_then(|seeds| seeds.parse().ok()).unwrap_or(1);
+    let runs = made_up::runs(&(1..=seeds).collect::<Vec<u64>>(), 1200);
+    let study = made_up::study(&runs);
+    print!("{}", ropewalk_report::terminal(&study, 80, true));
+    std::fs::write(path, ropewalk_report::html(&study))
+}

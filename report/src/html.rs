@@ -1,0 +1,122 @@
+//! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
+
+mod plots;
+mod tables;
+
+use crate::study::Study;
+use crate::{colour, number};
+
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
+
+/// The page.
+#[must_use]
+pub fn html(study: &Study<'_>) -> String {
+    let plots = plots::plots(study);
+    let title = escape(study.title);
+    let head = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>{UPLOT_STYLE}\n{}\n{STYLE}</style>\n</head>\n",
+        colour::css()
+    );
+    let (summaries, series) = (tables::summaries(study), plots.section);
+    let [first, second] = if study.layout.is_some() { [series, summaries] } else { [summaries, series] };
+    let body = [
+        header(study),
+        tables::results(study, plots.shown),
+        first,
+        second,
+        what_was_run(study),
+        format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit)),
+    ];
+    let scripts = plots.data.map_or(String::new(), |data| {
+        format!(
+            "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{UPLOT}</script>\n\
+             <script>{SCRIPT}</script>\n"
+        )
+    });
+    format!("{head}<body>\n{}{scripts}</body>\n</html>\n", body.concat())
+}
+
+fn header(study: &Study<'_>) -> String {
+    let about: String = paragraphs(study.about);
+    let cells = study.cells().len();
+    let facts = [
+        ("Source", study.source.to_owned()),
+        ("Scenario", study.scenario.to_owned()),
+        ("Runs", format!("{} ({}, {})", study.runs.len(), counted(cells, "cell"), seeds(study))),
+        ("Digest", study.digest.to_owned()),
+        ("Program", format!("ropewalk {} {}", study.version, study.commit)),
+    ];
+    let facts = facts.iter().filter(|(_, value)| !value.trim().is_empty());
+    let facts: String =
+        facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect();
+    format!("<header>\n<h1>{}</h1>\n{about}<dl>{facts}</dl>\n</header>\n", escape(study.title))
+}
+
+fn seeds(study: &Study<'_>) -> String {
+    let seeds = study.seeds();
+    format!("{} {seeds}", if seeds.contains(' ') { "seeds" } else { "seed" })
+}
+
+/// `1 cell`, `48 cells`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn paragraphs(text: &str) -> String {
+    let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
+    blocks.map(|block| format!("<p>{}</p>\n", escape(block))).collect()
+}
+
+fn what_was_run(study: &Study<'_>) -> String {
+    let varying = study.varying();
+    let fixed = study
+        .runs
+        .first()
+        .map_or(Vec::new(), |run| run.parameters.iter().filter(|(key, _)| !varying.contains(&key.as_str())).collect());
+    let swept = varying.iter().map(|key| {
+        let values: Vec<String> = study.cells().iter().map(|cell| cell.parameter(key).to_owned()).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        let values: Vec<&str> = values.iter().filter(|value| seen.insert(*value)).map(String::as_str).collect();
+        format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape(key), escape(&values.join(", ")))
+    });
+    let fixed = fixed.into_iter().map(|(key, value)| {
+        format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape(key), escape(value))
+    });
+    let parameters: String = swept.chain(fixed).collect();
+    let parameters = match parameters.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<div class=\"scroll\"><table class=\"plain text\"><caption>Parameters</caption>{parameters}</table></div>\n"
+        ),
+    };
+    let duration = study.runs.first().map_or(0.0, |run| run.duration_s);
+    format!(
+        "<section id=\"run\">\n<h2>What was run</h2>\n<p>Each run lasted {} s. The scenario below, with the seeds and the \
+         program named at the top, gives these numbers again to the last digit; the digest proves it. All records are in \
+         the Parquet files beside this page.</p>\n{parameters}<pre><code>{}</code></pre>\n</section>\n",
+        number::three(duration),
+        escape(study.scenario_text)
+    )
+}
+
+/// Text that cannot become markup.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,122 @@
+//! Time series on the page: SVG for every cell, and the same as data for the interactive charts.
+
+use super::escape;
+use crate::chart::{Chart, Charts, DASHES, charts};
+use crate::study::{Cell, Study, short};
+use crate::summary::cell_name;
+use crate::svg;
+use serde_json::{Value, json};
+
+/// What the section on time series is made of.
+pub(super) struct Plots {
+    pub(super) section: String,
+    /// JSON for the script, safe inside a `script` element.
+    pub(super) data: Option<String>,
+    /// How many cells have plots.
+    pub(super) shown: usize,
+}
+
+/// Numbers of a page in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB.
+const DATA: usize = 600_000;
+const DRAWN: usize = 250_000;
+/// Lines for which there is room at all.
+const LINES: usize = 5000;
+
+/// The series of each cell's first seed.
+pub(super) fn plots(study: &Study<'_>) -> Plots {
+    let cells = study.cells();
+    let mut lines = 0;
+    let fits = |cell: &&Cell<'_>| {
+        lines += cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
+        lines <= LINES
+    };
+    let shown = cells.iter().take_while(fits).count();
+    if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
+        return Plots { section: String::new(), data: None, shown: 0 };
+    }
+    let total: usize = cells[..shown]
+        .iter()
+        .flat_map(|cell| &cell.runs[0].series)
+        .map(|series| series.columns.len())
+        .sum::<usize>()
+        .max(1);
+    let varying = study.varying();
+    let drawn: String = cells[..shown]
+        .iter()
+        .enumerate()
+        .map(|(index, cell)| {
+            let few = charts(cell.runs[0], (DRAWN / total).clamp(50, 400));
+            static_charts(index, &cell_name(cell, &varying), &few)
+        })
+        .collect();
+    let all: Vec<Charts> =
+        cells[..shown].iter().map(|cell| charts(cell.runs[0], (DATA / total).clamp(100, 2000))).collect();
+    let note = note(study, shown, cells.len());
+    let section = format!(
+        "<section id=\"series\">\n<h2>Over time</h2>\n<p>{note}</p>\n<div id=\"live\" hidden></div>\n\
+         <div id=\"drawn\">\n{drawn}</div>\n</section>\n"
+    );
+    Plots { section, data: Some(data(&varying, &cells[..shown], &all)), shown }
+}
+
+fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
+    let mut note = "A flow has the colour of its algorithm, a path is grey; dashes tell lines of one colour apart. \
+                    Thin lines are helpers. Where there are more samples than the page can carry, the least and the \
+                    greatest of each span of time are shown."
+        .to_owned();
+    if study.seeds().contains(' ') {
+        note += " Each cell shows its first seed.";
+    }
+    if shown < cells {
+        note += &format!(" The first {shown} of {cells} cells are shown; series.parquet has all.");
+    }
+    note
+}
+
+fn static_charts(index: usize, name: &str, charts: &Charts) -> String {
+    let figures: String = charts.charts.iter().map(|chart| svg::chart(chart, &charts.times)).collect();
+    let open = if index == 0 { " open" } else { "" };
+    let name = escape(name);
+    format!(
+        "<details{open}><summary>{name}</summary><div class=\"charts\" id=\"cell-{index}\">{figures}</div></details>\n"
+    )
+}
+
+fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
+    let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share one
+    let mut shown = Vec::new();
+    for (cell, charts) in cells.iter().zip(all) {
+        let axis = axes.iter().position(|axis| **axis == charts.times).unwrap_or_else(|| {
+            axes.push(&charts.times);
+            axes.len() - 1
+        });
+        let values: Vec<&str> = varying.iter().map(|key| cell.parameter(key)).collect();
+        let charts: Vec<Value> = charts.charts.iter().map(chart).collect();
+        shown.push(json!({ "values": values, "axis": axis, "charts": charts }));
+    }
+    let keys: Vec<&str> = varying.iter().map(|key| short(key)).collect();
+    let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
+    let data = json!({ "keys": keys, "dashes": DASHES, "axes": axes, "cells": shown });
+    data.to_string().replace('<', "\\u003c") // no `</script>` or `<!--` can come of a name
+}
+
+fn chart(chart: &Chart) -> Value {
+    let lines = chart.lines.iter().map(|line| {
+        json!({
+            "name": line.name, "colour": line.colour, "dash": line.dash, "thin": line.thin,
+            "values": numbers(&line.values, 4),
+        })
+    });
+    let top = svg::ticks(chart.most).last().copied();
+    json!({ "title": chart.title, "unit": chart.unit, "top": top, "lines": lines.collect::<Vec<_>>() })
+}
+
+/// Numbers with so many significant digits; `null` where there is none.
+fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
+    let number = |value: &f64| match format!("{value:.*e}", digits - 1).parse::<f64>() {
+        Ok(rounded) if rounded == rounded.trunc() && rounded.abs() < 1e15 => json!(rounded as i64), // spares the ".0"
+        Ok(rounded) => json!(rounded),
+        Err(_) => Value::Null,
+    };
+    values.iter().map(number).collect()
+}

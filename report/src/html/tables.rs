@@ -1,0 +1,153 @@
+//! The page's tables.
+
+use super::{counted, escape};
+use crate::colour;
+use crate::grid::{Grid, Pair, Row, Value, agreement, pairs};
+use crate::number::{label, maybe, percent, significant, three};
+use crate::study::{Study, short};
+use crate::summary;
+use crate::svg::{Point, scatter};
+use crate::terminal::caption;
+use scenario::{Layout, Reference};
+
+/// Rows of a table that a page can carry; the Parquet files have them all.
+const MOST_ROWS: usize = 1000;
+
+/// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
+pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
+    let Some(layout) = &study.layout else { return String::new() };
+    let mut out = "<section id=\"results\">\n<h2>Results</h2>\n".to_owned();
+    for grid in Grid::of(study, layout) {
+        out += &simulated(study, layout, &grid, shown);
+        for reference in &study.references {
+            out += &compared(study, layout, &grid, reference);
+        }
+    }
+    out + "</section>\n"
+}
+
+fn head(layout: &Layout, grid: &Grid) -> String {
+    let columns: String = grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+    let (rows, across) = (escape(short(&layout.rows)), escape(short(&layout.columns)));
+    format!("<thead><tr><th scope=\"col\" class=\"corner\">{rows} \\ {across}</th>{columns}</tr></thead>\n")
+}
+
+fn row_head(row: &Row) -> String {
+    let colour = colour::index(&row.name);
+    format!("<th scope=\"row\"><i style=\"background:var(--c{colour})\"></i>{}</th>", escape(&row.name))
+}
+
+fn simulated(study: &Study<'_>, layout: &Layout, grid: &Grid, shown: usize) -> String {
+    let greatest = grid.greatest();
+    let width = grid.columns.len();
+    let row = |row: &Row| {
+        let cells: String = match row.is_coming() {
+            true => format!("<td class=\"coming\" colspan=\"{width}\">coming: published, not run here yet</td>"),
+            false => row.values.iter().map(|value| heat(*value, greatest, shown)).collect(),
+        };
+        format!("<tr>{}{cells}</tr>\n", row_head(row))
+    };
+    let rows: String = grid.rows.iter().map(row).collect();
+    let interval = if grid.has_intervals() { "; ± is half the 95 % confidence interval (Student's t)" } else { "" };
+    let links = if shown > 0 { ". A value leads to its time series" } else { "" };
+    format!(
+        "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
+         <span class=\"scale\">0 <i></i> {}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n",
+        escape(&caption(study, layout, grid)),
+        three(greatest),
+        head(layout, grid)
+    )
+}
+
+fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
+    let Some(Value { cell, estimate }) = value else { return "<td>–</td>".to_owned() };
+    let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
+    let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
+    let mean = three(estimate.mean);
+    let mean = if cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
+    format!("<td style=\"--h:{share:.2}\">{mean}{half}</td>")
+}
+
+fn compared(study: &Study<'_>, layout: &Layout, grid: &Grid, reference: &Reference) -> String {
+    let pairs = pairs(grid, reference);
+    let name = escape(&reference.name);
+    let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
+    let row = |(row, pairs): (&Row, &Vec<Pair>)| {
+        let cells: String = pairs.iter().map(pair_cell).collect();
+        format!("<tr>{}{cells}</tr>\n", row_head(row))
+    };
+    let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
+    let unit = escape(if reference.unit.is_empty() { label(&layout.value).1 } else { &reference.unit });
+    let plot = scatter_of(study, grid, &pairs, &unit);
+    format!(
+        "<h3>Simulated against {name}{panel}</h3>\n<p>{}. {}</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
+         <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>, {unit}; below, the relative \
+         error of the simulation. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
+         <tbody>\n{rows}</tbody></table></div>{plot}</div>\n",
+        escape(&agreement(&pairs)),
+        escape(&reference.source),
+        super::paragraphs(&reference.note),
+        head(layout, grid)
+    )
+}
+
+fn pair_cell(pair: &Pair) -> String {
+    let simulated = pair.simulated.map_or_else(|| "coming".to_owned(), three);
+    let published = maybe(pair.published);
+    let (class, strength, error) = match pair.error() {
+        Some(error) => (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error)),
+        None => ("none", 0.0, String::new()),
+    };
+    let class = if pair.simulated.is_none() { "coming" } else { class };
+    format!(
+        "<td class=\"{class}\" style=\"--h:{strength:.2}\"><b>{simulated}</b> <small>{published}</small><br>{error}</td>"
+    )
+}
+
+fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], unit: &str) -> String {
+    let mut points = Vec::new();
+    for (row, pairs) in grid.rows.iter().zip(pairs) {
+        for (column, pair) in grid.columns.iter().zip(pairs) {
+            if let Pair { published: Some(published), simulated: Some(simulated) } = *pair
+                && published > 0.0
+                && simulated > 0.0
+            {
+                let name = format!("{}, {column}", row.name);
+                points.push(Point { name, colour: colour::index(&row.name), published, simulated });
+            }
+        }
+    }
+    if points.len() < 2 || study.runs.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<figure>{}<figcaption>Each point is a cell, in its row's colour; in the band, simulation and publication are \
+         within 25 % of each other.</figcaption></figure>",
+        scatter(&points, unit)
+    )
+}
+
+/// What every flow, path and tunnel did; open where there is no other table.
+pub(super) fn summaries(study: &Study<'_>) -> String {
+    let open = if study.layout.is_none() { " open" } else { "" };
+    let mut out = "<section id=\"summaries\">\n<h2>Flows and paths</h2>\n".to_owned();
+    for summary in summary::summaries(study) {
+        let head: String = summary.head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+        let cell = |(index, text): (usize, &String)| {
+            let class = if index < summary.names { " class=\"name\"" } else { "" };
+            format!("<td{class}>{}</td>", escape(text))
+        };
+        let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
+        let rows: String = summary.rows.iter().take(MOST_ROWS).map(row).collect();
+        let (title, count) = (summary.title, counted(summary.rows.len(), "row"));
+        let cut = match summary.rows.len() > MOST_ROWS {
+            true => format!("<p>The first {MOST_ROWS} rows; the Parquet files beside this page have all.</p>"),
+            false => String::new(),
+        };
+        out += &format!(
+            "<details{open}><summary>{title}, {count}</summary>{cut}<div class=\"scroll\"><table class=\"plain\">\
+             <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></details>\n"
+        );
+    }
+    out + "</section>\n"
+}

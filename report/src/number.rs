@@ -1,0 +1,86 @@
+//! Numbers and units as a reader of papers expects them.
+
+/// What stands where there is nothing.
+pub(crate) const NONE: &str = "–";
+
+/// `x` with so many significant digits; whole numbers are neither cut nor drawn out: 0.609, 5.65, 56.3, 45, 1234.
+pub(crate) fn significant(x: f64, digits: usize) -> String {
+    if !x.is_finite() {
+        return NONE.to_owned();
+    }
+    if x == x.trunc() && x.abs() < 1e15 {
+        return (x as i64).to_string();
+    }
+    let scientific = format!("{x:.*e}", digits - 1); // its exponent is the one after rounding
+    let exponent: i64 = scientific.rsplit('e').next().and_then(|e| e.parse().ok()).unwrap_or(0);
+    if !(-4..=14).contains(&exponent) {
+        return scientific;
+    }
+    let decimals = usize::try_from(digits as i64 - 1 - exponent).unwrap_or(0);
+    format!("{x:.decimals$}")
+}
+
+/// Three significant digits.
+pub(crate) fn three(x: f64) -> String {
+    significant(x, 3)
+}
+
+/// Three significant digits, or a dash.
+pub(crate) fn maybe(x: Option<f64>) -> String {
+    x.map_or_else(|| NONE.to_owned(), three)
+}
+
+/// A relative error in percent, with its sign.
+pub(crate) fn percent(error: f64) -> String {
+    let percent = error * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") }
+}
+
+/// How far a value is from a published one, as a share of the latter; nothing if that is zero.
+pub(crate) fn relative_error(simulated: f64, published: f64) -> Option<f64> {
+    (published != 0.0).then(|| simulated / published - 1.0)
+}
+
+/// What a field is called, and its unit, from its name: `rtt_ms.p95` is "rtt p95" in "ms".
+pub(crate) fn label(field: &str) -> (String, &'static str) {
+    const UNITS: [(&str, &str); 6] =
+        [("_mbps", "Mbit/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_packets", "packets"), ("_bytes", "bytes")];
+    let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
+    let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
+    let (name, unit) = known.unwrap_or((head, ""));
+    (format!("{name} {tail}").trim().replace('_', " "), unit)
+}
+
+/// The same in one text: "goodput, Mbit/s".
+pub(crate) fn title(field: &str) -> String {
+    match label(field) {
+        (name, "") => name,
+        (name, unit) => format!("{name}, {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_look_like_the_papers() {
+        let shown = [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(three);
+        assert_eq!(shown, ["0.609", "5.65", "56.3", "180", "1234", "10.0", "1000", "0", "-2", "1.00e-7", "–"]);
+    }
+
+    #[test]
+    fn the_relative_error_is_a_share_of_the_published_value() {
+        assert_eq!(relative_error(110.0, 100.0).map(percent).unwrap(), "+10%");
+        assert_eq!(relative_error(98.0, 100.0).map(percent).unwrap(), "-2.0%");
+        assert_eq!(relative_error(0.0, 5.65), Some(-1.0));
+        assert_eq!(relative_error(1.0, 0.0), None);
+    }
+
+    #[test]
+    fn units_come_from_names() {
+        assert_eq!(title("goodput_mbps"), "goodput, Mbit/s");
+        assert_eq!(title("rtt_ms.p95"), "rtt p95, ms");
+        assert_eq!(title("recoveries"), "recoveries");
+    }
+}

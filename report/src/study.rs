@@ -1,0 +1,92 @@
+//! What is reported on.
+
+use record::Run;
+use scenario::{Layout, Reference};
+use std::collections::BTreeMap;
+
+/// What was run, and what came out.
+#[derive(Clone, Debug)]
+pub struct Study<'a> {
+    /// One line: what it shows.
+    pub title: &'a str,
+    /// A few sentences for the reader.
+    pub about: &'a str,
+    /// The publication it follows, or empty.
+    pub source: &'a str,
+    /// The scenario's name.
+    pub scenario: &'a str,
+    /// The scenario file.
+    pub scenario_text: &'a str,
+    /// Digest over all runs.
+    pub digest: &'a str,
+    /// Version of the program that ran it.
+    pub version: &'a str,
+    /// The commit it was built from.
+    pub commit: &'a str,
+    /// How the sweep is laid out as a table.
+    pub layout: Option<Layout>,
+    /// Published or measured values to compare with.
+    pub references: Vec<Reference>,
+    /// The runs, in the order of the sweep.
+    pub runs: &'a [Run],
+}
+
+/// The runs of one cell of the sweep: the same parameters, a seed each.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell<'a> {
+    pub(crate) parameters: &'a BTreeMap<String, String>,
+    pub(crate) runs: Vec<&'a Run>,
+}
+
+impl Cell<'_> {
+    /// The cell's value of a parameter, or empty.
+    pub(crate) fn parameter(&self, key: &str) -> &str {
+        self.parameters.get(key).map_or("", String::as_str)
+    }
+
+    /// The values of some parameters, as a heading.
+    pub(crate) fn name(&self, keys: &[&str]) -> String {
+        keys.iter().map(|key| format!("{} {}", short(key), self.parameter(key))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<'a> Study<'a> {
+    /// The cells, in the order of their first run.
+    pub(crate) fn cells(&self) -> Vec<Cell<'a>> {
+        let mut index = BTreeMap::new();
+        let mut cells: Vec<Cell<'a>> = Vec::new();
+        for run in self.runs {
+            let at = *index.entry(&run.parameters).or_insert(cells.len());
+            if at == cells.len() {
+                cells.push(Cell { parameters: &run.parameters, runs: Vec::new() });
+            }
+            cells[at].runs.push(run);
+        }
+        cells
+    }
+
+    /// Parameters that differ between cells.
+    pub(crate) fn varying(&self) -> Vec<&'a str> {
+        let Some(first) = self.runs.first() else { return Vec::new() };
+        let keys: std::collections::BTreeSet<&str> =
+            self.runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
+        let differs = |key: &&str| self.runs.iter().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
+        keys.into_iter().filter(differs).collect()
+    }
+
+    /// The seeds, ascending, as text: `1`, `1 to 10`, `3, 7, 20`.
+    pub(crate) fn seeds(&self) -> String {
+        let seeds: std::collections::BTreeSet<u64> = self.runs.iter().map(|run| run.seed).collect();
+        match (seeds.first(), seeds.last()) {
+            (Some(first), Some(last)) if seeds.len() > 2 && (last - first) as usize == seeds.len() - 1 => {
+                format!("{first} to {last}")
+            }
+            _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// The last word of a dotted key: `path.eno2.delay` is a delay.
+pub(crate) fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}

@@ -1,0 +1,117 @@
+//! What every flow, path and tunnel did, in tables: a row each, means over seeds.
+
+use crate::estimate::Estimate;
+use crate::number::{NONE, significant, three};
+use crate::study::{Cell, Study, short};
+use record::{Flow, Path, Run, Tunnel};
+
+/// A table as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    pub(crate) title: &'static str,
+    pub(crate) head: Vec<String>,
+    /// Columns at the left that hold names; the others hold numbers.
+    pub(crate) names: usize,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// A column of numbers of records of type `T`.
+type Field<T> = (&'static str, fn(&T) -> f64);
+
+const FLOW: [Field<Flow>; 7] = [
+    ("goodput Mbit/s", |flow| flow.goodput_mbps),
+    ("RTT ms", |flow| flow.rtt_ms.mean),
+    ("p95 ms", |flow| flow.rtt_ms.p95),
+    ("sent", |flow| flow.sent_packets as f64),
+    ("retrans.", |flow| flow.retransmitted_packets as f64),
+    ("undone", |flow| flow.undone as f64),
+    ("RTOs", |flow| flow.timeouts as f64),
+];
+
+const PATH: [Field<Path>; 6] = [
+    ("utilised %", |path| path.utilisation * 100.0),
+    ("queue ms", |path| path.queue_delay_ms),
+    ("sent", |path| path.sent_packets as f64),
+    ("dropped", |path| path.dropped_packets as f64),
+    ("lost", |path| path.lost_packets as f64),
+    ("marked", |path| path.marked_packets as f64),
+];
+
+const TUNNEL: [Field<Tunnel>; 8] = [
+    ("delivered", |tunnel| tunnel.delivered_packets as f64),
+    ("held", |tunnel| tunnel.held_packets as f64),
+    ("hold ms", |tunnel| tunnel.hold_ms.mean),
+    ("p95 ms", |tunnel| tunnel.hold_ms.p95),
+    ("late", |tunnel| tunnel.late_packets as f64),
+    ("dropped", |tunnel| tunnel.dropped_packets as f64),
+    ("timeouts", |tunnel| tunnel.timeouts as f64),
+    ("overflows", |tunnel| tunnel.overflows as f64),
+];
+
+/// All tables that have rows.
+pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
+    let flow_names = |flow: &Flow| vec![flow.name.clone(), or_dash(&flow.congestion_control)];
+    let path_names = |path: &Path| vec![path.name.clone()];
+    let all = [
+        summary(study, "Flows", &["flow", "algorithm"], |run| &run.flows, flow_names, &FLOW),
+        summary(study, "Paths", &["path"], |run| &run.paths, path_names, &PATH),
+        summary(study, "Tunnel", &[], |run| run.tunnel.as_slice(), |_| Vec::new(), &TUNNEL),
+    ];
+    all.into_iter().filter(|summary| !summary.rows.is_empty()).collect()
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { NONE.to_owned() } else { text.to_owned() }
+}
+
+fn summary<T>(
+    study: &Study<'_>,
+    title: &'static str,
+    called: &[&str],
+    records: impl Fn(&Run) -> &[T],
+    names: impl Fn(&T) -> Vec<String>,
+    fields: &[Field<T>],
+) -> Summary {
+    let varying = study.varying();
+    let several = study.cells().iter().any(|cell| cell.runs.len() > 1);
+    let mut head: Vec<String> = varying.iter().map(|key| short(key).to_owned()).collect();
+    head.extend(called.iter().map(|name| (*name).to_owned()));
+    let width = head.len();
+    for (index, (name, _)) in fields.iter().enumerate() {
+        head.push((*name).to_owned());
+        if several && index == 0 {
+            head.push("± 95 %".to_owned());
+        }
+    }
+    let mut rows = Vec::new();
+    for cell in study.cells() {
+        let count = cell.runs.iter().map(|run| records(run).len()).max().unwrap_or(0);
+        for index in 0..count {
+            let seen: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
+            let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
+            row.extend(names(seen[0]));
+            row.extend(numbers(&seen, fields, several));
+            rows.push(row);
+        }
+    }
+    Summary { title, head, names: width, rows }
+}
+
+fn numbers<T>(seen: &[&T], fields: &[Field<T>], several: bool) -> Vec<String> {
+    let mut shown = Vec::new();
+    for (index, (_, field)) in fields.iter().enumerate() {
+        let estimate = Estimate::of(&seen.iter().map(|record| field(record)).collect::<Vec<_>>());
+        shown.push(estimate.map_or_else(|| NONE.to_owned(), |estimate| three(estimate.mean)));
+        if several && index == 0 {
+            let half = estimate.and_then(|estimate| estimate.half_width);
+            shown.push(half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2)));
+        }
+    }
+    shown
+}
+
+/// What a cell is called where space is short: the values of the varying parameters alone.
+pub(crate) fn cell_name(cell: &Cell<'_>, varying: &[&str]) -> String {
+    let values: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
+    if values.is_empty() { "the run".to_owned() } else { values.join(", ") }
+}

@@ -1,0 +1,158 @@
+//! Charts as SVG: what a reader sees on paper and without JavaScript.
+
+use crate::chart::{Chart, DASHES, Line};
+use crate::html::escape;
+use crate::number::{relative_error, three};
+
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 150.0;
+/// Left, right, top, bottom of the plot inside the picture.
+const PLOT: [f64; 4] = [44.0, WIDTH - 8.0, 8.0, HEIGHT - 20.0];
+
+/// Round numbers from zero to at least `most`: at most five steps of 1, 2 or 5 times a power of ten.
+pub(crate) fn ticks(most: f64) -> Vec<f64> {
+    let most = if most > 0.0 { most } else { 1.0 };
+    let power = 10_f64.powf((most / 5.0).log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| most / step <= 5.0).unwrap_or(most);
+    (0..).map(|index| f64::from(index) * step).take_while(|tick| *tick < most + step * 0.999).collect()
+}
+
+/// One chart over time, with its lines' names below.
+pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
+    let [left, right, top, bottom] = PLOT;
+    let (start, end) = (times.first().copied().unwrap_or(0.0).min(0.0), times.last().copied().unwrap_or(1.0));
+    let vertical = ticks(chart.most);
+    let greatest = vertical[vertical.len() - 1];
+    let x = |time: f64| left + (time - start) / (end - start).max(1e-9) * (right - left);
+    let y = |value: f64| bottom - value.clamp(0.0, greatest) / greatest * (bottom - top);
+    let mut marks = String::new();
+    for tick in &vertical {
+        let at = y(*tick);
+        marks += &format!(
+            r#"<path d="M{left} {at:.1}H{right}"/><text x="{}" y="{:.1}">{}</text>"#,
+            left - 4.0,
+            at + 3.5,
+            short(*tick)
+        );
+    }
+    for tick in ticks(end).iter().filter(|tick| **tick <= end * 1.001) {
+        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(*tick), bottom + 14.0, short(*tick));
+    }
+    let lines: String = chart.lines.iter().map(|line| polyline(line, times, x, y)).collect();
+    let title = format!("{}, {}", escape(&chart.title), escape(&chart.unit));
+    let names: String = chart.lines.iter().map(legend).collect();
+    format!(
+        r#"<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title} over time">{marks}{lines}</svg><div class="key">{names}</div></figure>"#
+    )
+}
+
+fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+    let mut path = String::new();
+    let mut drawing = false;
+    for (time, value) in times.iter().zip(&line.values) {
+        if value.is_finite() {
+            let verb = if drawing { 'L' } else { 'M' };
+            path += &format!("{verb}{:.1} {:.1}", x(*time), y(*value));
+        }
+        drawing = value.is_finite();
+    }
+    format!(r#"<path class="l" {} d="{path}"/>"#, stroke(line))
+}
+
+fn stroke(line: &Line) -> String {
+    let dash = DASHES[line.dash];
+    let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
+    format!(r#"style="stroke:var(--c{})" stroke-width="{}"{dash}"#, line.colour, if line.thin { 0.9 } else { 1.6 })
+}
+
+fn legend(line: &Line) -> String {
+    format!(
+        r#"<span><svg viewBox="0 0 22 8"><path class="l" {} d="M0 4H22"/></svg>{}</span>"#,
+        stroke(line),
+        escape(&line.name)
+    )
+}
+
+/// A tick's number: as short as it is exact.
+fn short(tick: f64) -> String {
+    let rounded: f64 = format!("{tick:.6}").parse().unwrap_or(tick);
+    rounded.to_string()
+}
+
+/// One published value beside a simulated one.
+pub(crate) struct Point {
+    pub(crate) name: String,
+    pub(crate) colour: usize,
+    pub(crate) published: f64,
+    pub(crate) simulated: f64,
+}
+
+/// Simulated against published values on logarithmic axes: on the diagonal they agree; the band is 25 % about it.
+pub(crate) fn scatter(points: &[Point], unit: &str) -> String {
+    const SIZE: f64 = 340.0;
+    const EDGE: f64 = 46.0;
+    let logs = || points.iter().flat_map(|point| [point.published.log10(), point.simulated.log10()]);
+    let high = logs().fold(f64::NEG_INFINITY, f64::max) + 0.1;
+    let low = (logs().fold(f64::INFINITY, f64::min) - 0.1).min(high - 1.0); // a decade at least
+    let along = |log: f64| (log - low) / (high - low) * (SIZE - EDGE - 8.0);
+    let (x, y) = (|log: f64| EDGE + along(log), |log: f64| SIZE - EDGE - along(log));
+    let mut out = String::new();
+    for exponent in low.floor() as i32..=high.ceil() as i32 {
+        for tick in [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(exponent)) {
+            let log = tick.log10();
+            if log < low || log > high {
+                continue;
+            }
+            let (across, up, name) = (x(log), y(log), short(tick));
+            out += &format!(
+                r#"<path d="M{across:.1} {:.1}V{:.1}M{:.1} {up:.1}H{:.1}"/>"#,
+                y(low),
+                y(high),
+                x(low),
+                x(high)
+            );
+            out += &format!(r#"<text class="x" x="{across:.1}" y="{:.1}">{name}</text>"#, y(low) + 14.0);
+            out += &format!(r#"<text x="{:.1}" y="{:.1}">{name}</text>"#, x(low) - 5.0, up + 3.5);
+        }
+    }
+    let off = 1.25_f64.log10();
+    let corners =
+        [(low, low), (low, low + off), (high - off, high), (high, high), (high, high - off), (low + off, low)];
+    let corners: Vec<String> = corners.iter().map(|(at, to)| format!("{:.1},{:.1}", x(*at), y(*to))).collect();
+    out += &format!(r#"<polygon points="{}"/>"#, corners.join(" "));
+    out += &format!(r#"<path class="d" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(low), y(low), x(high), y(high));
+    for Point { name, colour, published, simulated } in points {
+        let error = relative_error(*simulated, *published).map_or(String::new(), crate::number::percent);
+        out += &format!(
+            r#"<circle cx="{:.1}" cy="{:.1}" r="4" style="fill:var(--c{colour})"><title>{}: published {}, simulated {} ({error})</title></circle>"#,
+            x(published.log10()),
+            y(simulated.log10()),
+            escape(name),
+            three(*published),
+            three(*simulated)
+        );
+    }
+    let middle = (SIZE - EDGE + 8.0) / 2.0;
+    let unit = escape(unit);
+    format!(
+        r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="simulated against published values">{out}<text class="x" x="{:.1}" y="{:.1}">published, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">simulated, {unit}</text></svg>"#,
+        (SIZE + EDGE) / 2.0,
+        SIZE - 8.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_values() {
+        assert_eq!(ticks(183.0), [0.0, 50.0, 100.0, 150.0, 200.0]);
+        assert_eq!(ticks(5.0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(ticks(0.0).last(), Some(&1.0));
+        for most in [0.003, 1.0, 7.7, 99.0, 101.0, 123_456.0] {
+            let ticks = ticks(most);
+            assert!(ticks.len() <= 7 && *ticks.last().unwrap() >= most, "{most}: {ticks:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
+
+use crate::grid::{Grid, Pair, agreement, pairs};
+use crate::number::{NONE, maybe, percent, significant, three, title};
+use crate::study::{Study, short};
+use crate::summary::{Summary, summaries};
+use crate::text::{Style, left, right, styled, width as columns_of, wrap};
+use scenario::Layout;
+
+/// A row of a table: a name, then numbers.
+pub(crate) struct Line {
+    pub(crate) label: String,
+    pub(crate) cells: Vec<String>,
+    pub(crate) style: Style,
+}
+
+/// The study's tables in lines of at most `width` columns; with `color`, less important lines are dim.
+#[must_use]
+pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
+    let mut out = paragraph(study.title, width, Style::Bold, color);
+    out += &paragraph(study.source, width, Style::Dim, color);
+    match &study.layout {
+        Some(layout) => {
+            for grid in Grid::of(study, layout) {
+                out += &grid_table(study, layout, &grid, width, color);
+            }
+        }
+        None => summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color)),
+    }
+    out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
+}
+
+/// One line of what it takes to make the same numbers again.
+pub(crate) fn footer(study: &Study<'_>) -> String {
+    let Study { scenario, version, commit, digest, .. } = study;
+    let seeds = study.seeds();
+    let plural = if seeds.contains(' ') { "seeds" } else { "seed" };
+    format!("{scenario}, {plural} {seeds}, ropewalk {version} {commit}, digest {digest}")
+}
+
+/// What stands above a grid.
+pub(crate) fn caption(study: &Study<'_>, layout: &Layout, grid: &Grid) -> String {
+    let of = layout.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+    let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
+    let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
+    let name = title(&layout.value);
+    format!("{}{of}{mean}{panel}", capital(&name))
+}
+
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+pub(crate) fn paragraph(text: &str, width: usize, style: Style, color: bool) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    wrap(text, width).iter().map(|line| styled(line, style, color)).collect()
+}
+
+fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, color: bool) -> String {
+    let compared: Vec<(&str, Vec<Vec<Pair>>)> =
+        study.references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
+    let mut lines = Vec::new();
+    for (index, row) in grid.rows.iter().enumerate() {
+        lines.extend(simulated_lines(grid, index));
+        for (name, pairs) in &compared {
+            let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
+            let published = cells(|pair| maybe(pair.published));
+            lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
+            if !row.is_coming() {
+                let errors = cells(|pair| pair.error().map_or_else(|| NONE.to_owned(), percent));
+                lines.push(Line { label: "  error".to_owned(), cells: errors, style: Style::Plain });
+            }
+        }
+    }
+    let corner = format!("{} \\ {}", short(&layout.rows), short(&layout.columns));
+    let mut out = "\n".to_owned() + &paragraph(&caption(study, layout, grid), width, Style::Bold, color);
+    out += &table(&corner, &grid.columns, &lines, width, color);
+    for (reference, (name, pairs)) in study.references.iter().zip(&compared) {
+        let text = format!("{name}: {}. {}", agreement(pairs), reference.source);
+        out += &("\n".to_owned() + &paragraph(text.trim(), width, Style::Plain, color));
+        out += &paragraph(&reference.note, width, Style::Dim, color);
+    }
+    out
+}
+
+fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
+    let row = &grid.rows[index];
+    if row.is_coming() {
+        let mut cells = vec![String::new(); grid.columns.len()];
+        cells[0] = "coming".to_owned();
+        return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
+    }
+    let shown = |value: &Option<crate::grid::Value>| maybe(value.map(|value| value.estimate.mean));
+    let simulated = row.values.iter().map(shown).collect();
+    let mut lines = vec![Line { label: row.name.clone(), cells: simulated, style: Style::Bold }];
+    if grid.has_intervals() {
+        let half = |value: &Option<crate::grid::Value>| {
+            let half = value.and_then(|value| value.estimate.half_width);
+            half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2))
+        };
+        let cells = row.values.iter().map(half).collect();
+        lines.push(Line { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });
+    }
+    lines
+}
+
+/// A table whose columns are put in as many storeys as the width asks for.
+pub(crate) fn table(corner: &str, heads: &[String], lines: &[Line], width: usize, color: bool) -> String {
+    let labels = lines.iter().map(|line| columns_of(&line.label)).chain([columns_of(corner)]);
+    let label = labels.max().unwrap_or(0).min(width / 2);
+    let most = width.saturating_sub(label);
+    let widths: Vec<usize> = (0..heads.len())
+        .map(|index| {
+            let cells = lines.iter().map(|line| columns_of(&line.cells[index]));
+            (cells.chain([columns_of(&heads[index])]).max().unwrap_or(0) + 2).min(most)
+        })
+        .collect();
+    let mut out = String::new();
+    let mut start = 0;
+    while start < heads.len() {
+        let mut end = start + 1;
+        while end < heads.len() && label + widths[start..=end].iter().sum::<usize>() <= width {
+            end += 1;
+        }
+        let line = |name: &str, cells: &[String]| {
+            let cells = cells[start..end].iter().zip(&widths[start..end]);
+            left(name, label) + &cells.map(|(cell, width)| padded(cell, *width)).collect::<String>()
+        };
+        out += if start > 0 { "\n" } else { "" };
+        out += &styled(&line(corner, heads), Style::Dim, color);
+        lines.iter().for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
+        start = end;
+    }
+    out
+}
+
+/// A cell with the gap before it, which stays even when the cell is cut.
+fn padded(cell: &str, width: usize) -> String {
+    let gap = width.min(2);
+    " ".repeat(gap) + &right(cell, width - gap)
+}
+
+fn summary_table(summary: &Summary, width: usize, color: bool) -> String {
+    let line = |row: &Vec<String>| Line {
+        label: row[..summary.names].join(", "),
+        cells: row[summary.names..].to_vec(),
+        style: Style::Plain,
+    };
+    let lines: Vec<Line> = summary.rows.iter().map(line).collect();
+    "\n".to_owned() + &table(summary.title, &summary.head[summary.names..], &lines, width, color)
+}
+
+/// Three digits of a ratio, or a dash.
+pub(crate) fn ratio(over: Option<f64>, under: Option<f64>) -> String {
+    match (over, under) {
+        (Some(over), Some(under)) if under != 0.0 => three(over / under),
+        _ => NONE.to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! Text in a fixed number of terminal columns.
+
+use unicode_width::UnicodeWidthChar;
+
+/// How a line looks, where there is colour. The words say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Bold,
+    Dim,
+}
+
+/// `line` in a style, with a line break.
+pub(crate) fn styled(line: &str, style: Style, color: bool) -> String {
+    let line = line.trim_end();
+    match (style, color && !line.is_empty()) {
+        (Style::Bold, true) => format!("\x1b[1m{line}\x1b[0m\n"),
+        (Style::Dim, true) => format!("\x1b[2m{line}\x1b[0m\n"),
+        _ => format!("{line}\n"),
+    }
+}
+
+/// The columns that `text` takes once it is [`clean`].
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().map(of).sum()
+}
+
+fn of(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// `text` without characters that would move the cursor.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// `text` in exactly `columns` columns, numbers and the like at the right.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    format!("{}{text}", " ".repeat(columns - width(&text)))
+}
+
+/// `text` in exactly `columns` columns, names at the left.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let space = " ".repeat(columns - width(&text));
+    text + &space
+}
+
+/// `text` in at most `columns` columns; what is missing is shown as an ellipsis.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    let text = clean(text);
+    if width(&text) <= columns {
+        return text;
+    }
+    let mut head = String::new();
+    for c in text.chars() {
+        if width(&head) + of(c) + 1 > columns {
+            break;
+        }
+        head.push(c);
+    }
+    if columns > 0 {
+        head.push('…');
+    }
+    head
+}
+
+/// `text` in lines of at most `columns` columns, broken between words where that is possible.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(2); // the widest character
+    let mut lines = vec![String::new()];
+    for word in clean(text).split_whitespace() {
+        let last = lines.last_mut().expect("never empty");
+        if last.is_empty() || width(last) + 1 + width(word) > columns {
+            if !last.is_empty() {
+                lines.push(String::new());
+            }
+            push_word(&mut lines, word, columns);
+        } else {
+            last.push(' ');
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Puts a word on the empty last line, and on more if it is longer than a line.
+fn push_word(lines: &mut Vec<String>, word: &str, columns: usize) {
+    for c in word.chars() {
+        if width(lines.last().expect("never empty")) + of(c) > columns {
+            lines.push(String::new());
+        }
+        lines.last_mut().expect("never empty").push(c);
+    }
+}

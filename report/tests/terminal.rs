@@ -1,0 +1,112 @@
+//! Terminal tables fit, say what is compared, and never make a value up.
+
+mod made_up;
+
+use record::Run;
+use ropewalk_report::{Study, compare_terminal, terminal};
+use unicode_width::UnicodeWidthStr;
+
+fn assert_fits(text: &str, width: usize) {
+    for line in text.lines() {
+        assert!(line.width() <= width, "{} of {width} columns: {line:?}", line.width());
+    }
+}
+
+/// The study with and without its layout, and compared with itself.
+fn all(study: &Study<'_>, width: usize) -> [String; 3] {
+    let plain = Study { layout: None, ..study.clone() };
+    [terminal(study, width, false), terminal(&plain, width, false), compare_terminal(study, &plain, width, false)]
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    const LONG: &str = "a-name-that-goes-on-and-on-and-on-until-it-is-wider-than-any-sensible-terminal-should-ever-be-長い名前-\u{1b}[31m";
+    let mut runs = made_up::runs(&[1, 2], 0);
+    let usual = runs.clone();
+    for run in &mut runs {
+        run.flows[0].name = LONG.to_owned();
+        run.paths[1].name = LONG.to_owned();
+        let delay = run.parameters["path.eno2.delay"].clone();
+        run.parameters.insert("path.eno2.delay".to_owned(), format!("{delay}{LONG}"));
+        run.parameters.insert(LONG.to_owned(), delay);
+    }
+    for runs in [&usual, &runs] {
+        let mut study = made_up::study(runs);
+        study.references[0].name = LONG.to_owned();
+        study.title = LONG;
+        for width in [20, 40, 80, 120, 200] {
+            for text in all(&study, width) {
+                assert_fits(&text, width);
+                assert!(!text.contains('\u{1b}'), "a name sent an escape sequence to the terminal");
+            }
+        }
+    }
+}
+
+#[test]
+fn six_delays_stand_side_by_side_in_eighty_columns() {
+    let runs = made_up::runs(&[1], 0);
+    let text = terminal(&made_up::study(&runs), 80, false);
+    let lines: Vec<&str> = text.lines().collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let head = lines.iter().find(|line| line.contains("10ms")).unwrap();
+    assert_eq!(words(head)[3..], ["10ms", "20ms", "30ms", "40ms", "50ms", "100ms"]);
+    let vegas = lines.iter().position(|line| line.starts_with("vegas")).unwrap();
+    assert_eq!(words(lines[vegas + 1]), ["published", "5.65", "3.13", "2.11", "1.64", "1.15", "0.609"]);
+}
+
+#[test]
+fn errors_are_those_of_the_means_over_seeds() {
+    let mut runs = made_up::runs(&[1, 2, 3], 0);
+    let goodput = |run: &mut Run, value| run.flows[0].goodput_mbps = value;
+    let cubic = |run: &&mut Run| {
+        run.parameters["flow.tcp.congestion"] == "cubic" && run.parameters["path.eno2.delay"] == "10ms"
+    };
+    runs.iter_mut().filter(cubic).zip([170.0, 173.0, 176.0]).for_each(|(run, value)| goodput(run, value));
+    let text = terminal(&made_up::study(&runs), 80, false);
+    let cubic: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("cubic")).take(4).collect();
+    let first = |line: &str, skip: usize| line.split_whitespace().nth(skip).map(str::to_owned);
+    assert_eq!(first(cubic[0], 1).as_deref(), Some("173"));
+    // 4.30265 * 3 / sqrt(3)
+    assert_eq!(first(cubic[1], 3).as_deref(), Some("7.5"));
+    assert_eq!(first(cubic[2], 1).as_deref(), Some("174"));
+    // 173 / 174 - 1
+    assert_eq!(first(cubic[3], 1).as_deref(), Some("-0.6%"));
+}
+
+#[test]
+fn what_was_published_but_not_run_is_coming() {
+    let mut runs = made_up::runs(&[1], 0);
+    runs.retain(|run| run.parameters["flow.tcp.congestion"] != "bbr");
+    let text = terminal(&made_up::study(&runs), 80, false);
+    for name in ["bbr", "westwood"] {
+        let at = text.lines().position(|line| line.starts_with(name)).unwrap();
+        let rows: Vec<Vec<&str>> =
+            text.lines().skip(at).take(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], [name, "coming"]);
+        assert_eq!(rows[1].len(), 7, "its published values: {rows:?}");
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let runs = made_up::runs(&[1], 0);
+    let study = made_up::study(&runs);
+    let plain =
+        ["\x1b[0m", "\x1b[1m", "\x1b[2m"].iter().fold(terminal(&study, 80, true), |text, code| text.replace(code, ""));
+    assert_eq!(plain, terminal(&study, 80, false));
+}
+
+#[test]
+fn a_comparison_shows_both_values_their_ratio_and_what_only_one_has() {
+    let one = made_up::runs(&[1], 0);
+    let mut other = one.clone();
+    other.iter_mut().for_each(|run| run.flows[0].goodput_mbps *= 2.0);
+    other.pop();
+    let text = compare_terminal(&made_up::study(&one), &made_up::study(&other), 80, false);
+    let rows: Vec<Vec<&str>> =
+        text.lines().filter(|line| line.contains(", tcp")).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), one.len());
+    assert!(rows[..47].iter().all(|row| row.last() == Some(&"0.500")), "{text}");
+    assert_eq!(rows[47][4..], ["–", "–"]);
+}

@@ -1,0 +1,87 @@
+//! What can go wrong with a results folder, said so that the reader knows what to do next.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a results folder could not be used.
+#[derive(Debug)]
+pub enum Error {
+    /// The operating system refused.
+    Io {
+        /// `write`, `read`, `create`, ...
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Its reason.
+        why: io::Error,
+    },
+    /// A file is not as Ropewalk left it.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The folder belongs to something else.
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// What it holds.
+        holds: String,
+    },
+    /// The folder is not complete.
+    Incomplete {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A run cannot be stored, or would be lost.
+    Refused {
+        /// Its cell.
+        cell: usize,
+        /// Its seed.
+        seed: u64,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |why| Self::Io { doing, path, why }
+    }
+
+    pub(crate) fn damaged<E: fmt::Display>(path: &Path) -> impl Fn(E) -> Self {
+        let path = path.to_owned();
+        move |why| Self::Damaged { path: path.clone(), why: why.to_string() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { doing, path, why } => write!(f, "cannot {doing} {}: {why}", path.display()),
+            Self::Damaged { path, why } if path.parent().is_some_and(|dir| dir.ends_with("parts")) => {
+                write!(f, "{} is damaged: {why}\nremove this file and its run is made again", path.display())
+            }
+            Self::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
+            Self::Occupied { path, holds } => {
+                write!(f, "{} holds {holds}\nchoose another folder with --out, or remove this one", path.display())
+            }
+            Self::Incomplete { path } => {
+                write!(f, "the results in {} are not complete: run the scenario again to go on", path.display())
+            }
+            Self::Refused { cell, seed, why } => write!(f, "the run of cell {cell} with seed {seed} {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}

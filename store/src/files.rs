@@ -1,0 +1,59 @@
+//! Files that are whole or not there: written under a hidden name, then renamed.
+
+use crate::Error;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Distinguishes files that threads of one process write at the same time.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a name is one of our hidden ones.
+fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".tmp")
+}
+
+/// Creates or replaces `path` by what `fill` writes.
+pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
+    let temporary = path.with_file_name(format!(".{name}.{}.{count}.tmp", std::process::id()));
+    let filled = File::create(&temporary).map_err(Error::io("write", path)).and_then(|mut file| fill(&mut file));
+    let done = filled.and_then(|()| fs::rename(&temporary, path).map_err(Error::io("write", path)));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary); // the first error is the one to report
+    }
+    done
+}
+
+/// Creates or replaces `path`.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    use std::io::Write;
+    replace(path, |file| file.write_all(bytes).map_err(Error::io("write", path)))
+}
+
+/// Names of the files in a folder that are meant to be seen, in order.
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
+    let mut names = every_name(dir)?;
+    names.retain(|name| !is_temporary(name));
+    Ok(names)
+}
+
+/// Removes what a killed process left half-written.
+pub(crate) fn sweep(dir: &Path) -> Result<(), Error> {
+    for name in every_name(dir)?.iter().filter(|name| is_temporary(name)) {
+        let path = dir.join(name);
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+fn every_name(dir: &Path) -> Result<Vec<String>, Error> {
+    let entries = fs::read_dir(dir).map_err(Error::io("read", dir))?;
+    let mut names = entries
+        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Error::io("read", dir))?;
+    names.sort();
+    Ok(names)
+}

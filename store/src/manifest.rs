@@ -1,0 +1,75 @@
+//! `manifest.json`: what was run, with what, and whether it is complete.
+
+use crate::{Error, files};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+const FILE: &str = "manifest.json";
+
+/// What a results folder holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the program that ran it.
+    pub ropewalk_version: String,
+    /// The commit it was built from.
+    pub commit: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Digest of the scenario as it was run, overrides included.
+    pub scenario_hash: String,
+    /// The scenario file.
+    pub scenario_text: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The scenario's title.
+    pub title: String,
+    /// What it shows.
+    pub about: String,
+    /// The publication it follows, or empty.
+    pub source: String,
+    /// How its table is laid out.
+    pub layout: Option<serde_json::Value>,
+    /// Published values to compare with.
+    pub references: Vec<serde_json::Value>,
+    /// Seeds each cell was run with, ascending.
+    pub seeds: Vec<u64>,
+    /// Cells of the sweep.
+    pub cells: usize,
+    /// Digest over the digests of all runs, by cell and seed; set when complete.
+    pub digest: Option<String>,
+    /// Whether every run is in the tables.
+    pub complete: bool,
+}
+
+impl Manifest {
+    /// The manifest of a folder, or nothing if the folder has none.
+    pub(crate) fn find(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = dir.join(FILE);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(Error::damaged(&path)),
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(Error::Io { doing: "read", path, why }),
+        }
+    }
+
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), Error> {
+        let mut text = serde_json::to_string_pretty(self).expect("text, numbers and lists");
+        text.push('\n');
+        files::write(&dir.join(FILE), text.as_bytes())
+    }
+
+    /// Whether the runs of `other` can stand beside ours: the same scenario run by the same program.
+    pub(crate) fn same_study(&self, other: &Self) -> bool {
+        let study = |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone());
+        study(self) == study(other)
+    }
+
+    /// How an error calls the folder's contents.
+    pub(crate) fn describe(&self) -> String {
+        let state = if self.complete { "complete" } else { "unfinished" };
+        let Self { scenario, scenario_hash, ropewalk_version, commit, .. } = self;
+        format!("{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit})")
+    }
+}

@@ -1,0 +1,157 @@
+//! A results folder's life: begun or resumed, filled run by run, finished, read back.
+
+use crate::{Error, Manifest, files, parts, series, tables};
+use record::{Digest, Run};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A run's place in a study: its cell of the sweep and its seed.
+pub type Key = (usize, u64);
+
+/// A results folder that is being filled.
+#[derive(Debug)]
+pub struct Results {
+    dir: PathBuf,
+    manifest: Manifest,
+    /// Runs that were there when the folder was resumed.
+    found: Vec<Key>,
+}
+
+impl Results {
+    /// Begins a folder, or goes on with one of the same scenario, program version and commit; then the finished runs
+    /// are handed back, by cell and seed. Seeds the folder already holds stay in its manifest.
+    ///
+    /// # Errors
+    /// The folder holds something else, a file in it is damaged, or it cannot be written.
+    pub fn create_or_resume(dir: &Path, mut manifest: Manifest) -> Result<(Self, Vec<(Key, Run)>), Error> {
+        let runs = match Manifest::find(dir)? {
+            Some(old) => resume(dir, &old, &mut manifest)?,
+            None => begin(dir, &mut manifest).map(|()| Vec::new())?,
+        };
+        let found = runs.iter().map(|(key, _)| *key).collect();
+        Ok((Self { dir: dir.to_owned(), manifest, found }, runs))
+    }
+
+    /// Keeps a finished run. May be called from several threads.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the run holds numbers that would not read back.
+    pub fn add(&self, cell: usize, seed: u64, run: &Run) -> Result<(), Error> {
+        if run.seed != seed {
+            return Err(Error::Refused { cell, seed, why: format!("says its seed is {}", run.seed) });
+        }
+        parts::write(&self.dir, (cell, seed), run)
+    }
+
+    /// Writes the tables of all runs, those found on resuming included, in any order; gives the complete manifest.
+    ///
+    /// # Errors
+    /// A file cannot be written, or a run that the folder held is not among `runs`.
+    pub fn finish(mut self, runs: &[(usize, Run)]) -> Result<Manifest, Error> {
+        let mut sorted: Vec<(Key, &Run)> = runs.iter().map(|(cell, run)| ((*cell, run.seed), run)).collect();
+        sorted.sort_by_key(|(key, _)| *key);
+        let keys: BTreeSet<Key> = sorted.iter().map(|(key, _)| *key).collect();
+        if let Some(&(cell, seed)) = self.found.iter().find(|key| !keys.contains(key)) {
+            return Err(Error::Refused { cell, seed, why: "would be lost from the folder".to_owned() });
+        }
+        for ((cell, seed), run) in &sorted {
+            series::storable(&run.series).map_err(|why| Error::Refused { cell: *cell, seed: *seed, why })?;
+        }
+        tables::write(&self.dir, &sorted)?;
+        self.manifest.digest = Some(digest(&sorted));
+        self.manifest.complete = true;
+        self.manifest.write(&self.dir)?;
+        remove_parts(&self.dir)?;
+        Ok(self.manifest)
+    }
+
+    /// Reads a finished folder: its manifest and its runs, by cell and seed.
+    ///
+    /// # Errors
+    /// There is no finished folder, or a file in it is damaged.
+    pub fn open(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
+        let manifest = Manifest::find(dir)?.ok_or_else(|| Error::Io {
+            doing: "read",
+            path: dir.to_owned(),
+            why: std::io::Error::new(std::io::ErrorKind::NotFound, "not a results folder (it has no manifest.json)"),
+        })?;
+        if !manifest.complete {
+            return Err(Error::Incomplete { path: dir.to_owned() });
+        }
+        let runs = tables::read(dir)?.into_iter().map(|(_, run)| run).collect();
+        Ok((manifest, runs))
+    }
+
+    /// Writes another file into a folder, such as `report.html`, and says where it is.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_text(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = dir.join(name);
+        files::write(&path, text.as_bytes()).map(|()| path)
+    }
+}
+
+fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    if !files::names(dir)?.is_empty() {
+        return Err(Error::Occupied {
+            path: dir.to_owned(),
+            holds: "files that are not Ropewalk's results".to_owned(),
+        });
+    }
+    files::sweep(dir)?;
+    open_up(dir, manifest)
+}
+
+/// States on disk that the study is under way; from here the parts hold every finished run.
+fn open_up(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
+    manifest.complete = false;
+    manifest.digest = None;
+    manifest.write(dir)?;
+    create_parts(dir)
+}
+
+fn resume(dir: &Path, old: &Manifest, new: &mut Manifest) -> Result<Vec<(Key, Run)>, Error> {
+    if !old.same_study(new) {
+        return Err(Error::Occupied { path: dir.to_owned(), holds: old.describe() });
+    }
+    let wanted: Vec<Key> = (0..new.cells).flat_map(|cell| new.seeds.iter().map(move |seed| (cell, *seed))).collect();
+    new.seeds = BTreeSet::from_iter(old.seeds.iter().chain(&new.seeds).copied()).into_iter().collect();
+    files::sweep(dir)?;
+    if !old.complete {
+        create_parts(dir)?;
+        files::sweep(&parts::folder(dir))?;
+        open_up(dir, new)?;
+        return parts::read(dir);
+    }
+    remove_parts(dir)?;
+    let runs = tables::read(dir)?;
+    if !wanted.iter().all(|key| runs.iter().any(|(have, _)| have == key)) {
+        // More is to come: the runs go back to parts first, so that nothing hangs on tables about to be replaced.
+        create_parts(dir)?;
+        runs.iter().try_for_each(|(key, run)| parts::write(dir, *key, run))?;
+        open_up(dir, new)?;
+    }
+    Ok(runs)
+}
+
+fn create_parts(dir: &Path) -> Result<(), Error> {
+    let folder = parts::folder(dir);
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))
+}
+
+fn remove_parts(dir: &Path) -> Result<(), Error> {
+    let folder = parts::folder(dir);
+    match fs::remove_dir_all(&folder) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &folder)(why)),
+        _ => Ok(()),
+    }
+}
+
+fn digest(runs: &[(Key, &Run)]) -> String {
+    let mut digest = Digest::default();
+    runs.iter().for_each(|(_, run)| digest.add_text(&run.digest));
+    digest.hex()
+}

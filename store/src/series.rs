@@ -1,0 +1,85 @@
+//! Time series as one long table: cell, seed, subject, column, time_s, value.
+//!
+//! Long form is what plotting tools take, and runs with different columns share one file. Neighbouring rows with the
+//! same subject and column are one vector. A column without samples is kept as one row without a time.
+
+use crate::Key;
+use crate::table::{Column, Table};
+use parquet::data_type::ByteArray;
+use record::Series;
+
+/// The rows of one run.
+pub(crate) fn to_table((cell, seed): Key, all: &[Series]) -> Table {
+    let (mut subjects, mut columns, mut times, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for series in all {
+        let subject = ByteArray::from(series.subject.as_str());
+        for (name, vector) in series.columns.iter().zip(&series.values) {
+            let rows = vector.len().max(1);
+            columns.resize(columns.len() + rows, Some(ByteArray::from(name.as_str())));
+            subjects.resize(subjects.len() + rows, Some(subject.clone()));
+            times.extend(series.time_s.iter().copied().map(Some));
+            values.extend(vector.iter().copied().map(Some));
+            times.resize(columns.len(), None);
+            values.resize(columns.len(), None);
+        }
+    }
+    let key = |value: u64| Column::Counts(vec![Some(value as i64); columns.len()]);
+    let named = [
+        ("cell", key(cell as u64)),
+        ("seed", key(seed)),
+        ("subject", Column::Texts(subjects)),
+        ("column", Column::Texts(columns)),
+        ("time_s", Column::Numbers(times)),
+        ("value", Column::Numbers(values)),
+    ];
+    Table { columns: named.map(|(name, column)| (name.to_owned(), column)).into() }
+}
+
+/// The series of one run again.
+pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
+    let texts = |name| match table.column(name) {
+        Some(Column::Texts(column)) => Ok(column.as_slice()),
+        _ => Err(format!("no column {name}")),
+    };
+    let numbers = |name| match table.column(name) {
+        Some(Column::Numbers(column)) => Ok(column.as_slice()),
+        _ => Err(format!("no column {name}")),
+    };
+    let (subjects, columns, times, values) =
+        (texts("subject")?, texts("column")?, numbers("time_s")?, numbers("value")?);
+    let mut all: Vec<Series> = Vec::new();
+    let mut start = 0;
+    while start < table.rows() {
+        let same = |row: &usize| subjects[*row] == subjects[start] && columns[*row] == columns[start];
+        let end = (start..table.rows()).take_while(same).count() + start;
+        let vector = |column: &[Option<f64>]| column[start..end].iter().copied().flatten().collect::<Vec<_>>();
+        let (subject, name) = (text(&subjects[start])?, text(&columns[start])?);
+        if all.last().is_none_or(|series| series.subject != subject) {
+            all.push(Series { subject, columns: Vec::new(), time_s: vector(times), values: Vec::new() });
+        }
+        let series = all.last_mut().expect("one was pushed");
+        series.columns.push(name);
+        series.values.push(vector(values));
+        start = end;
+    }
+    Ok(all)
+}
+
+fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
+    let bytes = bytes.as_ref().ok_or("a row without subject or column")?;
+    bytes.as_utf8().map(str::to_owned).map_err(|why| why.to_string())
+}
+
+/// What the two functions above promise to give back: one series a subject, and as many values as times.
+pub(crate) fn storable(all: &[Series]) -> Result<(), String> {
+    for (index, series) in all.iter().enumerate() {
+        let whole = series.columns.len() == series.values.len()
+            && !series.columns.is_empty()
+            && series.values.iter().all(|vector| vector.len() == series.time_s.len())
+            && series.columns.windows(2).all(|pair| pair[0] != pair[1]);
+        if !whole || all[..index].iter().any(|other| other.subject == series.subject) {
+            return Err(format!("has an ill-formed series of {}", series.subject));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Runs made up from a number, with something in every field.
+
+use record::{Flow, Path, Run, Series, Summary, Tunnel, Work};
+use ropewalk_store::Manifest;
+use std::collections::BTreeMap;
+
+/// A manifest of a study of `cells` cells.
+pub(crate) fn manifest(hash: &str, cells: usize, seeds: &[u64]) -> Manifest {
+    Manifest {
+        ropewalk_version: "0.1.0".to_owned(),
+        commit: "abc".to_owned(),
+        scenario: "sample".to_owned(),
+        scenario_hash: hash.to_owned(),
+        seeds: seeds.to_vec(),
+        cells,
+        ..Manifest::default()
+    }
+}
+
+/// The run of a cell and a seed: always the same, never the same as another.
+pub(crate) fn run(cell: usize, seed: u64) -> Run {
+    let x = cell as f64 + seed as f64 / 3.0;
+    let summary = Summary { mean: x / 7.0, p50: 0.1 + x, p95: -0.0, p99: f64::MIN_POSITIVE, min: 1e-300, max: 1e300 };
+    let flow = |name: &str, completion_s| Flow {
+        name: name.to_owned(),
+        congestion_control: "cubic".to_owned(),
+        goodput_mbps: x.sqrt(),
+        delivered_bytes: u64::MAX,
+        sent_packets: seed,
+        retransmitted_packets: 3,
+        recoveries: 4,
+        undone: 5,
+        timeouts: 6,
+        receive_window_limited_s: x / 11.0,
+        send_buffer_limited_s: x / 13.0,
+        completion_s,
+        rtt_ms: summary,
+    };
+    let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
+    let tunnel = Tunnel { held_packets: 1 << 40, hold_ms: summary, ..Tunnel::default() };
+    let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
+    if cell % 2 == 1 {
+        parameters.insert("only odd cells".to_owned(), String::new());
+    }
+    Run {
+        parameters,
+        seed,
+        digest: format!("{cell:08x}{seed:08x}"),
+        duration_s: x,
+        flows: vec![flow("one", None), flow("two", Some(x))],
+        paths: vec![path; cell % 3],
+        tunnel: cell.is_multiple_of(2).then_some(tunnel),
+        series: series(cell, x),
+        work: Work { data_packet_hops: 1, packet_hops: 2, delivered_data_packets: 3, events: u64::MAX - seed },
+    }
+}
+
+fn series(cell: usize, x: f64) -> Vec<Series> {
+    let time_s: Vec<f64> = (0..50 * cell).map(|step| step as f64 * 0.1).collect();
+    let curve: Vec<f64> = time_s.iter().map(|time| (time * x).sin()).collect();
+    let edge = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
+    vec![
+        Series {
+            subject: "flow one".to_owned(),
+            columns: vec!["window_packets".to_owned(), "rtt_ms".to_owned()],
+            values: vec![curve.clone(), curve],
+            time_s,
+        },
+        Series {
+            subject: "path upper".to_owned(),
+            columns: vec!["queue_packets".to_owned()],
+            time_s: vec![0.0, 0.1, 0.2, 0.3],
+            values: vec![edge.to_vec()],
+        },
+    ]
+}
+
+/// Both runs bit for bit: `==` would call a run with NaN in it different from itself.
+pub(crate) fn same(one: &Run, other: &Run) -> bool {
+    let bits = |run: &Run| -> Vec<u64> {
+        let vectors = run.series.iter().flat_map(|series| series.values.iter().flatten().chain(&series.time_s));
+        vectors.map(|value| value.to_bits()).collect()
+    };
+    let names = |run: &Run| -> Vec<(String, Vec<String>)> {
+        run.series.iter().map(|series| (series.subject.clone(), series.columns.clone())).collect()
+    };
+    let head = |run: &Run| Run { series: Vec::new(), ..run.clone() };
+    head(one) == head(other) && bits(one) == bits(other) && names(one) == names(other)
+}

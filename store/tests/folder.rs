@@ -1,0 +1,154 @@
+//! A results folder is resumed, finished and read back without losing a bit, and never overwrites another study.
+
+mod common;
+
+use common::{manifest, run, same};
+use record::Run;
+use ropewalk_store::{Error, Results};
+use std::fs;
+use std::path::Path;
+
+fn fill(dir: &Path, hash: &str, cells: usize, seeds: &[u64]) -> Vec<(usize, Run)> {
+    let (results, found) = Results::create_or_resume(dir, manifest(hash, cells, seeds)).unwrap();
+    let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
+    for cell in 0..cells {
+        for seed in seeds {
+            if !runs.iter().any(|(have, run)| (*have, run.seed) == (cell, *seed)) {
+                results.add(cell, *seed, &run(cell, *seed)).unwrap();
+                runs.push((cell, run(cell, *seed)));
+            }
+        }
+    }
+    results.finish(&runs).unwrap();
+    runs
+}
+
+#[test]
+fn a_finished_folder_reads_back_bit_for_bit_by_cell_and_seed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 4, &[1, 20, u64::MAX])).unwrap();
+    let mut runs: Vec<_> = (0..4).flat_map(|cell| [1, 20, u64::MAX].map(|seed| (cell, run(cell, seed)))).collect();
+    runs.reverse(); // workers finish in any order
+    let written = results.finish(&runs).unwrap();
+    let (manifest, read) = Results::open(dir.path()).unwrap();
+    runs.reverse();
+    assert_eq!(manifest, written);
+    assert!(manifest.complete && manifest.digest.is_some());
+    assert_eq!(read.len(), runs.len());
+    for ((_, written), read) in runs.iter().zip(&read) {
+        assert!(same(written, read), "{written:#?}\n{read:#?}");
+    }
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 6, "five tables and a manifest, no parts: {names:?}");
+}
+
+#[test]
+fn an_interrupted_study_hands_back_its_runs_and_ends_with_the_digest_of_an_uninterrupted_one() {
+    let (broken, whole) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (results, found) = Results::create_or_resume(broken.path(), manifest("h", 3, &[1])).unwrap();
+    assert!(found.is_empty());
+    results.add(2, 1, &run(2, 1)).unwrap();
+    drop(results);
+    assert!(matches!(Results::open(broken.path()), Err(Error::Incomplete { .. })));
+    let (_, found) = Results::create_or_resume(broken.path(), manifest("h", 3, &[1])).unwrap();
+    assert!(found.len() == 1 && found[0].0 == (2, 1) && same(&found[0].1, &run(2, 1)));
+    fill(broken.path(), "h", 3, &[1]);
+    fill(whole.path(), "h", 3, &[1]);
+    assert_eq!(Results::open(broken.path()).unwrap().0.digest, Results::open(whole.path()).unwrap().0.digest);
+    for table in ["runs", "flows", "paths", "tunnels", "series"] {
+        let bytes = |dir: &Path| fs::read(dir.join(format!("{table}.parquet"))).unwrap();
+        assert!(bytes(broken.path()) == bytes(whole.path()), "{table}.parquet differs");
+    }
+}
+
+#[test]
+fn more_seeds_extend_a_complete_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), "h", 2, &[1]);
+    assert_eq!(fill(dir.path(), "h", 2, &[2, 3]).len(), 6);
+    let (manifest, runs) = Results::open(dir.path()).unwrap();
+    assert_eq!(manifest.seeds, [1, 2, 3]);
+    let keys: Vec<_> = runs.iter().map(|run| (run.parameters["delay"].clone(), run.seed)).collect();
+    assert_eq!(keys.len(), 6);
+    assert_eq!(keys[3], ("1ms".to_owned(), 1));
+}
+
+#[test]
+fn runs_that_were_found_cannot_be_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), "h", 2, &[1]);
+    let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 2, &[2])).unwrap();
+    let error = results.finish(&[(0, run(0, 2)), (1, run(1, 2))]).unwrap_err();
+    assert_eq!(error.to_string(), "the run of cell 0 with seed 1 would be lost from the folder");
+}
+
+#[test]
+fn another_study_is_never_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), "one", 1, &[1]);
+    let error = Results::create_or_resume(dir.path(), manifest("two", 1, &[1])).unwrap_err().to_string();
+    for part in ["scenario \"sample\" (one,", "--out", dir.path().to_str().unwrap()] {
+        assert!(error.contains(part), "{error}");
+    }
+    let mut other_program = manifest("one", 1, &[1]);
+    other_program.commit = "def".to_owned();
+    assert!(matches!(Results::create_or_resume(dir.path(), other_program), Err(Error::Occupied { .. })));
+}
+
+#[test]
+fn a_folder_of_other_files_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("thesis.tex"), "dear").unwrap();
+    let error = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap_err().to_string();
+    assert!(error.contains("not Ropewalk's results"), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let below = dir.path().join("file").join("results");
+    let error = Results::create_or_resume(&below, manifest("h", 1, &[1])).unwrap_err().to_string();
+    assert!(error.starts_with("cannot ") && error.contains("results"), "{error}");
+}
+
+#[test]
+fn damage_is_reported_with_the_name_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let cut = |name: &str| {
+        let path = dir.path().join(name);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        bytes
+    };
+    let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 2, &[1])).unwrap();
+    results.add(1, 1, &run(1, 1)).unwrap();
+    cut("parts/00001-1.json");
+    let error = Results::create_or_resume(dir.path(), manifest("h", 2, &[1])).unwrap_err().to_string();
+    assert!(error.contains("00001-1.json is damaged") && error.contains("remove this file"), "{error}");
+    fs::remove_file(dir.path().join("parts/00001-1.json")).unwrap();
+    fill(dir.path(), "h", 2, &[1]);
+    for name in ["runs", "flows", "paths", "tunnels", "series"].map(|table| format!("{table}.parquet")) {
+        let bytes = cut(&name);
+        let error = Results::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is damaged")), "{error}");
+        fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    cut("manifest.json");
+    let error = Results::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("manifest.json is damaged"), "{error}");
+}
+
+#[test]
+fn a_run_that_would_not_read_back_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
+    let mut bad = run(0, 1);
+    bad.flows[0].goodput_mbps = f64::NAN;
+    let error = results.add(0, 1, &bad).unwrap_err().to_string();
+    assert!(error.starts_with("the run of cell 0 with seed 1 does not read back"), "{error}");
+    let mut bad = run(1, 1);
+    bad.series[0].time_s.pop();
+    assert!(matches!(results.add(0, 1, &bad), Err(Error::Refused { .. })));
+}

@@ -1,0 +1,65 @@
+//! A study killed at any moment leaves whole files only, and goes on where it was.
+
+mod common;
+
+use common::{manifest, run, same};
+use ropewalk_store::{Key, Results};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Tells the child where to work.
+const CHILD: &str = "ROPEWALK_STORE_CHILD";
+const CELLS: usize = 12;
+
+/// Not a test of its own: the process that gets killed. It adds a seed to the folder, finishes it, and again.
+#[test]
+fn child_of_the_test_below() {
+    let Ok(dir) = std::env::var(CHILD) else { return };
+    for seed in 1.. {
+        let (results, found) = Results::create_or_resume(Path::new(&dir), manifest("h", CELLS, &[seed])).unwrap();
+        let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
+        let missing = |cell: &usize| !runs.iter().any(|(have, run)| (*have, run.seed) == (*cell, seed));
+        let new: Vec<_> = (0..CELLS).filter(missing).map(|cell| (cell, run(cell, seed))).collect();
+        thread::scope(|scope| {
+            for half in new.chunks(CELLS / 2) {
+                let results = &results;
+                scope.spawn(move || half.iter().for_each(|(cell, run)| results.add(*cell, seed, run).unwrap()));
+            }
+        });
+        runs.extend(new);
+        results.finish(&runs).unwrap();
+    }
+}
+
+fn kill_after(dir: &Path, wait: Duration) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_of_the_test_below"])
+        .env(CHILD, dir)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    thread::sleep(wait);
+    assert!(child.try_wait().unwrap().is_none(), "the child failed by itself");
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_study_killed_at_any_moment_keeps_every_finished_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut before: Vec<Key> = Vec::new();
+    for round in 0..25 {
+        kill_after(dir.path(), Duration::from_millis(10 + 17 * (round % 9)));
+        // Asking for nothing more changes nothing, so this reads what the killed process left.
+        let (_, found) = Results::create_or_resume(dir.path(), manifest("h", 0, &[])).unwrap();
+        for ((cell, seed), left) in &found {
+            assert!(same(left, &run(*cell, *seed)), "cell {cell}, seed {seed} is not what was written");
+        }
+        let keys: Vec<Key> = found.iter().map(|(key, _)| *key).collect();
+        assert!(before.iter().all(|key| keys.contains(key)), "round {round} lost a run");
+        before = keys;
+    }
+    assert!(before.len() > CELLS, "more than one study of {CELLS} cells was done between the kills: {}", before.len());
+}

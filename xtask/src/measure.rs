@@ -1,0 +1,56 @@
+//! What a program costs: CPU time and peak memory, from the kernel's own account.
+//!
+//! `getrusage` reports on all children together and keeps the greatest peak. So a fresh process (`xtask measure`) runs
+//! one program and nothing else, and then asks about its children.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a program cost and what it printed.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    /// User and system time, seconds.
+    pub(crate) cpu_s: f64,
+    /// Greatest resident set, bytes.
+    pub(crate) peak_bytes: u64,
+    /// Standard output.
+    pub(crate) printed: String,
+}
+
+/// Runs `command` under `xtask`, the release build of this program.
+pub(crate) fn measure(xtask: &Path, command: &[&str]) -> Result<Cost, String> {
+    let output = Command::new(xtask)
+        .arg("measure")
+        .args(command)
+        .current_dir(crate::shell::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", xtask.display()))?;
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).map_err(|_| format!("`{}` failed", command.join(" ")))?;
+    Ok(Cost {
+        cpu_s: answer["cpu_s"].as_f64().unwrap_or_default(),
+        peak_bytes: answer["peak_bytes"].as_u64().unwrap_or_default(),
+        printed: answer["printed"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+/// The other side: `xtask measure COMMAND...` runs one program and prints its cost as JSON.
+pub(crate) fn run(command: &[&str]) -> Result<(), String> {
+    let [program, arguments @ ..] = command else { return Err("measure what?".to_owned()) };
+    let output = Command::new(program)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run {program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program} failed ({})", output.status));
+    }
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| error.to_string())?;
+    let times = [usage.user_time(), usage.system_time()];
+    let cpu_s: f64 = times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    crate::shell::say(&json!({"cpu_s": cpu_s, "peak_bytes": usage.max_rss() * 1024, "printed": printed}).to_string())
+}

@@ -1,0 +1,56 @@
+//! Running other programs, and where the workspace is.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The workspace's folder.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets the variable when it runs us; the compiled-in value serves a binary that is started by hand.
+    let xtask = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    PathBuf::from(xtask).parent().expect("xtask lies within the workspace").to_owned()
+}
+
+/// Shows and runs a command line in the workspace's folder; its output goes straight to the terminal.
+pub(crate) fn run(line: &str) -> Result<(), String> {
+    eprintln!("\n$ {line}");
+    let status = command(line).status().map_err(|error| format!("cannot run `{line}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+}
+
+/// What a command line prints.
+pub(crate) fn output(line: &str) -> Result<String, String> {
+    let output =
+        command(line).stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run `{line}`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{line}` failed ({})", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("`{line}` printed no text: {error}"))
+}
+
+/// Whether a command line succeeds; what it prints is dropped.
+pub(crate) fn succeeds(line: &str) -> bool {
+    command(line).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// A word that holds a blank cannot be written here; none of the chores needs one.
+fn command(line: &str) -> Command {
+    let mut words = line.split_whitespace();
+    let mut command = Command::new(words.next().expect("a command line has a first word"));
+    command.args(words).current_dir(root());
+    command
+}
+
+/// `cargo metadata` of the workspace's own packages.
+pub(crate) fn metadata() -> Result<serde_json::Value, String> {
+    let text = output("cargo metadata --format-version 1 --no-deps")?;
+    serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// Writes to standard output; a reader that has gone away is no failure.
+pub(crate) fn say(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}

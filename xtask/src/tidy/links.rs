@@ -1,0 +1,116 @@
+//! Links within the tree's Markdown: the file is there, and so is the heading.
+
+use super::Source;
+use std::path::{Component, Path, PathBuf};
+
+/// Findings in all `*.md`. `exists` answers for a path from the workspace's folder.
+pub(super) fn check(sources: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
+    let pages: Vec<_> = sources.iter().filter(|source| source.path.ends_with(".md")).collect();
+    let mut findings = Vec::new();
+    for page in &pages {
+        for (line, target) in links(&page.text) {
+            if let Some(problem) = problem(page, &target, &pages, exists) {
+                findings.push(format!("{}:{line}: link to `{target}`: {problem}", page.path));
+            }
+        }
+    }
+    findings
+}
+
+fn problem(page: &Source, target: &str, pages: &[&Source], exists: &dyn Fn(&Path) -> bool) -> Option<&'static str> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let folder = Path::new(&page.path).parent().unwrap_or(Path::new(""));
+    let file = if path.is_empty() { PathBuf::from(&page.path) } else { plain(&folder.join(path)) };
+    if !exists(&file) {
+        return Some("there is no such file");
+    }
+    let to = pages.iter().find(|page| Path::new(&page.path) == file)?;
+    let found = anchor.is_empty() || headings(&to.text).iter().any(|heading| slug(heading) == anchor);
+    (!found).then_some("the file has no such heading")
+}
+
+/// Takes `..` out of a path.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Targets of `[text](target)`, `![text](target)` and `[name]: target`, each with its line, outside of code.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut links = Vec::new();
+    for (number, line) in prose(text) {
+        let line = without_code(line);
+        let inline = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        links.extend(inline.map(|(target, _)| (number, target.to_owned())));
+        if let Some((_, target)) = line.strip_prefix('[').and_then(|line| line.split_once("]: ")) {
+            links.push((number, target.trim().to_owned()));
+        }
+    }
+    links
+}
+
+fn headings(text: &str) -> Vec<&str> {
+    let lines = prose(text).map(|(_, line)| line);
+    lines.filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim()).collect()
+}
+
+/// The lines outside of fenced and indented code, numbered from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        (!fence && !fenced && !line.starts_with("    ")).then_some((index + 1, line))
+    })
+}
+
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+/// A heading's anchor, as GitHub makes it.
+fn slug(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(text: &str) -> Vec<String> {
+        let page = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let sources = [page("docs/a.md", text), page("README.md", "# The `run` verb, in short\n")];
+        check(&sources, &|path| sources.iter().any(|source| Path::new(&source.path) == path))
+    }
+
+    #[test]
+    fn links_to_files_and_headings_that_exist_are_fine() {
+        assert_eq!(findings("[up](../README.md#the-run-verb-in-short), [web](https://example.org)\n"), [""; 0]);
+        assert_eq!(findings("# Here\n[here](#here) ![picture](a.md)\n"), [""; 0]);
+    }
+
+    #[test]
+    fn dead_files_and_dead_headings_are_found_with_their_line() {
+        let found = findings("fine\n[x](gone.md) and [y](../README.md#gone)\n\n[ref]: ../gone.svg\n");
+        assert_eq!(found.len(), 3);
+        assert!(found[0].starts_with("docs/a.md:2:"), "{}", found[0]);
+        assert!(found[1].contains("heading"), "{}", found[1]);
+    }
+
+    #[test]
+    fn code_holds_no_links() {
+        assert_eq!(findings("`[x](gone.md)`\n```\n[y](gone.md)\n```\n    [z](gone.md)\n"), [""; 0]);
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask tidy`: the house rules that a program can check. Every finding names the file and what to do.
+
+use crate::shell;
+use std::path::{Path, PathBuf};
+
+mod arrows;
+mod homes;
+mod lengths;
+mod links;
+mod purity;
+
+/// A text file of the tree.
+#[derive(Debug)]
+struct Source {
+    /// From the workspace's folder, with `/`.
+    path: String,
+    text: String,
+}
+
+/// Runs every check and lists all findings; `update` lets the length ratchet shrink.
+pub(crate) fn run(update: bool) -> Result<(), String> {
+    let root = shell::root();
+    let sources = sources(&root)?;
+    let mut findings = arrows::check(&shell::metadata()?);
+    findings.extend(purity::check(&sources));
+    findings.extend(lengths::check(&root, &sources, update)?);
+    findings.extend(links::check(&sources, &|path| root.join(path).exists()));
+    findings.extend(homes::check(&root, &sources));
+    if findings.is_empty() {
+        return shell::say(&format!("tidy: {} files are in order\n", sources.len()));
+    }
+    findings.iter().for_each(|finding| eprintln!("tidy: {finding}"));
+    Err(format!("{} findings of `cargo xtask tidy`", findings.len()))
+}
+
+/// What git does not track (see `.gitignore`), and git itself.
+const LEFT_OUT: &[&str] = &[".git", "target", "results"];
+
+/// Every text file, in the order of their names; binary files are passed over.
+fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    let mut folders = vec![root.to_owned()];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder)? {
+            if path.file_name().is_some_and(|name| LEFT_OUT.iter().any(|left_out| name == *left_out)) {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                let path = path.strip_prefix(root).expect("the walk starts at the root");
+                sources.push(Source { path: path.to_string_lossy().replace('\\', "/"), text });
+            }
+        }
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(sources)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let name = |error| format!("{}: {error}", folder.display());
+    std::fs::read_dir(folder).map_err(name)?.map(|entry| entry.map(|entry| entry.path()).map_err(name)).collect()
+}
