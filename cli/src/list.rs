@@ -3,7 +3,8 @@
 use crate::arguments::{List, What};
 use crate::{Failure, algorithms, output};
 use control::Default;
-use control::registry::{self, Entry, REGISTRY};
+use control::Entry;
+use control::registry::{self, REGISTRY};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -11,6 +11,7 @@
 //!
 //! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`].
 
+mod entry;
 mod event;
 pub mod frame;
 mod group;
@@ -18,6 +19,7 @@ mod parameters;
 pub mod registry;
 pub mod single;
 
+pub use entry::{Entry, Make};
 pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase};
 pub use group::Uncoupled;
 pub use parameters::{BadParameter, Default, Parameter, Settings, Value};

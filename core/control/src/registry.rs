@@ -1,8 +1,7 @@
 //! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and
 //! the suites that run over every entry.
 
-use crate::{BadParameter, Controller, Parameter, PathController, Settings, Uncoupled, Value, single};
-use std::collections::BTreeMap;
+use crate::{Entry, single};
 
 /// Every algorithm, in the order in which lists show them.
 pub const REGISTRY: &[&Entry] = &[
@@ -14,43 +13,6 @@ pub const REGISTRY: &[&Entry] = &[
     &single::vegas::ENTRY,
     &single::bbr::ENTRY,
 ];
-
-/// What the registry knows of one algorithm.
-#[derive(Debug)]
-pub struct Entry {
-    /// The name, as in `net.ipv4.tcp_congestion_control`.
-    pub name: &'static str,
-    /// Names that papers use for it.
-    pub aliases: &'static [&'static str],
-    /// One line: what it is.
-    pub title: &'static str,
-    /// RFC, paper, kernel file.
-    pub source: &'static str,
-    /// What can be set.
-    pub parameters: &'static [Parameter],
-    /// Builds one instance.
-    pub make: Make,
-}
-
-/// How an algorithm is built.
-#[derive(Clone, Copy, Debug)]
-pub enum Make {
-    /// For one path at a time.
-    Single(fn(&Settings) -> Box<dyn PathController>),
-}
-
-impl Entry {
-    /// A controller for a group of paths.
-    ///
-    /// # Errors
-    /// A parameter that the algorithm does not have, or a value outside its range.
-    pub fn controller(&self, given: &BTreeMap<String, Value>) -> Result<Box<dyn Controller>, BadParameter> {
-        let settings = Settings::new(self.parameters, given)?;
-        Ok(match self.make {
-            Make::Single(make) => Box::new(Uncoupled::new(move || make(&settings))),
-        })
-    }
-}
 
 /// The entry called `name`, or known under it in papers.
 #[must_use]

@@ -10,8 +10,7 @@
 //! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Feedback, Phase};
+use crate::{Context, Entry, Feedback, Make, Phase};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {

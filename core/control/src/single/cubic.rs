@@ -13,8 +13,7 @@
 
 use super::hystart::HyStart;
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Default as Range, Feedback, Parameter, Phase, Settings};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
 use units::Span;
 
 /// The registry's line.

@@ -10,8 +10,7 @@
 //! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Feedback};
+use crate::{Context, Entry, Feedback, Make};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {

@@ -8,8 +8,7 @@
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Feedback};
+use crate::{Context, Entry, Feedback, Make};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {

@@ -7,8 +7,7 @@
 //! Linux 6.1 (`tcp_scalable.c`).
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Feedback};
+use crate::{Context, Entry, Feedback, Make};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {

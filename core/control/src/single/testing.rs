@@ -1,6 +1,6 @@
 //! What the unit tests of algorithms share.
 
-use crate::registry::Entry;
+use crate::Entry;
 use crate::{Context, Settings};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};

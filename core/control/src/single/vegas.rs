@@ -12,8 +12,7 @@
 //! doubles every round trip instead of every other; no retransmission rules of its own.
 
 use crate::frame::{self, Growth, Round, Window, Windowed};
-use crate::registry::{Entry, Make};
-use crate::{Context, Default as Range, Feedback, Parameter, Phase, Settings};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
 use units::Span;
 
 /// The registry's line.

@@ -2,7 +2,8 @@
 
 use crate::world::{Act, World};
 use control::Decision;
-use control::registry::{Entry, REGISTRY};
+use control::Entry;
+use control::registry::REGISTRY;
 use proptest::prelude::*;
 
 fn ack() -> impl Strategy<Value = Act> {

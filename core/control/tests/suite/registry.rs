@@ -1,7 +1,8 @@
 //! Every entry: its names, its parameters, and how it cuts and undoes.
 
 use crate::world::{Act, KEEP_ON_UNDO, World, excused};
-use control::registry::{Entry, REGISTRY, find};
+use control::Entry;
+use control::registry::{REGISTRY, find};
 use control::{Decision, Default, NO_THRESHOLD, Settings, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
-use control::registry::Entry;
+use control::Entry;
 use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase};
 use std::collections::BTreeMap;
 use units::{Instant, PathId, Span, Stream};

@@ -25,8 +25,9 @@ mod tests;
 mod window;
 
 use crate::frame::WindowedMax;
-use crate::registry::{Entry, Make};
-use crate::{Cause, Context, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase};
+use crate::{
+    Cause, Context, Decision, Delivery, Entry, Event, Feedback, Make, NO_THRESHOLD, PathController, PathInfo, Phase,
+};
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
 use mode::{FullPipe, LeastRtt, Mode, RttProbe};
