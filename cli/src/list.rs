@@ -1,7 +1,7 @@
 //! `ropewalk list`: what there is to choose from.
 
 use crate::arguments::{List, What};
-use crate::{Failure, algorithms, output};
+use crate::{Failure, checks, output};
 use control::Default;
 use control::Entry;
 use control::registry::{self, REGISTRY};
@@ -46,7 +46,7 @@ fn find<'r>(what: What, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure>
     };
     rows.iter().find(|row| row.name == canonical).ok_or_else(|| {
         let hint = match what {
-            What::Algorithms => algorithms::suggestion(name),
+            What::Algorithms => checks::suggestion(name),
             _ => scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str())).map_or_else(
                 || "the list without a name shows all".to_owned(),
                 |near| format!("did you mean `{near}`?"),

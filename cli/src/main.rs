@@ -3,8 +3,8 @@
 use clap::Parser;
 use std::process::ExitCode;
 
-mod algorithms;
 mod arguments;
+mod checks;
 mod document;
 mod failure;
 mod list;

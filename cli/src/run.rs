@@ -1,16 +1,17 @@
 //! `ropewalk run`: scenario in, table, report and results folder out.
 
 use crate::arguments::Run as Arguments;
-use crate::{Failure, algorithms, output, simulate, study};
+use crate::{Failure, checks, output, simulate, study};
 use scenario::Scenario;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use store::{Key, Manifest, Results};
 
 /// Runs every cell with every seed, except what the results folder already holds.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
-    algorithms::check(&scenario)?;
+    checks::check(&scenario)?;
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario))?;
     let wanted: Vec<Key> =
         (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
@@ -19,12 +20,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
+    let begin = Instant::now();
     runs.extend(simulate::simulate(&scenario, &jobs, arguments.jobs, arguments.quiet, &results)?);
+    if !jobs.is_empty() && !arguments.quiet {
+        output::complain(&time_taken(jobs.len(), begin.elapsed()));
+    }
     runs.sort_by_key(|(key, _)| *key);
     let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();
     let manifest = results.finish(&runs)?;
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     study::show(&dir, &manifest, runs, arguments.json)
+}
+
+/// `48 runs in 5.82 s, 8.2 a second`.
+fn time_taken(runs: usize, time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let plural = if runs == 1 { "run" } else { "runs" };
+    format!("{runs} {plural} in {seconds:.2} s, {:.1} a second", runs as f64 / seconds.max(1e-3))
 }
 
 /// `--seed` is a `--set` of the seeds, so that the scenario's hash and with it the results folder know of it.

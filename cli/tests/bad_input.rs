@@ -24,6 +24,19 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("an algorithm's unknown parameter", 3, "no parameter `colour`", &["run", "{dir}/parameter.toml"]),
     ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
     ("a --set of an unknown key", 3, "speed", &["run", "{dir}/good.toml", "--set", "path.one.speed=1mbit"]),
+    ("a table of what no result has", 3, "did you mean `goodput_mbps`?", &["run", "{dir}/value.toml"]),
+    (
+        "an algorithm in capitals",
+        3,
+        "did you mean `reno`?",
+        &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion=RENO"],
+    ),
+    (
+        "more samples than memory",
+        3,
+        "sample less often",
+        &["run", "{dir}/good.toml", "--set", "sample=1us", "--set", "duration=100s"],
+    ),
     ("a --set without =", 2, "KEY=VALUE", &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion"]),
     ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
     ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),
@@ -56,6 +69,17 @@ path = "one"
 congestion = "reno"
 "#;
 
+const TABLE: &str = r#"
+[sweep]
+"path.one.rate" = ["10mbit"]
+"path.one.delay" = ["5ms"]
+
+[table]
+rows = "path.one.rate"
+columns = "path.one.delay"
+value = "goodput_mpbs"
+"#;
+
 #[test]
 fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     let dir = folder("bad-input");
@@ -74,6 +98,7 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         write(&dir, name, &GOOD.replacen(old, new, 1));
     }
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
+    write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
     write(&dir, "sweep.toml", &format!("{GOOD}{}", sweep_of(1000, 3)));
     let wrong: Vec<_> = CASES.iter().filter_map(|case| complaint(&dir.display().to_string(), *case)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -76,15 +76,31 @@ fn a_set_fixes_a_swept_key() {
 }
 
 #[test]
+fn a_parameter_that_is_on_or_off_may_be_true_or_false() {
+    let (dir, file) = sweep("boolean");
+    let congestion = |value: &str| format!("flow.tcp.congestion={{name=\"cubic\",hystart={value}}}");
+    let [off, no, yes] = ["\"off\"", "false", "true"]
+        .map(|value| run(&file, &dir.join(value.trim_matches('"')), &["--set", &congestion(value)])["digest"].clone());
+    assert!(off == no && no != yes, "{off} {no} {yes}");
+}
+
+#[test]
 fn a_finished_folder_is_reused_reported_and_compared() {
     let (dir, file) = sweep("reused");
     let out = dir.join("out").display().to_string();
     let first = ropewalk(&["run", &file, "--out", &out]);
-    assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""));
+    assert_eq!(first.code, Some(0));
+    assert!(first.stderr.starts_with("8 runs in "), "{}", first.stderr);
     let closing: Vec<_> = first.stdout.lines().rev().take(2).collect();
     assert!(closing[0].starts_with("digest  ") && closing[1].ends_with("report.html"), "{closing:?}");
     let second = ropewalk(&["run", &file, "--out", &out]);
-    assert!(second.stderr.contains("reusing 8 of 8 runs"), "{}", second.stderr);
+    assert!(
+        second.stderr.starts_with("reusing 8 of 8 runs") && second.stderr.lines().count() == 1,
+        "{}",
+        second.stderr
+    );
+    assert_eq!(ropewalk(&["run", &file, "--out", &out, "--quiet"]).stderr, "");
+    assert_eq!(first.stdout.matches(closing[0].trim_start_matches("digest  ")).count(), 1, "said once");
     assert_eq!(second.stdout, first.stdout);
     std::fs::remove_file(dir.join("out/report.html")).unwrap();
     assert_eq!(ropewalk(&["report", &out]).stdout, first.stdout);

@@ -65,7 +65,7 @@
       height: last ? 190 : 165,
       cursor: { sync: { key: sync.key }, focus: { prox: 24 }, drag: { x: true, y: false } },
       focus: { alpha: 0.35 },
-      legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'double', 'dashed'][chart.lines[index - 1].dash] : 'solid' } },
+      legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'dashed', 'dashed'][chart.lines[index - 1].dash] : 'solid' } },
       scales: { x: { time: false }, y: { range: [0, chart.top] } },
       axes: [
         { ...axis, size: last ? 46 : 26, label: last ? 'seconds' : undefined, labelSize: 18, labelGap: 0 },

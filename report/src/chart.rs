@@ -32,7 +32,7 @@ pub(crate) struct Line {
 pub(crate) const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 4"];
 
 /// Column, chart, unit, word beside the subject's name, whether it is a helper.
-const KNOWN: [(&str, &str, &str, &str, bool); 11] = [
+const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
     ("goodput_mbps", "Throughput", "Mbit/s", "goodput", false),
     ("throughput_mbps", "Throughput", "Mbit/s", "", false),
     ("capacity_mbps", "Throughput", "Mbit/s", "capacity", true),
@@ -41,6 +41,7 @@ const KNOWN: [(&str, &str, &str, &str, bool); 11] = [
     ("in_flight_packets", "Window", "packets", "in flight", true),
     ("rtt_ms", "Smoothed RTT", "ms", "", false),
     ("queue_packets", "Queue", "packets", "", false),
+    ("queue_ms", "Queueing delay", "ms", "", false),
     ("retransmitted_packets", "Losses and marks", "packets per sample", "retransmitted", false),
     ("dropped_packets", "Losses and marks", "packets per sample", "lost", false),
     ("marked_packets", "Losses and marks", "packets per sample", "marked", false),
@@ -50,17 +51,20 @@ const KNOWN: [(&str, &str, &str, &str, bool); 11] = [
 pub(crate) fn charts(run: &Run, limit: usize) -> Charts {
     let aligned = aligned(&run.series, limit);
     let mut charts: Vec<(usize, Chart)> = Vec::new();
-    for (series, columns) in run.series.iter().zip(aligned.values) {
+    let mut all: Vec<_> = run.series.iter().zip(aligned.values).collect();
+    all.sort_by_key(|(series, _)| !series.subject.starts_with("path ")); // flows are drawn over paths
+    for (series, columns) in all {
         for (column, values) in series.columns.iter().zip(columns) {
             let most = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
             let (rank, title, unit, word, thin) = place(column);
             if most == f64::NEG_INFINITY || (title == "Losses and marks" && most == 0.0) {
                 continue;
             }
-            let at = charts.iter().position(|(_, chart)| chart.title == title).unwrap_or_else(|| {
-                charts.push((rank, Chart { title, unit, most: 0.0, lines: Vec::new() }));
-                charts.len() - 1
-            });
+            let at =
+                charts.iter().position(|(_, chart)| chart.title == title && chart.unit == unit).unwrap_or_else(|| {
+                    charts.push((rank, Chart { title, unit, most: 0.0, lines: Vec::new() }));
+                    charts.len() - 1
+                });
             let chart = &mut charts[at].1;
             chart.most = if thin { chart.most } else { chart.most.max(most) };
             chart.lines.push(line(run, &series.subject, &word, thin, values));
@@ -84,7 +88,7 @@ fn place(column: &str) -> (usize, String, String, String, bool) {
     }
 }
 
-/// A flow has its algorithm's colour, a path a neutral one; dashes tell apart what has the same colour.
+/// A flow has its algorithm's colour, a path a muted one of its own; dashes tell apart what has the same colour.
 fn line(run: &Run, subject: &str, word: &str, thin: bool, values: Vec<f64>) -> Line {
     let named = subject.strip_prefix("flow ").unwrap_or(subject);
     let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == named);
@@ -95,12 +99,12 @@ fn line(run: &Run, subject: &str, word: &str, thin: bool, values: Vec<f64>) -> L
             let before = run.flows[..index].iter().filter(|flow| flow.congestion_control == *algorithm).count();
             (colour::index(algorithm), before)
         }
-        (_, Some(index)) => (colour::PATH, index + 1),
+        (_, Some(index)) => (colour::path(index), index),
         _ => (colour::index(subject), 0),
     };
     // Helpers of one subject are told apart by dashes as well.
     let dash = match word {
-        "ssthresh" | "lost" => dash + 1,
+        "ssthresh" => dash + 1,
         "in flight" | "marked" | "capacity" => dash + 2,
         _ => dash,
     };

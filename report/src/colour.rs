@@ -7,7 +7,7 @@
 type Colour = (&'static str, &'static str, &'static str);
 
 /// The first eight also serve names that are not here.
-const COLOURS: [Colour; 26] = [
+const COLOURS: [Colour; 28] = [
     ("cubic", "#0072b2", "#4ba3db"),
     ("bbr", "#d55e00", "#f0803c"),
     ("vegas", "#009e73", "#2bc79b"),
@@ -33,11 +33,18 @@ const COLOURS: [Colour; 26] = [
     ("wvegas", "#aa3377", "#d66ca5"),
     ("hstcp", "#cc8d00", "#f0b733"),
     ("uncontrolled", "#777777", "#a0a0a0"),
-    ("path", "#555b66", "#a9b0bc"),
+    ("path", "#4a4f59", "#c3c9d3"),
+    ("second path", "#9a7b4f", "#c9a877"),
+    ("third path", "#7d93a8", "#7f9cb8"),
 ];
 
-/// Where the colour of paths is.
-pub(crate) const PATH: usize = COLOURS.len() - 1;
+/// How many colours there are for paths: the last ones.
+pub(crate) const PATHS: usize = 3;
+
+/// The colour of the path `index`.
+pub(crate) fn path(index: usize) -> usize {
+    COLOURS.len() - PATHS + index % PATHS
+}
 
 /// The colour of an algorithm; one without a name of its own (UDP) is grey.
 pub(crate) fn index(name: &str) -> usize {

@@ -1,45 +1,59 @@
-//! Two studies side by side in the terminal: each cell's value in both, and their ratio.
+//! Two studies side by side in the terminal: each cell's value in both, and how far the second is from the first.
 
 use crate::grid::{estimate, number};
-use crate::number::{maybe, title};
+use crate::number::{NONE, maybe, percent, relative_error, title};
 use crate::study::{Cell, Study};
 use crate::summary::cell_name;
-use crate::terminal::{Line, footer, paragraph, ratio, table};
+use crate::terminal::{Line, footer, paragraph, table};
 use crate::text::Style;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `a` beside `b`, cell by cell, in lines of at most `width` columns: the value of `a`'s layout, or goodput.
+/// What is compared where no layout says it.
+const USUAL: [&str; 3] = ["goodput_mbps", "rtt_ms.mean", "retransmitted_packets"];
+
+/// `a` beside `b`, cell by cell, in lines of at most `width` columns: the value of `a`'s layout, or without one goodput,
+/// mean RTT and retransmissions.
 #[must_use]
 pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: bool) -> String {
-    let value = a.layout.as_ref().map_or("goodput_mbps", |layout| layout.value.as_str());
-    let mut out = paragraph(&format!("a: {}", a.title), width, Style::Bold, color);
-    out += &paragraph(&footer(a), width, Style::Dim, color);
-    out += &paragraph(&format!("b: {}", b.title), width, Style::Bold, color);
-    out += &paragraph(&footer(b), width, Style::Dim, color);
-    let varying: BTreeSet<&str> = a.varying().into_iter().chain(b.varying()).collect();
-    let varying: Vec<&str> = varying.into_iter().collect();
-    let by_parameters = |study: &Study<'a>| -> BTreeMap<_, Cell<'a>> {
-        study.cells().into_iter().map(|cell| (cell.parameters, cell)).collect()
-    };
-    let (in_a, in_b) = (by_parameters(a), by_parameters(b));
-    let lines: Vec<Line> = places(a, b)
-        .iter()
-        .map(|(cell, flow)| {
+    let mut out = String::new();
+    for (name, study) in [("a", a), ("b", b)] {
+        out += &paragraph(&format!("{name}: {}", study.title), width, Style::Bold, color);
+        out += &paragraph(&format!("{}, digest {}", footer(study), study.digest), width, Style::Dim, color);
+    }
+    let [in_a, in_b] = [a, b].map(by_parameters);
+    if !in_a.keys().any(|parameters| in_b.contains_key(parameters)) {
+        out += &("\n".to_owned()
+            + &paragraph("No cell of one has the parameters of a cell of the other.", width, Style::Plain, color));
+    }
+    let values = a.layout.as_ref().map_or(USUAL.to_vec(), |layout| vec![layout.value.as_str()]);
+    for value in values {
+        let places = places(a, b, value);
+        let names = labels(a, b, &places);
+        let line = |((cell, flow), label): (&Place<'_>, String)| {
             let of = |study: &BTreeMap<_, Cell<'_>>| {
                 estimate(study.get(cell.parameters)?, Some(flow), value).map(|estimate| estimate.mean)
             };
             let (one, other) = (of(&in_a), of(&in_b));
-            let label = format!("{}, {flow}", cell_name(cell, &varying));
-            Line { label, cells: vec![maybe(one), maybe(other), ratio(one, other)], style: Style::Plain }
-        })
-        .collect();
-    let heads = ["a", "b", "a/b"].map(str::to_owned);
-    out + "\n" + &table(&title(value), &heads, &lines, width, color)
+            let change = one.zip(other).and_then(|(one, other)| relative_error(other, one));
+            let change = change.map_or_else(|| NONE.to_owned(), percent);
+            Line { label, cells: vec![maybe(one), maybe(other), change], style: Style::Plain }
+        };
+        let lines: Vec<Line> = places.iter().zip(names).map(line).collect();
+        out +=
+            &("\n".to_owned() + &table(&title(value), &["a", "b", "change"].map(str::to_owned), &lines, width, color));
+    }
+    out
 }
 
+fn by_parameters<'a>(study: &Study<'a>) -> BTreeMap<&'a BTreeMap<String, String>, Cell<'a>> {
+    study.cells().into_iter().map(|cell| (cell.parameters, cell)).collect()
+}
+
+/// A cell and the name of a flow.
+type Place<'a> = (Cell<'a>, &'a str);
+
 /// Every cell and flow that either study has, in the order of `a`, then of `b`.
-fn places<'a>(a: &Study<'a>, b: &Study<'a>) -> Vec<(Cell<'a>, &'a str)> {
-    let value = a.layout.as_ref().map_or("goodput_mbps", |layout| layout.value.as_str());
+fn places<'a>(a: &Study<'a>, b: &Study<'a>, value: &str) -> Vec<Place<'a>> {
     let chosen = a.layout.as_ref().and_then(|layout| layout.flow.as_deref());
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
@@ -52,4 +66,17 @@ fn places<'a>(a: &Study<'a>, b: &Study<'a>) -> Vec<(Cell<'a>, &'a str)> {
         }
     }
     places
+}
+
+/// What tells the places apart: the parameters that vary, and the flow where there are several.
+fn labels(a: &Study<'_>, b: &Study<'_>, places: &[Place<'_>]) -> Vec<String> {
+    let varying: BTreeSet<&str> = a.varying().into_iter().chain(b.varying()).collect();
+    let varying: Vec<&str> = varying.into_iter().collect();
+    let several = places.iter().any(|(_, flow)| *flow != places[0].1);
+    let label = |(cell, flow): &Place<'_>| match (varying.is_empty(), several) {
+        (true, _) => (*flow).to_owned(),
+        (false, false) => cell_name(cell, &varying),
+        (false, true) => format!("{}, {flow}", cell_name(cell, &varying)),
+    };
+    places.iter().map(label).collect()
 }

@@ -1,7 +1,7 @@
 //! The sweep as a table: one parameter down, one across, one value in each cell.
 
 use crate::estimate::Estimate;
-use crate::number::relative_error;
+use crate::number::{label, relative_error};
 use crate::study::{Cell, Study};
 use record::Flow;
 use scenario::{Layout, Reference};
@@ -41,18 +41,21 @@ impl Grid {
     /// The tables of a study with this layout. Rows and columns that only the references have are added, empty.
     pub(crate) fn of(study: &Study<'_>, layout: &Layout) -> Vec<Self> {
         let cells = study.cells();
+        let references = || study.references.iter().filter(|reference| comparable(layout, reference));
         let others: Vec<&str> =
             study.varying().into_iter().filter(|key| *key != layout.rows && *key != layout.columns).collect();
         let panels = unique(cells.iter().map(|cell| cell.name(&others)));
-        let rows =
-            unique(cells.iter().map(|cell| cell.parameter(&layout.rows).to_owned()).chain(
-                study.references.iter().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone())),
-            ));
+        let rows = unique(
+            cells
+                .iter()
+                .map(|cell| cell.parameter(&layout.rows).to_owned())
+                .chain(references().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone()))),
+        );
         let columns = unique(
             cells
                 .iter()
                 .map(|cell| cell.parameter(&layout.columns).to_owned())
-                .chain(study.references.iter().flat_map(|reference| reference.columns.iter().cloned())),
+                .chain(references().flat_map(|reference| reference.columns.iter().cloned())),
         );
         let key = |cell: &Cell<'_>| {
             (cell.name(&others), cell.parameter(&layout.rows).to_owned(), cell.parameter(&layout.columns).to_owned())
@@ -102,6 +105,19 @@ pub(crate) fn number(flow: &Flow, field: &str) -> Option<f64> {
     record.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64()
 }
 
+/// What a layout's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`.
+#[must_use]
+pub fn table_values() -> Vec<String> {
+    let flow = Flow { completion_s: Some(0.0), ..Flow::default() };
+    let record = serde_json::to_value(&flow).expect("text and numbers");
+    let fields = record.as_object().into_iter().flatten();
+    let names = fields.flat_map(|(name, value)| match value.as_object() {
+        Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
+        None => vec![name.clone()],
+    });
+    names.filter(|name| number(&flow, name).is_some()).collect()
+}
+
 /// The values once each, in order of appearance.
 fn unique(values: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
@@ -119,6 +135,13 @@ impl Pair {
     pub(crate) fn error(&self) -> Option<f64> {
         relative_error(self.simulated?, self.published?)
     }
+}
+
+/// Whether a reference's values are of the unit that the layout shows: `--set table.value=rtt_ms.p95` leaves the
+/// goodput that a paper published without a counterpart.
+pub(crate) fn comparable(layout: &Layout, reference: &Reference) -> bool {
+    let (shown, given) = (label(&layout.value).1, reference.unit.as_str());
+    shown.is_empty() || given.is_empty() || shown == given
 }
 
 /// Every value of a grid beside that of a reference.

@@ -19,6 +19,7 @@ mod terminal;
 mod text;
 
 pub use compare::compare_terminal;
+pub use grid::table_values;
 pub use html::html;
 pub use scenario::{Layout, Reference};
 pub use study::Study;

@@ -33,7 +33,11 @@ pub(crate) fn maybe(x: Option<f64>) -> String {
 /// A relative error in percent, with its sign.
 pub(crate) fn percent(error: f64) -> String {
     let percent = error * 100.0;
-    if percent.abs() < 9.95 { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") }
+    match percent.abs() {
+        0.0..0.05 => "0.0%".to_owned(), // has no sign
+        0.05..9.95 => format!("{percent:+.1}%"),
+        _ => format!("{percent:+.0}%"),
+    }
 }
 
 /// How far a value is from a published one, as a share of the latter; nothing if that is zero.
@@ -41,14 +45,14 @@ pub(crate) fn relative_error(simulated: f64, published: f64) -> Option<f64> {
     (published != 0.0).then(|| simulated / published - 1.0)
 }
 
-/// What a field is called, and its unit, from its name: `rtt_ms.p95` is "rtt p95" in "ms".
+/// What a field is called, and its unit, from its name: `rtt_ms.p95` is "RTT p95" in "ms".
 pub(crate) fn label(field: &str) -> (String, &'static str) {
     const UNITS: [(&str, &str); 6] =
         [("_mbps", "Mbit/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_packets", "packets"), ("_bytes", "bytes")];
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((head, ""));
-    (format!("{name} {tail}").trim().replace('_', " "), unit)
+    (format!("{name} {tail}").trim().replace('_', " ").replace("rtt", "RTT"), unit)
 }
 
 /// The same in one text: "goodput, Mbit/s".
@@ -73,6 +77,7 @@ mod tests {
     fn the_relative_error_is_a_share_of_the_published_value() {
         assert_eq!(relative_error(110.0, 100.0).map(percent).unwrap(), "+10%");
         assert_eq!(relative_error(98.0, 100.0).map(percent).unwrap(), "-2.0%");
+        assert_eq!(relative_error(99.999, 100.0).map(percent).unwrap(), "0.0%");
         assert_eq!(relative_error(0.0, 5.65), Some(-1.0));
         assert_eq!(relative_error(1.0, 0.0), None);
     }
@@ -80,7 +85,7 @@ mod tests {
     #[test]
     fn units_come_from_names() {
         assert_eq!(title("goodput_mbps"), "goodput, Mbit/s");
-        assert_eq!(title("rtt_ms.p95"), "rtt p95, ms");
+        assert_eq!(title("rtt_ms.p95"), "RTT p95, ms");
         assert_eq!(title("recoveries"), "recoveries");
     }
 }

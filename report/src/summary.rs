@@ -50,10 +50,19 @@ const TUNNEL: [Field<Tunnel>; 8] = [
 
 /// All tables that have rows.
 pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
-    let flow_names = |flow: &Flow| vec![flow.name.clone(), or_dash(&flow.congestion_control)];
+    // A column of algorithms that repeats a swept parameter is left out.
+    let told = |cell: &Cell<'_>| {
+        let swept = |flow: &Flow| cell.parameters.values().any(|value| *value == flow.congestion_control);
+        cell.runs[0].flows.iter().all(swept)
+    };
+    let called = if study.cells().iter().all(told) { &["flow"][..] } else { &["flow", "algorithm"] };
+    let flow_names = |flow: &Flow| {
+        let names = [flow.name.clone(), or_dash(&flow.congestion_control)];
+        names.into_iter().take(called.len()).collect()
+    };
     let path_names = |path: &Path| vec![path.name.clone()];
     let all = [
-        summary(study, "Flows", &["flow", "algorithm"], |run| &run.flows, flow_names, &FLOW),
+        summary(study, "Flows", called, |run| &run.flows, flow_names, &FLOW),
         summary(study, "Paths", &["path"], |run| &run.paths, path_names, &PATH),
         summary(study, "Tunnel", &[], |run| run.tunnel.as_slice(), |_| Vec::new(), &TUNNEL),
     ];

@@ -7,7 +7,7 @@ use crate::number::{relative_error, three};
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 150.0;
 /// Left, right, top, bottom of the plot inside the picture.
-const PLOT: [f64; 4] = [44.0, WIDTH - 8.0, 8.0, HEIGHT - 20.0];
+const PLOT: [f64; 4] = [44.0, WIDTH - 16.0, 8.0, HEIGHT - 20.0];
 
 /// Round numbers from zero to at least `most`: at most five steps of 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(most: f64) -> Vec<f64> {
@@ -79,7 +79,7 @@ fn short(tick: f64) -> String {
     rounded.to_string()
 }
 
-/// One published value beside a simulated one.
+/// One value of a reference beside a simulated one.
 pub(crate) struct Point {
     pub(crate) name: String,
     pub(crate) colour: usize,
@@ -87,8 +87,9 @@ pub(crate) struct Point {
     pub(crate) simulated: f64,
 }
 
-/// Simulated against published values on logarithmic axes: on the diagonal they agree; the band is 25 % about it.
-pub(crate) fn scatter(points: &[Point], unit: &str) -> String {
+/// Simulated values against those of the reference called `name`, on logarithmic axes: on the diagonal they agree; the
+/// band is 25 % about it.
+pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
     const SIZE: f64 = 340.0;
     const EDGE: f64 = 46.0;
     let logs = || points.iter().flat_map(|point| [point.published.log10(), point.simulated.log10()]);
@@ -121,13 +122,14 @@ pub(crate) fn scatter(points: &[Point], unit: &str) -> String {
     let corners: Vec<String> = corners.iter().map(|(at, to)| format!("{:.1},{:.1}", x(*at), y(*to))).collect();
     out += &format!(r#"<polygon points="{}"/>"#, corners.join(" "));
     out += &format!(r#"<path class="d" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(low), y(low), x(high), y(high));
-    for Point { name, colour, published, simulated } in points {
+    let name = escape(name);
+    for Point { name: cell, colour, published, simulated } in points {
         let error = relative_error(*simulated, *published).map_or(String::new(), crate::number::percent);
         out += &format!(
-            r#"<circle cx="{:.1}" cy="{:.1}" r="4" style="fill:var(--c{colour})"><title>{}: published {}, simulated {} ({error})</title></circle>"#,
+            r#"<circle cx="{:.1}" cy="{:.1}" r="4" style="fill:var(--c{colour})"><title>{}: {name} {}, simulated {} ({error})</title></circle>"#,
             x(published.log10()),
             y(simulated.log10()),
-            escape(name),
+            escape(cell),
             three(*published),
             three(*simulated)
         );
@@ -135,7 +137,7 @@ pub(crate) fn scatter(points: &[Point], unit: &str) -> String {
     let middle = (SIZE - EDGE + 8.0) / 2.0;
     let unit = escape(unit);
     format!(
-        r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="simulated against published values">{out}<text class="x" x="{:.1}" y="{:.1}">published, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">simulated, {unit}</text></svg>"#,
+        r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="simulated values against {name}">{out}<text class="x" x="{:.1}" y="{:.1}">{name}, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">simulated, {unit}</text></svg>"#,
         (SIZE + EDGE) / 2.0,
         SIZE - 8.0
     )

@@ -1,7 +1,7 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
-use crate::grid::{Grid, Pair, agreement, pairs};
-use crate::number::{NONE, maybe, percent, significant, three, title};
+use crate::grid::{Grid, Pair, agreement, comparable, pairs};
+use crate::number::{NONE, maybe, percent, significant, title};
 use crate::study::{Study, short};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
@@ -32,10 +32,10 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
 
 /// One line of what it takes to make the same numbers again.
 pub(crate) fn footer(study: &Study<'_>) -> String {
-    let Study { scenario, version, commit, digest, .. } = study;
+    let Study { scenario, version, commit, .. } = study;
     let seeds = study.seeds();
     let plural = if seeds.contains(' ') { "seeds" } else { "seed" };
-    format!("{scenario}, {plural} {seeds}, ropewalk {version} {commit}, digest {digest}")
+    format!("{scenario}, {plural} {seeds}, ropewalk {version} {commit}")
 }
 
 /// What stands above a grid.
@@ -60,12 +60,13 @@ pub(crate) fn paragraph(text: &str, width: usize, style: Style, color: bool) -> 
 }
 
 fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, color: bool) -> String {
+    let references: Vec<_> = study.references.iter().filter(|reference| comparable(layout, reference)).collect();
     let compared: Vec<(&str, Vec<Vec<Pair>>)> =
-        study.references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
+        references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
     let mut lines = Vec::new();
     for (index, row) in grid.rows.iter().enumerate() {
         lines.extend(simulated_lines(grid, index));
-        for (name, pairs) in &compared {
+        for (name, pairs) in compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|it| it.published.is_some())) {
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
             let published = cells(|pair| maybe(pair.published));
             lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
@@ -78,9 +79,9 @@ fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, col
     let corner = format!("{} \\ {}", short(&layout.rows), short(&layout.columns));
     let mut out = "\n".to_owned() + &paragraph(&caption(study, layout, grid), width, Style::Bold, color);
     out += &table(&corner, &grid.columns, &lines, width, color);
-    for (reference, (name, pairs)) in study.references.iter().zip(&compared) {
-        let text = format!("{name}: {}. {}", agreement(pairs), reference.source);
-        out += &("\n".to_owned() + &paragraph(text.trim(), width, Style::Plain, color));
+    for (reference, (name, pairs)) in references.iter().zip(&compared) {
+        let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
+        out += &("\n".to_owned() + &paragraph(&text, width, Style::Plain, color));
         out += &paragraph(&reference.note, width, Style::Dim, color);
     }
     out
@@ -151,12 +152,4 @@ fn summary_table(summary: &Summary, width: usize, color: bool) -> String {
     };
     let lines: Vec<Line> = summary.rows.iter().map(line).collect();
     "\n".to_owned() + &table(summary.title, &summary.head[summary.names..], &lines, width, color)
-}
-
-/// Three digits of a ratio, or a dash.
-pub(crate) fn ratio(over: Option<f64>, under: Option<f64>) -> String {
-    match (over, under) {
-        (Some(over), Some(under)) if under != 0.0 => three(over / under),
-        _ => NONE.to_owned(),
-    }
 }

@@ -54,7 +54,6 @@ fn hostile_names_stay_text() {
     study.references[0].name = EVIL.to_owned();
     study.references[0].source = EVIL.to_owned();
     study.references[0].note = EVIL.to_owned();
-    study.references[0].unit = EVIL.to_owned();
     study.references[0].columns[0] = EVIL.to_owned();
     study.references[0].rows[0].0 = EVIL.to_owned();
     for field in [&mut study.title, &mut study.about, &mut study.source, &mut study.scenario_text, &mut study.digest] {

@@ -89,6 +89,15 @@ fn what_was_published_but_not_run_is_coming() {
 }
 
 #[test]
+fn what_has_another_unit_is_not_compared() {
+    let runs = made_up::runs(&[1], 0);
+    let mut study = made_up::study(&runs);
+    study.layout.as_mut().unwrap().value = "rtt_ms.p95".to_owned();
+    let text = terminal(&study, 80, false);
+    assert!(text.contains("RTT p95, ms") && !text.contains("published") && !text.contains("westwood"), "{text}");
+}
+
+#[test]
 fn colour_changes_nothing_but_colour() {
     let runs = made_up::runs(&[1], 0);
     let study = made_up::study(&runs);
@@ -98,15 +107,18 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
-fn a_comparison_shows_both_values_their_ratio_and_what_only_one_has() {
+fn a_comparison_shows_both_values_the_change_and_what_only_one_has() {
     let one = made_up::runs(&[1], 0);
     let mut other = one.clone();
     other.iter_mut().for_each(|run| run.flows[0].goodput_mbps *= 2.0);
     other.pop();
     let text = compare_terminal(&made_up::study(&one), &made_up::study(&other), 80, false);
     let rows: Vec<Vec<&str>> =
-        text.lines().filter(|line| line.contains(", tcp")).map(|line| line.split_whitespace().collect()).collect();
+        text.lines().filter(|line| line.contains("0ms")).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), one.len());
-    assert!(rows[..47].iter().all(|row| row.last() == Some(&"0.500")), "{text}");
-    assert_eq!(rows[47][4..], ["–", "–"]);
+    assert!(rows[..47].iter().all(|row| row.last() == Some(&"+100%")), "{text}");
+    assert_eq!(rows[47][3..], ["–", "–"]);
+    let plain = |runs| Study { layout: None, ..made_up::study(runs) };
+    let text = compare_terminal(&plain(&one), &plain(&[]), 80, false);
+    assert!(text.contains("No cell of one") && text.contains("RTT mean, ms"), "{text}");
 }

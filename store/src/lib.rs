@@ -6,7 +6,7 @@
 //! flows.parquet     one row a flow of a run
 //! paths.parquet     one row a path of a run
 //! tunnels.parquet   one row a run with a tunnel
-//! series.parquet    one row a sample: cell, seed, subject, column, time_s, value
+//! series.parquet    where there are series, one row a sample: cell, seed, subject, column, time_s, value
 //! parts/            while it runs: one file a finished run
 //! ```
 //!

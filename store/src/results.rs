@@ -128,7 +128,8 @@ fn resume(dir: &Path, old: &Manifest, new: &mut Manifest) -> Result<Vec<(Key, Ru
     }
     remove_parts(dir)?;
     let runs = tables::read(dir)?;
-    if !wanted.iter().all(|key| runs.iter().any(|(have, _)| have == key)) {
+    let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
+    if !wanted.iter().all(|key| have.contains(key)) {
         // More is to come: the runs go back to parts first, so that nothing hangs on tables about to be replaced.
         create_parts(dir)?;
         runs.iter().try_for_each(|(key, run)| parts::write(dir, *key, run))?;

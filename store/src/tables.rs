@@ -17,8 +17,16 @@ pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     write_children(&dir.join("flows.parquet"), &Flow::default(), runs, |run| &run.flows)?;
     write_children(&dir.join("paths.parquet"), &PathRecord::default(), runs, |run| &run.paths)?;
     write_children(&dir.join("tunnels.parquet"), &Tunnel::default(), runs, |run| run.tunnel.as_slice())?;
+    write_series(&dir.join("series.parquet"), runs)
+}
+
+/// No file where no run has series.
+fn write_series(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
+    if runs.iter().all(|(_, run)| run.series.is_empty()) {
+        return Ok(());
+    }
     let groups = runs.iter().map(|(key, run)| series::to_table(*key, &run.series));
-    table::write(&dir.join("series.parquet"), &series::to_table((0, 0), &[]), groups)
+    table::write(path, &series::to_table((0, 0), &[]), groups)
 }
 
 fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
@@ -58,7 +66,8 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let tunnels = dir.join("tunnels.parquet");
     read_children(&tunnels, &Tunnel::default(), &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;
     let path = dir.join("series.parquet");
-    for table in table::read(&path)? {
+    let series = if path.exists() { table::read(&path)? } else { Vec::new() };
+    for table in series {
         let key = Reader::new(&table, 0).key().map_err(Error::damaged(&path))?;
         let run = runs.get_mut(&key).ok_or_else(|| Error::damaged(&path)(stray(key)))?;
         run.series = series::from_table(&table).map_err(Error::damaged(&path))?;

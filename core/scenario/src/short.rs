@@ -116,7 +116,7 @@ impl<'de> Visitor<'de> for CongestionVisitor {
     }
 }
 
-/// The value of one parameter; booleans count as 0 and 1.
+/// The value of one parameter; `true` and `false` are the words `on` and `off`.
 struct Setting(Parameter);
 
 struct SettingVisitor;
@@ -141,7 +141,7 @@ impl Visitor<'_> for SettingVisitor {
     }
 
     fn visit_bool<E: Error>(self, yes: bool) -> Result<Setting, E> {
-        self.visit_f64(f64::from(u8::from(yes)))
+        self.visit_str(if yes { "on" } else { "off" })
     }
 }
 

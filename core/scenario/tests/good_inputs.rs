@@ -181,7 +181,7 @@ fn flows() -> Vec<Flow> {
     let parameters = BTreeMap::from([
         ("beta".into(), Parameter::Number(0.7)),
         ("hystart".into(), Parameter::Word("off".into())),
-        ("fast_convergence".into(), Parameter::Number(0.0)),
+        ("fast_convergence".into(), Parameter::Word("off".into())),
     ]);
     let host = Host {
         mss: Some(1000),

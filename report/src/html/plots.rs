@@ -60,7 +60,7 @@ pub(super) fn plots(study: &Study<'_>) -> Plots {
 }
 
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
-    let mut note = "A flow has the colour of its algorithm, a path is grey; dashes tell lines of one colour apart. \
+    let mut note = "Flows have the colour of their algorithm, paths muted ones; dashes tell lines that meet apart. \
                     Thin lines are helpers. Where there are more samples than the page can carry, the least and the \
                     greatest of each span of time are shown."
         .to_owned();

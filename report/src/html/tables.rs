@@ -2,7 +2,7 @@
 
 use super::{counted, escape};
 use crate::colour;
-use crate::grid::{Grid, Pair, Row, Value, agreement, pairs};
+use crate::grid::{Grid, Pair, Row, Value, agreement, comparable, pairs};
 use crate::number::{label, maybe, percent, significant, three};
 use crate::study::{Study, short};
 use crate::summary;
@@ -19,7 +19,7 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
     let mut out = "<section id=\"results\">\n<h2>Results</h2>\n".to_owned();
     for grid in Grid::of(study, layout) {
         out += &simulated(study, layout, &grid, shown);
-        for reference in &study.references {
+        for reference in study.references.iter().filter(|reference| comparable(layout, reference)) {
             out += &compared(study, layout, &grid, reference);
         }
     }
@@ -73,19 +73,22 @@ fn compared(study: &Study<'_>, layout: &Layout, grid: &Grid, reference: &Referen
     let name = escape(&reference.name);
     let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
     let row = |(row, pairs): (&Row, &Vec<Pair>)| {
+        if pairs.iter().all(|pair| pair.published.is_none()) {
+            return String::new();
+        }
         let cells: String = pairs.iter().map(pair_cell).collect();
         format!("<tr>{}{cells}</tr>\n", row_head(row))
     };
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
     let unit = escape(if reference.unit.is_empty() { label(&layout.value).1 } else { &reference.unit });
-    let plot = scatter_of(study, grid, &pairs, &unit);
+    let plot = scatter_of(study, grid, &pairs, reference, &unit);
     format!(
-        "<h3>Simulated against {name}{panel}</h3>\n<p>{}. {}</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
+        "<h3>Simulated against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
          <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>, {unit}; below, the relative \
          error of the simulation. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
          <tbody>\n{rows}</tbody></table></div>{plot}</div>\n",
-        escape(&agreement(&pairs)),
         escape(&reference.source),
+        escape(&agreement(&pairs)),
         super::paragraphs(&reference.note),
         head(layout, grid)
     )
@@ -104,7 +107,7 @@ fn pair_cell(pair: &Pair) -> String {
     )
 }
 
-fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], unit: &str) -> String {
+fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
     let mut points = Vec::new();
     for (row, pairs) in grid.rows.iter().zip(pairs) {
         for (column, pair) in grid.columns.iter().zip(pairs) {
@@ -121,9 +124,9 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], unit: &str) -
         return String::new();
     }
     format!(
-        "<figure>{}<figcaption>Each point is a cell, in its row's colour; in the band, simulation and publication are \
+        "<figure>{}<figcaption>Each point is a cell, in its row's colour; in the band, simulation and reference are \
          within 25 % of each other.</figcaption></figure>",
-        scatter(&points, unit)
+        scatter(&points, &reference.name, unit)
     )
 }
 

@@ -1,0 +1,95 @@
+//! What the scenario's reader cannot know is checked before anything runs: names in the registry of algorithms, fields
+//! of a result, room for the time series.
+
+use crate::Failure;
+use control::registry::{self, REGISTRY};
+use scenario::Scenario;
+use scenario::model::{Congestion, Experiment, Flow, FlowKind, Parameter};
+use std::collections::BTreeMap;
+
+/// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
+const MOST_NUMBERS: u64 = 30_000_000;
+/// Numbers of one subject, a flow or a path, at one instant.
+const NUMBERS: u64 = 7;
+
+/// All checks.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
+    congestion_controls(scenario)?;
+    table(scenario)?;
+    series(scenario)
+}
+
+/// The value that the table shows is one that a flow's record has.
+fn table(scenario: &Scenario) -> Result<(), Failure> {
+    let Some(layout) = &scenario.layout else { return Ok(()) };
+    let values = report::table_values();
+    if values.contains(&layout.value) {
+        return Ok(());
+    }
+    let message = format!("a flow's result has no `{}`", layout.value);
+    let help = match scenario::did_you_mean(&layout.value, values.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known: {}", values.join(", ")),
+    };
+    Err(scenario.error_at("table.value", &message, &help).into())
+}
+
+/// The time series of the whole study have room.
+fn series(scenario: &Scenario) -> Result<(), Failure> {
+    let numbers = |it: &Experiment| {
+        let samples = it.sample.map_or(0, |sample| it.duration.0 / sample.0.max(1));
+        samples.saturating_mul((it.flows.len() + it.paths.len()) as u64 * NUMBERS)
+    };
+    let cells = scenario.cells.iter().map(|cell| numbers(&cell.experiment));
+    let total = cells.fold(0, u64::saturating_add).saturating_mul(scenario.seeds.len() as u64);
+    if total <= MOST_NUMBERS {
+        return Ok(());
+    }
+    let message = format!("the time series of all runs would hold some {} million numbers", total / 1_000_000);
+    let help = format!("at most {} million: sample less often, or in fewer runs", MOST_NUMBERS / 1_000_000);
+    Err(scenario.error_at("sample", &message, &help).into())
+}
+
+/// Every congestion control of every cell, with its parameters.
+fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
+    let cells = scenario.cells.iter().enumerate();
+    let mut all = cells.flat_map(|(cell, it)| congestions(&it.experiment).map(move |(flow, used)| (cell, flow, used)));
+    all.try_for_each(|(cell, flow, used)| check_one(scenario, cell, flow, used))
+}
+
+fn congestions(experiment: &Experiment) -> impl Iterator<Item = (&Flow, &Congestion)> {
+    experiment.flows.iter().filter_map(|flow| match &flow.kind {
+        FlowKind::Tcp { congestion, .. } => Some((flow, congestion)),
+        FlowKind::ConstantRate { .. } => None,
+    })
+}
+
+fn check_one(scenario: &Scenario, cell: usize, flow: &Flow, congestion: &Congestion) -> Result<(), Failure> {
+    let key = format!("flow.{}.congestion", flow.name);
+    let Some(entry) = registry::find(&congestion.name) else {
+        let message = format!("unknown congestion control `{}`", congestion.name);
+        return Err(scenario.error_in(cell, &key, &message, &suggestion(&congestion.name)).into());
+    };
+    let given = congestion.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
+    entry.controller(&given.collect::<BTreeMap<_, _>>()).map(drop).map_err(|bad| {
+        let key = format!("{key}.{}", bad.key);
+        let help = format!("`ropewalk list algorithms {}` shows its parameters", entry.name);
+        scenario.error_in(cell, &key, &format!("{}: {bad}", entry.name), &help).into()
+    })
+}
+
+/// What to write instead of an unknown name.
+pub(crate) fn suggestion(wrong: &str) -> String {
+    let names = REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
+    match scenario::did_you_mean(&wrong.to_lowercase(), names.copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ropewalk list algorithms` shows them all".to_owned(),
+    }
+}
+
+fn value_of(parameter: &Parameter) -> control::Value {
+    match parameter {
+        Parameter::Number(number) => control::Value::Number(*number),
+        Parameter::Word(word) => control::Value::Word(word.clone()),
+    }
+}

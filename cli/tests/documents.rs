@@ -1,0 +1,43 @@
+//! The documents keep up with the program.
+
+mod program;
+
+use program::{folder, ropewalk, write};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const SCENARIO: &str = include_str!("../../docs/scenario.md");
+
+/// Every property of a schema and of its definitions.
+fn keys(schema: &Value) -> BTreeSet<String> {
+    let own = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
+    let below = schema.as_object().into_iter().flat_map(|map| map.values());
+    own.chain(below.flat_map(keys)).collect()
+}
+
+/// The words of all code, in line or in a block.
+fn code_words(markdown: &str) -> BTreeSet<&str> {
+    let code = markdown.split('`').skip(1).step_by(2);
+    code.flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')).collect()
+}
+
+#[test]
+fn every_key_of_the_schema_is_explained() {
+    let schema: Value = serde_json::from_str(&ropewalk(&["schema"]).stdout).expect("the schema is JSON");
+    let (keys, words) = (keys(&schema), code_words(SCENARIO));
+    assert!(keys.len() > 60, "that cannot be all: {keys:?}");
+    let missing: Vec<_> = keys.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "docs/scenario.md does not say what {missing:?} are");
+}
+
+#[test]
+fn the_smallest_scenario_runs() {
+    let (_, rest) = SCENARIO.split_once("```toml\n").expect("there is an example");
+    let (example, _) = rest.split_once("```").expect("it ends");
+    let dir = folder("smallest");
+    write(&dir, "small.toml", example);
+    let [file, out] = ["small.toml", "out"].map(|name| dir.join(name).display().to_string());
+    let outcome = ropewalk(&["run", &file, "--out", &out, "--set", "duration=1s"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(!dir.join("out/series.parquet").exists(), "no series were asked for");
+}
