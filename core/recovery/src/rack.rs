@@ -64,12 +64,12 @@ impl Rack {
         self.newest = self.newest.max((sent, seq));
     }
 
-    /// Packet `low` was delivered after packets up to `high` had been.
-    pub fn on_reordering(&mut self, low: u64, high: u64) {
-        if low >= high {
+    /// Packet `low` was delivered after packets up to `end` (exclusive) had been.
+    pub fn on_reordering(&mut self, low: u64, end: u64) {
+        if low >= end {
             return;
         }
-        let degree = u32::try_from(high - low).unwrap_or(u32::MAX);
+        let degree = u32::try_from(end - low).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(degree.min(self.most_reordering));
         self.reorderings_seen += 1;
     }
@@ -100,6 +100,11 @@ impl Rack {
         } else if self.persistence == 0 {
             self.steps = 1;
         }
+    }
+
+    /// A reduction was undone: what is outstanding is judged anew.
+    pub fn reconsider(&mut self) {
+        self.advanced = true;
     }
 
     /// A recovery ended; `undone` if it proved spurious.

@@ -24,6 +24,9 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// It was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
+/// RACK has judged this transmission; it is not judged again, even if the verdict is taken back (Linux removes it from
+/// the time-ordered list).
+const JUDGED: u8 = 16;
 
 impl Record {
     /// Selectively acknowledged.
@@ -52,7 +55,7 @@ impl Record {
 
     /// Still to be judged by loss detection: neither delivered nor waiting for retransmission.
     fn is_pending(&self) -> bool {
-        self.flags & SACKED == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
+        self.flags & (SACKED | JUDGED) == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
     }
 }
 
@@ -127,10 +130,10 @@ impl Scoreboard {
         self.counts
     }
 
-    /// The highest SACKed packet, or `una` if none is SACKed.
+    /// One past the highest SACKed packet, or `una` if none is SACKed.
     #[must_use]
-    pub fn highest_sacked(&self) -> u64 {
-        if self.counts.sacked == 0 { self.una } else { self.sacked_end - 1 }
+    pub fn sacked_end(&self) -> u64 {
+        if self.counts.sacked == 0 { self.una } else { self.sacked_end.max(self.una) }
     }
 
     /// The record of an outstanding packet.
@@ -175,12 +178,21 @@ impl Scoreboard {
 
     /// A packet is sent again.
     pub fn retransmit(&mut self, seq: u64, sent: Instant, snapshot: Snapshot) {
+        self.send_again(seq, sent, snapshot, RETRANSMITTED | EVER_RETRANSMITTED);
+        self.counts.retransmitted += 1;
+    }
+
+    /// A packet is sent again as a probe: the pipe does not count it (Linux `tcp_send_loss_probe`).
+    pub fn probe(&mut self, seq: u64, sent: Instant, snapshot: Snapshot) {
+        self.send_again(seq, sent, snapshot, EVER_RETRANSMITTED);
+    }
+
+    fn send_again(&mut self, seq: u64, sent: Instant, snapshot: Snapshot, flags: u8) {
         let record = self.record_mut(seq);
         debug_assert!(!record.is_sacked() && !record.is_retransmitted());
         record.sent = sent;
         record.snapshot = snapshot;
-        record.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
-        self.counts.retransmitted += 1;
+        record.flags = (record.flags | flags) & !JUDGED;
         self.retransmissions.push_back((sent, seq));
     }
 
@@ -225,18 +237,28 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a packet lost; an outstanding retransmission of it is lost with it. True if that was news.
+    /// Marks a packet lost, or, if it was marked already, its outstanding retransmission. True if that was news.
     pub fn mark_lost(&mut self, seq: u64) -> bool {
         let record = self.record_mut(seq);
         if record.is_sacked() || record.flags & (LOST | RETRANSMITTED) == LOST {
             return false;
         }
-        let (was_lost, was_retransmitted) = (record.is_lost(), record.is_retransmitted());
-        record.flags = (record.flags | LOST) & !RETRANSMITTED;
-        self.counts.lost += u32::from(!was_lost);
-        self.counts.retransmitted -= u32::from(was_retransmitted);
+        if record.is_lost() {
+            record.flags &= !RETRANSMITTED;
+            self.counts.retransmitted -= 1;
+        } else {
+            record.flags |= LOST;
+            self.counts.lost += 1;
+        }
         self.first_lost = self.first_lost.min(seq);
         true
+    }
+
+    /// Marks a packet lost for being overdue: RACK's verdict, given once a transmission.
+    fn judge(&mut self, seq: u64) -> bool {
+        let news = self.mark_lost(seq);
+        self.record_mut(seq).flags |= JUDGED;
+        news
     }
 
     /// Takes back every loss mark: the episode was spurious.
@@ -246,6 +268,37 @@ impl Scoreboard {
         }
         self.counts.lost = 0;
         self.first_pending = self.una;
+    }
+
+    /// The oldest packet was retransmitted, or a retransmission is outstanding.
+    #[must_use]
+    pub fn any_retransmitted(&self) -> bool {
+        self.counts.retransmitted > 0 || (self.una < self.next && self.record(self.una).was_retransmitted())
+    }
+
+    /// The oldest packet is SACKed: the receiver should have acknowledged it.
+    #[must_use]
+    pub fn head_is_sacked(&self) -> bool {
+        self.una < self.next && self.record(self.una).is_sacked()
+    }
+
+    /// Without SACK: one more packet, unknown which, has arrived. False if all but the holes had been counted.
+    pub fn count_repeated(&mut self) -> bool {
+        let holes = self.counts.lost.max(1).min(self.counts.out);
+        let room = self.counts.sacked + holes < self.counts.out;
+        self.counts.sacked += u32::from(room);
+        room
+    }
+
+    /// Without SACK: `count` of the packets counted by [`Scoreboard::count_repeated`] were acknowledged.
+    pub fn release_repeated(&mut self, count: u32) {
+        let holes = self.counts.lost.max(1).min(self.counts.out);
+        self.counts.sacked = self.counts.sacked.saturating_sub(count).min(self.counts.out - holes);
+    }
+
+    /// Without SACK: duplicate acknowledgements are counted afresh.
+    pub fn forget_repeated(&mut self) {
+        self.counts.sacked = 0;
     }
 
     /// Forgets every SACK: the receiver went back on them.
@@ -298,7 +351,7 @@ impl Scoreboard {
                 if !expired(record.sent) {
                     return (lost, self.latest_in_doubt(newest));
                 }
-                lost += u32::from(self.mark_lost(self.first_pending));
+                lost += u32::from(self.judge(self.first_pending));
             }
             self.first_pending += 1;
         }
@@ -307,7 +360,10 @@ impl Scoreboard {
 
     /// The send time of the latest original below `newest` that is neither delivered nor lost.
     fn latest_in_doubt(&self, newest: (Instant, u64)) -> Option<Instant> {
-        let top = if newest.1 < self.next { newest.1 } else { self.next };
+        // Nothing above the newest delivery was sent before it, unless that was a retransmission.
+        let in_order =
+            (self.first_pending..self.next).contains(&newest.1) && !self.record(newest.1).was_retransmitted();
+        let top = if in_order { newest.1 } else { self.next };
         (self.first_pending..top)
             .rev()
             .map(|seq| (seq, self.record(seq)))
@@ -329,7 +385,7 @@ impl Scoreboard {
                 if !expired(sent) {
                     break;
                 }
-                lost += u32::from(self.mark_lost(seq));
+                lost += u32::from(self.judge(seq));
             }
             self.retransmissions.pop_front();
         }
@@ -342,7 +398,7 @@ impl Scoreboard {
     fn is_current(&self, sent: Instant, seq: u64) -> bool {
         (self.una..self.next).contains(&seq) && {
             let record = self.record(seq);
-            record.is_retransmitted() && record.sent == sent && record.is_pending()
+            record.was_retransmitted() && record.sent == sent && record.is_pending()
         }
     }
 }
@@ -392,12 +448,44 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_may_be_unmarked_and_judged_again() {
+    fn what_was_judged_and_pardoned_is_not_judged_again_until_it_is_sent_again() {
         let mut board = ten();
         board.expire((ms(8), 8), |sent| sent <= ms(3));
         board.unmark_lost();
         assert_eq!(board.counts().in_flight(), 10);
-        assert_eq!(board.expire((ms(8), 8), |sent| sent <= ms(3)).0, 4);
+        assert_eq!(board.expire((ms(8), 8), |sent| sent <= ms(5)).0, 2, "4 and 5 for the first time");
+        board.retransmit(0, ms(20), Snapshot::default());
+        assert_eq!(board.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
+    }
+
+    #[test]
+    fn a_probe_is_judged_but_not_counted_in_the_pipe() {
+        let mut board = ten();
+        board.probe(9, ms(20), Snapshot::default());
+        assert_eq!(board.counts().in_flight(), 10);
+        assert!(board.record(9).was_retransmitted() && !board.record(9).is_retransmitted());
+        assert_eq!(board.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
+    }
+
+    #[test]
+    fn a_retransmission_taken_for_lost_by_itself_stays_in_the_pipe() {
+        let mut board = ten();
+        board.mark_lost(0);
+        board.retransmit(0, ms(20), Snapshot::default());
+        board.unmark_lost();
+        assert!(board.mark_lost(0), "the packet first ...");
+        assert_eq!(board.counts(), Counts { out: 10, sacked: 0, lost: 1, retransmitted: 1 });
+        assert!(board.mark_lost(0), "... then its retransmission");
+        assert_eq!(board.counts(), Counts { out: 10, sacked: 0, lost: 1, retransmitted: 0 });
+    }
+
+    #[test]
+    fn without_sack_arrivals_are_counted_up_to_the_holes() {
+        let mut board = ten();
+        assert_eq!((0..12).filter(|_| board.count_repeated()).count(), 9, "one hole at least");
+        board.pop();
+        board.release_repeated(0);
+        assert_eq!(board.counts().sacked, 8);
     }
 
     #[test]

@@ -15,11 +15,16 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |weights, first| Box::new(ByteDeficit::new(weights, first)),
 };
 
-/// What each path has carried, in bytes over its weight.
+/// The most that a path can be owed, in bytes over its weight: one that was down is not owed its absence.
+const MOST_OWED: u64 = (u16::MAX as u64) << FRACTION;
+/// Bits behind the binary point of what a path has carried.
+const FRACTION: u32 = 20;
+
+/// What each path has carried.
 #[derive(Clone, Debug)]
 pub struct ByteDeficit {
     weights: Vec<u64>,
-    /// Bytes carried times the other weights' product is avoided: 2^20 fixed point per unit of weight.
+    /// Bytes over weight, beyond what the path that is owed most has carried; fixed point.
     carried: Vec<u64>,
     first: usize,
 }
@@ -31,26 +36,26 @@ impl ByteDeficit {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
         Self { carried: vec![0; weights.len()], first: first as usize % weights.len().max(1), weights }
     }
+
+    /// Only differences matter: the common part is dropped.
+    fn settle(&mut self) {
+        let floor = self.carried.iter().max().map_or(0, |most| most.saturating_sub(MOST_OWED));
+        self.carried.iter_mut().for_each(|carried| *carried = floor.max(*carried));
+        let least = self.carried.iter().min().copied().unwrap_or(0);
+        self.carried.iter_mut().for_each(|carried| *carried -= least);
+    }
 }
 
 impl Scheduler for ByteDeficit {
     fn pick(&mut self, bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<PathId> {
         let paths = self.weights.len();
-        let charge = |path: usize| (u64::from(bytes) << 20) / self.weights[path];
+        let charge = |path: usize| (u64::from(bytes) << FRACTION) / self.weights[path];
         let chosen = (0..paths)
             .map(|step| (self.first + step) % paths)
             .filter(|path| usable(PathId(*path as u16)))
             .min_by_key(|path| self.carried[*path] + charge(*path))?;
         self.carried[chosen] += charge(chosen);
-        // A path that was down must not be owed its absence: nobody lags by more than a burst.
-        let most = self.carried.iter().copied().max().unwrap_or(0);
-        let floor = most.saturating_sub(u64::from(u16::MAX) << 20);
-        let least = self.carried.iter_mut().map(|carried| {
-            *carried = (*carried).max(floor);
-            *carried
-        });
-        let least = least.min().unwrap_or(0);
-        self.carried.iter_mut().for_each(|carried| *carried -= least);
+        self.settle();
         Some(PathId(chosen as u16))
     }
 }
@@ -71,6 +76,15 @@ mod tests {
         }
         let share = carried[0] as f64 / (carried[0] + carried[1]) as f64;
         assert!((share - 0.75).abs() < 1e-3, "{share}");
+    }
+
+    #[test]
+    fn a_path_that_was_down_is_not_owed_its_absence() {
+        let mut deficit = ByteDeficit::new(&[1, 1], 0);
+        (0..10_000).for_each(|_| assert_eq!(deficit.pick(1500, &|path| path.0 == 0), Some(PathId(0))));
+        let until_even = (0..).take_while(|_| deficit.pick(1500, &|_| true) == Some(PathId(1))).count();
+        assert_eq!(until_even, 65_535_usize.div_ceil(1500), "it goes next while it is behind: by 64 KiB, not by 15 MB");
+        assert_eq!(deficit.pick(1500, &|_| false), None);
     }
 
     #[test]

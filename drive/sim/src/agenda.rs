@@ -4,8 +4,8 @@
 //! stale to skip: setting a new instant plays one component's matches again, from its leaf to the root. Each match
 //! reads one neighbour and writes one winner, `log2(components)` of them and no branch that could be mispredicted.
 //!
-//! **Order**: by instant; among equal instants, first come first served: in the order of the `set` calls that gave
-//! the components these instants. Setting the instant that a component already has leaves it in its place.
+//! **Order**: by instant; among equal instants, first come first served: in the order of the `arm` calls that gave
+//! the components these instants. An `arm` that brings nothing forward leaves the component in its place.
 
 use std::hint::select_unpredictable;
 use units::Instant;
@@ -14,7 +14,7 @@ use units::Instant;
 #[derive(Clone, Copy, Debug)]
 struct Key {
     at: Instant,
-    /// Number of the `set` call and, in the low [`ID_BITS`], the component.
+    /// Number of the `arm` call and, in the low [`ID_BITS`], the component.
     order: u64,
 }
 
@@ -34,59 +34,53 @@ impl Key {
 pub(crate) struct Agenda {
     /// Node `n` holds the earlier of nodes `2n` and `2n + 1`; node 1 is the root, the upper half are the leaves.
     nodes: Vec<Key>,
-    components: u32,
-    /// Number of the next `set` call. 44 bits of it count: 17 million million calls.
+    /// The leaf taken last. Its matches are played again when it is armed or the next one is taken: mostly it is armed.
+    taken: usize,
+    /// Number of the next `arm` call. 44 bits of it count: 17 million million calls.
     sequence: u64,
 }
 
 impl Agenda {
-    /// Without components.
+    /// For components 0 to `components - 1`, with nothing pending.
+    ///
+    /// # Panics
+    /// With more than 2^20 components.
     #[must_use]
-    pub(crate) fn new() -> Self {
-        Self { nodes: vec![IDLE; 2], components: 0, sequence: 0 }
+    pub(crate) fn new(components: u32) -> Self {
+        assert!(components <= 1 << ID_BITS, "no more than 2^20 components");
+        let leaves = components.next_power_of_two().max(1) as usize;
+        Self { nodes: vec![IDLE; 2 * leaves], taken: leaves, sequence: 0 }
     }
 
-    /// A new component with nothing pending; ids count up from 0.
-    pub(crate) fn add(&mut self) -> u32 {
-        let id = self.components;
-        assert!(id < 1 << ID_BITS, "no more than 2^20 components");
-        self.components += 1;
-        if self.components as usize > self.leaves() {
-            self.grow();
-        }
-        id
-    }
-
-    /// `id` is next due at `at`, and no longer at what was set before; [`Instant::NEVER`]: not at all.
+    /// `id` is due at `at`, unless it is due earlier.
     #[inline]
-    pub(crate) fn set(&mut self, id: u32, at: Instant) {
-        debug_assert!(id < self.components);
-        let leaf = self.leaves() + id as usize;
-        if self.nodes[leaf].at != at {
+    pub(crate) fn arm(&mut self, id: u32, at: Instant) {
+        let leaf = self.leaf(id);
+        if at < self.nodes[leaf].at {
             let order = self.sequence << ID_BITS | u64::from(id);
             self.sequence += 1;
             self.play(leaf, Key { at, order });
         }
     }
 
-    /// What is due first. To serve a component and arm it again, `peek` and one `set` are cheaper than `pop`.
-    #[inline]
-    #[must_use]
-    pub(crate) fn peek(&self) -> Option<(Instant, u32)> {
-        let first = self.nodes[1];
-        (first.at != Instant::NEVER).then_some((first.at, first.order as u32 & ((1 << ID_BITS) - 1)))
-    }
-
     /// Takes what is due first off the agenda.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, u32)> {
-        let (at, id) = self.peek()?;
-        self.play(self.leaves() + id as usize, IDLE);
-        Some((at, id))
+        if self.nodes[self.taken].at == Instant::NEVER {
+            self.play(self.taken, IDLE);
+        }
+        let first = self.nodes[1];
+        if first.at == Instant::NEVER {
+            return None;
+        }
+        let id = first.order as u32 & ((1 << ID_BITS) - 1);
+        self.taken = self.leaf(id);
+        self.nodes[self.taken] = IDLE;
+        Some((first.at, id))
     }
 
-    fn leaves(&self) -> usize {
-        self.nodes.len() / 2
+    fn leaf(&self, id: u32) -> usize {
+        self.nodes.len() / 2 + id as usize
     }
 
     fn play(&mut self, leaf: usize, key: Key) {
@@ -99,19 +93,6 @@ impl Agenda {
             self.nodes[node] = winner;
         }
     }
-
-    /// Twice the leaves; all matches are played again.
-    fn grow(&mut self) {
-        let leaves = self.nodes.split_off(self.leaves());
-        let count = leaves.len() * 2;
-        self.nodes = vec![IDLE; count];
-        self.nodes.extend(leaves);
-        self.nodes.resize(count * 2, IDLE);
-        for node in (1..count).rev() {
-            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-            self.nodes[node] = if left.is_before(right) { left } else { right };
-        }
-    }
 }
 
 #[cfg(test)]
@@ -120,47 +101,37 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn agenda(components: u32) -> Agenda {
-        let mut agenda = Agenda::new();
-        assert!((0..components).all(|id| agenda.add() == id));
-        agenda
-    }
-
     #[test]
     fn nothing_is_pending_at_first_and_never_means_nothing() {
-        let mut agenda = agenda(3);
-        agenda.set(1, Instant(5));
-        agenda.set(1, Instant::NEVER);
-        assert_eq!(agenda.peek(), None);
+        let mut agenda = Agenda::new(3);
+        agenda.arm(1, Instant::NEVER);
         assert_eq!(agenda.pop(), None);
-        assert_eq!(Agenda::new().pop(), None);
+        assert_eq!(Agenda::new(0).pop(), None);
     }
 
     #[test]
     fn equal_instants_come_in_the_order_in_which_they_were_set() {
-        let mut agenda = agenda(5);
+        let mut agenda = Agenda::new(5);
+        agenda.arm(2, Instant(9));
         for id in [3, 0, 4, 1] {
-            agenda.set(id, Instant(7));
+            agenda.arm(id, Instant(7));
         }
-        agenda.set(3, Instant(7)); // keeps its place
-        agenda.set(0, Instant(9));
-        agenda.set(0, Instant(7)); // comes back as the last
+        agenda.arm(3, Instant(7)); // keeps its place
+        agenda.arm(0, Instant(9)); // so does this one
+        agenda.arm(2, Instant(7)); // comes from later: the last
         let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(_, id)| id).collect();
-        assert_eq!(order, [3, 4, 1, 0]);
+        assert_eq!(order, [3, 0, 4, 1, 2]);
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Add,
-        Set(u32, Option<u64>),
+        Arm(u32, u64),
         Pop,
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let instant = proptest::option::weighted(0.9, 0..6u64);
         prop_oneof![
-            1 => Just(Step::Add),
-            4 => (any::<u32>(), instant).prop_map(|(id, at)| Step::Set(id, at)),
+            4 => (any::<u32>(), 0..6u64).prop_map(|(id, at)| Step::Arm(id, at)),
             3 => Just(Step::Pop)
         ]
     }
@@ -173,14 +144,14 @@ mod tests {
     }
 
     impl Model {
-        fn set(&mut self, id: u32, at: Option<u64>) {
+        fn arm(&mut self, id: u32, at: u64) {
             let old = self.pending.iter().find(|(_, other)| **other == id).map(|(key, _)| *key);
-            if old.map(|(time, _)| time) == at {
+            if old.is_some_and(|(time, _)| time <= at) {
                 return;
             }
             old.map(|key| self.pending.remove(&key));
             self.sequence += 1;
-            at.map(|time| self.pending.insert((time, self.sequence), id));
+            self.pending.insert((at, self.sequence), id);
         }
 
         fn pop(&mut self) -> Option<(Instant, u32)> {
@@ -190,21 +161,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_sorted_map(steps in proptest::collection::vec(step(), 0..300)) {
-            let (mut agenda, mut model) = (agenda(1), Model::default());
+        fn behaves_like_a_sorted_map(components in 1..40u32, steps in proptest::collection::vec(step(), 0..300)) {
+            let (mut agenda, mut model) = (Agenda::new(components), Model::default());
             for step in steps {
                 match step {
-                    Step::Add => { agenda.add(); }
-                    Step::Set(pick, at) => {
-                        let id = pick % agenda.components;
-                        agenda.set(id, at.map_or(Instant::NEVER, Instant));
-                        model.set(id, at);
+                    Step::Arm(pick, at) => {
+                        agenda.arm(pick % components, Instant(at));
+                        model.arm(pick % components, at);
                     }
                     Step::Pop => prop_assert_eq!(agenda.pop(), model.pop()),
                 }
             }
             while let Some(due) = model.pop() {
-                prop_assert_eq!(agenda.peek(), Some(due));
                 prop_assert_eq!(agenda.pop(), Some(due));
             }
             prop_assert_eq!(agenda.pop(), None);

@@ -1,10 +1,10 @@
 //! Flows: the core's TCP machines, or a constant-rate source, with their place in the network.
 
-use crate::engine::Error;
+use crate::error::Error;
 use crate::summary::Distribution;
-use protocol::tcp::{Receiver, Sender, receiver, sender};
+use protocol::tcp::{self, Ack, Receiver, Segment, Sender, receiver, sender};
 use scenario::model::{Congestion, Experiment, Flow, FlowKind, Host, Parameter, Route};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Span, Stream};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS: u32 = 40;
@@ -30,7 +30,17 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Tcp(Box<Tcp>),
-    Datagrams { packet: u32, interval: Span, sent: u64, received: u64 },
+    Datagrams(Datagrams),
+}
+
+/// Both ends of a constant-rate flow.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    /// Size of each, bytes.
+    pub packet: u32,
+    pub interval: Span,
+    pub sent: u64,
+    pub received: u64,
 }
 
 /// Both ends of a TCP connection.
@@ -63,16 +73,13 @@ impl Endpoint {
                 Kind::Tcp(Box::new(Tcp::new(&flow.name, congestion, *size, host, mtu, seed)?))
             }
             FlowKind::ConstantRate { rate, packet } => {
-                Kind::Datagrams { packet: *packet, interval: interval(*rate, *packet), sent: 0, received: 0 }
+                let interval = rate.time_for(u64::from(*packet));
+                Kind::Datagrams(Datagrams { packet: *packet, interval, sent: 0, received: 0 })
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
         Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start, stop, kind })
     }
-}
-
-fn interval(rate: Rate, packet: u32) -> Span {
-    rate.time_for(u64::from(packet))
 }
 
 impl Tcp {
@@ -100,6 +107,7 @@ impl Tcp {
             packet: mss + headers,
             initial_window: host.initial_window,
             timestamps: host.timestamps,
+            sack: host.sack,
             ecn: host.ecn,
             pacing: host.pacing,
             send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
@@ -129,6 +137,23 @@ impl Tcp {
             done: None,
             stopped: false,
         })
+    }
+
+    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1).
+    pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
+        match segment.kind {
+            tcp::Kind::Data => (self.headers + self.mss, self.ecn && !segment.retransmission),
+            tcp::Kind::Syn | tcp::Kind::HandshakeAck => (self.headers, false),
+        }
+    }
+
+    /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018
+    /// section 3).
+    pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
+        match ack.blocks.as_slice().len() as u32 {
+            0 => self.headers,
+            blocks => self.headers + 4 + 8 * blocks,
+        }
     }
 
     /// Bytes that reached the application; the last segment of a sized flow may be short.

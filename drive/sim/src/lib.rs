@@ -1,15 +1,16 @@
 //! The simulator: lends the core a clock and a network in virtual time. An experiment and a seed in, a record out.
 //!
-//! - [`agenda`]: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
-//! - [`pipe`]: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
+//! - `agenda`: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
+//! - `pipe`: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
 //!   when the packet is offered.
-//! - `engine`: takes the earliest component and moves packets; `topology` says where they go next.
+//! - `engine`: takes the component that is due first and moves packets; `topology` says where they go next.
 //! - `endpoint`, `tunnel`: the core's machines with their place in the network.
 //! - `series`, `summary`: what is written down.
 
 mod agenda;
 mod endpoint;
 mod engine;
+mod error;
 mod packet;
 mod pipe;
 mod series;
@@ -17,4 +18,5 @@ mod summary;
 mod topology;
 mod tunnel;
 
-pub use engine::{Error, run};
+pub use engine::run;
+pub use error::Error;

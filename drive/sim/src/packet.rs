@@ -10,8 +10,10 @@ pub(crate) enum Body {
     Segment(Segment),
     /// TCP, towards the sender.
     Ack(Ack),
-    /// UDP background, or a stray packet.
+    /// UDP background.
     Datagram,
+    /// Belongs to no flow.
+    Stray,
 }
 
 /// Towards the receiving or the sending side.
@@ -34,6 +36,12 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// At its host, about to leave.
+    #[inline]
+    pub(crate) fn new(body: Body, flow: u16, direction: Direction) -> Self {
+        Self { body, tunnel_seq: None, flow, path: 0, hop: 0, direction }
+    }
+
     /// Counts as a data packet in benchmarks.
     pub(crate) fn is_data(&self) -> bool {
         self.direction == Direction::Forward
@@ -74,6 +82,7 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
+    #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.packets[slot as usize] = packet;
@@ -83,16 +92,25 @@ impl Slab {
         (self.packets.len() - 1) as u32
     }
 
+    #[inline]
     pub(crate) fn get(&self, slot: u32) -> &Packet {
         &self.packets[slot as usize]
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Packet {
         &mut self.packets[slot as usize]
     }
 
     /// The packet has arrived or is lost.
-    pub(crate) fn remove(&mut self, slot: u32) {
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
+        self.packets[slot as usize]
+    }
+
+    /// Packets in it.
+    pub(crate) fn len(&self) -> u64 {
+        (self.packets.len() - self.free.len()) as u64
     }
 }

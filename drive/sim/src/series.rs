@@ -24,7 +24,8 @@ struct Subject {
 
 const FLOW: [&str; 6] =
     ["goodput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets", "retransmitted_packets"];
-const PATH: [&str; 5] = ["throughput_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
+const PATH: [&str; 6] =
+    ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
 impl Subject {
     fn new(name: String, columns: &[&str]) -> Self {
@@ -53,7 +54,7 @@ impl Sampler {
 
     /// Takes one sample of everything.
     pub(crate) fn take(&mut self, engine: &mut Engine) {
-        let time_s = engine.now.as_secs_f64();
+        let time_s = engine.network.now.as_secs_f64();
         for (subject, endpoint) in self.flows.iter_mut().zip(&engine.flows) {
             let row = flow_row(subject, endpoint, self.interval);
             subject.push(time_s, &row);
@@ -82,26 +83,30 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64;
             let in_flight = f64::from(tcp.sender.in_flight());
             [goodput, f64::from(decision.window), threshold, rtt_ms, in_flight, retransmitted]
         }
-        Kind::Datagrams { packet, received, .. } => {
-            let goodput = Rate::of(subject.since(0, received * u64::from(*packet)), interval).as_mbps();
+        Kind::Datagrams(source) => {
+            let goodput = Rate::of(subject.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN]
         }
     }
 }
 
-fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 5] {
-    let now = engine.now;
-    let pipes = engine.topology.pipes_of(index, Direction::Forward).to_vec();
+fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 6] {
+    let now = engine.network.now;
+    let pipes = engine.network.topology.pipes_of(index, Direction::Forward).to_vec();
+    let from = now - interval;
     let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
+    let mut capacity = f64::NAN; // `min` passes it over
     for pipe in pipes {
-        let pipe = &mut engine.topology.pipes[pipe as usize];
+        let pipe = &mut engine.network.topology.pipes[pipe as usize];
         queue += pipe.queued_packets(now);
         wait += pipe.queue_delay(now);
         dropped += pipe.counters().dropped + pipe.counters().lost;
         marked += pipe.counters().marked;
         bytes = pipe.counters().bytes_delivered;
+        let most = pipe.capacity(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
+        capacity = capacity.min(most);
     }
     let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();
     let (dropped, marked) = (subject.since(1, dropped) as f64, subject.since(2, marked) as f64);
-    [throughput, queue as f64, wait.as_millis_f64(), dropped, marked]
+    [throughput, capacity, queue as f64, wait.as_millis_f64(), dropped, marked]
 }

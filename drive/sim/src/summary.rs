@@ -53,8 +53,8 @@ impl Distribution {
 
 /// The record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
-    check_conservation(&engine);
     let busy = busy(&mut engine);
+    check_conservation(&mut engine);
     let flows: Vec<Flow> = engine.flows.iter().map(|endpoint| flow(endpoint, engine.end)).collect();
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
@@ -68,13 +68,16 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         paths,
         tunnel,
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
-        work: engine.work,
+        work: engine.network.work,
     }
 }
 
-/// What went in came out, was dropped, was lost, or is still inside; and Little's law holds by construction.
-fn check_conservation(engine: &Engine) {
-    for (index, pipe) in engine.topology.pipes.iter().enumerate() {
+/// What went in came out, was dropped, was lost, or is still inside; and what is not inside has left the slab.
+fn check_conservation(engine: &mut Engine) {
+    let network = &mut engine.network;
+    network.settle_all();
+    assert_eq!(network.slab.len(), network.inside(), "packets in the slab, packets in pipes and tunnel");
+    for (index, pipe) in network.topology.pipes.iter().enumerate() {
         let c = pipe.counters();
         assert_eq!(
             c.offered,
@@ -88,13 +91,13 @@ fn flow(endpoint: &Endpoint, end: Instant) -> Flow {
     let on = endpoint.stop.min(end).since(endpoint.start);
     match &endpoint.kind {
         Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, on),
-        Kind::Datagrams { packet, sent, received, .. } => {
-            let delivered_bytes = received * u64::from(*packet);
+        Kind::Datagrams(source) => {
+            let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
                 goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 delivered_bytes,
-                sent_packets: *sent,
+                sent_packets: source.sent,
                 ..Flow::default()
             }
         }
@@ -125,12 +128,12 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
 /// How long each pipe's transmitter was busy, as a share of the run.
 fn busy(engine: &mut Engine) -> Vec<f64> {
     let (end, span) = (engine.end, engine.end.0.max(1) as f64);
-    engine.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
+    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
 }
 
 fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
-    let pipes = engine.topology.pipes_of(index, Direction::Forward);
-    let counters = |pipe: &u32| -> &Counters { engine.topology.pipes[*pipe as usize].counters() };
+    let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
+    let counters = |pipe: &u32| -> &Counters { engine.network.topology.pipes[*pipe as usize].counters() };
     let total = |what: fn(&Counters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
     let delay_ns: f64 = pipes
         .iter()
@@ -152,7 +155,7 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
 }
 
 fn tunnel(engine: &Engine) -> Option<Tunnel> {
-    let tunnel = engine.tunnel.as_ref()?;
+    let tunnel = engine.network.tunnel.as_ref()?;
     let forward = Direction::Forward as usize;
     let egress = &tunnel.egress[forward];
     let dropped_packets = tunnel.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);

@@ -32,7 +32,14 @@ impl Topology {
         Self { hops: hops.collect(), pipes, local: local.collect() }
     }
 
+    /// A path's first pipe.
+    #[inline]
+    pub(crate) fn first(&self, path: u16, direction: Direction) -> u32 {
+        self.pipes_of(usize::from(path), direction)[0]
+    }
+
     /// The pipe at position `hop` of a path, or `None` at its end.
+    #[inline]
     pub(crate) fn hop(&self, path: u16, direction: Direction, hop: u8) -> Option<u32> {
         self.hops[usize::from(path)][direction as usize].get(usize::from(hop)).copied()
     }
@@ -43,6 +50,7 @@ impl Topology {
     }
 
     /// The queue stands in the sending host.
+    #[inline]
     pub(crate) fn is_local(&self, pipe: u32) -> bool {
         self.local[pipe as usize]
     }

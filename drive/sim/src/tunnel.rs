@@ -1,11 +1,12 @@
 //! The striping tunnel: one ingress and one egress per direction.
 
-use crate::packet::Parcel;
+use crate::packet::{Parcel, Slab};
+use crate::summary::Distribution;
 use protocol::tunnel::Resequencer;
 use scenario::model::{self, Stripe};
 use schedule::{ByteDeficit, PacketRoundRobin, Scheduler};
 use std::collections::VecDeque;
-use units::PathId;
+use units::{Instant, PathId};
 
 /// Where packets enter: the scheduler, the sequence counter, and the device they may have to wait in.
 #[derive(Debug)]
@@ -13,7 +14,8 @@ pub(crate) struct Ingress {
     scheduler: Box<dyn Scheduler>,
     paths: Vec<u16>,
     next_seq: u64,
-    pub overhead: u32,
+    /// Bytes of the tunnel's headers.
+    overhead: u32,
     pub device: Option<Device>,
 }
 
@@ -46,13 +48,23 @@ impl Ingress {
         Self { scheduler, paths, next_seq: 0, overhead: tunnel.overhead, device }
     }
 
-    /// The next packet's number and path.
-    pub(crate) fn assign(&mut self, bytes: u32) -> (u64, u16) {
+    /// Numbers the next packet, puts the tunnel's headers around it and picks its path.
+    pub(crate) fn stripe(&mut self, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
-        let chosen = self.scheduler.pick(bytes, &|_| true).unwrap_or(PathId(0));
-        let seq = self.next_seq;
+        let chosen = self.scheduler.pick(parcel.bytes, &|_| true).unwrap_or(PathId(0));
+        slab.get_mut(parcel.slot).tunnel_seq = Some(self.next_seq);
         self.next_seq += 1;
-        (seq, self.paths[chosen.index()])
+        (Parcel { bytes: parcel.bytes + self.overhead, ..parcel }, self.paths[chosen.index()])
+    }
+
+    /// What the thread has to send next: the packet that it holds, or one from the device.
+    pub(crate) fn read(&mut self, slab: &mut Slab) -> Option<(Parcel, u16)> {
+        let device = self.device.as_mut()?;
+        if let Some(blocked) = device.blocked.take() {
+            return Some(blocked);
+        }
+        let parcel = device.ring.pop_front()?;
+        Some(self.stripe(parcel, slab))
     }
 }
 
@@ -68,9 +80,8 @@ impl Device {
         room
     }
 
-    /// The thread reads the next packet.
-    pub(crate) fn pop(&mut self) -> Option<Parcel> {
-        self.ring.pop_front()
+    fn inside(&self) -> u64 {
+        self.ring.len() as u64 + u64::from(self.blocked.is_some())
     }
 }
 
@@ -78,7 +89,7 @@ impl Device {
 #[derive(Debug)]
 pub(crate) struct Egress {
     pub resequencer: Option<Resequencer<Parcel>>,
-    pub hold: crate::summary::Distribution,
+    pub hold: Distribution,
     pub passed: u64,
 }
 
@@ -86,7 +97,35 @@ impl Egress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
         let resequencer =
             tunnel.resequence.map(|config| Resequencer::new(config.window, config.timeout, config.deliver_late));
-        Self { resequencer, hold: crate::summary::Distribution::default(), passed: 0 }
+        Self { resequencer, hold: Distribution::default(), passed: 0 }
+    }
+
+    /// A packet has come; what may go up is added to `up`. False if this one came too late and is dropped.
+    pub(crate) fn handle(&mut self, now: Instant, seq: u64, parcel: Parcel, up: &mut Vec<Parcel>) -> bool {
+        let Some(resequencer) = &mut self.resequencer else {
+            self.passed += 1;
+            up.push(parcel);
+            return true;
+        };
+        let (late, before) = (resequencer.counters().late, up.len());
+        resequencer.handle(now, seq, parcel, |release| {
+            self.hold.add(release.held);
+            up.push(release.packet);
+        });
+        resequencer.counters().late == late || up.len() > before
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Instant, up: &mut Vec<Parcel>) {
+        let Some(resequencer) = &mut self.resequencer else { return };
+        resequencer.on_timeout(now, |release| {
+            self.hold.add(release.held);
+            up.push(release.packet);
+        });
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.resequencer.as_ref().map_or(Instant::NEVER, Resequencer::deadline)
     }
 }
 
@@ -103,5 +142,12 @@ impl Tunnel {
             ingress: [Ingress::new(tunnel), Ingress::new(tunnel)],
             egress: [Egress::new(tunnel), Egress::new(tunnel)],
         }
+    }
+
+    /// Packets that wait in it, at either end.
+    pub(crate) fn inside(&self) -> u64 {
+        let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::inside);
+        let held = self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::held);
+        waiting.chain(held).sum()
     }
 }

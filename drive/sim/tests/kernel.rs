@@ -99,7 +99,7 @@ fn table_one_comes_out_as_on_the_kernel() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 21, "seven algorithms at three delays");
+    assert_eq!(compared, 33, "eleven algorithms at three delays");
 }
 
 /// Without resequencing every algorithm collapses at 10 ms: far below one path's 91.7 Mbit/s.

@@ -49,8 +49,7 @@ impl Fused {
     ) -> Verdict {
         self.settle(now);
         if !self.keeps_early(now, &mut packet, outlet) || !self.has_room(now, size, outlet) {
-            outlet.counters.dropped += 1;
-            return Verdict::Dropped;
+            return outlet.drop_packet(packet);
         }
         let (start, verdict) = outlet.send(now, packet, size);
         if start > now {

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A pipe has at most one pending instant, [`Pipe::next`], however many packets are in it; whoever runs it asks after
-//! each call, and calls [`Pipe::take`] then. Fates and times are decided as early as they can be: for a queue that
+//! each call, and calls [`Pipe::take`] then. Each packet comes out once: from [`Pipe::take`] at the far end, or from
+//! [`Pipe::take_discarded`]. Fates and times are decided as early as they can be: for a queue that
 //! decides on arrival ([`fused`]) a packet costs one event, whether it waits, is transmitted, or flies.
 //!
 //! All chance of a pipe comes from one stream, drawn in the order of the packets: early drop, wire loss, jitter.
@@ -85,13 +86,12 @@ impl<P: Packet> Pipe<P> {
         Self { up: true, overhead: u64::from(config.overhead), queue, outlet }
     }
 
-    /// Hands a packet in.
+    /// Hands a packet in. One that is refused is among the [discarded](Self::take_discarded).
     #[inline]
     pub(crate) fn offer(&mut self, now: Instant, packet: P) -> Verdict {
         self.outlet.counters.offered += 1;
         if !self.up {
-            self.outlet.counters.lost += 1;
-            return Verdict::Lost;
+            return self.outlet.lose_packet(packet);
         }
         let size = u64::from(packet.bytes()) + self.overhead;
         match &mut self.queue {
@@ -118,6 +118,17 @@ impl<P: Packet> Pipe<P> {
             queue.settle(now, &mut self.outlet);
         }
         self.outlet.take(now)
+    }
+
+    #[inline]
+    pub(crate) fn has_discarded(&self) -> bool {
+        !self.outlet.discarded.is_empty()
+    }
+
+    /// A packet that was dropped or lost, if any is left. Any call that takes the time may discard some.
+    #[inline]
+    pub(crate) fn take_discarded(&mut self) -> Option<P> {
+        self.outlet.discarded.pop()
     }
 
     /// Changes the rate, also of a link that had a trace or no limit. The packet in transmission keeps the old rate.
@@ -197,6 +208,12 @@ impl<P: Packet> Pipe<P> {
             Queue::Serviced(_) => self.outlet.transmitter.outstanding(now, std::iter::empty()),
         };
         Span(self.outlet.counters.busy_ns).saturating_sub(outstanding)
+    }
+
+    /// Bytes, link overhead included, that could leave after `from`, until `to`, if it is all that time as it is now;
+    /// `None`: any number.
+    pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
+        if self.up { self.outlet.transmitter.capacity(from, to) } else { Some(0) }
     }
 
     /// Packets in the pipe that have neither been delivered, dropped nor lost. Counts them one by one.

@@ -16,6 +16,8 @@ pub(super) struct Outlet<P> {
     pub(super) losses: Losses,
     pub(super) random: Stream,
     pub(super) counters: Counters,
+    /// Packets dropped or lost that the pipe's owner has not taken back yet.
+    pub(super) discarded: Vec<P>,
 }
 
 impl<P: Packet> Outlet<P> {
@@ -26,6 +28,7 @@ impl<P: Packet> Outlet<P> {
             losses: Losses::new(config.loss),
             random,
             counters: Counters::default(),
+            discarded: Vec::new(),
         }
     }
 
@@ -36,23 +39,34 @@ impl<P: Packet> Outlet<P> {
         let Transmission { start, departure, busy } = self.transmitter.send(ready, size);
         self.counters.queue_delay_total_ns += start.since(ready).0;
         self.counters.busy_ns += busy.0;
-        let verdict = self.fate(departure);
-        let packet = (verdict == Verdict::Accepted).then_some(packet);
-        self.wire.launch(departure, packet, &mut self.random);
+        let (survivor, verdict) = self.fate(departure, packet);
+        self.wire.launch(departure, survivor, &mut self.random);
         (start, verdict)
     }
 
     #[inline]
-    fn fate(&mut self, departure: Instant) -> Verdict {
+    fn fate(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
         if self.losses.strikes(&mut self.random) {
-            self.counters.lost += 1;
-            return Verdict::Lost;
+            return (None, self.lose_packet(packet));
         }
         if self.wire.is_full(departure) {
-            self.counters.dropped += 1;
-            return Verdict::Dropped;
+            return (None, self.drop_packet(packet));
         }
-        Verdict::Accepted
+        (Some(packet), Verdict::Accepted)
+    }
+
+    /// A queue, or the delay stage, has no place for it.
+    pub(super) fn drop_packet(&mut self, packet: P) -> Verdict {
+        self.counters.dropped += 1;
+        self.discarded.push(packet);
+        Verdict::Dropped
+    }
+
+    /// The wire loses it, or the link is down.
+    pub(super) fn lose_packet(&mut self, packet: P) -> Verdict {
+        self.counters.lost += 1;
+        self.discarded.push(packet);
+        Verdict::Lost
     }
 
     /// The packet that arrives by `now`.
@@ -68,7 +82,10 @@ impl<P: Packet> Outlet<P> {
     /// those packets that had not begun.
     pub(super) fn cut(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.outstanding(now, waiting).0;
-        self.counters.lost += self.wire.clear();
+        for packet in self.wire.clear() {
+            self.counters.lost += 1;
+            self.discarded.push(packet);
+        }
         self.transmitter.stop(now);
     }
 }

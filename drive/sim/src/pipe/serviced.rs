@@ -7,7 +7,6 @@
 
 use super::bound::Bound;
 use super::codel::{Law, Strike};
-use super::counters::Counters;
 use super::outlet::Outlet;
 use super::{Packet, Verdict};
 use scenario::model;
@@ -45,8 +44,7 @@ impl<P: Packet> Serviced<P> {
         self.largest = self.largest.max(size);
         let free = self.waiting.is_empty() && outlet.transmitter.free_at() <= now;
         if !free && !self.bound.admits(self.waiting.len(), self.bytes, size) {
-            outlet.counters.dropped += 1;
-            return Verdict::Dropped;
+            return outlet.drop_packet(packet);
         }
         self.waiting.push_back(Waiting { arrived: now, size, packet });
         self.bytes += size;
@@ -62,7 +60,7 @@ impl<P: Packet> Serviced<P> {
     /// Transmits what the transmitter was free for by `now`.
     pub(super) fn settle(&mut self, now: Instant, outlet: &mut Outlet<P>) {
         while self.next(outlet) <= now {
-            let Some(head) = self.dequeue(self.next(outlet), &mut outlet.counters) else { return };
+            let Some(head) = self.dequeue(self.next(outlet), outlet) else { return };
             outlet.send(head.arrived, head.packet, head.size);
         }
     }
@@ -84,14 +82,15 @@ impl<P: Packet> Serviced<P> {
         self.settle(now, outlet);
         let waited: u64 = self.waiting.iter().map(|waiting| now.since(waiting.arrived).0).sum();
         outlet.counters.queue_delay_total_ns += waited;
-        outlet.counters.lost += self.waiting.len() as u64;
+        for waiting in self.waiting.drain(..) {
+            outlet.lose_packet(waiting.packet);
+        }
         outlet.cut(now, std::iter::empty());
-        self.waiting.clear();
         self.bytes = 0;
     }
 
     /// The packet that leaves at `now`, after CoDel has dropped or marked what it wants to.
-    fn dequeue(&mut self, now: Instant, counters: &mut Counters) -> Option<Waiting<P>> {
+    fn dequeue(&mut self, now: Instant, outlet: &mut Outlet<P>) -> Option<Waiting<P>> {
         let (mut head, mut late) = self.pull(now)?;
         loop {
             let strike = self.law.strike(now, late);
@@ -101,10 +100,10 @@ impl<P: Packet> Serviced<P> {
             if self.config.ecn && head.packet.ecn_capable() {
                 self.reschedule(strike);
                 head.packet.mark();
-                counters.marked += 1;
+                outlet.counters.marked += 1;
                 return Some(head);
             }
-            counters.dropped += 1;
+            outlet.drop_packet(head.packet);
             (head, late) = self.pull(now)?;
             if late {
                 self.reschedule(strike);

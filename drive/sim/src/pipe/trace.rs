@@ -58,6 +58,17 @@ impl Cursor {
         self.mean_rate
     }
 
+    /// What the opportunities after `from`, until `to`, can carry.
+    pub(super) fn capacity(&self, from: Instant, to: Instant) -> u64 {
+        (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY
+    }
+
+    fn opportunities_until(&self, at: Instant) -> u64 {
+        let (lap, within) = (at.as_millis() / self.trace.period_ms, at.as_millis() % self.trace.period_ms);
+        let begun = self.trace.opportunities.partition_point(|millis| *millis <= within);
+        lap * self.trace.opportunities.len() as u64 + begun as u64
+    }
+
     /// When the first byte of a packet that is there since `ready` can leave.
     pub(super) fn start(&self, ready: Instant) -> Instant {
         if self.shares(ready) { self.at } else { self.instant(self.place_after(ready)) }
@@ -157,6 +168,13 @@ mod tests {
         assert_eq!(cursor.send(ms(0), 15_000).1, ms(16));
         cursor.rewind();
         assert_eq!(cursor.send(ms(3), 500), (ms(5), ms(5)));
+    }
+
+    #[test]
+    fn the_capacity_of_a_span_is_that_of_the_opportunities_in_it() {
+        let cursor = cursor(&[1, 2, 5], 5);
+        assert_eq!(cursor.capacity(ms(0), ms(4)), 3000);
+        assert_eq!(cursor.capacity(ms(2), ms(11)), 5 * 1500, "those at 5, 6, 7, 10 and 11 ms");
     }
 
     #[test]

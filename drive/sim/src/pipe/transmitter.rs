@@ -43,6 +43,15 @@ impl Transmitter {
         }
     }
 
+    /// Bytes that it could transmit after `from`, until `to`; `None`: any number.
+    pub(super) fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
+        match self {
+            Self::Instant => None,
+            Self::Rate(serial) => Some(serial.rate.bytes_in(to.since(from))),
+            Self::Trace(cursor) => Some(cursor.capacity(from, to)),
+        }
+    }
+
     /// When everything accepted so far has been transmitted.
     #[inline]
     pub(super) fn free_at(&self) -> Instant {

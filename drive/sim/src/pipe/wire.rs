@@ -87,15 +87,13 @@ impl<P> Wire<P> {
         Some(self.flights[index].departure)
     }
 
-    /// Loses everything; how many packets that was.
-    pub(super) fn clear(&mut self) -> u64 {
-        let lost = self.live();
-        self.flights.clear();
+    /// Loses everything: the packets that would have arrived.
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = P> {
         self.last = Instant::ZERO;
         if let Some(stage) = &mut self.stage {
             stage.arrivals.clear();
         }
-        lost
+        self.flights.drain(..).filter_map(|flight| flight.packet)
     }
 
     /// New propagation delay for what departs after `now`.

@@ -60,3 +60,25 @@ pub(crate) fn column<'a>(run: &'a record::Run, subject: &str, name: &str) -> &'a
     let index = series.columns.iter().position(|column| column == name).expect("the column exists");
     &series.values[index]
 }
+
+/// The flow's TCP settings.
+pub(crate) fn host(flow: &mut Flow) -> &mut Host {
+    match &mut flow.kind {
+        FlowKind::Tcp { host, .. } => host,
+        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+    }
+}
+
+/// Datagrams of `packet` bytes at a constant rate over path 0.
+pub(crate) fn datagrams(name: &str, rate: Rate, packet: u32) -> Flow {
+    Flow { kind: FlowKind::ConstantRate { rate, packet }, ..bulk(name, "") }
+}
+
+/// A run with seed 1.
+pub(crate) fn run(experiment: &Experiment) -> record::Run {
+    ropewalk_sim::run(experiment, 1).expect("the algorithms are registered")
+}
+
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -10,7 +10,7 @@ mod window;
 
 use crate::tcp::{Ack, Blocks, Kind, Segment, timestamp};
 use blocks::RecentBlocks;
-use policy::{Policy, Urgency};
+use policy::{MARK_QUICK, Policy, QUICK, Urgency};
 use reassembly::Reassembly;
 use units::Instant;
 use window::Window;
@@ -89,7 +89,7 @@ impl Receiver {
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         match segment.kind {
             Kind::Syn => {
-                self.recent = segment.timestamp;
+                self.recent = self.recent.max(segment.timestamp);
                 Some(Ack { handshake: true, ..self.acknowledge(now) })
             }
             Kind::HandshakeAck => {
@@ -128,21 +128,28 @@ impl Receiver {
         if segment.reduced {
             self.marked = false;
         }
-        self.marked |= marked;
+        if marked && !self.marked {
+            self.marked = true;
+            self.policy.quicken(MARK_QUICK);
+        }
         let next = self.reassembly.next();
         if self.is_outdated(segment) {
             self.counters.outdated += 1;
             if segment.seq < next {
                 self.duplicate = Some((segment.seq, segment.seq + 1));
+                self.policy.quicken(QUICK);
             }
-            self.policy.quicken();
             return Some(self.acknowledge(now));
         }
-        if segment.seq <= self.acked {
+        if self.spans_left_edge(segment.seq) {
             self.recent = self.recent.max(segment.timestamp);
         }
-        if !self.reassembly.insert(segment.seq) {
+        if segment.seq < next {
             return Some(self.on_duplicate(now, segment.seq));
+        }
+        if !self.reassembly.insert(segment.seq) {
+            self.counters.duplicates += 1;
+            self.duplicate = Some((segment.seq, segment.seq + 1));
         }
         let advanced = self.reassembly.next() > next;
         let mut ahead = None;
@@ -165,6 +172,12 @@ impl Receiver {
         }
     }
 
+    /// It starts no later than the last acknowledgement (RFC 7323 section 4.3), and is not wholly older: that would be
+    /// outside of the window, and such a segment says nothing (RFC 9293 section 3.10.7.4).
+    fn spans_left_edge(&self, seq: u64) -> bool {
+        seq <= self.acked && self.acked <= seq + 1
+    }
+
     /// PAWS (RFC 7323 section 5): older than what was echoed, by more than the clock's own doubt of 1 ms.
     fn is_outdated(&self, segment: &Segment) -> bool {
         self.config.timestamps && self.recent > segment.timestamp.saturating_add(1)
@@ -173,7 +186,7 @@ impl Receiver {
     fn on_duplicate(&mut self, now: Instant, seq: u64) -> Ack {
         self.counters.duplicates += 1;
         self.duplicate = Some((seq, seq + 1));
-        self.policy.quicken();
+        self.policy.quicken(QUICK);
         self.acknowledge(now)
     }
 

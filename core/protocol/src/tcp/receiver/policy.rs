@@ -6,7 +6,9 @@ use units::{Instant, Span};
 /// Delay of a lone acknowledgement (`TCP_DELACK_MIN`).
 const DELAY: Span = Span::from_millis(40);
 /// Acknowledgements sent without delay at the start and after anything unusual (`TCP_MAX_QUICKACKS`).
-const QUICK: u32 = 16;
+pub(super) const QUICK: u32 = 16;
+/// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
+pub(super) const MARK_QUICK: u32 = 2;
 /// Duplicate acknowledgements sent at once per missing segment: what fast retransmit needs.
 const DUPLICATES: u32 = 3;
 /// Duplicate acknowledgements merged at most (`tcp_comp_sack_nr`).
@@ -31,6 +33,8 @@ pub(super) struct Policy {
     merged: u32,
     deadline: Instant,
     tick: Span,
+    /// Without SACK every duplicate acknowledgement counts.
+    merges: bool,
 }
 
 impl Policy {
@@ -45,6 +49,7 @@ impl Policy {
             merged: 0,
             deadline: Instant::NEVER,
             tick: config.tick,
+            merges: config.sack,
         }
     }
 
@@ -58,8 +63,8 @@ impl Policy {
     }
 
     /// Something unusual arrived: the sender should hear of what follows without delay.
-    pub(super) fn quicken(&mut self) {
-        self.quick = QUICK;
+    pub(super) fn quicken(&mut self, acks: u32) {
+        self.quick = self.quick.max(acks);
     }
 
     /// An acknowledgement leaves.
@@ -100,7 +105,7 @@ impl Policy {
             self.duplicates += 1;
             return Urgency::Now;
         }
-        if self.merged >= MERGED {
+        if !self.merges || self.merged >= MERGED {
             return Urgency::Now;
         }
         self.merged += 1;

@@ -4,7 +4,7 @@
 use super::Sender;
 use crate::tcp::{Ack, timestamp};
 use control::{Event, Feedback, Phase};
-use recovery::{Record, Sample};
+use recovery::{Counts, Record, Sample};
 use units::{Instant, Span};
 
 /// The least RTT is taken over five minutes (`tcp_min_rtt_wlen`).
@@ -19,6 +19,12 @@ pub(super) struct News {
     pub sacked: bool,
     /// A duplicate was reported.
     pub duplicate: bool,
+    /// The duplicate that was reported is the tail-loss probe.
+    pub probe_duplicate: bool,
+    /// A duplicate acknowledgement in the sense of RFC 5681: nothing new at all.
+    pub repeated: bool,
+    /// Retransmission and probe timer start afresh.
+    pub restarts_timers: bool,
     /// Never-retransmitted data sent before the phase began was delivered (F-RTO's proof).
     pub original_delivered: bool,
     /// Retransmitted data was cumulatively acknowledged (Karn: no RTT sample).
@@ -31,13 +37,22 @@ pub(super) struct News {
     pub echo: u32,
     /// Packets removed from the scoreboard's head.
     pub released: u32,
-    /// Packets reported as duplicates.
-    duplicates: u32,
     /// The lowest packet that arrived after later ones.
     reordered: Option<u64>,
     acked_times: Option<(Instant, Instant)>,
     sacked_times: Option<(Instant, Instant)>,
     sample: Sample,
+}
+
+/// Where things stood before the acknowledgement.
+#[derive(Debug)]
+pub(super) struct Before {
+    pub una: u64,
+    pub counts: Counts,
+    pub sacked_end: u64,
+    delivered: u64,
+    lost: u64,
+    phase: Phase,
 }
 
 /// Extends a (first, last) pair of send times.
@@ -50,57 +65,91 @@ impl Sender {
         if ack.ack > self.board.next() {
             return; // acknowledges what was never sent
         }
-        let (before, prior_phase) = (self.board.counts(), self.phase);
-        let prior = (self.board.una(), self.rate.delivered(), self.counters.lost, self.board.highest_sacked());
-        let mut news = News {
-            advanced: ack.ack > prior.0,
-            marked: ack.marked && self.config.ecn,
-            echo: ack.echo,
-            ..News::default()
-        };
-        if ack.ack >= prior.0 {
-            self.window_end = self.window_end.max(ack.ack + ack.window / u64::from(self.config.mss));
-            self.echo = ack.timestamp;
+        let before = self.before();
+        let mut news = News { marked: ack.marked && self.config.ecn, echo: ack.echo, ..News::default() };
+        if ack.ack < before.una {
+            return self.on_old_ack(now, ack, &mut news, &before);
         }
+        news.advanced = ack.ack > before.una;
+        self.echo = ack.timestamp;
+        let wider = self.update_window(ack);
         self.read_blocks(now, ack, &mut news);
-        if before.out == 0 {
-            return;
+        news.repeated = !(news.advanced || news.duplicate || wider);
+        if before.counts.out == 0 {
+            if news.duplicate {
+                self.alert(now, &mut news, &before);
+            }
+            return self.settle_probe(now, ack, &news);
         }
-        self.release(now, ack.ack, &mut news);
-        let rtt = self.sample_rtt(now, &news, prior.0, before.sacked);
-        self.note_reordering(&news, prior.3);
+        self.release(now, ack.ack, &mut news, &before);
+        let rtt = self.sample_rtt(now, &mut news, &before);
+        self.note_reordering(&news, &before);
         self.rack.adapt(news.sample.prior_delivered(), self.rate.delivered());
         self.settle_probe(now, ack, &news);
         if self.is_dubious(&news) {
-            self.alert(now, &mut news, prior.0);
+            self.alert(now, &mut news, &before);
         }
-        let progressed = news.advanced || news.sacked;
-        if news.advanced {
+        if news.restarts_timers {
             self.restart_timers(now);
         }
-        let acked = (self.rate.delivered() - prior.1) as u32;
-        let delayed = self.seems_delayed(&news, prior.0, before.sacked);
+        let feedback = self.feedback_of(now, &news, &before, rtt);
+        self.notify(now, &Event::Feedback(feedback));
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            una: self.board.una(),
+            counts: self.board.counts(),
+            sacked_end: self.board.sacked_end(),
+            delivered: self.rate.delivered(),
+            lost: self.counters.lost,
+            phase: self.phase,
+        }
+    }
+
+    /// An acknowledgement overtaken by a later one may still bring SACK blocks.
+    fn on_old_ack(&mut self, now: Instant, ack: &Ack, news: &mut News, before: &Before) {
+        if ack.blocks.as_slice().is_empty() {
+            return;
+        }
+        self.read_blocks(now, ack, news);
+        self.note_reordering(news, before);
+        self.alert(now, news, before);
+    }
+
+    /// True if the receive window grew.
+    fn update_window(&mut self, ack: &Ack) -> bool {
+        let mss = u64::from(self.config.mss);
+        let edge = ack.ack.saturating_mul(mss).saturating_add(ack.window);
+        let wider = edge > self.window_edge;
+        self.window_edge = self.window_edge.max(edge);
+        self.window_end = self.window_edge / mss;
+        wider
+    }
+
+    fn feedback_of(&mut self, now: Instant, news: &News, before: &Before, rtt: Option<Span>) -> Feedback {
+        let acked = (self.rate.delivered() - before.delivered) as u32;
+        let delayed = self.seems_delayed(news, before);
         let delivery = self.rate.finish(now, &news.sample, acked, self.min_rtt.get(), delayed);
         let may_grow = if self.rack.reordering() > self.config.reordering {
-            progressed
+            news.released > 0 || news.sacked
         } else {
-            news.advanced && news.released > 0
+            news.released > 0
         };
-        let feedback = Feedback {
+        Feedback {
             acked,
             released: news.released,
-            lost: (self.counters.lost - prior.2) as u32,
+            lost: (self.counters.lost - before.lost) as u32,
             marked: u32::from(news.marked),
             sent: std::mem::take(&mut self.sent_since),
-            in_flight_before: before.in_flight(),
+            in_flight_before: before.counts.in_flight(),
             rtt,
             delivery,
             advanced: news.advanced,
             may_grow,
-            prior_phase,
+            prior_phase: before.phase,
             ..self.feedback()
-        };
-        self.notify(now, &Event::Feedback(feedback));
+        }
     }
 
     /// Marks what the SACK blocks newly cover.
@@ -110,6 +159,9 @@ impl Sender {
             self.known_blocks = ack.blocks;
             return;
         };
+        if !self.config.sack {
+            return;
+        }
         let is_duplicate =
             first.0 < ack.ack || blocks.get(1).is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         if is_duplicate {
@@ -132,7 +184,7 @@ impl Sender {
     }
 
     fn sack(&mut self, now: Instant, seq: u64, news: &mut News) {
-        let highest = self.board.highest_sacked();
+        let end = self.board.sacked_end();
         let record = self.board.sack(seq);
         if record.is_sacked() {
             return;
@@ -142,7 +194,7 @@ impl Sender {
         self.rate.on_delivered(&mut news.sample, seq, record.sent, &record.snapshot);
         self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get());
         if !record.was_retransmitted() {
-            if seq < highest {
+            if seq < end {
                 news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
             }
             news.original_delivered |= seq < self.high;
@@ -153,19 +205,22 @@ impl Sender {
     /// A duplicate report (RFC 2883): one of our retransmissions was needless.
     fn on_duplicate(&mut self, block: (u64, u64), news: &mut News) {
         let count = (block.1.saturating_sub(block.0)).min(u64::from(u32::MAX)) as u32;
-        // More duplicates than retransmissions: not ours (the network duplicates).
-        if count == 0 || self.counters.duplicates + u64::from(count) > self.counters.retransmitted {
+        if count == 0 || block.1 > self.board.next() {
             return;
         }
         self.counters.duplicates += u64::from(count);
+        // More duplicates than retransmissions: not ours (the network duplicates).
+        if self.counters.duplicates > self.counters.retransmitted {
+            return;
+        }
         news.duplicate = true;
-        news.duplicates = count;
+        news.probe_duplicate = self.probe_explains(block);
         self.rate.count(count);
-        if !self.probe_explains(block) {
+        if !news.probe_duplicate {
             self.rack.on_duplicate();
         }
         self.undo.on_duplicate(block, count);
-        for seq in block.0.max(self.board.una())..block.1.min(self.board.next()) {
+        for seq in block.0.max(self.board.una())..block.1 {
             let record = *self.board.record(seq);
             if record.was_retransmitted() && record.is_sacked() {
                 news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
@@ -175,7 +230,7 @@ impl Sender {
     }
 
     /// Removes what is cumulatively acknowledged.
-    fn release(&mut self, now: Instant, ack: u64, news: &mut News) {
+    fn release(&mut self, now: Instant, ack: u64, news: &mut News, before: &Before) {
         while self.board.una() < ack {
             let seq = self.board.una();
             let record = self.board.pop();
@@ -184,18 +239,24 @@ impl Sender {
                 news.retransmission_acked = true;
             } else if !record.is_sacked() {
                 extend(&mut news.acked_times, record.sent);
-                if seq < self.board.highest_sacked() {
+                if seq < before.sacked_end {
                     news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
                 }
                 news.original_delivered |= seq < self.high;
             }
             if !record.is_sacked() {
-                self.rate.count(1);
                 self.rate.on_delivered(&mut news.sample, seq, record.sent, &record.snapshot);
-                if !self.is_spurious(&record, news.echo) {
-                    self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get());
+                if self.config.sack {
+                    self.rate.count(1);
+                    if !self.is_spurious(&record, news.echo) {
+                        self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get());
+                    }
                 }
             }
+        }
+        news.restarts_timers = news.released > 0;
+        if !self.config.sack && news.released > 0 {
+            self.release_unsacked(news);
         }
     }
 
@@ -205,7 +266,7 @@ impl Sender {
     }
 
     /// Takes the RTT samples: the oldest newly acked packet for SRTT, the newest for algorithms and the least RTT.
-    fn sample_rtt(&mut self, now: Instant, news: &News, prior_una: u64, prior_sacked: u32) -> Option<Span> {
+    fn sample_rtt(&mut self, now: Instant, news: &mut News, before: &Before) -> Option<Span> {
         let mut times = if news.retransmission_acked { None } else { news.acked_times };
         let mut newest = times.map(|(_, last)| last);
         if let Some((_, last)) = news.sacked_times {
@@ -221,20 +282,27 @@ impl Sender {
             _ => return None,
         };
         // A delayed acknowledgement must not raise the least RTT's next generation.
-        if !(self.seems_delayed(news, prior_una, prior_sacked) && newest > self.min_rtt.get()) {
+        if !(self.seems_delayed(news, before) && newest > self.min_rtt.get()) {
             self.min_rtt.update(MIN_RTT_WINDOW, now, newest.max(Span::from_micros(1)));
         }
         self.round_trip.add(oldest, self.board.una(), self.board.next());
         self.timers.backoff = 0;
+        // A SACKed packet sent before the head was (last) sent shows nothing of the head's fate.
+        if let Some((first, _)) = news.sacked_times
+            && self.board.counts().out > 0
+            && first < self.board.record(self.board.una()).sent
+        {
+            news.restarts_timers = true;
+        }
         self.last_rtt = newest;
         Some(newest)
     }
 
     /// One lone packet acked, delivered alone since it was sent: the receiver probably waited with the acknowledgement.
-    fn seems_delayed(&self, news: &News, prior_una: u64, prior_sacked: u32) -> bool {
+    fn seems_delayed(&self, news: &News, before: &Before) -> bool {
         news.released == 1
-            && prior_sacked == 0
-            && self.board.una() == prior_una + 1
+            && before.counts.sacked == 0
+            && self.board.una() == before.una + 1
             && self.board.una() == self.available
             && news.sample.prior_delivered() + 1 == self.rate.delivered()
             && !news.sacked
@@ -242,9 +310,13 @@ impl Sender {
             && !news.marked
     }
 
-    fn note_reordering(&mut self, news: &News, prior_highest: u64) {
-        if let Some(low) = news.reordered {
-            self.rack.on_reordering(low, self.board.highest_sacked().max(prior_highest));
+    fn note_reordering(&mut self, news: &News, before: &Before) {
+        // After a timeout that cannot be undone, what comes late says nothing about the network.
+        let counts = self.phase != Phase::Loss || self.undo.marker.is_some() || news.advanced;
+        if let Some(low) = news.reordered
+            && counts
+        {
+            self.rack.on_reordering(low, self.board.sacked_end().max(before.sacked_end));
         }
     }
 

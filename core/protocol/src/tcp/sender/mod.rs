@@ -8,6 +8,7 @@
 mod ack;
 mod alert;
 mod handshake;
+mod repeated;
 mod timers;
 mod transmit;
 mod undo;
@@ -30,6 +31,8 @@ pub struct Config {
     pub initial_window: u32,
     /// RFC 7323 timestamps.
     pub timestamps: bool,
+    /// RFC 2018 selective acknowledgements; without them duplicate acknowledgements are counted (RFC 6582).
+    pub sack: bool,
     /// Answer ECN echoes.
     pub ecn: bool,
     /// Pace even if the controller names no rate, at Linux's 200 % (slow start) or 120 % of window / SRTT.
@@ -83,8 +86,16 @@ pub struct Counters {
     pub undone: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Timeouts that F-RTO found to be spurious.
+    pub spurious_timeouts: u64,
     /// Tail-loss probes.
     pub probes: u64,
+    /// Losses that a tail-loss probe repaired.
+    pub probe_repairs: u64,
+    /// Times the receiver went back on its SACKs.
+    pub renegings: u64,
+    /// Retransmissions found lost.
+    pub lost_retransmissions: u64,
     /// Duplicates reported by the receiver.
     pub duplicates: u64,
     /// Time held back by the receive window.
@@ -115,6 +126,8 @@ pub struct Sender {
     timers: Timers,
     handshake: handshake::Handshake,
     transmit: transmit::Transmit,
+    /// Right edge of the receive window, bytes.
+    window_edge: u64,
     /// Segments that the receive window and the application allow.
     window_end: u64,
     available: u64,
@@ -150,6 +163,7 @@ impl Sender {
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
             transmit: transmit::Transmit::default(),
+            window_edge: 0,
             window_end: 0,
             available: segments,
             known_blocks: crate::tcp::Blocks::default(),
@@ -189,6 +203,12 @@ impl Sender {
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.board.counts().in_flight()
+    }
+
+    /// What the pipe is made of.
+    #[must_use]
+    pub fn pipe(&self) -> recovery::Counts {
+        self.board.counts()
     }
 
     /// Smoothed RTT; zero before the first sample.

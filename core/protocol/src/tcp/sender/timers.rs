@@ -28,8 +28,8 @@ impl Default for Timers {
     }
 }
 
-/// Linux's least timer, in ticks: added to waits that must not be early (`TCP_TIMEOUT_MIN`).
-const SLACK_TICKS: u64 = 2;
+/// Added to waits that must not be early (`TCP_TIMEOUT_MIN_US`).
+const SLACK: Span = Span::from_millis(2);
 /// A lone packet's acknowledgement may be delayed by up to this.
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// Probe timeout without an RTT sample.
@@ -40,19 +40,23 @@ const MAX_TIMEOUT: Span = Span::from_secs(120);
 const RENEGING_WAIT: Span = Span::from_millis(10);
 
 /// When a timer set `now` expires: its wait is rounded up to ticks, and counted from the present one (Linux's jiffies).
-fn expiry(now: Instant, wait: Span, tick: Span, extra: u64) -> Instant {
-    Instant((now.0 / tick.0 + wait.0.div_ceil(tick.0) + extra).saturating_mul(tick.0))
+fn expiry(now: Instant, wait: Span, tick: Span) -> Instant {
+    Instant((now.0 / tick.0 + wait.0.div_ceil(tick.0)).saturating_mul(tick.0))
 }
 
 impl Timers {
-    pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) {
+    /// Something is in doubt for so long. True if so.
+    pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) -> bool {
         if let Some(wait) = wait {
-            self.reordering = expiry(now, wait, tick, SLACK_TICKS);
+            self.reordering = expiry(now, wait + SLACK, tick);
         }
+        wait.is_some()
     }
 
-    pub(super) fn expire_soon(&mut self, now: Instant) {
-        self.retransmission = now + RENEGING_WAIT;
+    pub(super) fn expire_soon(&mut self, now: Instant, wait: Span, tick: Span) {
+        self.retransmission = expiry(now, wait.max(RENEGING_WAIT), tick);
+        self.probe = Instant::NEVER;
+        self.reordering = Instant::NEVER;
     }
 }
 
@@ -73,19 +77,19 @@ impl Sender {
             self.timers = Timers { backoff: self.timers.backoff, ..Timers::default() };
             return;
         }
-        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         self.schedule_probe(now);
     }
 
     /// The head was sent again.
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
-        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
     }
 
     /// New data left.
     pub(super) fn on_new_data(&mut self, now: Instant, was_empty: bool) {
         if was_empty {
-            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
+            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
         self.schedule_probe(now);
     }
@@ -93,17 +97,21 @@ impl Sender {
     /// RFC 8985 section 7.2, with Linux's slack. Only while nothing is wrong.
     fn schedule_probe(&mut self, now: Instant) {
         let out = self.board.counts().out;
-        if out == 0 || !matches!(self.phase, Phase::Open | Phase::Cwr) || self.transmit.probe_outstanding() {
+        if !self.config.sack
+            || out == 0
+            || !matches!(self.phase, Phase::Open | Phase::Cwr)
+            || self.transmit.probe_outstanding()
+        {
             self.timers.probe = Instant::NEVER;
             return;
         }
         let srtt = self.round_trip.smoothed();
-        let (wait, extra) = match out {
-            _ if srtt == Span::ZERO => (BLIND_PROBE, 0),
-            1 => (srtt * 2 + DELAYED_ACK, 0),
-            _ => (srtt * 2, SLACK_TICKS),
+        let wait = match out {
+            _ if srtt == Span::ZERO => BLIND_PROBE,
+            1 => srtt * 2 + DELAYED_ACK,
+            _ => srtt * 2 + SLACK,
         };
-        self.timers.probe = expiry(now, wait, self.config.tick, extra).min(self.timers.retransmission);
+        self.timers.probe = expiry(now, wait, self.config.tick).min(self.timers.retransmission);
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
@@ -114,10 +122,10 @@ impl Sender {
             self.timers.reordering = Instant::NEVER;
             self.on_reordering_timeout(now);
         }
-        if self.timers.probe <= now && self.timers.probe < self.timers.retransmission {
+        if self.timers.probe <= now && self.timers.probe <= self.timers.retransmission {
             self.timers.probe = Instant::NEVER;
             self.transmit.request_probe();
-            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
+            self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
         if self.timers.retransmission <= now {
             self.on_retransmission_timeout(now);
@@ -129,8 +137,8 @@ impl Sender {
         let (lost, wait) = self.rack.detect_again(now, &mut self.board, window);
         self.counters.lost += u64::from(lost);
         self.timers.set_reordering(now, wait, self.config.tick);
-        if lost > 0 && self.phase != Phase::Loss {
-            self.enter_recovery(now);
+        if lost > 0 {
+            self.enter_recovery(now, false);
         }
     }
 
@@ -153,13 +161,15 @@ impl Sender {
         let cut = self.phase <= Phase::Disorder
             || una >= self.high
             || (self.phase == Phase::Loss && self.timers.retransmissions == 0);
-        if cut {
-            self.undo.begin(una, self.board.counts().retransmitted);
-        }
+        let reneged = self.forget_sacks();
         for seq in una..next {
-            if seq == una || !self.rack.is_recent(now, self.board.record(seq).sent) {
+            if reneged || seq == una || !self.rack.is_recent(now, self.board.record(seq).sent) {
                 self.counters.lost += u64::from(self.board.mark_lost(seq));
             }
+        }
+        if cut {
+            let probe = u32::from(self.transmit.probe_retransmitted());
+            self.undo.begin(una, self.board.counts().retransmitted + probe);
         }
         self.transmit.spurious_timeout_possible = first || self.timers.retransmissions > 0;
         self.transmit.new_data_only = false;
@@ -169,9 +179,23 @@ impl Sender {
         self.timers.backoff += 1;
         self.timers.probe = Instant::NEVER;
         self.timers.reordering = Instant::NEVER;
-        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick, 0);
+        self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         self.sent_since = 0;
+        self.transmit.reduced = self.config.ecn;
         self.notify(now, &Event::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
         self.phase = Phase::Loss;
+    }
+
+    /// True if the receiver went back on its SACKs: the head had one. Without SACK, duplicates are counted afresh.
+    fn forget_sacks(&mut self) -> bool {
+        let reneged = self.board.head_is_sacked();
+        if reneged {
+            self.counters.renegings += 1;
+            self.board.renege();
+            self.known_blocks = crate::tcp::Blocks::default();
+        } else if !self.config.sack {
+            self.board.forget_repeated();
+        }
+        reneged
     }
 }

@@ -84,8 +84,10 @@ impl Sender {
         if self.in_flight() >= self.decision.window || self.transmit.refused || self.pacer.release() > now {
             return None;
         }
+        let counts = self.board.counts();
         if self.phase >= Phase::Recovery
             && !self.transmit.new_data_only
+            && counts.retransmitted < counts.lost
             && let Some(seq) = self.board.next_lost()
         {
             return Some(self.retransmit(now, seq));
@@ -139,7 +141,7 @@ impl Sender {
         if self.decision.pacing.is_some() || self.config.pacing {
             self.pace(now);
         }
-        let reduced = std::mem::take(&mut self.transmit.reduced);
+        let reduced = !retransmission && std::mem::take(&mut self.transmit.reduced);
         Segment { kind: Kind::Data, seq, timestamp: timestamp(now), echo: self.echo, reduced, retransmission }
     }
 
@@ -232,16 +234,19 @@ impl Sender {
         }
         self.counters.probes += 1;
         if self.can_send_new() {
-            let segment = self.send_new(now);
-            self.transmit.probe = Probe::Outstanding { high: self.board.next(), retransmission: None };
-            return Some(segment);
+            self.transmit.probe = Probe::Outstanding { high: self.board.next() + 1, retransmission: None };
+            return Some(self.send_new(now));
         }
         let last = self.board.next() - 1;
         let record = self.board.record(last);
         if record.is_sacked() || record.is_retransmitted() {
             return None;
         }
-        let segment = self.retransmit(now, last);
+        let snapshot = self.rate.on_sent(now, true);
+        self.board.probe(last, now, snapshot);
+        self.counters.sent += 1;
+        self.counters.retransmitted += 1;
+        let segment = self.segment(now, last, true);
         self.transmit.probe = Probe::Outstanding { high: self.board.next(), retransmission: Some(last) };
         Some(segment)
     }
@@ -257,18 +262,20 @@ impl Sender {
         if ack.ack < high {
             return;
         }
-        if retransmission.is_none() || news.duplicate {
+        if retransmission.is_none() || news.probe_duplicate {
             self.transmit.forget_probe();
         } else if ack.ack > high {
             self.transmit.forget_probe();
             if self.phase < Phase::Cwr {
+                self.counters.probe_repairs += 1;
+                self.transmit.reduced = self.config.ecn;
                 self.notify(
                     now,
                     &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight: self.in_flight() },
                 );
                 self.try_keep_open();
             }
-        } else if !news.advanced && !news.sacked {
+        } else if news.repeated && !news.sacked {
             self.transmit.forget_probe();
         }
     }

@@ -57,6 +57,7 @@ impl Sender {
         }
         self.notify(now, &Event::SpuriousLoss);
         self.undo.marker = None;
+        self.rack.reconsider();
         self.counters.undone += 1;
     }
 

@@ -71,11 +71,12 @@ struct Run {
     now: u64,
     offered: u64,
     arrived: Vec<(u64, Numbered)>,
+    discarded: Vec<u64>,
 }
 
 impl Run {
     fn new(config: &model::Pipe) -> Self {
-        Self { pipe: pipe(config), now: 0, offered: 0, arrived: Vec::new() }
+        Self { pipe: pipe(config), now: 0, offered: 0, arrived: Vec::new(), discarded: Vec::new() }
     }
 
     fn step(&mut self, step: &Step) {
@@ -94,10 +95,16 @@ impl Run {
             Step::Loss(loss) => self.pipe.set_loss(now, loss),
             Step::Up(up) => self.pipe.set_up(now, up),
         }
+        self.take_back();
+    }
+
+    fn take_back(&mut self) {
+        self.discarded.extend(std::iter::from_fn(|| self.pipe.take_discarded()).map(|packet| packet.number));
     }
 
     fn drain(&mut self) {
         self.arrived.extend(arrivals(&mut self.pipe, u64::MAX - 1));
+        self.take_back();
     }
 
     /// What a queue that decides on arrival and one that decides at departure must agree on at every moment.
@@ -124,6 +131,16 @@ proptest! {
         prop_assert!(balanced(&run.pipe));
         prop_assert_eq!(run.pipe.counters().delivered, run.arrived.len() as u64);
         prop_assert!(run.arrived.is_sorted_by(|a, b| a.0 <= b.0 && a.1.number < b.1.number));
+    }
+
+    #[test]
+    fn every_packet_comes_out_once(config in config(), steps in steps()) {
+        let mut run = Run::new(&config);
+        steps.iter().for_each(|step| run.step(step));
+        run.drain();
+        let mut out: Vec<u64> = run.arrived.iter().map(|(_, packet)| packet.number).chain(run.discarded).collect();
+        out.sort_unstable();
+        prop_assert!(out.into_iter().eq(0..run.offered));
     }
 
     #[test]

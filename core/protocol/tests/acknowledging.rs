@@ -1,0 +1,95 @@
+//! When and what a receiver acknowledges.
+
+mod lockstep;
+
+use lockstep::{Options, new_receiver};
+use ropewalk_protocol::tcp::{Ack, Kind, Receiver, Segment};
+use units::{Instant, Span};
+
+fn data(seq: u64, timestamp: u32) -> Segment {
+    Segment { kind: Kind::Data, seq, timestamp, echo: 0, reduced: false, retransmission: false }
+}
+
+/// A receiver that has got `count` segments in order with this timestamp, and its acknowledgements.
+fn after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
+    let mut receiver = new_receiver(Options::default());
+    let acks = (0..count).filter_map(|seq| receiver.handle(Instant::ZERO, &data(seq, timestamp), false)).collect();
+    (receiver, acks)
+}
+
+#[test]
+fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second_segment() {
+    let acked: Vec<u64> = after(26, 1).1.iter().map(|ack| ack.ack).collect();
+    let expected: Vec<u64> = (1..=16).chain([18, 20, 22, 24, 26]).collect();
+    assert_eq!(acked, expected);
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+    let (mut receiver, acks) = after(17, 1);
+    assert_eq!((acks.len(), receiver.deadline()), (16, Instant::ZERO + Span::from_millis(40)));
+    let due = receiver.deadline();
+    assert_eq!(receiver.on_timeout(due).map(|ack| ack.ack), Some(17));
+}
+
+#[test]
+fn three_duplicate_acknowledgements_leave_at_once_and_forty_four_more_are_merged() {
+    let (mut receiver, _) = after(20, 1);
+    let answered: Vec<bool> =
+        (21..=69).map(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()).collect();
+    assert_eq!(answered[..3], [true; 3]);
+    assert!(answered[3..47].iter().all(|at_once| !at_once));
+    assert!(answered[47], "the next one says it all");
+}
+
+#[test]
+fn a_filled_hole_is_acknowledged_at_once() {
+    let (mut receiver, _) = after(20, 1);
+    (21..=30).for_each(|seq| {
+        receiver.handle(Instant::ZERO, &data(seq, 1), false);
+    });
+    let ack = receiver.handle(Instant::ZERO, &data(20, 1), false).expect("at once");
+    assert_eq!((ack.ack, ack.blocks.as_slice().len()), (31, 0));
+}
+
+#[test]
+fn a_duplicate_is_reported_in_the_first_block() {
+    let (mut receiver, _) = after(20, 1);
+    receiver.handle(Instant::ZERO, &data(25, 1), false);
+    let ack = receiver.handle(Instant::ZERO, &data(7, 1), false).expect("at once");
+    assert_eq!((ack.ack, ack.blocks.as_slice()), (20, &[(7, 8), (25, 26)][..]));
+}
+
+#[test]
+fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
+    let (mut receiver, _) = after(20, 1000);
+    let ack = receiver.handle(Instant::ZERO, &data(20, 998), false).expect("answered");
+    assert_eq!((ack.ack, ack.blocks.as_slice().len(), receiver.delivered()), (20, 0, 20));
+    let ack = receiver.handle(Instant::ZERO, &data(3, 998), false).expect("answered");
+    assert_eq!(ack.blocks.as_slice(), [(3, 4)], "a duplicate that is too old is reported all the same");
+    receiver.handle(Instant::ZERO, &data(20, 999), false);
+    receiver.handle(Instant::ZERO, &data(21, 1000), false);
+    assert_eq!((receiver.delivered(), receiver.counters().outdated), (22, 2));
+}
+
+#[test]
+fn a_duplicate_from_before_the_window_does_not_renew_the_timestamp() {
+    let (mut receiver, _) = after(20, 1000);
+    let ack = receiver.handle(Instant::ZERO, &data(7, 1500), false).expect("reported");
+    assert_eq!(ack.echo, 1000);
+    receiver.handle(Instant::ZERO, &data(20, 1000), false);
+    assert_eq!(receiver.delivered(), 21, "an original overtaken by that duplicate is still welcome");
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_answers() {
+    let (mut receiver, _) = after(20, 1);
+    receiver.handle(Instant::ZERO, &data(20, 1), true);
+    let echoed = |receiver: &mut Receiver, segment: &Segment| {
+        receiver.handle(Instant::ZERO, segment, false).or_else(|| receiver.on_timeout(receiver.deadline()))
+    };
+    assert!(echoed(&mut receiver, &data(21, 1)).expect("acknowledged").marked);
+    assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").marked);
+    let answer = Segment { reduced: true, ..data(23, 1) };
+    assert!(!echoed(&mut receiver, &answer).expect("acknowledged").marked);
+}

@@ -1,0 +1,11 @@
+//! Whole experiments against what is known of their outcome.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod changes;
+mod queues;
+mod swarm;
+mod traffic;
+mod tunnel;
+mod wires;

@@ -1,0 +1,115 @@
+//! Queue disciplines, with and without ECN, as TCP meets them.
+
+use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run};
+use scenario::model::{Discipline, Experiment, Limit, Pipe, Queue};
+use units::{Rate, Span};
+
+/// No early drop below 20 packets; so high an upper threshold that a slow start does not reach it.
+const RED: Discipline = Discipline::Red { least: 30_000, most: 1_000_000, probability: 0.1, weight: 0.002 };
+const TARGET: Span = Span::from_millis(5);
+const CODEL: Discipline = Discipline::CoDel { target: TARGET, interval: Span::from_millis(100) };
+
+/// 50 Mbit/s, 20 ms: 81 packets in flight fill the link.
+fn link(discipline: Discipline, packets: u64) -> Pipe {
+    let queue = Queue { limit: Limit::Packets(packets), discipline, ecn: true };
+    Pipe { queue, ..pipe(Rate::from_mbit(50), Span::from_millis(10), 0) }
+}
+
+fn reno_under(discipline: Discipline, ecn: bool) -> Experiment {
+    let mut experiment = one_link("reno", link(discipline, 10_000), 60);
+    experiment.sample = Some(Span::from_millis(1));
+    host(&mut experiment.flows[0]).ecn = ecn;
+    experiment
+}
+
+/// RFC 3168 section 6.1.2: a mark halves Reno's window as a loss would, but nothing is sent again.
+#[test]
+fn a_mark_halves_the_window_and_nothing_is_sent_again() {
+    for discipline in [RED, CODEL] {
+        let run = run(&reno_under(discipline, true));
+        let (flow, path) = (&run.flows[0], &run.paths[0]);
+        assert_eq!((path.dropped_packets, flow.retransmitted_packets, flow.timeouts), (0, 0, 0), "{flow:?}");
+        let (marked, window) =
+            (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "window_packets"));
+        let marks: Vec<usize> = (0..marked.len()).filter(|ms| marked[*ms] > 0.0).collect();
+        let alone = marks.windows(3).filter(|three| three[1] - three[0] > 500 && three[2] - three[1] > 500);
+        let alone: Vec<usize> = alone.map(|three| three[1]).collect();
+        assert!(alone.len() > 10, "{discipline:?}: {} marks, {} alone", marks.len(), alone.len());
+        for mark in alone {
+            // The echo is back, and the window down, after at most two round trips of 60 ms with their queue.
+            let after = &window[mark..mark + 120];
+            let most = after.iter().copied().fold(0.0, f64::max);
+            let least = after.iter().copied().fold(f64::MAX, f64::min);
+            assert!((least - most / 2.0).abs() <= 1.0, "{discipline:?}: {most} to {least} after {mark} ms");
+        }
+    }
+}
+
+/// RFC 3168 section 6.1.2: no more than one reduction a window of data, however many of its packets are marked.
+#[test]
+fn many_marks_in_a_window_cut_it_once() {
+    let run = run(&reno_under(RED, true));
+    let (marked, threshold) =
+        (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "threshold_packets"));
+    let is_cut = |ms: &usize| !threshold[*ms].is_nan() && threshold[*ms] != threshold[*ms - 1];
+    let cuts: Vec<usize> = (1..1000).filter(is_cut).collect();
+    let marks: f64 = marked[..1000].iter().sum();
+    assert!(cuts.len() > 2 && marks > 2.0 * cuts.len() as f64, "slow start: {marks} marks, {} cuts", cuts.len());
+    assert!(cuts.windows(2).all(|pair| pair[1] - pair[0] >= 20), "two cuts within a round trip: {cuts:?} ms");
+}
+
+#[test]
+fn without_ecn_in_the_host_the_same_queues_drop() {
+    for discipline in [RED, CODEL] {
+        let run = run(&reno_under(discipline, false));
+        let (flow, path) = (&run.flows[0], &run.paths[0]);
+        assert_eq!(path.marked_packets, 0);
+        assert!(path.dropped_packets > 0 && flow.recoveries > 0, "{flow:?}");
+        assert!(flow.retransmitted_packets >= path.dropped_packets, "{flow:?}, {path:?}");
+    }
+}
+
+/// RFC 8289: CoDel lets bursts pass and dissolves the standing queue; drop-tail keeps it.
+#[test]
+fn codel_holds_the_delay_at_its_target_where_drop_tail_fills_the_buffer() {
+    let [codel, full] = [CODEL, Discipline::DropTail].map(|discipline| {
+        let mut experiment = one_link("cubic", link(discipline, 400), 60);
+        experiment.sample = Some(Span::from_millis(10));
+        let run = run(&experiment);
+        (column(&run, "path path", "queue_ms")[1000..].to_vec(), run.paths[0].utilisation)
+    });
+    // Above target for no longer than an interval and the round trip in which a cut arrives, then empty for as long as
+    // it takes to grow back: on average below target.
+    assert!(mean(&codel.0) < TARGET.as_millis_f64(), "{} ms", mean(&codel.0));
+    assert!(codel.1 > 0.9, "{}", codel.1);
+    // CUBIC swings between 0.7 (81 + 400) and 81 + 400 packets: never fewer than 255 wait once the first cut is over.
+    let packet = Rate::from_mbit(50).time_for(u64::from(1500 + OVERHEAD)).as_millis_f64();
+    let (least, most) = full.0.iter().fold((f64::MAX, 0.0_f64), |(least, most), ms| (least.min(*ms), most.max(*ms)));
+    assert!(least > 250.0 * packet && (most - 400.0 * packet).abs() < 2.0 * packet, "{least} to {most} ms");
+}
+
+/// Acknowledgements wait in a queue of their own: it delays them, and loses some, without touching the data's queue.
+#[test]
+fn acknowledgements_queue_on_their_own_way_back() {
+    let mut experiment = one_link("reno", pipe(Rate::from_mbit(1000), Span::from_millis(10), 100_000), 20);
+    let back = pipe(Rate::from_bits(500_000), Span::from_millis(10), 50);
+    experiment.links[0].reverse = back;
+    let run = run(&experiment);
+    // 50 waiting and one in transmission, 52 bytes and the overhead each; with SACK they would be larger.
+    let queue = Rate::from_bits(500_000).time_for(51 * u64::from(52 + OVERHEAD)).as_millis_f64();
+    let (flow, path) = (&run.flows[0], &run.paths[0]);
+    assert!((flow.rtt_ms.p50 - (20.0 + queue)).abs() < 5.0, "{} ms, {queue} ms of queue", flow.rtt_ms.p50);
+    assert!(path.queue_delay_ms < 1.0 && path.dropped_packets == 0, "{path:?}");
+    assert_eq!((flow.retransmitted_packets, flow.timeouts), (0, 0), "{flow:?}");
+}
+
+/// RFC 3168 section 6.1.5: what is sent again must not be ECN-capable, so it can be dropped but not marked.
+#[test]
+fn two_flows_with_and_without_ecn_meet_the_same_queue() {
+    let mut experiment = reno_under(CODEL, true);
+    experiment.flows.push(bulk("plain", "reno"));
+    let run = run(&experiment);
+    assert!(run.paths[0].marked_packets > 0 && run.paths[0].dropped_packets > 0);
+    assert_eq!(run.flows[0].retransmitted_packets, 0, "only the other one loses packets");
+    assert!(run.flows[1].retransmitted_packets > 0);
+}

@@ -1,0 +1,235 @@
+//! Two hundred small experiments by chance. Every run checks conservation itself; here: no panic, the same digest twice,
+//! no more goodput than capacity, and every situation that matters comes up.
+
+use crate::common::{bulk, datagrams, host, one_link, pipe};
+use scenario::model::{
+    Change, Device, Directions, Discipline, Experiment, Flow, FlowKind, Limit, Link, Loss, Path, Pipe, Queue,
+    Resequence, Route, Stripe, Trace, Tunnel,
+};
+use std::collections::BTreeSet;
+use units::{Instant, Rate, Span, Stream};
+
+const EXPERIMENTS: u64 = 200;
+const DURATION: Span = Span::from_secs(3);
+
+const SITUATIONS: [&str; 10] = [
+    "queue drop",
+    "wire loss",
+    "CoDel drop",
+    "RED mark",
+    "resequencer timeout",
+    "overflow",
+    "late packet",
+    "device ring full",
+    "retransmission timeout",
+    "recovery undone",
+];
+
+/// Prints the experiment if the test fails while it is the one.
+struct Shown<'a>(u64, &'a Experiment);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("seed {}: {:#?}", self.0, self.1);
+        }
+    }
+}
+
+#[test]
+fn random_experiments_keep_the_books_and_reach_every_situation() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..EXPERIMENTS {
+        let experiment = Draw(Stream::named(seed, "swarm")).experiment();
+        let shown = Shown(seed, &experiment);
+        let [run, again] = [0, 1].map(|_| ropewalk_sim::run(&experiment, seed).expect("all are registered"));
+        assert_eq!(run.digest, again.digest);
+        let delivered: u64 = run.flows.iter().map(|flow| flow.delivered_bytes).sum();
+        assert!(delivered <= capacity(&experiment), "{delivered} bytes of {}", capacity(&experiment));
+        seen.extend(situations(&experiment, &run));
+        drop(shown);
+    }
+    let missing: Vec<_> = SITUATIONS.iter().filter(|situation| !seen.contains(**situation)).collect();
+    assert!(missing.is_empty(), "never reached: {missing:?}");
+}
+
+/// The most bytes that all paths together can carry.
+fn capacity(experiment: &Experiment) -> u64 {
+    let link = |index: &usize| {
+        let pipe = &experiment.links[*index].forward;
+        let rates = experiment.events.iter().filter(|event| event.link == *index).filter_map(|event| event.rate);
+        let rate = rates.chain(pipe.rate).max().map_or(0, |rate| rate.bytes_in(DURATION));
+        let trace = pipe
+            .trace
+            .as_ref()
+            .map_or(0, |trace| 1500 * trace.opportunities.len() as u64 * (DURATION.as_millis() / trace.period_ms + 1));
+        rate + trace
+    };
+    experiment.paths.iter().filter_map(|path| path.links.iter().map(link).min()).sum()
+}
+
+fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
+    let queue = experiment.links[0].forward.queue;
+    let dropped = run.paths.iter().any(|path| path.dropped_packets > 0);
+    let tunnel = run.tunnel.clone().unwrap_or_default();
+    let reached = [
+        dropped && queue.discipline == Discipline::DropTail,
+        run.paths.iter().any(|path| path.lost_packets > 0),
+        dropped && matches!(queue.discipline, Discipline::CoDel { .. }) && queue.limit == ENDLESS,
+        run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, Discipline::Red { .. }),
+        tunnel.timeouts > 0,
+        tunnel.overflows > 0,
+        tunnel.late_packets > 0,
+        tunnel.dropped_packets > 0,
+        run.flows.iter().any(|flow| flow.timeouts > 0),
+        run.flows.iter().any(|flow| flow.undone > 0),
+    ];
+    SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
+}
+
+const ENDLESS: Limit = Limit::Packets(u64::MAX);
+
+/// Draws an experiment.
+struct Draw(Stream);
+
+impl Draw {
+    fn experiment(mut self) -> Experiment {
+        let queue = self.queue();
+        let links: Vec<Link> = (0..self.between(1, 3)).map(|index| self.link(index, queue)).collect();
+        // Each link a path of its own, and one through all of them.
+        let mut paths: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
+        paths.push((0..links.len()).collect());
+        let paths = paths.into_iter().enumerate();
+        let paths: Vec<Path> = paths.map(|(index, links)| Path { name: format!("path {index}"), links }).collect();
+        let tunnel = self.chance(0.5).then(|| self.tunnel(paths.len()));
+        let flows = (0..self.between(1, 4)).map(|index| self.flow(index, paths.len(), tunnel.is_some())).collect();
+        let mut events: Vec<Change> = (0..self.between(0, 4)).map(|_| self.change(links.len())).collect();
+        events.sort_by_key(|event| event.at);
+        let sample = self.chance(0.3).then(|| Span::from_millis(50));
+        Experiment { duration: DURATION, sample, links, paths, tunnel, flows, events, ..one_link("", plain(), 0) }
+    }
+
+    /// All queues of an experiment are alike, so that it is clear who drops.
+    fn queue(&mut self) -> Queue {
+        let discipline = match self.between(0, 2) {
+            0 => Discipline::DropTail,
+            1 => Discipline::CoDel { target: self.millis(1, 10), interval: self.millis(10, 100) },
+            _ => Discipline::Red { least: 5_000, most: 60_000, probability: 0.1, weight: 0.01 },
+        };
+        let limit = match self.between(0, 3) {
+            0 => Limit::Packets(self.between(0, 50)),
+            1 => Limit::Bytes(self.between(2_000, 80_000)),
+            2 => Limit::Time(self.millis(1, 100)),
+            _ => ENDLESS,
+        };
+        Queue { limit, discipline, ecn: self.chance(0.5) }
+    }
+
+    fn link(&mut self, index: u64, queue: Queue) -> Link {
+        let [forward, reverse] = [0, 1].map(|_| self.pipe(queue));
+        Link { name: format!("link {index}"), forward, reverse }
+    }
+
+    fn pipe(&mut self, queue: Queue) -> Pipe {
+        let trace = self.chance(0.1).then(|| Trace { opportunities: [0, 3, 3, 4, 9].into(), period_ms: 10 });
+        let jitter = if self.chance(0.3) { self.millis(0, 10) } else { Span::ZERO };
+        let loss = match self.between(0, 3) {
+            0 => Loss::Random(0.02),
+            1 => Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
+            _ => Loss::None,
+        };
+        Pipe {
+            rate: trace.is_none().then(|| Rate::from_mbit(self.between(1, 15))),
+            trace,
+            delay: self.millis(0, 60),
+            jitter,
+            loss,
+            overhead: self.between(0, 40) as u32,
+            queue,
+            local: self.chance(0.3),
+            wire_limit: (queue.limit != ENDLESS && self.chance(0.1)).then(|| self.between(5, 100) as u32),
+        }
+    }
+
+    fn tunnel(&mut self, paths: usize) -> Tunnel {
+        let resequence = self.chance(0.8).then(|| Resequence {
+            window: self.between(2, 400) as u32,
+            timeout: self.millis(1, 300),
+            deliver_late: self.chance(0.3),
+        });
+        let device = self.chance(0.5);
+        let device = device.then(|| Device { ring: self.between(1, 60) as u32, socket: self.between(1, 30) as u32 });
+        Tunnel {
+            paths: (0..paths).collect(),
+            stripe: if self.chance(0.5) { Stripe::PacketRoundRobin } else { Stripe::ByteDeficit },
+            weights: (0..paths).map(|_| self.between(1, 9) as u32).collect(),
+            first: self.between(0, 3) as u32,
+            stray_packets: self.between(0, 3) as u32,
+            overhead: 36,
+            mtu: 1440,
+            resequence,
+            device,
+        }
+    }
+
+    fn flow(&mut self, index: u64, paths: usize, tunnel: bool) -> Flow {
+        let name = format!("flow {index}");
+        let mut flow = if self.chance(0.2) {
+            datagrams(&name, Rate::from_bits(self.between(100_000, 8_000_000)), self.between(60, 1440) as u32)
+        } else {
+            let entry = control::registry::REGISTRY[self.0.below(control::registry::REGISTRY.len() as u64) as usize];
+            let mut flow = bulk(&name, entry.name);
+            let host = host(&mut flow);
+            (host.ecn, host.sack, host.timestamps) = (self.chance(0.5), self.chance(0.8), self.chance(0.8));
+            (host.quick_ack, host.pacing) = (self.chance(0.2), self.chance(0.2));
+            if let FlowKind::Tcp { size, .. } = &mut flow.kind {
+                *size = self.chance(0.2).then(|| self.between(1, 500_000));
+            }
+            flow
+        };
+        if tunnel && self.chance(0.8) {
+            flow.route = Route::Tunnel;
+        } else {
+            flow.route = Route::Path(self.0.below(paths as u64) as usize);
+        }
+        flow.start = Instant::ZERO + self.millis(0, 500);
+        flow.stop = self.chance(0.2).then(|| flow.start + self.millis(1, 3000));
+        flow
+    }
+
+    fn change(&mut self, links: usize) -> Change {
+        let directions = [Directions::Forward, Directions::Reverse, Directions::Both][self.0.below(3) as usize];
+        let mut change = Change {
+            at: Instant::ZERO + self.millis(0, 3000),
+            link: self.0.below(links as u64) as usize,
+            directions,
+            up: None,
+            rate: None,
+            delay: None,
+            loss: None,
+        };
+        match self.between(0, 3) {
+            0 => change.up = Some(self.chance(0.5)),
+            1 => change.rate = Some(Rate::from_mbit(self.between(1, 15))),
+            2 => change.delay = Some(self.millis(0, 80)),
+            _ => change.loss = Some(Loss::Random(0.05)),
+        }
+        change
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.0.below(most - least + 1)
+    }
+
+    fn millis(&mut self, least: u64, most: u64) -> Span {
+        Span::from_millis(self.between(least, most))
+    }
+
+    fn chance(&mut self, p: f64) -> bool {
+        self.0.chance(p)
+    }
+}
+
+fn plain() -> Pipe {
+    pipe(Rate::from_mbit(1), Span::ZERO, 0)
+}

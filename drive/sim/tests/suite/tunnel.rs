@@ -1,0 +1,131 @@
+//! The striping tunnel: shares, order, parity.
+
+use crate::common::{bulk, datagrams, host, one_link, pipe, run};
+use scenario::model::{Experiment, Flow, Path, Pipe, Resequence, Route, Stripe, Tunnel};
+use units::{Instant, Rate, Span};
+
+/// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
+fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
+    let of = |ms| Pipe { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
+    let mut experiment = one_link("", of(delays_ms[0]), 10);
+    experiment.links.extend(one_link("", of(delays_ms[1]), 10).links);
+    experiment.links[1].name = "second".to_owned();
+    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1] });
+    experiment.tunnel = Some(Tunnel {
+        paths: vec![0, 1],
+        stripe: Stripe::PacketRoundRobin,
+        weights: vec![1, 1],
+        first: 0,
+        stray_packets: 0,
+        overhead: 0,
+        mtu: 1440,
+        resequence: Some(Resequence { window: 4000, timeout: Span::from_secs(1), deliver_late: false }),
+        device: None,
+    });
+    experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
+    experiment
+}
+
+fn tunnel(experiment: &mut Experiment) -> &mut Tunnel {
+    experiment.tunnel.as_mut().expect("there is one")
+}
+
+/// A flow that keeps its share of the buffers: a bounded receive buffer.
+fn bounded(algorithm: &str) -> Flow {
+    let mut flow = bulk("flow", algorithm);
+    host(&mut flow).receive_buffer[2] = 600_000;
+    flow
+}
+
+/// Packets per path.
+fn packets(experiment: &Experiment) -> [u64; 2] {
+    [0, 1].map(|path| run(experiment).paths[path].sent_packets)
+}
+
+/// Bytes per path: transmission times at 10 Mbit/s for 10 s.
+fn bytes(experiment: &Experiment) -> [f64; 2] {
+    [0, 1].map(|path| run(experiment).paths[path].utilisation * 10e6 * 10.0 / 8.0)
+}
+
+#[test]
+fn packet_round_robin_splits_packets_by_weight_to_the_packet() {
+    // One every 4 ms, 2501 of them.
+    let flow = || vec![datagrams("flow", Rate::from_mbit(2), 1000)];
+    for (weights, cycle) in [([3, 1], 4), ([1, 1], 2), ([5, 3], 8), ([100, 50], 3)] {
+        let mut experiment = striped([10, 30], flow());
+        tunnel(&mut experiment).weights = weights.to_vec();
+        let [first, second] = packets(&experiment);
+        assert_eq!(first + second, 2501);
+        // Whole cycles split exactly, the last one at most by what it holds.
+        let share = 2501.0 * f64::from(weights[0]) / f64::from(weights[0] + weights[1]);
+        assert!((first as f64 - share).abs() < f64::from(cycle), "{weights:?}: {first} and {second}");
+    }
+}
+
+/// Large and small packets in turn: who counts packets sends all large ones one way.
+#[test]
+fn byte_deficit_splits_bytes_where_packet_round_robin_splits_packets() {
+    let flow = |name, packet| datagrams(name, Rate::from_bits(u64::from(packet) * 2000), packet);
+    let experiment = |stripe, weights: [u32; 2]| {
+        let mut experiment = striped([10, 30], vec![flow("large", 1400), flow("small", 200)]);
+        (tunnel(&mut experiment).stripe, tunnel(&mut experiment).weights) = (stripe, weights.to_vec());
+        experiment
+    };
+    let [large, small] = bytes(&experiment(Stripe::PacketRoundRobin, [1, 1]));
+    assert!((large / small - 7.0).abs() < 0.01, "{large} and {small} bytes");
+    for weights in [[1, 1], [3, 1], [2, 5]] {
+        let [first, second] = bytes(&experiment(Stripe::ByteDeficit, weights));
+        let share = (first + second) * f64::from(weights[0]) / f64::from(weights[0] + weights[1]);
+        // Behind or ahead by a large packet, and by one that is still being transmitted.
+        assert!((first - share).abs() <= 2.0 * 1400.0, "{weights:?}: {first} and {second} bytes");
+    }
+}
+
+#[test]
+fn the_resequencer_hides_any_difference_of_delays_from_tcp() {
+    for algorithm in ["reno", "cubic", "bbr"] {
+        for second in [10, 11, 20, 50, 100] {
+            let run = run(&striped([10, second], vec![bounded(algorithm)]));
+            let (flow, tunnel) = (&run.flows[0], run.tunnel.expect("there is one"));
+            assert_eq!((tunnel.timeouts, tunnel.overflows, tunnel.late_packets), (0, 0, 0), "{tunnel:?}");
+            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.undone, flow.timeouts);
+            assert_eq!(troubles, (0, 0, 0, 0), "{algorithm}, 10 and {second} ms: {flow:?}");
+            // The first packet of a burst on the second path arrives this much after what the first path carried, in
+            // its stead or one transmission later.
+            let (difference, transmission) = ((second - 10) as f64, 1440.0 * 8.0 / 10e3);
+            assert!(tunnel.hold_ms.max >= difference - transmission, "10 and {second} ms: {tunnel:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_resequencer_tcp_sees_the_paths_in_disorder() {
+    let mut experiment = striped([10, 50], vec![bounded("reno")]);
+    tunnel(&mut experiment).resequence = None;
+    let flow = &run(&experiment).flows[0];
+    assert!(flow.retransmitted_packets > 0 && flow.undone > 0, "{flow:?}");
+}
+
+#[test]
+fn the_first_position_and_stray_packets_shift_the_parity() {
+    // Three packets, 100 ms apart.
+    let mut flow = datagrams("flow", Rate::from_bits(80_000), 1000);
+    flow.stop = Some(Instant::ZERO + Span::from_millis(300));
+    for (first, stray, expected) in [(0, 0, [2, 1]), (1, 0, [1, 2]), (0, 1, [2, 2]), (1, 1, [2, 2]), (0, 2, [3, 2])] {
+        let mut experiment = striped([10, 10], vec![flow.clone()]);
+        (tunnel(&mut experiment).first, tunnel(&mut experiment).stray_packets) = (first, stray);
+        assert_eq!(packets(&experiment), expected, "first {first}, {stray} stray");
+        let large = bytes(&experiment).map(|bytes| (bytes / 1000.0).floor());
+        let odd = (first + stray) % 2 == 1;
+        assert_eq!(large, if odd { [1.0, 2.0] } else { [2.0, 1.0] }, "first {first}, {stray} stray");
+    }
+}
+
+/// Were they one sequence, each acknowledgement would take the turn of the other path.
+#[test]
+fn the_two_directions_take_turns_on_their_own() {
+    let mut flow = bounded("reno");
+    host(&mut flow).quick_ack = true;
+    let [first, second] = packets(&striped([10, 10], vec![flow]));
+    assert!(first.abs_diff(second) <= 1 && first > 1000, "{first} and {second}");
+}

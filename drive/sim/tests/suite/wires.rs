@@ -1,0 +1,45 @@
+//! Transmitters and wires as flows meet them: traces, jitter.
+
+use crate::common::{bulk, datagrams, host, one_link, pipe, run};
+use scenario::model::{Pipe, Trace};
+use units::{Rate, Span};
+
+/// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
+fn traced() -> Pipe {
+    let trace = Trace { opportunities: [1, 1, 2, 5, 5, 5, 10].into(), period_ms: 10 };
+    Pipe { rate: None, trace: Some(trace), overhead: 0, ..pipe(Rate::from_mbit(1), Span::from_millis(10), 50) }
+}
+
+#[test]
+fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
+    let mut experiment = one_link("", traced(), 10);
+    experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
+    // The last opportunity whose packet arrives in time is at 9.99 s: 999 periods.
+    assert_eq!(run(&experiment).flows[0].delivered_bytes, 999 * 7 * 1500);
+}
+
+#[test]
+fn tcp_fills_a_trace_link() {
+    let mut experiment = one_link("cubic", traced(), 60);
+    experiment.links[0].reverse = pipe(Rate::from_mbit(100), Span::from_millis(10), 100);
+    let most = 8.4 * 1448.0 / 1500.0;
+    let goodput = run(&experiment).flows[0].goodput_mbps;
+    assert!((0.97 * most..=most).contains(&goodput), "{goodput} of {most} Mbit/s");
+}
+
+/// Jitter lets a packet catch up with the one before but not overtake it.
+#[test]
+fn jitter_on_both_ways_does_not_look_like_reordering() {
+    let jittery = Pipe { jitter: Span::from_millis(15), ..pipe(Rate::from_mbit(50), Span::from_millis(10), 100_000) };
+    for algorithm in ["reno", "cubic", "bbr"] {
+        let mut experiment = one_link(algorithm, jittery.clone(), 20);
+        experiment.links[0].reverse.jitter = jittery.jitter;
+        experiment.flows.push(bulk("second", algorithm));
+        experiment.flows.iter_mut().for_each(|flow| host(flow).receive_buffer[2] = 1_000_000);
+        for flow in run(&experiment).flows {
+            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.undone, flow.timeouts);
+            assert_eq!(troubles, (0, 0, 0, 0), "{algorithm}: {flow:?}");
+            assert!(flow.rtt_ms.max > flow.rtt_ms.min + 15.0, "there was jitter");
+        }
+    }
+}
