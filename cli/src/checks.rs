@@ -15,6 +15,7 @@ const NUMBERS: u64 = 7;
 /// All checks.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
     congestion_controls(scenario)?;
+    scheduler(scenario)?;
     table(scenario)?;
     series(scenario)
 }
@@ -48,6 +49,23 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
     let message = format!("the time series of all runs would hold some {} million numbers", total / 1_000_000);
     let help = format!("at most {} million: sample less often, or in fewer runs", MOST_NUMBERS / 1_000_000);
     Err(scenario.error_at("sample", &message, &help).into())
+}
+
+/// The tunnel's scheduler, in every cell.
+fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
+    let names =
+        || schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases)).copied();
+    let stripes = scenario.cells.iter().map(|cell| cell.experiment.tunnel.as_ref().map(|tunnel| &tunnel.stripe));
+    let Some((cell, Some(wrong))) =
+        stripes.enumerate().find(|(_, it)| it.is_some_and(|it| schedule::find(it).is_none()))
+    else {
+        return Ok(());
+    };
+    let help = match scenario::did_you_mean(wrong, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ropewalk list schedulers` shows them all".to_owned(),
+    };
+    Err(scenario.error_in(cell, "tunnel.stripe", &format!("unknown scheduler `{wrong}`"), &help).into())
 }
 
 /// Every congestion control of every cell, with its parameters.

@@ -253,9 +253,8 @@ pub(crate) struct Tunnel {
     pub(crate) kind: TunnelKind,
     /// Names of its paths. Default: all.
     pub(crate) paths: Option<At<Vec<At<String>>>>,
-    /// How packets are spread. Default: packet-round-robin.
-    #[serde(default)]
-    pub(crate) stripe: Stripe,
+    /// How packets are spread: a scheduler of `ropewalk list schedulers`. Default: packet-round-robin.
+    pub(crate) stripe: Option<String>,
     /// One weight a path, in the order of `paths`. Default: all 1.
     pub(crate) weights: Option<At<Vec<u32>>>,
     /// Position in the striping cycle at which the first packet goes. Default: 0.
@@ -280,18 +279,6 @@ pub(crate) enum TunnelKind {
     /// GRE-in-UDP with sequence numbers (RFC 8086), as the MPT library.
     #[serde(rename = "mpt-gre")]
     MptGre,
-}
-
-/// How a tunnel spreads packets.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "stripe")]
-pub(crate) enum Stripe {
-    /// Weighted packet round robin.
-    #[default]
-    PacketRoundRobin,
-    /// Weighted byte deficit.
-    ByteDeficit,
 }
 
 /// A resequencer.

@@ -150,8 +150,8 @@ pub struct Path {
 pub struct Tunnel {
     /// Indices into [`Experiment::paths`].
     pub paths: Vec<usize>,
-    /// How packets are spread.
-    pub stripe: Stripe,
+    /// How packets are spread: a name in the registry of schedulers.
+    pub stripe: String,
     /// One weight a path.
     pub weights: Vec<u32>,
     /// Position in the striping cycle at which the first packet of each direction goes.
@@ -166,15 +166,6 @@ pub struct Tunnel {
     pub resequence: Option<Resequence>,
     /// The tunnel device and its sockets, or a tunnel that never holds packets back.
     pub device: Option<Device>,
-}
-
-/// How packets are spread over paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stripe {
-    /// Weighted packet round robin, as MPT does it.
-    PacketRoundRobin,
-    /// Weighted byte deficit.
-    ByteDeficit,
 }
 
 /// MPT's resequencer.

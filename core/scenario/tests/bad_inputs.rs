@@ -123,7 +123,6 @@ fn tunnels_flows_and_events() {
     check(&tunnel("paths = [\"wier\"]"), 11, "tunnel.paths.0", "did you mean `wire`?");
     check(&tunnel("paths = []"), 11, "tunnel.paths", "at least one path");
     check(&tunnel("first = 1"), 11, "tunnel.first", "positions 0 to 0");
-    check(&tunnel("stripe = \"round-robin\""), 11, "tunnel.stripe", "unknown value `round-robin`");
     check(&tunnel("resequence = { window = \"9p\" }"), 11, "tunnel.resequence.timeout", "missing key `timeout`");
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");

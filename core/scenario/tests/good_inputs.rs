@@ -166,7 +166,7 @@ fn a_scenario_that_says_everything_is_the_experiment_it_says() {
 fn tunnel() -> Tunnel {
     Tunnel {
         paths: vec![1, 0],
-        stripe: Stripe::ByteDeficit,
+        stripe: "byte-deficit".to_owned(),
         weights: vec![2, 1],
         first: 2,
         stray_packets: 1,

@@ -12,6 +12,11 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// No scheduler of this name is registered.
+    UnknownScheduler {
+        /// The name.
+        name: String,
+    },
     /// A setting that the algorithm does not take.
     BadParameter {
         /// The flow that sets it.
@@ -27,6 +32,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownAlgorithm { flow, name } => write!(f, "flow {flow}: no congestion control is called `{name}`"),
+            Self::UnknownScheduler { name } => write!(f, "tunnel: no scheduler is called `{name}`"),
             Self::BadParameter { flow, algorithm, source } => write!(f, "flow {flow}: {algorithm}: {source}"),
         }
     }

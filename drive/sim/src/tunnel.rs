@@ -1,19 +1,18 @@
 //! The striping tunnel: one ingress and one egress per direction.
 
+use crate::Error;
 use crate::packet::{Parcel, Slab};
 use crate::summary::Distribution;
-use protocol::tunnel::Resequencer;
-use scenario::model::{self, Stripe};
-use schedule::{ByteDeficit, PacketRoundRobin, Scheduler};
+use protocol::tunnel::{Resequencer, Striper};
+use scenario::model;
 use std::collections::VecDeque;
 use units::{Instant, PathId};
 
-/// Where packets enter: the scheduler, the sequence counter, and the device they may have to wait in.
+/// Where packets enter: the striper, and the device they may have to wait in.
 #[derive(Debug)]
 pub(crate) struct Ingress {
-    scheduler: Box<dyn Scheduler>,
+    striper: Striper,
     paths: Vec<u16>,
-    next_seq: u64,
     /// Bytes of the tunnel's headers.
     overhead: u32,
     pub device: Option<Device>,
@@ -32,11 +31,10 @@ pub(crate) struct Device {
 }
 
 impl Ingress {
-    pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
-        let scheduler: Box<dyn Scheduler> = match tunnel.stripe {
-            Stripe::PacketRoundRobin => Box::new(PacketRoundRobin::new(&tunnel.weights, tunnel.first)),
-            Stripe::ByteDeficit => Box::new(ByteDeficit::new(&tunnel.weights, tunnel.first)),
-        };
+    pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
+        let entry = schedule::find(&tunnel.stripe);
+        let entry = entry.ok_or_else(|| Error::UnknownScheduler { name: tunnel.stripe.clone() })?;
+        let striper = Striper::new((entry.make)(&tunnel.weights, tunnel.first));
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
             ring_limit: device.ring as usize,
@@ -45,15 +43,14 @@ impl Ingress {
             dropped: 0,
         });
         let paths = tunnel.paths.iter().map(|path| *path as u16).collect();
-        Self { scheduler, paths, next_seq: 0, overhead: tunnel.overhead, device }
+        Ok(Self { striper, paths, overhead: tunnel.overhead, device })
     }
 
     /// Numbers the next packet, puts the tunnel's headers around it and picks its path.
     pub(crate) fn stripe(&mut self, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
-        let chosen = self.scheduler.pick(parcel.bytes, &|_| true).unwrap_or(PathId(0));
-        slab.get_mut(parcel.slot).tunnel_seq = Some(self.next_seq);
-        self.next_seq += 1;
+        let (seq, chosen) = self.striper.assign(parcel.bytes, &|_| true).unwrap_or((0, PathId(0)));
+        slab.get_mut(parcel.slot).tunnel_seq = Some(seq);
         (Parcel { bytes: parcel.bytes + self.overhead, ..parcel }, self.paths[chosen.index()])
     }
 
@@ -137,11 +134,11 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
-        Self {
-            ingress: [Ingress::new(tunnel), Ingress::new(tunnel)],
+    pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
+        Ok(Self {
+            ingress: [Ingress::new(tunnel)?, Ingress::new(tunnel)?],
             egress: [Egress::new(tunnel), Egress::new(tunnel)],
-        }
+        })
     }
 
     /// Packets that wait in it, at either end.

@@ -3,5 +3,7 @@
 //! Generic over the payload, which it does not look into.
 
 mod resequencer;
+mod striper;
 
 pub use resequencer::{Counters, Release, Resequencer};
+pub use striper::Striper;

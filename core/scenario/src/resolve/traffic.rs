@@ -3,10 +3,12 @@
 use super::{bytes, find, positive, unique};
 use crate::error::Fault;
 use crate::file::{self, At, File, Kind};
-use crate::model::{Device, Flow, FlowKind, Host, Path, Resequence, Route, Stripe, Tunnel};
+use crate::model::{Device, Flow, FlowKind, Host, Path, Resequence, Route, Tunnel};
 use std::ops::Range;
 use units::{Instant, Span};
 
+/// What MPT does.
+const DEFAULT_SCHEDULER: &str = "packet-round-robin";
 /// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
 const MOST_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
@@ -25,10 +27,7 @@ pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fa
     }
     Ok(Tunnel {
         paths,
-        stripe: match given.stripe {
-            file::Stripe::PacketRoundRobin => Stripe::PacketRoundRobin,
-            file::Stripe::ByteDeficit => Stripe::ByteDeficit,
-        },
+        stripe: given.stripe.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         weights,
         first: given.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: given.stray_packets,

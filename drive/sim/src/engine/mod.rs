@@ -54,7 +54,7 @@ impl Engine {
         let flows = experiment.flows.iter().map(|flow| Endpoint::new(experiment, flow, seed));
         let mut engine = Self {
             end: Instant::ZERO + experiment.duration,
-            network: Network::new(experiment, seed),
+            network: Network::new(experiment, seed)?,
             flows: flows.collect::<Result<_, _>>()?,
             sampler: experiment.sample.map(|interval| Sampler::new(experiment, interval)),
             changes: experiment.events.iter().rev().cloned().collect(),

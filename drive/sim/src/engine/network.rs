@@ -1,6 +1,7 @@
 //! Packets on their way: from a host into a path or the tunnel, from pipe to pipe, to the path's far end.
 
 use super::component::{Component, Roster};
+use crate::Error;
 use crate::agenda::Agenda;
 use crate::packet::{Packet, Parcel, Slab};
 use crate::pipe::{Pipe, Verdict};
@@ -23,18 +24,18 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(experiment: &Experiment, seed: u64) -> Self {
+    pub(super) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
         let topology = Topology::new(experiment, seed);
         let roster = Roster::new(topology.pipes.len() as u32, experiment.flows.len() as u16);
-        Self {
+        Ok(Self {
             now: Instant::ZERO,
             topology,
-            tunnel: experiment.tunnel.as_ref().map(Tunnel::new),
+            tunnel: experiment.tunnel.as_ref().map(Tunnel::new).transpose()?,
             slab: Slab::default(),
             work: Work::default(),
             agenda: Agenda::new(roster.len()),
             roster,
-        }
+        })
     }
 
     /// Who is due next; the clock moves there. `None` if nobody is before `end`.

@@ -4,7 +4,7 @@
 use crate::common::{bulk, datagrams, host, one_link, pipe};
 use scenario::model::{
     Change, Device, Directions, Discipline, Experiment, Flow, FlowKind, Limit, Link, Loss, Path, Pipe, Queue,
-    Resequence, Route, Stripe, Trace, Tunnel,
+    Resequence, Route, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -161,7 +161,7 @@ impl Draw {
         let device = device.then(|| Device { ring: self.between(1, 60) as u32, socket: self.between(1, 30) as u32 });
         Tunnel {
             paths: (0..paths).collect(),
-            stripe: if self.chance(0.5) { Stripe::PacketRoundRobin } else { Stripe::ByteDeficit },
+            stripe: if self.chance(0.5) { "packet-round-robin" } else { "byte-deficit" }.to_owned(),
             weights: (0..paths).map(|_| self.between(1, 9) as u32).collect(),
             first: self.between(0, 3) as u32,
             stray_packets: self.between(0, 3) as u32,

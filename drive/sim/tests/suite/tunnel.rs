@@ -1,7 +1,7 @@
 //! The striping tunnel: shares, order, parity.
 
 use crate::common::{bulk, datagrams, host, one_link, pipe, run};
-use scenario::model::{Experiment, Flow, Path, Pipe, Resequence, Route, Stripe, Tunnel};
+use scenario::model::{Experiment, Flow, Path, Pipe, Resequence, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
@@ -13,7 +13,7 @@ fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
     experiment.paths.push(Path { name: "second".to_owned(), links: vec![1] });
     experiment.tunnel = Some(Tunnel {
         paths: vec![0, 1],
-        stripe: Stripe::PacketRoundRobin,
+        stripe: "packet-round-robin".to_owned(),
         weights: vec![1, 1],
         first: 0,
         stray_packets: 0,
@@ -66,15 +66,15 @@ fn packet_round_robin_splits_packets_by_weight_to_the_packet() {
 #[test]
 fn byte_deficit_splits_bytes_where_packet_round_robin_splits_packets() {
     let flow = |name, packet| datagrams(name, Rate::from_bits(u64::from(packet) * 2000), packet);
-    let experiment = |stripe, weights: [u32; 2]| {
+    let experiment = |stripe: &str, weights: [u32; 2]| {
         let mut experiment = striped([10, 30], vec![flow("large", 1400), flow("small", 200)]);
-        (tunnel(&mut experiment).stripe, tunnel(&mut experiment).weights) = (stripe, weights.to_vec());
+        (tunnel(&mut experiment).stripe, tunnel(&mut experiment).weights) = (stripe.to_owned(), weights.to_vec());
         experiment
     };
-    let [large, small] = bytes(&experiment(Stripe::PacketRoundRobin, [1, 1]));
+    let [large, small] = bytes(&experiment("packet-round-robin", [1, 1]));
     assert!((large / small - 7.0).abs() < 0.01, "{large} and {small} bytes");
     for weights in [[1, 1], [3, 1], [2, 5]] {
-        let [first, second] = bytes(&experiment(Stripe::ByteDeficit, weights));
+        let [first, second] = bytes(&experiment("byte-deficit", weights));
         let share = (first + second) * f64::from(weights[0]) / f64::from(weights[0] + weights[1]);
         // Behind or ahead by a large packet, and by one that is still being transmitted.
         assert!((first - share).abs() <= 2.0 * 1400.0, "{weights:?}: {first} and {second} bytes");
