@@ -101,7 +101,7 @@ pub struct Feedback {
     pub released: u32,
     /// Newly marked lost.
     pub lost: u32,
-    /// Newly reported as CE-marked.
+    /// Newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
     pub marked: u32,
     /// Sent (first time or again) since the last feedback, or since the episode began if that is later.
     pub sent: u32,
@@ -115,8 +115,15 @@ pub struct Feedback {
     pub srtt: Span,
     /// Least RTT of the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
+    /// From sender to receiver, on one clock: the delay of the newest packet delivered. `None` where nobody knows it
+    /// (two machines rarely share a clock).
+    pub one_way_delay: Option<Span>,
     /// The delivery-rate sample, if this acknowledgement made a valid one.
     pub delivery: Option<Delivery>,
+    /// The sending of the newest packet delivered; `None` where nothing was delivered or the sender keeps no such notes.
+    pub newest: Option<Sent>,
+    /// The sending of the newest packet marked lost since the last feedback, by whatever means (a timer as well).
+    pub newest_lost: Option<Sent>,
     /// Packets ever delivered on this path, including these.
     pub delivered: u64,
     /// The cumulative acknowledgement number, in packets.
@@ -134,6 +141,19 @@ pub struct Feedback {
     pub prior_phase: Phase,
     /// The state after this acknowledgement.
     pub phase: Phase,
+}
+
+/// What is known of the moment a packet was last sent, and of what came after. Counts are packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// In flight then, this packet included.
+    pub in_flight: u32,
+    /// Marked lost since then, this acknowledgement's included.
+    pub lost: u32,
+    /// Reported as CE-marked since then, this acknowledgement's included.
+    pub marked: u32,
+    /// The application did not send enough then.
+    pub app_limited: bool,
 }
 
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).

@@ -10,8 +10,22 @@ pub const REGISTRY: &[&Entry] = &[
     &single::bic::ENTRY,
     &single::highspeed::ENTRY,
     &single::scalable::ENTRY,
+    &single::htcp::ENTRY,
     &single::vegas::ENTRY,
+    &single::illinois::ENTRY,
+    &single::veno::ENTRY,
+    &single::westwood::ENTRY,
+    &single::hybla::ENTRY,
+    &single::yeah::ENTRY,
+    &single::compound::ENTRY,
+    &single::elastic::ENTRY,
+    &single::nv::ENTRY,
+    &single::lp::ENTRY,
+    &single::cdg::ENTRY,
+    &single::copa::ENTRY,
+    &single::dctcp::ENTRY,
     &single::bbr::ENTRY,
+    &single::bbr3::ENTRY,
 ];
 
 /// The entry called `name`, or known under it in papers.

@@ -5,12 +5,14 @@
 
 mod filter;
 mod round;
+mod round_delay;
 mod steps;
 mod window;
 mod windowed;
 
 pub use filter::WindowedMax;
 pub use round::Round;
+pub use round_delay::RoundDelay;
 pub use steps::{additive_increase, reno_increase, reno_threshold, slow_start};
 pub use window::Window;
 pub use windowed::{Growth, Windowed};

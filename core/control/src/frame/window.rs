@@ -68,6 +68,18 @@ impl Window {
         Instant(now.0 / self.tick.0 * self.tick.0).as_millis()
     }
 
+    /// The present in ticks of the host's timer (Linux: jiffies).
+    #[must_use]
+    pub fn ticks(&self, now: Instant) -> u64 {
+        now.0 / self.tick.0
+    }
+
+    /// A span in whole ticks, rounded up as Linux rounds a round-trip time.
+    #[must_use]
+    pub fn ticks_in(&self, span: Span) -> u64 {
+        span.as_micros().div_ceil(self.tick.as_micros())
+    }
+
     /// Being reduced: no growth until that is over.
     #[must_use]
     pub fn in_reduction(&self) -> bool {

@@ -8,6 +8,9 @@ use units::Span;
 
 /// What a window-based algorithm says of itself. Everything else is the frame's.
 pub trait Growth: Debug + Send {
+    /// The path came up; the window stands at the initial one (Linux `init`, which runs after the handshake).
+    fn start(&mut self, _window: &mut Window, _path: &PathInfo, _cx: &mut Context<'_>) {}
+
     /// An acknowledgement that may raise the window (Linux `cong_avoid`). `acked` packets were newly delivered.
     /// Not called while the window is being reduced, nor (see [`Growth::grows_unfilled`]) while it is not filled.
     fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, cx: &mut Context<'_>);
@@ -26,6 +29,9 @@ pub trait Growth: Debug + Send {
 
     /// The sender goes from `window.phase` to `next` (Linux `set_state`). Every timeout reports [`Phase::Loss`] again.
     fn change_phase(&mut self, _window: &mut Window, _next: Phase, _cx: &mut Context<'_>) {}
+
+    /// A timeout that costs a cut: the threshold is set, the window not yet (Linux `CA_EVENT_LOSS`).
+    fn timed_out(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {}
 
     /// A reduction is over and the window stands at the threshold (Linux `CA_EVENT_COMPLETE_CWR`).
     fn recovered(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {}
@@ -57,7 +63,7 @@ impl<G: Growth + 'static> Windowed<G> {
 }
 
 impl<G: Growth> Windowed<G> {
-    fn start(&mut self, path: &PathInfo) {
+    fn start(&mut self, path: &PathInfo, cx: &mut Context<'_>) {
         self.window = Window {
             size: path.initial_window,
             initial: path.initial_window,
@@ -65,6 +71,7 @@ impl<G: Growth> Windowed<G> {
             tick: path.tick,
             ..Window::default()
         };
+        self.growth.start(&mut self.window, path, cx);
     }
 
     fn enter(&mut self, phase: Phase, cx: &mut Context<'_>) {
@@ -113,6 +120,7 @@ impl<G: Growth> Windowed<G> {
             self.window.prior_threshold = self.window.current_threshold();
             self.window.prior_size = self.window.size;
             self.window.threshold = self.growth.threshold(&self.window, cx);
+            self.growth.timed_out(&mut self.window, cx);
         }
         self.window.size = in_flight + 1;
         self.window.credit = 0;
@@ -181,7 +189,7 @@ impl<G: Growth> PathController for Windowed<G> {
     fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
         match event {
             Event::Feedback(feedback) => self.on_feedback(feedback, cx),
-            Event::PathUp(path) => self.start(path),
+            Event::PathUp(path) => self.start(path, cx),
             Event::PathDown => {}
             Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
             Event::SpuriousLoss => self.on_spurious_loss(cx),

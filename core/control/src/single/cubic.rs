@@ -4,7 +4,7 @@
 //!   the curve is flat near `W_max`; never slower than a Reno flow with the same decrease would grow.
 //! - Decrease: threshold = 0.7 window; `W_max` = the window, or 0.85 of it where it had not come back to the last
 //!   `W_max` (fast convergence: leave room to newcomers).
-//! - Slow start ends by loss or by HyStart (`hystart.rs`).
+//! - Slow start ends by loss, by HyStart (`hystart.rs`) or by HyStart++ (`hystart_plus.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
 //! Departures from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
@@ -12,8 +12,9 @@
 //! forgets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: within 0.2 %).
 
 use super::hystart::HyStart;
+use super::hystart_plus::HyStartPlus;
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::{Context, Default as Range, Entry, Feedback, Make, NO_THRESHOLD, Parameter, Phase, Settings};
 use units::Span;
 
 /// The registry's line.
@@ -45,8 +46,8 @@ pub const ENTRY: Entry = Entry {
         },
         Parameter {
             name: "hystart",
-            meaning: "leave slow start by delay or ACK train",
-            default: Range::Word(&["on", "off"]),
+            meaning: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406)",
+            default: Range::Word(&["on", "plus-plus", "off"]),
         },
     ],
     make: Make::Single(|settings| Windowed::boxed(Cubic::new(settings))),
@@ -66,6 +67,8 @@ pub struct Cubic {
     fast_convergence: bool,
     friendliness: bool,
     hystart: bool,
+    /// Outlives a timeout: only the first slow start is searched.
+    plus: Option<HyStartPlus>,
     state: State,
 }
 
@@ -116,7 +119,16 @@ impl Cubic {
             fast_convergence: on("fast_convergence"),
             friendliness: on("friendliness"),
             hystart: on("hystart"),
+            plus: (settings.word("hystart") == "plus-plus").then(HyStartPlus::default),
             state: State::default(),
+        }
+    }
+
+    /// The packets by which slow start may grow.
+    fn slow_growth(&mut self, window: &Window, acked: u32) -> u32 {
+        match &mut self.plus {
+            Some(plus) if window.threshold == NO_THRESHOLD => plus.growth(acked),
+            _ => acked,
         }
     }
 
@@ -205,7 +217,8 @@ fn cube_root(value: u64) -> u64 {
 
 impl Growth for Cubic {
     fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
-        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+        let left =
+            if window.in_slow_start() { frame::slow_start(window, self.slow_growth(window, acked)) } else { acked };
         if left > 0 {
             self.update(window, left, window.clock_ms(cx.now));
             frame::additive_increase(window, self.state.period, left);
@@ -221,6 +234,11 @@ impl Growth for Cubic {
     }
 
     fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
+        if let Some(plus) = self.plus.as_mut().filter(|_| window.threshold == NO_THRESHOLD)
+            && plus.finds(feedback.rtt.map(Span::as_micros), feedback)
+        {
+            window.threshold = window.size;
+        }
         let Some(rtt) = feedback.rtt else { return };
         let state = &mut self.state;
         if state.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.start + SETTLING) {
@@ -372,6 +390,36 @@ mod tests {
         assert_eq!(start(&cubic), Some(1300));
         cubic.transmission_starts(&mut window(100), Span::from_secs(9), &mut context(2000, &mut stream));
         assert_eq!(start(&cubic), Some(2000), "never ahead of the clock");
+    }
+
+    /// The window and threshold after so many rounds of ten acknowledgements, the first of 100 ms, the others of 150.
+    fn after_rounds_with(hystart: &str, threshold: u32, rounds: u64) -> (u32, u32) {
+        let given = [("hystart".to_owned(), crate::Value::Word(hystart.to_owned()))].into();
+        let mut cubic = Cubic::new(&Settings::new(ENTRY.parameters, &given).expect("allowed"));
+        let (mut window, mut stream) =
+            (Window { size: 10, threshold, ..Window::default() }, units::Stream::named(1, "test"));
+        for ack in 1..=rounds * 10 {
+            let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
+            let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
+            let feedback = Feedback { acked: 1, una, next, rtt, ..Feedback::default() };
+            let mut cx = context(ack * 10, &mut stream);
+            cubic.measure(&mut window, &feedback, &mut cx);
+            cubic.grow(&mut window, 1, &feedback, &mut cx);
+        }
+        (window.size, window.threshold)
+    }
+
+    #[test]
+    fn hystart_plus_plus_grows_at_a_quarter_for_five_rounds_and_then_avoids_congestion() {
+        // 10 and 17 packets at the full pace, then 3 of the round with the alarm and 4 rounds of 10 at a quarter.
+        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 6), (10 + 17 + (3 + 40) / 4, NO_THRESHOLD));
+        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 7).1, 37, "and then the threshold is the window");
+        assert_eq!(after_rounds_with("off", NO_THRESHOLD, 7), (80, NO_THRESHOLD));
+    }
+
+    #[test]
+    fn hystart_plus_plus_leaves_later_slow_starts_alone() {
+        assert_eq!(after_rounds_with("plus-plus", 1000, 7), (80, 1000));
     }
 
     #[test]

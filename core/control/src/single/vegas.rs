@@ -11,7 +11,7 @@
 //! Departures from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
 //! doubles every round trip instead of every other; no retransmission rules of its own.
 
-use crate::frame::{self, Growth, Round, Window, Windowed};
+use crate::frame::{self, Growth, RoundDelay, Window, Windowed};
 use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
 use units::Span;
 
@@ -41,51 +41,26 @@ pub const ENTRY: Entry = Entry {
     make: Make::Single(|settings| Windowed::boxed(Vegas::new(settings))),
 };
 
-/// A round with at most this many samples is not judged: one may be a delayed acknowledgement, one noise.
-const FEW_SAMPLES: u32 = 2;
-
 /// Vegas' own part of a window.
 #[derive(Debug)]
 pub struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    base: u64,
-    round: Round,
-    round_rtt: u64,
-    samples: u32,
-    /// The next acknowledgement begins a round.
-    reopened: bool,
+    delay: RoundDelay,
 }
 
 impl Vegas {
     fn new(settings: &Settings) -> Self {
         let packets = |name| settings.number(name) as u64;
-        Self {
-            alpha: packets("alpha"),
-            beta: packets("beta"),
-            gamma: packets("gamma"),
-            base: u64::MAX,
-            round: Round::default(),
-            round_rtt: u64::MAX,
-            samples: 0,
-            reopened: false,
-        }
-    }
-
-    fn forget_round(&mut self) {
-        (self.round_rtt, self.samples) = (u64::MAX, 0);
-    }
-
-    fn forget_base(&mut self) {
-        self.base = u64::MAX;
-        self.forget_round();
+        Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), delay: RoundDelay::default() }
     }
 
     /// The step at the end of a round.
     fn judge(&self, window: &mut Window, acked: u32) {
         let size = u64::from(window.size);
-        let (target, queued) = (size * self.base / self.round_rtt, size * (self.round_rtt - self.base) / self.base);
+        let RoundDelay { base, least, .. } = self.delay;
+        let (target, queued) = (size * base / least, size * self.delay.queueing() / base);
         if window.in_slow_start() {
             if queued > self.gamma {
                 window.size = window.size.min(target as u32 + 1);
@@ -120,16 +95,13 @@ impl Growth for Vegas {
         if window.phase != Phase::Open {
             return reno(window, acked, feedback);
         }
-        if std::mem::take(&mut self.reopened) {
-            self.round.restart(feedback);
-        }
-        if self.round.ends(feedback) {
-            if self.samples <= FEW_SAMPLES {
-                reno(window, acked, feedback);
-            } else {
+        if self.delay.ends(feedback) {
+            if self.delay.is_telling() {
                 self.judge(window, acked);
+            } else {
+                reno(window, acked, feedback);
             }
-            self.forget_round();
+            self.delay.forget_round();
         } else if window.in_slow_start() {
             frame::slow_start(window, acked);
         }
@@ -140,25 +112,15 @@ impl Growth for Vegas {
     }
 
     fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if let Some(rtt) = feedback.rtt {
-            // One microsecond more, so that neither RTT is ever zero.
-            let rtt = rtt.as_micros() + 1;
-            self.base = self.base.min(rtt);
-            self.round_rtt = self.round_rtt.min(rtt);
-            self.samples += 1;
-        }
+        self.delay.add(feedback);
     }
 
     fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Open {
-            self.reopened = true;
-            self.forget_round();
-        }
+        self.delay.change_phase(next);
     }
 
-    /// After a pause the route may have changed.
     fn transmission_starts(&mut self, _window: &mut Window, _idle: Span, _cx: &mut Context<'_>) {
-        self.forget_base();
+        self.delay.forget_base();
     }
 }
 
@@ -170,8 +132,8 @@ mod tests {
 
     /// A round of three samples ends; the base RTT is 100 ms.
     fn after_a_round(rtt_ms: u64, mut window: Window) -> Window {
-        let mut vegas = Vegas { base: 100_000, ..Vegas::new(&defaults(&ENTRY)) };
-        (vegas.round_rtt, vegas.samples) = (rtt_ms * 1000, 3);
+        let mut vegas = Vegas::new(&defaults(&ENTRY));
+        (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, rtt_ms * 1000, 3);
         let feedback = Feedback { una: 1, next: 51, window_limited: true, ..Feedback::default() };
         vegas.grow(&mut window, 1, &feedback, &mut context(0, &mut Stream::named(1, "test")));
         window
@@ -201,7 +163,7 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let mut window = Window { size: 50, threshold: 2, ..Window::default() };
         let mut stream = Stream::named(1, "test");
-        (vegas.base, vegas.round_rtt, vegas.samples) = (100_000, 110_000, 2);
+        (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, 110_000, 2);
         let feedback = Feedback { una: 1, next: 51, window_limited: true, ..Feedback::default() };
         vegas.grow(&mut window, 50, &feedback, &mut context(0, &mut stream));
         assert_eq!(window.size, 51);
@@ -212,14 +174,15 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let feedback = Feedback { rtt: Some(Span::ZERO), ..Feedback::default() };
         vegas.measure(&mut Window::default(), &feedback, &mut context(0, &mut Stream::named(1, "test")));
-        assert_eq!((vegas.base, vegas.round_rtt, vegas.samples), (1, 1, 1));
+        assert_eq!((vegas.delay.base, vegas.delay.least, vegas.delay.samples), (1, 1, 1));
     }
 
     #[test]
     fn the_base_is_forgotten_when_transmission_starts_again() {
-        let mut vegas = Vegas { base: 100_000, ..Vegas::new(&defaults(&ENTRY)) };
+        let mut vegas = Vegas::new(&defaults(&ENTRY));
+        vegas.delay.base = 100_000;
         let mut stream = Stream::named(1, "test");
         vegas.transmission_starts(&mut Window::default(), Span::ZERO, &mut context(0, &mut stream));
-        assert_eq!(vegas.base, u64::MAX);
+        assert_eq!(vegas.delay.base, u64::MAX);
     }
 }

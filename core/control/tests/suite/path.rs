@@ -2,7 +2,7 @@
 //! delay acknowledgements. Marks instead of losses, so that no retransmission blurs the law of the window.
 
 use control::registry::find;
-use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Value};
+use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Sent, Value};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span, Stream};
 
@@ -30,6 +30,7 @@ struct Packet {
     sent: Instant,
     arrives: Instant,
     marked: bool,
+    in_flight: u32,
     /// The rate sampler's snapshot: delivered, when, and the send time of the packet delivered last.
     delivered: u64,
     delivered_at: Instant,
@@ -142,6 +143,7 @@ impl Flow {
             sent: self.now,
             arrives: self.idle_at + self.link.delay,
             marked: self.link.mark_every > 0 && self.next.is_multiple_of(self.link.mark_every),
+            in_flight: self.in_flight() + 1,
             delivered: self.una,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
@@ -179,6 +181,9 @@ impl Flow {
         let feedback = Feedback {
             acked,
             released: acked,
+            marked: if newest.marked { acked } else { 0 },
+            newest: Some(Sent { in_flight: newest.in_flight, ..Sent::default() }),
+            one_way_delay: Some(rtt.saturating_sub(self.link.delay / 2)),
             sent: std::mem::take(&mut self.sent),
             in_flight_before,
             in_flight: self.in_flight(),

@@ -1,6 +1,6 @@
 //! Every entry: its names, its parameters, and how it cuts and undoes.
 
-use crate::world::{Act, KEEP_ON_UNDO, World, excused};
+use crate::world::{Act, KEEP_ON_UNDO, SETTLE_ANEW, World, excused};
 use control::Entry;
 use control::registry::{REGISTRY, find};
 use control::{Decision, Default, NO_THRESHOLD, Settings, Value};
@@ -56,10 +56,12 @@ fn an_unknown_parameter_is_answered_with_what_there_is() {
 /// A flow whose window has come to at least 60 packets, with a full window in flight.
 fn flow(entry: &'static Entry) -> World {
     let mut world = World::new(entry);
-    for _ in 0..4 {
-        world.act(0, Act::Send(1000));
-        world.act(0, Act::Wait(50));
-        world.act(0, ack(1000, 0));
+    for _ in 0..40 {
+        if world.decision(0).window < 60 {
+            world.act(0, Act::Send(1000));
+            world.act(0, Act::Wait(50));
+            world.act(0, ack(1000, 0));
+        }
     }
     world.act(0, Act::Send(1000));
     assert!(world.decision(0).window >= 60, "{}", entry.name);
@@ -72,7 +74,8 @@ fn ack(acked: u32, lost: u32) -> Act {
 
 #[test]
 fn undo_restores_the_window_and_the_threshold() {
-    for entry in REGISTRY.iter().copied().filter(|entry| !excused(KEEP_ON_UNDO, entry)) {
+    let excused = |entry: &Entry| excused(KEEP_ON_UNDO, entry) || excused(SETTLE_ANEW, entry);
+    for entry in REGISTRY.iter().copied().filter(|entry| !excused(entry)) {
         let mut world = flow(entry);
         let before = world.decision(0);
         world.act(0, ack(3, 1));
@@ -87,7 +90,7 @@ fn undo_restores_the_window_and_the_threshold() {
 
 #[test]
 fn a_mark_is_never_undone() {
-    for entry in REGISTRY.iter().copied() {
+    for entry in REGISTRY.iter().copied().filter(|entry| !excused(SETTLE_ANEW, entry)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         world.act(0, ack(3, 1));

@@ -1,7 +1,7 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
 use control::Entry;
-use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase};
+use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Sent};
 use std::collections::BTreeMap;
 use units::{Instant, PathId, Span, Stream};
 
@@ -9,10 +9,18 @@ use units::{Instant, PathId, Span, Stream};
 const GROW_UNFILLED: &[(&str, &str)] = &[
     ("vegas", "the queueing delay tells it what the path carries"),
     ("bbr", "its window follows the model; samples of an idle application do not enter it"),
+    ("bbr3", "as bbr"),
 ];
 
 /// Algorithms that do not return to the old window on undo, and why.
-pub(crate) const KEEP_ON_UNDO: &[(&str, &str)] = &[("bbr", "loss did not cut its window in the first place")];
+pub(crate) const KEEP_ON_UNDO: &[(&str, &str)] = &[
+    ("bbr", "loss did not cut its window in the first place"),
+    ("bbr3", "loss does not set its threshold; what it did to the bounds is undone"),
+    ("copa", "loss does not cut its window"),
+];
+
+/// Algorithms for which the end of an episode, undone or not, sets window and threshold anew, and by what.
+pub(crate) const SETTLE_ANEW: &[(&str, &str)] = &[("westwood", "the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)")];
 
 pub(crate) fn excused(table: &[(&str, &str)], entry: &Entry) -> bool {
     table.iter().any(|(name, _)| *name == entry.name)
@@ -20,7 +28,12 @@ pub(crate) fn excused(table: &[(&str, &str)], entry: &Entry) -> bool {
 
 /// No algorithm goes below this by itself outside a reduction.
 pub(crate) fn least_window(entry: &Entry) -> u32 {
-    if entry.name == "bbr" { 4 } else { 2 }
+    match entry.name {
+        "bbr" | "bbr3" => 4,
+        // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
+        "lp" => 1,
+        _ => 2,
+    }
 }
 
 /// One thing that can happen on a path. Numbers are clipped to what is possible at that moment.
@@ -58,6 +71,10 @@ struct Path {
     sacked: u32,
     delivered: u64,
     delivered_at_send: u64,
+    /// Packets ever lost, and what the newest packet found when it was sent.
+    ever_lost: u32,
+    lost_at_send: u32,
+    in_flight_at_send: u32,
     sent: u32,
     last_send: Instant,
     phase: Phase,
@@ -145,6 +162,7 @@ impl World {
         books.sent += count;
         books.last_send = now;
         books.delivered_at_send = books.delivered;
+        (books.lost_at_send, books.in_flight_at_send) = (books.ever_lost, books.in_flight);
         if empty {
             self.tell(path, &Event::Restart { idle, timeout: Span::from_millis(250) });
         }
@@ -158,6 +176,7 @@ impl World {
         let lost = lost.min(books.in_flight);
         books.in_flight -= lost;
         books.lost += lost;
+        books.ever_lost += lost;
         books.delivered += u64::from(acked);
         books.sacked = if books.lost == 0 { 0 } else { books.sacked + acked };
         if acked > 0 {
@@ -176,10 +195,18 @@ impl World {
             app_limited,
             ack_delayed: false,
         };
+        let newest = Sent {
+            in_flight: books.in_flight_at_send,
+            lost: books.ever_lost - books.lost_at_send,
+            app_limited,
+            ..Sent::default()
+        };
         let feedback = Feedback {
             acked,
             released: acked,
             lost,
+            newest: (acked > 0).then_some(newest),
+            newest_lost: (lost > 0).then_some(newest),
             sent: std::mem::take(&mut books.sent),
             in_flight_before,
             in_flight: books.in_flight,

@@ -7,7 +7,7 @@ use super::bandwidth;
 use units::{Instant, Span};
 
 /// Each of the two slots holds this many round trips.
-const SLOT_ROUNDS: u32 = 5;
+pub(in crate::single) const SLOT_ROUNDS: u32 = 5;
 /// The excess is capped at what the bandwidth delivers in this time.
 const LONGEST: Span = Span::from_millis(100);
 /// An epoch with this many packets is old enough to begin again.
@@ -15,7 +15,7 @@ const MOST: u64 = 1 << 20;
 
 /// The largest excess of two slots of round trips.
 #[derive(Debug, Default)]
-pub(super) struct Aggregation {
+pub(in crate::single) struct Aggregation {
     start: Instant,
     acked: u64,
     most: [u64; 2],
@@ -25,19 +25,26 @@ pub(super) struct Aggregation {
 
 impl Aggregation {
     /// An epoch begins: nothing is in excess.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(in crate::single) fn restart(&mut self, now: Instant) {
         (self.start, self.acked) = (now, 0);
     }
 
     /// The packets to add to the window at this bandwidth.
-    pub(super) fn excess(&self, bandwidth: u64) -> u64 {
+    pub(in crate::single) fn excess(&self, bandwidth: u64) -> u64 {
         self.most[0].max(self.most[1]).min(bandwidth::packets_in(bandwidth, LONGEST))
     }
 
-    /// `acked` packets were delivered.
-    pub(super) fn update(&mut self, acked: u32, bandwidth: u64, window: u32, round: bool, now: Instant) {
-        if round {
-            self.count_round();
+    /// `acked` packets were delivered. If they began a round trip, `round` says how many a slot holds.
+    pub(in crate::single) fn update(
+        &mut self,
+        acked: u32,
+        bandwidth: u64,
+        window: u32,
+        round: Option<u32>,
+        now: Instant,
+    ) {
+        if let Some(slot_rounds) = round {
+            self.count_round(slot_rounds);
         }
         let mut expected = bandwidth::packets_in(bandwidth, now.since(self.start));
         if self.acked <= expected || self.acked + u64::from(acked) >= MOST {
@@ -49,9 +56,9 @@ impl Aggregation {
         self.most[self.slot] = self.most[self.slot].max(excess);
     }
 
-    fn count_round(&mut self) {
+    fn count_round(&mut self, slot_rounds: u32) {
         self.rounds += 1;
-        if self.rounds >= SLOT_ROUNDS {
+        if self.rounds >= slot_rounds {
             (self.rounds, self.slot) = (0, 1 - self.slot);
             self.most[self.slot] = 0;
         }

@@ -6,7 +6,7 @@ use units::Span;
 const SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
-pub(super) const GAIN_ONE: u32 = 1 << GAIN_SHIFT;
+pub(in crate::single) const GAIN_ONE: u32 = 1 << GAIN_SHIFT;
 /// The sender paces a hundredth below the model, so that queues drain.
 const PACING_PERCENT: u128 = 99;
 /// Below this pacing rate (1.2 Mbit/s) a burst is one packet, bytes a second.
@@ -18,19 +18,25 @@ const LARGEST_BURST: u64 = 65_535 - 320;
 const MOST_PACKETS: u64 = 127;
 
 /// `packets` over `interval`.
-pub(super) fn rate(packets: u32, interval: Span) -> u64 {
+pub(in crate::single) fn rate(packets: u32, interval: Span) -> u64 {
     (u64::from(packets) << SCALE) / interval.as_micros().max(1)
 }
 
 /// What `bandwidth` delivers in `span`, packets.
-pub(super) fn packets_in(bandwidth: u64, span: Span) -> u64 {
+pub(in crate::single) fn packets_in(bandwidth: u64, span: Span) -> u64 {
     saturate((u128::from(bandwidth) * u128::from(span.as_micros())) >> SCALE)
 }
 
 /// `gain * bandwidth` less the pacing margin.
-pub(super) fn bytes_per_second(bandwidth: u64, mss: u32, gain: u32) -> u64 {
+pub(in crate::single) fn bytes_per_second(bandwidth: u64, mss: u32, gain: u32) -> u64 {
     let scaled = (u128::from(bandwidth) * u128::from(mss) * u128::from(gain)) >> GAIN_SHIFT;
     saturate((scaled * (10_000 * PACING_PERCENT)) >> SCALE)
+}
+
+/// `gain * bandwidth * rtt` in packets, rounded up; `rtt` in microseconds.
+pub(in crate::single) fn product(bandwidth: u64, rtt: u64, gain: u32) -> u64 {
+    let scaled = (u128::from(bandwidth) * u128::from(rtt) * u128::from(gain)) >> GAIN_SHIFT;
+    saturate(scaled.div_ceil(1 << SCALE))
 }
 
 fn saturate(value: u128) -> u64 {
@@ -40,9 +46,7 @@ fn saturate(value: u128) -> u64 {
 impl Bbr {
     /// `gain * bandwidth * least RTT` in packets, rounded up.
     pub(super) fn product(&self, bandwidth: u64, gain: u32) -> u64 {
-        let Some(rtt) = self.least_rtt.micros else { return u64::from(INITIAL_WINDOW) };
-        let scaled = (u128::from(bandwidth) * u128::from(rtt) * u128::from(gain)) >> GAIN_SHIFT;
-        saturate(scaled.div_ceil(1 << SCALE))
+        self.least_rtt.micros.map_or(u64::from(INITIAL_WINDOW), |rtt| product(bandwidth, rtt, gain))
     }
 
     /// Packets in flight at this gain, with room for bursts at both ends.

@@ -16,8 +16,8 @@
 //! Departure from Linux: when the pacer will release its next packet is not known here, so packets in flight "by then"
 //! are those in flight now (at most one burst more).
 
-mod aggregation;
-mod bandwidth;
+pub(super) mod aggregation;
+pub(super) mod bandwidth;
 mod mode;
 mod policer;
 #[cfg(test)]
@@ -192,7 +192,8 @@ impl Bbr {
     fn update_aggregation(&mut self, feedback: &Feedback) {
         if feedback.acked > 0 {
             let (bandwidth, window, round) = (self.bandwidth(), self.window, self.rounds.begun);
-            self.aggregation.update(feedback.acked, bandwidth, window, round, self.totals.at);
+            let slot = round.then_some(aggregation::SLOT_ROUNDS);
+            self.aggregation.update(feedback.acked, bandwidth, window, slot, self.totals.at);
         }
     }
 

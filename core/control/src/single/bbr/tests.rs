@@ -268,7 +268,7 @@ fn what_comes_beyond_expectation_widens_the_window() {
     let mut aggregation = Aggregation::default();
     // Rounded up, so that 5 ms are 5 packets.
     let bandwidth = rate(1, Span::from_millis(1)) + 1;
-    let mut ack = |acked, ms| aggregation.update(acked, bandwidth, 1000, false, Instant::ZERO + Span::from_millis(ms));
+    let mut ack = |acked, ms| aggregation.update(acked, bandwidth, 1000, None, Instant::ZERO + Span::from_millis(ms));
     ack(10, 100);
     ack(30, 105);
     assert_eq!(aggregation.excess(bandwidth), 35, "40 packets where 5 were due");

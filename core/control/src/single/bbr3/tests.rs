@@ -1,0 +1,495 @@
+//! Linux's numbers, and the draft's cases: how each mode ends, what loss does, what undo restores.
+
+use super::bandwidth::{bytes_per_second, rate};
+use super::cycle::BoundGrowth;
+use super::*;
+use crate::single::testing::{context, defaults};
+use crate::{Sent, Value};
+use units::Stream;
+
+/// 100 Mbit/s of payload at 1448 bytes a packet.
+const MBIT_100: u64 = 144_830;
+
+fn bbr() -> Bbr3 {
+    Bbr3::new(&defaults(&ENTRY))
+}
+
+/// BBR in this mode, with this model.
+fn model(mode: Mode, rtt_us: u64) -> Bbr3 {
+    let mut bbr = bbr();
+    bbr.bandwidths = [0, MBIT_100];
+    bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
+    (bbr.mode, bbr.full_pipe.reached) = (mode, true);
+    bbr.pacing = bytes_per_second(MBIT_100, 1448, GAIN_ONE);
+    bbr
+}
+
+fn target(bbr: &Bbr3) -> u32 {
+    bbr.with_bursts(bbr.product(MBIT_100, bbr.mode.window_gain()))
+}
+
+#[test]
+fn startup_paces_at_the_kernels_rates() {
+    let bits = |interval| bytes_per_second(rate(10, interval), 1448, STARTUP_GAIN) * 8 / 10_000;
+    assert_eq!(bits(Span::from_millis(1)), 31_806, "no RTT yet");
+    assert_eq!(bits(Span::from_millis(50)), 636);
+}
+
+#[test]
+fn windows_are_the_kernels() {
+    assert_eq!(target(&model(Mode::Cruise, 50_000)), 864);
+    assert_eq!(target(&model(Mode::Up, 50_000)), 974, "2.25 products and two packets");
+    assert_eq!(model(Mode::ProbeRtt, 50_000).rtt_probe_window(), 216);
+    assert_eq!([50_000, 1_000].map(|rtt| model(Mode::Cruise, rtt).burst()), [8, 30]);
+}
+
+#[test]
+fn shares_are_the_kernels() {
+    let Tuning { loss_threshold, kept, headroom, .. } = bbr().tuning;
+    assert_eq!((loss_threshold, kept, headroom), (5, 180, 38));
+    assert_eq!(model::share(1000, kept), 703);
+    let with_headroom = |long| {
+        let mut bbr = bbr();
+        bbr.bounds.long = long;
+        bbr.with_headroom()
+    };
+    assert_eq!([1000, 100, 10, 5, u32::MAX].map(with_headroom), [852, 86, 9, 4, u32::MAX]);
+}
+
+fn flight(in_flight: u32, lost: u32) -> Flight {
+    Flight { in_flight, lost, ..Flight::default() }
+}
+
+#[test]
+fn too_much_is_more_than_two_percent_rounded_down() {
+    // The most that may be lost.
+    for (in_flight, allowed) in [(51, 0), (52, 1), (102, 1), (205, 4)] {
+        assert!(!bbr().is_too_much(&flight(in_flight, allowed)), "{in_flight}");
+        assert!(bbr().is_too_much(&flight(in_flight, allowed + 1)), "{in_flight}");
+    }
+}
+
+#[test]
+fn the_level_is_where_losses_crossed_two_percent() {
+    let level = |in_flight, lost, count| flight(in_flight, lost).level(count, 5);
+    assert_eq!([level(1000, 25, 10), level(1000, 21, 2), level(100, 3, 1)], [995, 999, 99]);
+}
+
+#[test]
+fn the_long_term_bound_grows_by_twice_as_much_each_round() {
+    let mut growth = BoundGrowth::default();
+    let packets = [(); 5].map(|()| {
+        growth.quicken(100);
+        (0..100).map(|_| growth.packets(1)).sum::<u32>()
+    });
+    // 100 >> 4 is 6: 16 packets for 100.
+    assert_eq!(packets, [1, 2, 4, 8, 16]);
+}
+
+/// Acknowledgements over a path of 50 ms.
+struct Flow {
+    bbr: Bbr3,
+    now: u64,
+    delivered: u64,
+    prior: u64,
+    random: Stream,
+}
+
+const RTT: u64 = 50;
+
+impl Flow {
+    fn new() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(set: &[(&str, Value)]) -> Self {
+        let set = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let bbr = Bbr3::new(&Settings::new(ENTRY.parameters, &set).expect("allowed"));
+        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, random: Stream::named(1, "test") };
+        let rtt = Some(Span::from_millis(RTT));
+        flow.event(&Event::PathUp(PathInfo { mss: 1448, initial_window: 10, rtt, tick: Span::from_millis(1) }));
+        flow
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.bbr.on_event(event, &mut context(self.now, &mut self.random));
+    }
+
+    fn congestion(&mut self, cause: Cause) {
+        self.event(&Event::Congestion { cause, cut: true, in_flight: 0 });
+    }
+
+    /// One acknowledgement of a packet sent when `self.prior` were delivered.
+    fn ack_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+        self.delivered += u64::from(acked);
+        let (packets, interval) = ((self.delivered - self.prior) as u32, Span::from_millis(RTT));
+        let prior_delivered = self.prior;
+        let sample = Delivery { packets, interval, prior_delivered, app_limited: false, ack_delayed: false };
+        let mut feedback = Feedback {
+            acked,
+            in_flight_before: acked,
+            rtt: Some(interval),
+            srtt: interval,
+            delivered: self.delivered,
+            delivery: Some(sample),
+            newest: Some(Sent { in_flight: packets, ..Sent::default() }),
+            window_limited: true,
+            ..Feedback::default()
+        };
+        change(&mut feedback);
+        self.event(&Event::Feedback(feedback));
+    }
+
+    /// A round trip in one acknowledgement.
+    fn round_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+        self.now += RTT;
+        self.prior = self.delivered;
+        self.ack_with(acked, change);
+    }
+
+    fn round(&mut self, acked: u32) {
+        self.round_with(acked, |_| {});
+    }
+
+    /// Rounds of 100 packets until this mode comes; how many.
+    fn rounds_until(&mut self, mode: Mode) -> u32 {
+        for round in 0..200 {
+            if self.bbr.mode == mode {
+                return round;
+            }
+            self.round(100);
+        }
+        panic!("{mode:?} does not come: {:?}", self.bbr);
+    }
+
+    /// A flow of 100 packets a round trip that cruises.
+    fn cruising() -> Self {
+        let mut flow = Self::new();
+        [10, 20, 40, 80].into_iter().for_each(|acked| flow.round(acked));
+        flow.rounds_until(Mode::Cruise);
+        flow
+    }
+
+    fn probing() -> Self {
+        let mut flow = Self::cruising();
+        flow.rounds_until(Mode::Up);
+        flow
+    }
+}
+
+/// One of `in_flight` packets was lost, the `lost`th since its sending.
+fn loses(feedback: &mut Feedback, in_flight: u32, lost: u32) {
+    feedback.lost = 1;
+    feedback.newest_lost = Some(Sent { in_flight, lost, ..Sent::default() });
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
+    let mut flow = Flow::new();
+    for acked in [10, 20, 40, 80, 99, 99] {
+        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+    }
+    assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
+    flow.round_with(99, |feedback| feedback.in_flight = 1000);
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Drain, Bounds::NONE));
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_end_startup() {
+    let mut flow = Flow::new();
+    for _ in 0..20 {
+        flow.round_with(10, |feedback| feedback.delivery.as_mut().expect("there is one").app_limited = true);
+    }
+    assert_eq!(flow.bbr.mode, Mode::Startup);
+}
+
+/// Startup, in which a round of recovery has so many acknowledgements with loss; `lost` of 200 packets in all.
+fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
+    let mut flow = Flow::new();
+    [10, 20, 40].into_iter().for_each(|acked| flow.round(acked));
+    flow.congestion(Cause::Loss);
+    for event in 1..=events {
+        flow.ack_with(5, |feedback| {
+            feedback.phase = Phase::Recovery;
+            loses(feedback, 200, event);
+        });
+    }
+    flow.round_with(80, |feedback| {
+        (feedback.phase, feedback.in_flight) = (Phase::Recovery, 1000);
+        feedback.newest = Some(Sent { in_flight: 200, lost, ..Sent::default() });
+    });
+    flow.bbr
+}
+
+#[test]
+fn startup_ends_after_a_round_of_recovery_with_much_loss() {
+    let bbr = startup_with_loss(6, 6);
+    assert_eq!((bbr.mode, bbr.full_pipe.reached), (Mode::Drain, true));
+    // The most delivered in a round: 80, or 40 and six times 5.
+    assert_eq!(bbr.bounds.long, bbr.in_flight_at(bbr.greatest_bandwidth()).max(80));
+    assert_eq!(startup_with_loss(5, 6).mode, Mode::Startup, "five acknowledgements with loss may be an accident");
+    assert_eq!(startup_with_loss(6, 3).mode, Mode::Startup, "3 of 200 is not too much");
+}
+
+#[test]
+fn drain_ends_when_the_queue_is_gone() {
+    let mut flow = Flow::new();
+    for acked in [10, 20, 40, 80, 99, 99, 99] {
+        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+    }
+    let full = flow.bbr.threshold;
+    let too_many = |feedback: &mut Feedback| feedback.in_flight_before = 1000;
+    flow.round_with(99, |feedback| (feedback.in_flight, feedback.in_flight_before) = (full + 1, 1000));
+    assert_eq!(flow.bbr.mode, Mode::Drain);
+    flow.round_with(99, too_many);
+    assert_eq!((flow.bbr.mode, flow.bbr.mode.pacing_gain()), (Mode::Down, 232));
+    flow.round_with(99, too_many);
+    assert_eq!(flow.bbr.mode, Mode::Down, "until no more is in flight than the path holds");
+    flow.round(99);
+    assert_eq!(flow.bbr.mode, Mode::Cruise);
+}
+
+#[test]
+fn a_cycle_cruises_for_two_to_three_seconds_refills_for_a_round_and_probes_until_the_plateau() {
+    let mut flow = Flow::cruising();
+    let waited = flow.rounds_until(Mode::Refill);
+    assert!((39..=61).contains(&waited), "{waited} rounds of 50 ms");
+    assert_eq!(flow.rounds_until(Mode::Up), 1);
+    assert_eq!(flow.rounds_until(Mode::Down), 3, "three flat rounds");
+    assert_eq!(flow.rounds_until(Mode::Cruise), 1);
+}
+
+#[test]
+fn a_small_flow_probes_as_often_as_reno_would_lose() {
+    let mut flow = Flow::new();
+    (0..5).for_each(|_| flow.round(10));
+    flow.rounds_until(Mode::Cruise);
+    let mut rounds = 0;
+    while flow.bbr.mode == Mode::Cruise {
+        flow.round(10);
+        rounds += 1;
+    }
+    assert!((8..=13).contains(&rounds), "a window of some ten packets: {rounds} rounds");
+}
+
+#[test]
+fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
+    let mut flow = Flow::cruising();
+    let before = flow.bbr.greatest_bandwidth();
+    for cycle in 0..3 {
+        // It falls by half; two probes later the old bandwidth is forgotten.
+        assert_eq!(flow.bbr.greatest_bandwidth() == before, cycle < 2, "cycle {cycle}");
+        while flow.bbr.mode != Mode::Up {
+            flow.round(50);
+        }
+        while flow.bbr.mode != Mode::Cruise {
+            flow.round(50);
+        }
+    }
+}
+
+#[test]
+fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
+    let mut flow = Flow::probing();
+    flow.round_with(100, |feedback| loses(feedback, 200, 3));
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Up, u32::MAX), "3 of 200 is not too much");
+    flow.ack_with(1, |feedback| {
+        feedback.in_flight_before = 1000;
+        loses(feedback, 200, 4);
+    });
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long, flow.bbr.cycle.too_much), (Mode::Down, 200, true));
+    flow.ack_with(1, |feedback| loses(feedback, 150, 20));
+    assert_eq!(flow.bbr.bounds.long, 200, "the same probe");
+}
+
+#[test]
+fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
+    let mut flow = Flow::probing();
+    let target = flow.bbr.target_in_flight();
+    flow.round_with(100, |feedback| loses(feedback, 20, 20));
+    assert_eq!(flow.bbr.bounds.long, model::share(target, 180));
+}
+
+#[test]
+fn an_application_limited_loss_says_nothing_about_the_long_term() {
+    let mut flow = Flow::probing();
+    flow.round_with(100, |feedback| {
+        loses(feedback, 200, 20);
+        feedback.newest_lost.as_mut().expect("set").app_limited = true;
+    });
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Down, u32::MAX));
+}
+
+#[test]
+fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_beyond() {
+    let mut flow = Flow::probing();
+    flow.round_with(100, |feedback| loses(feedback, 200, 20));
+    let bound = flow.bbr.bounds.long;
+    flow.rounds_until(Mode::Up);
+    flow.round_with(100, |feedback| feedback.in_flight_before = bound);
+    assert_eq!((flow.bbr.mode, flow.bbr.cycle.cautious, flow.bbr.bounds.long), (Mode::Down, true, bound));
+    flow.round(100);
+    assert_eq!(flow.bbr.mode, Mode::Refill, "no harm in it: again, at once");
+    flow.round(100);
+    assert_eq!(flow.bbr.mode, Mode::Up);
+    let mut bounds = vec![bound];
+    for _ in 0..8 {
+        flow.round_with(bound, |feedback| feedback.in_flight_before = bound);
+        bounds.push(flow.bbr.bounds.long);
+    }
+    assert_eq!(flow.bbr.mode, Mode::Up, "the bound, not the path, keeps the bandwidth flat");
+    let growth: Vec<u32> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(growth.is_sorted() && growth[7] >= 16, "{growth:?}");
+}
+
+#[test]
+fn what_did_no_harm_raises_the_long_term_bound_in_any_mode() {
+    let mut flow = Flow::cruising();
+    flow.bbr.bounds.long = 150;
+    flow.round_with(100, |feedback| feedback.newest = Some(Sent { in_flight: 160, lost: 3, ..Sent::default() }));
+    assert_eq!(flow.bbr.bounds.long, 160);
+    flow.round_with(100, |feedback| feedback.newest = Some(Sent { in_flight: 170, lost: 4, ..Sent::default() }));
+    assert_eq!(flow.bbr.bounds.long, 160, "4 of 170 are too much");
+}
+
+#[test]
+fn cruising_leaves_headroom_below_the_long_term_bound() {
+    let mut flow = Flow::cruising();
+    flow.bbr.bounds.long = 120;
+    flow.round(100);
+    assert_eq!(flow.bbr.window, 120 - 120 * 38 / 256);
+}
+
+#[test]
+fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_tenths() {
+    let mut flow = Flow::cruising();
+    let (window, bandwidth) = (flow.bbr.window, flow.bbr.greatest_bandwidth());
+    flow.ack_with(1, |feedback| loses(feedback, 100, 1));
+    assert_eq!(flow.bbr.bounds, Bounds::NONE, "the round is not over");
+    flow.round_with(10, |_| {});
+    assert_eq!(flow.bbr.bounds.short, model::share(window, 180).max(101));
+    assert_eq!(flow.bbr.bounds.bandwidth, flow.bbr.greatest_bandwidth(), "the round delivered as much as ever");
+    // And now a round that delivers little.
+    let short = flow.bbr.bounds.short;
+    flow.ack_with(1, |feedback| loses(feedback, 100, 1));
+    flow.round(10);
+    assert_eq!(flow.bbr.bounds.short, model::share(short, 180));
+    assert!(flow.bbr.bandwidth() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
+    assert_eq!(flow.bbr.bounds.long, u32::MAX);
+}
+
+#[test]
+fn refilling_forgets_the_short_term_bounds() {
+    let mut flow = Flow::cruising();
+    (flow.bbr.bounds.short, flow.bbr.bounds.bandwidth) = (70, 1);
+    flow.rounds_until(Mode::Refill);
+    assert_eq!(flow.bbr.bounds, Bounds::NONE);
+}
+
+#[test]
+fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
+    let mut flow = Flow::probing();
+    flow.ack_with(1, |feedback| loses(feedback, 200, 1));
+    flow.round(100);
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Up, Bounds::NONE));
+}
+
+#[test]
+fn after_five_seconds_the_path_is_half_emptied_for_200_ms() {
+    let mut flow = Flow::cruising();
+    while flow.now < 5000 {
+        assert_ne!(flow.bbr.mode, Mode::ProbeRtt);
+        flow.round(100);
+    }
+    let (window, bandwidth) = (flow.bbr.window, flow.bbr.greatest_bandwidth());
+    flow.round_with(100, |feedback| feedback.in_flight = 100);
+    let half = flow.bbr.rtt_probe_window();
+    assert_eq!((flow.bbr.mode, flow.bbr.window), (Mode::ProbeRtt, half));
+    assert!((50..=51).contains(&half), "{half}");
+    flow.round_with(50, |feedback| feedback.in_flight = half);
+    (0..4).for_each(|_| flow.round_with(50, |feedback| feedback.in_flight = 50));
+    assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was half empty");
+    flow.round_with(50, |feedback| feedback.in_flight = 50);
+    assert_eq!(flow.bbr.mode, Mode::Cruise);
+    assert!(flow.bbr.window >= window.min(200), "the window is back at once: {} of {window}", flow.bbr.window);
+    assert_eq!(flow.bbr.greatest_bandwidth(), bandwidth);
+}
+
+#[test]
+fn undo_restores_bounds_and_window() {
+    let mut flow = Flow::cruising();
+    let window = flow.bbr.window;
+    flow.congestion(Cause::Loss);
+    flow.ack_with(1, |feedback| {
+        feedback.phase = Phase::Recovery;
+        loses(feedback, 100, 1);
+    });
+    flow.round_with(10, |feedback| feedback.phase = Phase::Recovery);
+    assert!(flow.bbr.bounds.short < u32::MAX && flow.bbr.window < window, "{:?}", flow.bbr);
+    flow.event(&Event::SpuriousLoss);
+    assert_eq!((flow.bbr.bounds, flow.bbr.window), (Bounds::NONE, window));
+    assert!(!flow.bbr.signals.loss_in_round && flow.bbr.full_pipe.reached);
+}
+
+#[test]
+fn undo_restores_the_long_term_bound_of_a_probe_that_seemed_too_much() {
+    let mut flow = Flow::probing();
+    flow.congestion(Cause::Loss);
+    flow.round_with(100, |feedback| loses(feedback, 200, 20));
+    assert_eq!(flow.bbr.bounds.long, 200);
+    flow.event(&Event::SpuriousLoss);
+    assert_eq!(flow.bbr.bounds.long, u32::MAX);
+}
+
+#[test]
+fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
+    let mut flow = Flow::cruising();
+    let window = flow.bbr.window;
+    flow.congestion(Cause::Timeout);
+    assert_eq!((flow.bbr.window, flow.bbr.bounds.short), (1, window));
+    flow.round_with(1, |feedback| feedback.phase = Phase::Loss);
+    assert_eq!(flow.bbr.window, 4);
+    flow.round(1);
+    assert!(flow.bbr.window > window / 2, "{} of {window}", flow.bbr.window);
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
+    let mut flow = Flow::probing();
+    flow.bbr.signals.delivered = 40;
+    flow.congestion(Cause::ProbeRepair);
+    // One of 41 is more than 2 %, as Linux rounds; the bound is those 41, or 0.7 of the target.
+    assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true));
+    assert_eq!(flow.bbr.bounds.long, model::share(flow.bbr.target_in_flight(), 180).max(41));
+}
+
+#[test]
+fn a_restart_paces_at_the_bandwidth() {
+    let mut flow = Flow::cruising();
+    flow.bbr.pacing = 1;
+    flow.event(&Event::Restart { idle: Span::from_secs(1), timeout: Span::from_millis(250) });
+    assert_eq!(flow.bbr.pacing, bytes_per_second(flow.bbr.bandwidth(), 1448, GAIN_ONE));
+}
+
+#[test]
+fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
+    let marked = |ecn: &str, rtt_us| {
+        let mut flow = Flow::with(&[("ecn", Value::Word(ecn.to_owned()))]);
+        flow.bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
+        (0..3).for_each(|_| flow.round_with(10, |feedback| feedback.marked = 10));
+        (flow.bbr.ecn.eligible, flow.bbr.full_pipe.reached)
+    };
+    assert_eq!(marked("on", 5_000), (true, true), "two rounds of marks end startup");
+    assert_eq!(marked("on", 5_001), (false, false));
+    assert_eq!(marked("off", 5_000), (false, false));
+}
+
+#[test]
+fn a_sender_without_notes_of_its_packets_is_judged_by_its_rate_samples() {
+    let mut flow = Flow::probing();
+    let lossy = |feedback: &mut Feedback, lost| (feedback.newest, feedback.lost) = (None, lost);
+    flow.round_with(100, |feedback| lossy(feedback, 1));
+    assert_eq!(flow.bbr.mode, Mode::Up, "1 of 101");
+    flow.round_with(100, |feedback| lossy(feedback, 3));
+    assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true), "3 more of 103");
+}

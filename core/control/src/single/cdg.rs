@@ -1,0 +1,463 @@
+//! CDG: back off, at random, when delay rises.
+//!
+//! Once a round trip the least and the greatest RTT of the round are compared with the round before. The differences,
+//! summed over eight rounds, make a gradient `g` (microseconds):
+//! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms) the window keeps 0.7. After five backoffs that changed
+//!   nothing, others do not yield: backoffs are suspended until the gradient falls.
+//! - Otherwise Reno's increase.
+//! - Loss: half, but of the *shadow window* where that is larger: the window as it would be without backoffs, so that
+//!   flows that fill the queue do not gain by them.
+//! - Slow start ends by loss, by a backoff, or by a HyStart of its own.
+//!
+//! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
+//! integers and order of Linux 6.1 (`tcp_cdg.c`).
+//! Departures from the paper, Linux's: sums instead of means (G takes the division), shadow window and HyStart.
+//! Departure from Linux: a backoff takes the window down at once and then rests for a round trip (Linux: proportional
+//! rate reduction over that round trip); only the machine begins such a reduction here. The exponential is exact (Linux: a
+//! table, within 1e-4).
+
+use crate::frame::{self, Growth, Round, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "cdg",
+    aliases: &[],
+    title: "delay gradient: backs off at random while the RTT rises",
+    source: "Hayes and Armitage, Networking 2011; Linux 6.1 tcp_cdg.c",
+    parameters: &[
+        Parameter {
+            name: "backoff_beta",
+            meaning: "window after a backoff, as a share of the window before it",
+            default: Range::Number { value: 0.7071, least: 0.1, most: 0.95 },
+        },
+        Parameter {
+            name: "backoff_factor",
+            meaning: "backoff probability is 1 - exp(-factor * gradient), factor in 1/s",
+            default: Range::Number { value: 42.0, least: 0.0, most: 10_000.0 },
+        },
+        Parameter {
+            name: "ineffective",
+            meaning: "backoffs without effect before they are suspended; 0: never",
+            default: Range::Number { value: 5.0, least: 0.0, most: 1000.0 },
+        },
+        Parameter {
+            name: "shadow",
+            meaning: "after a loss keep at least half of the window that there would be without backoffs",
+            default: Range::Word(&["on", "off"]),
+        },
+        Parameter {
+            name: "hystart",
+            meaning: "leave slow start by delay or ACK train",
+            default: Range::Word(&["on", "off"]),
+        },
+    ],
+    make: Make::Single(|settings| Windowed::boxed(Cdg::new(settings))),
+};
+
+/// Rounds in a gradient.
+const ROUNDS: usize = 8;
+/// A gradient this low, microseconds, shows that a backoff worked.
+const EFFECT: i64 = -32;
+/// Delayed acknowledgements that are remembered.
+const MOST_DELAYED: u32 = 5;
+/// HyStart: acknowledgements this close make a train; below this delay nothing is a sign; samples of a round before its
+/// delay counts. Microseconds.
+const TRAIN_GAP: u64 = 3_000;
+const LEAST_SIGN: u64 = 125;
+const SAMPLES: u32 = 8;
+
+/// CDG's own part of a window.
+#[derive(Debug)]
+pub struct Cdg {
+    /// In 1/1024.
+    backoff_beta: u64,
+    backoff_factor: f64,
+    ineffective: u32,
+    use_shadow: bool,
+    hystart: bool,
+    shadow: u32,
+    round: Round,
+    rtt: Option<Extremes>,
+    last_rtt: Option<Extremes>,
+    gradients: Gradients,
+    backoffs: u32,
+    /// A backoff rests until everything up to here is acknowledged.
+    resting: Option<u64>,
+    delayed: u32,
+    train: Option<Train>,
+    samples: u32,
+    least_rtt: u64,
+}
+
+/// Of the RTTs of one round, or differences of these, microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extremes {
+    least: i64,
+    most: i64,
+}
+
+/// The last eight rounds' differences.
+#[derive(Debug, Default)]
+struct Gradients {
+    ring: [Extremes; ROUNDS],
+    tail: usize,
+    filled: bool,
+    sum: Extremes,
+}
+
+/// Closely spaced acknowledgements: first and latest, microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    first: u64,
+    last: u64,
+}
+
+impl Gradients {
+    fn add(&mut self, new: Extremes) {
+        let old = std::mem::replace(&mut self.ring[self.tail], new);
+        self.sum.least += new.least - old.least;
+        self.sum.most += new.most - old.most;
+        self.tail = (self.tail + 1) % ROUNDS;
+        self.filled |= self.tail == 0;
+    }
+
+    /// Over eight rounds; as long as there are fewer, extrapolated.
+    fn get(&self) -> i64 {
+        let gradient = if self.sum.least > 0 { self.sum.least } else { self.sum.most };
+        if self.filled { gradient } else { gradient * ROUNDS as i64 / self.tail.max(1) as i64 }
+    }
+}
+
+impl Cdg {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            backoff_beta: libm::round(settings.number("backoff_beta") * 1024.0) as u64,
+            backoff_factor: settings.number("backoff_factor"),
+            ineffective: settings.number("ineffective") as u32,
+            use_shadow: settings.word("shadow") == "on",
+            hystart: settings.word("hystart") == "on",
+            shadow: 0,
+            round: Round::default(),
+            rtt: None,
+            last_rtt: None,
+            gradients: Gradients::default(),
+            backoffs: 0,
+            resting: None,
+            delayed: 0,
+            train: None,
+            samples: 0,
+            least_rtt: u64::MAX,
+        }
+    }
+
+    /// The gradient of a round that just ended, if there is one before it.
+    fn end_round(&mut self) -> i64 {
+        let last = self.last_rtt;
+        self.next_round();
+        let (Some(now), Some(last)) = (self.last_rtt, last) else { return 0 };
+        self.gradients.add(Extremes { least: now.least - last.least, most: now.most - last.most });
+        let sum = self.gradients.sum;
+        if sum.least <= EFFECT || sum.most <= EFFECT {
+            self.backoffs = 0;
+        }
+        self.gradients.get()
+    }
+
+    fn next_round(&mut self) {
+        self.last_rtt = self.rtt.take();
+        (self.train, self.samples) = (None, 0);
+    }
+
+    /// The chance of a backoff at this gradient.
+    fn probability(&self, gradient: i64) -> f64 {
+        -libm::expm1(-(gradient as f64) * self.backoff_factor * 1e-6)
+    }
+
+    fn backs_off(&mut self, gradient: i64, cx: &mut Context<'_>) -> bool {
+        if gradient <= 0 || !cx.random.chance(self.probability(gradient)) {
+            return false;
+        }
+        self.backoffs += 1;
+        self.ineffective == 0 || self.backoffs <= self.ineffective
+    }
+
+    fn back_off(&mut self, window: &mut Window, next: u64) {
+        self.shadow = self.shadow.max(window.size);
+        window.threshold = ((u64::from(window.size) * self.backoff_beta >> 10) as u32).max(2);
+        window.size = window.size.min(window.threshold);
+        window.credit = 0;
+        self.resting = Some(next);
+    }
+
+    /// After a reduction, gradients begin with the round that saw its end.
+    fn resume(&mut self, feedback: &Feedback) {
+        self.resting = None;
+        self.next_round();
+        self.round.restart(feedback);
+    }
+
+    fn pipe_is_full(&mut self, feedback: &Feedback, now: u64) -> bool {
+        let Some(rtt) = self.rtt else { return false };
+        self.least_rtt = self.least_rtt.min(rtt.least as u64);
+        let train = self.train_is_long(feedback, now);
+        train || self.delay_rose(rtt.least as u64)
+    }
+
+    fn train_is_long(&mut self, feedback: &Feedback, now: u64) -> bool {
+        match &mut self.train {
+            Some(train) if feedback.window_limited => {
+                let close = now < train.last + TRAIN_GAP;
+                if close {
+                    train.last = now;
+                }
+                close && now > train.first + (self.least_rtt / 2).max(LEAST_SIGN)
+            }
+            train => {
+                *train = Some(Train { first: now, last: now });
+                false
+            }
+        }
+    }
+
+    fn delay_rose(&mut self, rtt: u64) -> bool {
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        rtt > (self.least_rtt + self.least_rtt / 8).max(LEAST_SIGN)
+    }
+}
+
+impl Growth for Cdg {
+    fn start(&mut self, window: &mut Window, _path: &PathInfo, _cx: &mut Context<'_>) {
+        self.shadow = window.size;
+    }
+
+    /// Gradients are judged in every round; growth asks for a full window below.
+    fn grows_unfilled(&self) -> bool {
+        true
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, cx: &mut Context<'_>) {
+        match self.resting {
+            Some(end) if feedback.una <= end => return,
+            Some(_) => self.resume(feedback),
+            None => {}
+        }
+        if self.hystart && window.in_slow_start() && self.pipe_is_full(feedback, cx.now.0 / 1000) {
+            window.threshold = window.size;
+        }
+        if self.rtt.is_some() && self.round.ends(feedback) {
+            let gradient = self.end_round();
+            if self.backs_off(gradient, cx) {
+                return self.back_off(window, feedback.next);
+            }
+        }
+        if feedback.window_limited {
+            let before = window.size;
+            frame::reno_increase(window, acked);
+            self.shadow = self.shadow.saturating_add(window.size - before);
+        } else {
+            self.shadow = self.shadow.min(window.size);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        self.shadow = (self.shadow / 2).min(window.size);
+        (window.size / 2).max(if self.use_shadow { self.shadow } else { 0 }).max(2)
+    }
+
+    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        let Some(rtt) = feedback.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
+        if feedback.prior_phase == Phase::Open {
+            // After pairs, a lone packet's acknowledgement was probably delayed: it cannot raise anything.
+            if feedback.released == 1 && self.delayed > 0 {
+                self.delayed -= 1;
+                if let Some(extremes) = &mut self.rtt {
+                    extremes.least = extremes.least.min(rtt);
+                }
+                return;
+            }
+            self.delayed += u32::from(feedback.released > 1 && self.delayed < MOST_DELAYED);
+        }
+        let seen = self.rtt.get_or_insert(Extremes { least: rtt, most: rtt });
+        *seen = Extremes { least: seen.least.min(rtt), most: seen.most.max(rtt) };
+    }
+
+    /// The round of a reduction says nothing about the next.
+    fn recovered(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+        // The next acknowledgement ends the rest at once.
+        self.resting = Some(0);
+    }
+
+    fn window_restarts(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
+        self.gradients = Gradients::default();
+        (self.rtt, self.last_rtt, self.train, self.samples) = (None, None, None, 0);
+        (self.backoffs, self.delayed, self.least_rtt) = (0, 0, u64::MAX);
+        (self.shadow, self.resting) = (window.size, Some(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::{Span, Stream};
+
+    fn cdg() -> Cdg {
+        Cdg::new(&defaults(&ENTRY))
+    }
+
+    fn window(size: u32) -> Window {
+        Window { size, threshold: 2, ..Window::default() }
+    }
+
+    /// Round trips of ten packets, acknowledged in pairs.
+    struct Flow {
+        cdg: Cdg,
+        window: Window,
+        una: u64,
+        now: u64,
+        random: Stream,
+    }
+
+    impl Flow {
+        fn new(cdg: Cdg, window: Window) -> Self {
+            Self { cdg, window, una: 0, now: 0, random: Stream::named(1, "test") }
+        }
+
+        fn round(&mut self, rtt_us: u64) {
+            let end = self.una + 10;
+            while self.una < end {
+                self.una += 2;
+                self.now += 10;
+                let feedback = Feedback {
+                    acked: 2,
+                    released: 2,
+                    rtt: Some(Span::from_micros(rtt_us)),
+                    una: self.una,
+                    next: end,
+                    window_limited: true,
+                    ..Feedback::default()
+                };
+                let mut cx = context(self.now, &mut self.random);
+                self.cdg.measure(&mut self.window, &feedback, &mut cx);
+                self.cdg.grow(&mut self.window, 2, &feedback, &mut cx);
+            }
+        }
+    }
+
+    #[test]
+    fn the_chance_of_a_backoff_grows_with_the_gradient() {
+        for (gradient, chance) in [(1000, 0.0411), (4000, 0.1547), (10_000, 0.3429), (16_000, 0.4893), (24_000, 0.6350)]
+        {
+            let ours = cdg().probability(gradient);
+            assert!((ours - chance).abs() < 5e-5, "{gradient} us: {ours}");
+        }
+    }
+
+    #[test]
+    fn a_backoff_keeps_seven_tenths_and_remembers_the_window_in_its_shadow() {
+        let after = |size| {
+            let (mut cdg, mut window) = (cdg(), window(size));
+            cdg.back_off(&mut window, 0);
+            (window.size, window.threshold, cdg.shadow)
+        };
+        assert_eq!(after(10), (7, 7, 10));
+        assert_eq!(after(100), (70, 70, 100));
+    }
+
+    #[test]
+    fn a_loss_keeps_half_of_the_shadow() {
+        let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
+        cdg.shadow = 90;
+        assert_eq!(cdg.threshold(&window(50), &mut context(0, &mut stream)), 45);
+        assert_eq!(cdg.shadow, 45);
+        assert_eq!(cdg.threshold(&window(45), &mut context(0, &mut stream)), 22, "half of the window is as much");
+    }
+
+    #[test]
+    fn the_gradient_is_the_sum_of_eight_rounds_extrapolated_while_there_are_fewer() {
+        let mut gradients = Gradients::default();
+        let mut add = |least, most| {
+            gradients.add(Extremes { least, most });
+            gradients.get()
+        };
+        assert_eq!(add(100, 0), 800);
+        assert_eq!(add(300, 0), 1600);
+        (0..6).for_each(|_| assert!(add(0, 0) > 0));
+        assert_eq!(add(50, 0), 350, "the first one has left");
+        assert_eq!(add(-400, 70), 70, "the greatest RTT counts where the least does not rise");
+    }
+
+    #[test]
+    fn steady_delay_never_backs_off_and_grows_as_reno() {
+        let mut flow = Flow::new(cdg(), window(10));
+        (0..50).for_each(|_| flow.round(20_000));
+        assert_eq!((flow.cdg.backoffs, flow.cdg.resting), (0, None));
+        let mut reno = window(10);
+        (0..250).for_each(|_| frame::reno_increase(&mut reno, 2));
+        assert_eq!(flow.window.size, reno.size);
+    }
+
+    #[test]
+    fn rising_delay_backs_off_and_rests_for_a_round() {
+        let settings = [("backoff_factor".to_owned(), crate::Value::Number(10_000.0))].into();
+        let cdg = Cdg::new(&Settings::new(ENTRY.parameters, &settings).expect("allowed"));
+        let mut flow = Flow::new(cdg, window(10));
+        (0..2).for_each(|_| flow.round(20_000));
+        assert_eq!(flow.cdg.resting, None);
+        // The acknowledgement that ends the round brings its greatest RTT.
+        let before = flow.window.size;
+        flow.round(30_000);
+        assert_eq!((flow.window.size, flow.cdg.resting), (before * 724 / 1024, Some(flow.una)));
+        flow.round(30_000);
+        assert_eq!(flow.cdg.resting, None);
+    }
+
+    #[test]
+    fn after_five_backoffs_without_effect_it_does_not_yield_any_more() {
+        let mut cdg = Cdg { backoff_factor: 1e9, ..cdg() };
+        let mut stream = Stream::named(1, "test");
+        let yielded: Vec<bool> = (0..7).map(|_| cdg.backs_off(1000, &mut context(0, &mut stream))).collect();
+        assert_eq!(yielded, [true, true, true, true, true, false, false]);
+        cdg.rtt = Some(Extremes { least: 900, most: 1000 });
+        cdg.last_rtt = Some(Extremes { least: 932, most: 1000 });
+        cdg.end_round();
+        assert!(cdg.backs_off(1000, &mut context(0, &mut stream)), "32 us less: it had an effect");
+    }
+
+    #[test]
+    fn after_pairs_a_lone_acknowledgement_raises_nothing() {
+        let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
+        let mut sample = |released, rtt| {
+            let feedback = Feedback { released, rtt: Some(Span::from_micros(rtt)), ..Feedback::default() };
+            cdg.measure(&mut window(10), &feedback, &mut context(0, &mut stream));
+            cdg.rtt.map(|rtt| (rtt.least, rtt.most))
+        };
+        assert_eq!(sample(2, 100), Some((100, 100)));
+        assert_eq!(sample(1, 40_000), Some((100, 100)));
+        assert_eq!(sample(1, 40_000), Some((100, 40_000)), "one pair excuses one");
+        assert_eq!(sample(2, 120), Some((100, 40_000)));
+        assert_eq!(sample(1, 90), Some((90, 40_000)), "but it may lower the least");
+    }
+
+    #[test]
+    fn slow_start_ends_when_a_rounds_least_rtt_is_an_eighth_above_the_least() {
+        let mut cdg = Cdg { least_rtt: 20_000, ..cdg() };
+        let judged: Vec<bool> = (0..9).map(|_| cdg.delay_rose(22_501)).collect();
+        assert_eq!(judged, [false, false, false, false, false, false, false, false, true]);
+        assert!(!cdg.delay_rose(22_500));
+    }
+
+    #[test]
+    fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
+        let mut cdg = Cdg { least_rtt: 20_000, ..cdg() };
+        let feedback = Feedback { window_limited: true, ..Feedback::default() };
+        let found = (0..100).find(|ack| cdg.train_is_long(&feedback, 1_000_000 + 2_999 * ack));
+        assert_eq!(found, Some(4), "4 * 2.999 ms is more than 10 ms");
+        cdg.train = None;
+        assert!((0..100).all(|ack| !cdg.train_is_long(&feedback, 1_000_000 + 3_000 * ack)));
+    }
+}

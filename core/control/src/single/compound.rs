@@ -1,0 +1,259 @@
+//! Compound TCP: a loss window that is Reno's plus a delay window that fills an empty path quickly.
+//!
+//! `window = loss window + delay window`.
+//! - Loss window: +1 packet per window acked, halved on loss.
+//! - Delay window, once a round trip, with `backlog = window (1 - base / rtt)` (the least RTT of the round, the least
+//!   ever): below `gamma` packets it grows by `max(alpha window^k - 1, 0)`, else it shrinks by `zeta backlog`.
+//! - On loss the delay window becomes `max((1 - beta) window - loss window / 2, 0)`, by a timeout zero.
+//! - In slow start and up to 41 packets the delay window does not grow: there the flow is Reno.
+//! - `gamma` follows what a Reno flow would queue: with each loss it moves half the way to 3/4 of the loss window's
+//!   backlog, within 5 and 30 packets.
+//!
+//! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
+//! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what the texts leave open is as in the Linux module of
+//! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of 1/2.
+//! The frame (proportional rate reduction, undo) is Linux 6.1's.
+
+use crate::frame::{self, Growth, RoundDelay, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "compound",
+    aliases: &["ctcp"],
+    title: "Reno's window plus a delay-based one (Compound TCP)",
+    source: "Tan et al., INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
+    parameters: &[
+        Parameter {
+            name: "alpha",
+            meaning: "growth of the delay window a round trip, times window^k, packets",
+            default: Range::Number { value: 0.125, least: 0.0, most: 10.0 },
+        },
+        Parameter {
+            name: "beta",
+            meaning: "decrease on loss, as a share of the window",
+            default: Range::Number { value: 0.5, least: 0.05, most: 0.95 },
+        },
+        Parameter {
+            name: "k",
+            meaning: "exponent of the window in the growth of the delay window",
+            default: Range::Number { value: 0.75, least: 0.0, most: 1.0 },
+        },
+        Parameter {
+            name: "gamma",
+            meaning: "backlog from which the delay window shrinks, packets (at first, if tuned)",
+            default: Range::Number { value: 30.0, least: 1.0, most: 1e6 },
+        },
+        Parameter {
+            name: "gamma_tuning",
+            meaning: "let gamma follow what a Reno flow would queue",
+            default: Range::Word(&["on", "off"]),
+        },
+        Parameter {
+            name: "zeta",
+            meaning: "how much of the backlog the delay window gives back a round trip",
+            default: Range::Number { value: 1.0, least: 0.0, most: 10.0 },
+        },
+        Parameter {
+            name: "low_window",
+            meaning: "Reno up to here, packets",
+            default: Range::Number { value: 41.0, least: 0.0, most: 1e6 },
+        },
+    ],
+    make: Make::Single(|settings| Windowed::boxed(Compound::new(settings))),
+};
+
+/// Gamma stays within these bounds when tuned, packets.
+const GAMMA_BOUNDS: (f64, f64) = (5.0, 30.0);
+/// Share of a new sample in gamma.
+const GAMMA_GAIN: f64 = 0.5;
+/// Gamma aims below Reno's backlog.
+const GAMMA_SHARE: f64 = 0.75;
+
+/// Compound TCP's own part of a window.
+#[derive(Debug)]
+pub struct Compound {
+    law: Law,
+    gamma: f64,
+    tuned: bool,
+    delay: RoundDelay,
+    /// `1 - base / rtt` of the last round judged: the share of the window that waits.
+    waiting: f64,
+    /// The delay window, packets: its whole part is in [`Window::size`].
+    extra: f64,
+    /// The delay window before the last reduction.
+    prior_extra: f64,
+}
+
+/// The constants of the delay window.
+#[derive(Debug)]
+struct Law {
+    alpha: f64,
+    beta: f64,
+    k: f64,
+    zeta: f64,
+    low_window: u32,
+}
+
+impl Law {
+    /// Growth a round trip without backlog, packets.
+    fn increment(&self, window: f64) -> f64 {
+        (self.alpha * libm::pow(window, self.k) - 1.0).max(0.0)
+    }
+}
+
+impl Compound {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            law: Law {
+                alpha: settings.number("alpha"),
+                beta: settings.number("beta"),
+                k: settings.number("k"),
+                zeta: settings.number("zeta"),
+                low_window: settings.number("low_window") as u32,
+            },
+            gamma: settings.number("gamma"),
+            tuned: settings.word("gamma_tuning") == "on",
+            delay: RoundDelay::default(),
+            waiting: 0.0,
+            extra: 0.0,
+            prior_extra: 0.0,
+        }
+    }
+
+    /// The loss window; the delay window never has all (the frame may have shrunk the sum).
+    fn loss_window(&mut self, window: &Window) -> f64 {
+        let size = f64::from(window.size);
+        self.extra = self.extra.min(size - 1.0).max(0.0);
+        size - self.extra
+    }
+
+    fn judge(&mut self, window: &mut Window) {
+        self.waiting = self.delay.queueing() as f64 / self.delay.least as f64;
+        let loss_window = window.size - (self.extra as u32).min(window.size - 1);
+        let size = f64::from(window.size);
+        let backlog = size * self.waiting;
+        if backlog >= self.gamma {
+            self.extra = (self.extra - self.law.zeta * backlog).max(0.0);
+        } else if window.size > self.law.low_window {
+            self.extra += self.law.increment(size);
+        }
+        window.size = loss_window.saturating_add(self.extra as u32).clamp(2, window.clamp);
+    }
+
+    fn tune(&mut self, loss_window: f64) {
+        let sample = GAMMA_SHARE * loss_window * self.waiting;
+        let (least, most) = GAMMA_BOUNDS;
+        self.gamma = ((1.0 - GAMMA_GAIN) * self.gamma + GAMMA_GAIN * sample).clamp(least, most);
+    }
+}
+
+impl Growth for Compound {
+    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
+        let slow = window.in_slow_start();
+        if slow {
+            self.extra = 0.0;
+        }
+        frame::reno_increase(window, acked);
+        if self.delay.ends(feedback) {
+            if self.delay.is_telling() && !slow {
+                self.judge(window);
+            }
+            self.delay.forget_round();
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        let loss_window = self.loss_window(window);
+        if self.tuned {
+            self.tune(loss_window);
+        }
+        self.prior_extra = self.extra;
+        self.extra = ((1.0 - self.law.beta) * f64::from(window.size) - loss_window / 2.0).max(0.0);
+        ((loss_window / 2.0 + self.extra) as u32).max(2)
+    }
+
+    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        self.delay.add(feedback);
+    }
+
+    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+        self.delay.change_phase(next);
+        if next == Phase::Loss {
+            self.extra = 0.0;
+        }
+    }
+
+    fn undo(&mut self, window: &Window) -> u32 {
+        self.extra = self.prior_extra;
+        window.size.max(window.prior_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::Stream;
+
+    fn compound(extra: f64) -> Compound {
+        Compound { extra, ..Compound::new(&defaults(&ENTRY)) }
+    }
+
+    #[test]
+    fn the_delay_window_grows_by_an_eighth_of_the_window_to_three_quarters() {
+        for (window, growth) in [(41.0, 1.03), (100.0, 2.95), (1000.0, 21.2), (10_000.0, 124.0)] {
+            let ours = compound(0.0).law.increment(window);
+            assert!((ours / growth - 1.0).abs() < 0.005, "{window}: {ours} instead of {growth}");
+        }
+    }
+
+    /// Window and delay window after a round at this RTT with `extra` of the 100 packets; the base is 100 ms.
+    fn after_a_round(size: u32, extra: f64, rtt_ms: u64) -> (u32, f64) {
+        let (mut compound, mut window) = (compound(extra), Window { size, threshold: 2, ..Window::default() });
+        (compound.delay.base, compound.delay.least, compound.delay.samples) = (100_000, rtt_ms * 1000, 3);
+        let feedback = Feedback { una: 1, next: 101, ..Feedback::default() };
+        compound.grow(&mut window, 0, &feedback, &mut context(0, &mut Stream::named(1, "test")));
+        (window.size, compound.extra)
+    }
+
+    #[test]
+    fn the_delay_window_gives_way_to_a_backlog() {
+        let (size, extra) = after_a_round(100, 0.0, 110);
+        assert_eq!(size, 102, "9 packets wait: 2.95 more");
+        assert!((extra - 2.95).abs() < 0.005);
+        let (size, extra) = after_a_round(100, 60.0, 160);
+        assert_eq!(size, 62, "37.5 of 100 packets wait");
+        assert!((extra - 22.5).abs() < 1e-9);
+        assert_eq!(after_a_round(100, 20.0, 160).0, 80, "the loss window stays");
+        assert_eq!(after_a_round(41, 0.0, 101).0, 41, "too small a window");
+    }
+
+    #[test]
+    fn a_loss_halves_both_windows() {
+        let (mut compound, mut stream) = (compound(60.0), Stream::named(1, "test"));
+        let window = Window { size: 100, ..Window::default() };
+        assert_eq!(compound.threshold(&window, &mut context(0, &mut stream)), 50);
+        assert_eq!(compound.extra, 30.0);
+        assert_eq!(compound.undo(&Window { size: 50, prior_size: 100, ..window }), 100);
+        assert_eq!(compound.extra, 60.0);
+    }
+
+    #[test]
+    fn gamma_goes_half_the_way_to_three_quarters_of_renos_backlog() {
+        let mut compound = Compound { waiting: 0.2, ..compound(0.0) };
+        compound.tune(100.0);
+        assert_eq!(compound.gamma, 22.5, "20 packets wait: half of 30 and half of 15");
+        for _ in 0..10 {
+            compound.tune(1.0);
+        }
+        assert_eq!(compound.gamma, 5.0);
+    }
+
+    #[test]
+    fn a_timeout_ends_the_delay_window() {
+        let (mut compound, mut window) = (compound(60.0), Window::default());
+        compound.change_phase(&mut window, Phase::Loss, &mut context(0, &mut Stream::named(1, "test")));
+        assert_eq!(compound.extra, 0.0);
+    }
+}

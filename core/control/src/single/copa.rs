@@ -1,0 +1,403 @@
+//! Copa: steer for a target rate that falls as the queueing delay rises.
+//!
+//! With the queueing delay `dq = standing - least` (`standing`: the least RTT of the last half smoothed RTT, `least`: of
+//! the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
+//! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
+//! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
+//! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
+//! - *Competitive mode*: Copa flows empty the queue every few round trips. If it has not been nearly empty (a tenth of
+//!   the range of RTTs) for five, somebody fills it: then `1 / delta` grows by 1 a round trip and halves on loss, so
+//!   that Copa holds its own against Reno.
+//! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
+//!
+//! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
+//! Departures from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the window, so
+//! that the window changes by no more than itself a round trip (the paper sets no bound); it grows only while it is
+//! filled (the paper is silent).
+
+use crate::frame::{Round, WindowedMax};
+use crate::{
+    Cause, Context, Decision, Default as Range, Entry, Event, Feedback, Make, NO_THRESHOLD, Parameter, PathController,
+    PathInfo, Settings,
+};
+use units::{Instant, Rate, Span};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "copa",
+    aliases: &[],
+    title: "delay-based: a target rate of one packet per delta times the queueing delay",
+    source: "Arun and Balakrishnan, NSDI 2018",
+    parameters: &[
+        Parameter {
+            name: "delta",
+            meaning: "1 / packets that the flow keeps in the queue",
+            default: Range::Number { value: 0.5, least: 0.004, most: 1.0 },
+        },
+        Parameter {
+            name: "competitive",
+            meaning: "hold its own where others fill the queue",
+            default: Range::Word(&["on", "off"]),
+        },
+    ],
+    make: Make::Single(|settings| Box::new(Copa::new(settings))),
+};
+
+/// Windows are counted in 2^-16 packets, queue shares in 2^-8.
+const PACKET: u64 = 1 << 16;
+const SHARE: u64 = 1 << 8;
+/// The least window outside a timeout.
+const MIN_WINDOW: u64 = 2 * PACKET;
+/// Never above this.
+const CLAMP: u64 = (NO_THRESHOLD as u64) * PACKET;
+/// How long a least RTT holds.
+const LEAST_HOLDS: Span = Span::from_secs(10);
+/// Round trips in one direction before the velocity doubles.
+const STEADY_ROUNDS: u32 = 3;
+/// The greatest RTT is of the last 4 round trips; the queue must have been nearly empty in the last 5.
+const RANGE_ROUNDS: u64 = 4;
+const EMPTY_ROUNDS: u64 = 5;
+/// Nearly empty: this fraction of the range of RTTs.
+const EMPTY_DIVISOR: u64 = 10;
+
+/// Copa on one path.
+#[derive(Debug)]
+pub struct Copa {
+    /// In 2^-16 packets.
+    window: u64,
+    threshold: u32,
+    mss: u32,
+    slow_start: bool,
+    /// Packets in the queue (1 / delta), in 2^-8: as asked for, and now.
+    own_share: u64,
+    share: u64,
+    competitive: bool,
+    rtts: Rtts,
+    velocity: Velocity,
+    round: Round,
+    lost: bool,
+    /// Window and slow start before a timeout.
+    saved: Option<(u64, bool)>,
+}
+
+/// Extremes of the RTT over three windows of time, nanoseconds.
+#[derive(Debug, Default)]
+struct Rtts {
+    /// Filters of maxima: these two hold [`u64::MAX`] minus the RTT.
+    least: WindowedMax,
+    standing: WindowedMax,
+    most: WindowedMax,
+    nearly_empty: Instant,
+}
+
+/// The pace of the window.
+#[derive(Debug)]
+struct Velocity {
+    value: u64,
+    up: bool,
+    steady: u32,
+    /// The window a round trip ago.
+    before: u64,
+}
+
+impl Rtts {
+    fn least(&self) -> u64 {
+        u64::MAX - self.least.get()
+    }
+
+    fn standing(&self) -> u64 {
+        u64::MAX - self.standing.get()
+    }
+
+    fn add(&mut self, rtt: u64, srtt: u64, now: Instant) {
+        self.least.update(LEAST_HOLDS.as_nanos(), now.0, u64::MAX - rtt);
+        self.standing.update(srtt / 2, now.0, u64::MAX - rtt);
+        self.most.update(srtt.saturating_mul(RANGE_ROUNDS), now.0, rtt);
+        let range = self.most.get().saturating_sub(self.least());
+        // At most: on a path whose RTT never varies, the queue is empty.
+        if rtt <= self.least() + range / EMPTY_DIVISOR {
+            self.nearly_empty = now;
+        }
+    }
+}
+
+impl Velocity {
+    fn new(window: u64) -> Self {
+        Self { value: 1, up: true, steady: 0, before: window }
+    }
+
+    /// A round trip ended with this window.
+    fn end_round(&mut self, window: u64) {
+        let up = window > self.before;
+        if up == self.up {
+            self.steady += 1;
+            if self.steady >= STEADY_ROUNDS {
+                self.value = self.value.saturating_mul(2);
+            }
+        } else {
+            (self.value, self.steady) = (1, 0);
+        }
+        (self.up, self.before) = (up, window);
+    }
+}
+
+impl Copa {
+    fn new(settings: &Settings) -> Self {
+        let share = libm::round(SHARE as f64 / settings.number("delta")) as u64;
+        Self {
+            window: 10 * PACKET,
+            threshold: NO_THRESHOLD,
+            mss: 1448,
+            slow_start: true,
+            own_share: share,
+            share,
+            competitive: settings.word("competitive") == "on",
+            rtts: Rtts::default(),
+            velocity: Velocity::new(10 * PACKET),
+            round: Round::default(),
+            lost: false,
+            saved: None,
+        }
+    }
+
+    fn start(&mut self, path: &PathInfo, now: Instant) {
+        self.window = u64::from(path.initial_window) * PACKET;
+        self.velocity = Velocity::new(self.window);
+        self.mss = path.mss;
+        self.rtts.nearly_empty = now;
+        if let Some(rtt) = path.rtt {
+            self.rtts.add(rtt.as_nanos(), rtt.as_nanos(), now);
+        }
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback, now: Instant) {
+        self.lost |= feedback.lost > 0;
+        if let Some(rtt) = feedback.rtt {
+            self.rtts.add(rtt.as_nanos(), feedback.srtt.as_nanos(), now);
+        }
+        if self.round.ends(feedback) {
+            self.end_round(feedback.srtt, now);
+        }
+        let below = self.is_below_target();
+        if self.slow_start && !below {
+            self.slow_start = false;
+            self.threshold = (self.packets() as u32).max(2);
+            self.velocity = Velocity::new(self.window);
+        }
+        let grows = feedback.window_limited && feedback.may_grow;
+        match (below, self.slow_start) {
+            (true, _) if !grows => {}
+            (true, true) => self.window += u64::from(feedback.acked) * PACKET,
+            (true, false) => self.window += self.step(feedback.acked),
+            (false, _) => {
+                let floor = self.window.min(MIN_WINDOW);
+                self.window = self.window.saturating_sub(self.step(feedback.acked)).max(floor);
+            }
+        }
+        self.window = self.window.min(CLAMP);
+    }
+
+    fn end_round(&mut self, srtt: Span, now: Instant) {
+        if !self.slow_start {
+            self.velocity.end_round(self.window);
+            // A round trip changes the window by v / delta: by no more than itself.
+            let most = self.window * SHARE / PACKET / self.share;
+            self.velocity.value = self.velocity.value.min(most.max(1));
+        }
+        let lost = std::mem::take(&mut self.lost);
+        let contested = self.competitive && now.since(self.rtts.nearly_empty) > srtt * EMPTY_ROUNDS;
+        self.share = match (contested, lost) {
+            (false, _) => self.own_share,
+            (true, false) => self.share + SHARE,
+            (true, true) => (self.share / 2).max(self.own_share),
+        };
+    }
+
+    /// The rate is at most the target: `window / standing <= 1 / (delta dq)`.
+    fn is_below_target(&self) -> bool {
+        let (least, standing) = (self.rtts.least(), self.rtts.standing());
+        let queueing = standing.saturating_sub(least);
+        let rate = u128::from(self.window) * u128::from(queueing) * u128::from(SHARE);
+        rate <= u128::from(self.share) * u128::from(PACKET) * u128::from(standing)
+    }
+
+    /// `v / (delta window)` for each of `acked` packets, in 2^-16 packets.
+    fn step(&self, acked: u32) -> u64 {
+        let packets = u128::from(acked) * u128::from(self.velocity.value) * u128::from(self.share * PACKET / SHARE);
+        u64::try_from(packets * u128::from(PACKET) / u128::from(self.window.max(1))).unwrap_or(CLAMP)
+    }
+
+    fn packets(&self) -> u64 {
+        self.window / PACKET
+    }
+
+    fn on_timeout(&mut self, cut: bool, in_flight: u32) {
+        if cut {
+            self.saved = Some((self.window, self.slow_start));
+        }
+        self.window = u64::from(in_flight + 1) * PACKET;
+        self.slow_start = true;
+    }
+
+    fn on_spurious_loss(&mut self) {
+        if let Some((window, slow_start)) = self.saved.take() {
+            self.window = self.window.max(window);
+            self.slow_start = slow_start;
+            self.velocity = Velocity::new(self.window);
+        }
+    }
+}
+
+impl PathController for Copa {
+    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+        match event {
+            Event::Feedback(feedback) => self.on_feedback(feedback, cx.now),
+            Event::PathUp(path) => self.start(path, cx.now),
+            Event::Congestion { cause: Cause::Timeout, cut, in_flight } => self.on_timeout(*cut, *in_flight),
+            Event::Congestion { cause, .. } => {
+                self.lost |= *cause != Cause::Mark;
+                self.saved = None;
+            }
+            Event::SpuriousLoss => self.on_spurious_loss(),
+            Event::MssChanged { mss } => self.mss = *mss,
+            Event::PathDown | Event::Recovered { .. } | Event::Restart { .. } | Event::ApplicationLimited { .. } => {}
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        let standing = self.rtts.standing();
+        let known = (1..u64::MAX).contains(&standing);
+        let bytes = (2 * u128::from(self.window) * u128::from(self.mss) / u128::from(PACKET)) as u64;
+        let pacing = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
+        Decision { window: self.packets().max(1) as u32, threshold: self.threshold, pacing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::Stream;
+
+    /// After slow start, with a least RTT of 100 ms and this standing RTT.
+    fn copa(window: u64, standing_ms: u64) -> Copa {
+        let mut copa = Copa { window: window * PACKET, slow_start: false, ..Copa::new(&defaults(&ENTRY)) };
+        copa.velocity = Velocity::new(copa.window);
+        copa.rtts.add(100_000_000, 200_000_000, Instant::ZERO);
+        copa.rtts.standing.reset(0, u64::MAX - standing_ms * 1_000_000);
+        copa
+    }
+
+    /// One acknowledgement at the same instant, with this RTT.
+    fn ack(copa: &mut Copa, acked: u32, rtt_ms: u64, now_ms: u64, change: impl Fn(&mut Feedback)) {
+        let mut feedback = Feedback {
+            acked,
+            rtt: Some(Span::from_millis(rtt_ms)),
+            srtt: Span::from_millis(rtt_ms),
+            window_limited: true,
+            may_grow: true,
+            ..Feedback::default()
+        };
+        change(&mut feedback);
+        copa.on_event(&Event::Feedback(feedback), &mut context(now_ms, &mut Stream::named(1, "test")));
+    }
+
+    #[test]
+    fn the_target_is_one_packet_per_delta_and_queueing_delay() {
+        // 1 / (0.5 * 10 ms) = 200 packets/s, which is a window of 22 in 110 ms.
+        assert!(copa(22, 110).is_below_target());
+        assert!(!Copa { window: 22 * PACKET + 1, ..copa(22, 110) }.is_below_target());
+        assert!(copa(1_000_000, 100).is_below_target(), "no queue, no bound");
+    }
+
+    #[test]
+    fn an_acknowledgement_moves_the_window_by_v_over_delta_times_window() {
+        let tenth = PACKET / 10;
+        assert_eq!(copa(20, 110).step(1), tenth, "1 / (0.5 * 20)");
+        let mut up = copa(20, 110);
+        (0..20).for_each(|_| ack(&mut up, 1, 110, 0, |_| {}));
+        assert!(up.window.abs_diff(22 * PACKET) < PACKET / 5, "two packets a round trip: {}", up.window);
+        let mut down = copa(40, 110);
+        ack(&mut down, 1, 110, 0, |_| {});
+        assert_eq!(down.window, 40 * PACKET - PACKET / 20);
+    }
+
+    #[test]
+    fn the_standing_rtt_is_the_least_of_half_a_smoothed_rtt_and_the_least_of_ten_seconds() {
+        let mut copa = copa(20, 110);
+        let standing = |copa: &Copa| copa.rtts.standing() / 1_000_000;
+        let least = |copa: &Copa| copa.rtts.least() / 1_000_000;
+        ack(&mut copa, 1, 105, 1000, |_| {});
+        ack(&mut copa, 1, 120, 1040, |_| {});
+        assert_eq!((standing(&copa), least(&copa)), (105, 100));
+        ack(&mut copa, 1, 120, 1101, |_| {});
+        assert_eq!(standing(&copa), 120);
+        ack(&mut copa, 1, 120, 10_001, |_| {});
+        assert!(least(&copa) > 100, "{}", least(&copa));
+    }
+
+    #[test]
+    fn slow_start_doubles_until_the_rate_is_above_the_target() {
+        let mut copa = Copa { slow_start: true, ..copa(20, 110) };
+        ack(&mut copa, 2, 110, 0, |_| {});
+        assert_eq!((copa.packets(), copa.slow_start, copa.threshold), (22, true, NO_THRESHOLD));
+        ack(&mut copa, 2, 110, 0, |_| {});
+        assert_eq!((copa.packets(), copa.slow_start), (24, true), "22 is the target itself");
+        ack(&mut copa, 2, 110, 0, |_| {});
+        assert_eq!((copa.slow_start, copa.threshold, copa.packets()), (false, 24, 23));
+    }
+
+    #[test]
+    fn velocity_doubles_after_three_round_trips_one_way_and_is_one_after_a_turn() {
+        let mut velocity = Velocity::new(0);
+        let mut end = |window| {
+            velocity.end_round(window);
+            velocity.value
+        };
+        assert_eq!([1, 2, 3, 4, 5].map(&mut end), [1, 1, 2, 4, 8]);
+        assert_eq!([4, 3, 2, 1].map(end), [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn velocity_moves_the_window_by_no_more_than_itself_a_round_trip() {
+        let mut copa = copa(20, 100);
+        (copa.velocity.value, copa.velocity.steady, copa.velocity.before) = (1000, 9, 0);
+        copa.end_round(Span::from_millis(100), Instant::ZERO);
+        assert_eq!(copa.velocity.value, 10, "2 * 10 packets are the window");
+    }
+
+    #[test]
+    fn loss_does_not_move_the_window_and_a_timeout_begins_anew() {
+        let mut copa = copa(50, 100);
+        let mut stream = Stream::named(1, "test");
+        let mut tell = |copa: &mut Copa, event| {
+            copa.on_event(&event, &mut context(0, &mut stream));
+            (copa.packets(), copa.slow_start)
+        };
+        let congestion = |cause| Event::Congestion { cause, cut: true, in_flight: 0 };
+        assert_eq!(tell(&mut copa, congestion(Cause::Loss)), (50, false));
+        assert_eq!(tell(&mut copa, congestion(Cause::Timeout)), (1, true));
+        assert_eq!(tell(&mut copa, Event::SpuriousLoss), (50, false));
+    }
+
+    #[test]
+    fn a_queue_that_is_never_nearly_empty_brings_the_competitive_mode() {
+        let mut copa = copa(20, 110);
+        let round = |copa: &mut Copa, n: u64, rtt, lost| {
+            ack(copa, 1, rtt, n * 200, |feedback| (feedback.una, feedback.next, feedback.lost) = (n, n, lost));
+            copa.share / SHARE
+        };
+        // The RTT varies between 100 and 200 ms: nearly empty is 110.
+        assert_eq!((1..=5).map(|n| round(&mut copa, n, 200, 0)).collect::<Vec<_>>(), [2, 2, 2, 2, 2], "1 s is 5 RTTs");
+        assert_eq!((6..=9).map(|n| round(&mut copa, n, 200, 0)).collect::<Vec<_>>(), [3, 4, 5, 6]);
+        assert_eq!(round(&mut copa, 10, 200, 1), 3, "loss halves");
+        assert_eq!(round(&mut copa, 11, 110, 0), 2, "nearly empty: its own share again");
+    }
+
+    #[test]
+    fn it_paces_at_twice_the_window_a_standing_rtt() {
+        let rate = copa(20, 100).decision().pacing.expect("the RTT is known");
+        assert_eq!(rate, Rate::from_bits(2 * 20 * 1448 * 8 * 10));
+        assert_eq!(Copa::new(&defaults(&ENTRY)).decision().pacing, None);
+    }
+}

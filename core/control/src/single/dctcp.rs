@@ -1,0 +1,194 @@
+//! DCTCP: cut in proportion to how much was marked.
+//!
+//! A shallow threshold in the switch marks early; the sender estimates the marked share `alpha` and gives up half of it:
+//! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
+//! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
+//!
+//! What it needs from the machine: `Feedback::marked`, and a receiver that echoes each packet's mark (RFC 8257 section
+//! 3.2: an acknowledgement at every change of CE), not until the sender answers (RFC 3168): the latter looks like a round
+//! trip of marks, which makes alpha too large. Without ECN on the path it is Reno.
+//!
+//! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
+//! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
+//! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "dctcp",
+    aliases: &[],
+    title: "data centres: cuts in proportion to the share of ECN-marked packets",
+    source: "RFC 8257; Linux 6.1 tcp_dctcp.c",
+    parameters: &[
+        Parameter {
+            name: "gain_shift",
+            meaning: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
+            default: Range::Number { value: 4.0, least: 1.0, most: 10.0 },
+        },
+        Parameter {
+            name: "alpha",
+            meaning: "estimate of the marked share before the first round trip",
+            default: Range::Number { value: 1.0, least: 0.0, most: 1.0 },
+        },
+    ],
+    make: Make::Single(|settings| Windowed::boxed(Dctcp::new(settings))),
+};
+
+/// An alpha of one.
+const ALL: u64 = 1024;
+const ALL_SHIFT: u32 = 10;
+
+/// DCTCP's own part of a window.
+#[derive(Debug)]
+pub struct Dctcp {
+    gain_shift: u32,
+    /// The marked share, in 1/1024.
+    alpha: u64,
+    /// The round ends when everything up to here is acknowledged.
+    end: u64,
+    delivered: u64,
+    marked: u64,
+}
+
+impl Dctcp {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            gain_shift: settings.number("gain_shift") as u32,
+            alpha: libm::round(settings.number("alpha") * ALL as f64) as u64,
+            end: 0,
+            delivered: 0,
+            marked: 0,
+        }
+    }
+
+    /// A round trip delivered `self.delivered` packets, `self.marked` of them marked.
+    fn estimate(&mut self) {
+        // What is left of a small alpha goes at once, or it would stay for ever.
+        self.alpha -= match self.alpha >> self.gain_shift {
+            0 => self.alpha,
+            share => share,
+        };
+        let marked = (self.marked << (ALL_SHIFT - self.gain_shift)) / self.delivered.max(1);
+        self.alpha = (self.alpha + marked).min(ALL);
+        (self.delivered, self.marked) = (0, 0);
+    }
+}
+
+impl Growth for Dctcp {
+    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
+        frame::reno_increase(window, acked);
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        let given_up = (u64::from(window.size) * self.alpha) >> (ALL_SHIFT + 1);
+        (window.size - given_up as u32).max(2)
+    }
+
+    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        self.delivered += u64::from(feedback.acked);
+        self.marked += u64::from(feedback.marked);
+        if feedback.una >= self.end {
+            self.end = feedback.next;
+            self.estimate();
+        }
+    }
+
+    /// Loss is not a matter of degree.
+    fn change_phase(&mut self, window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+        if next == Phase::Recovery && window.phase != Phase::Recovery {
+            halve(window);
+        }
+    }
+
+    fn timed_out(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
+        halve(window);
+    }
+}
+
+fn halve(window: &mut Window) {
+    window.threshold = window.threshold.min(window.prior_size / 2).max(2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use crate::{Cause, Event};
+    use units::Stream;
+
+    fn dctcp(alpha: u64) -> Dctcp {
+        Dctcp { alpha, ..Dctcp::new(&defaults(&ENTRY)) }
+    }
+
+    /// Alpha after a round trip of 100 packets.
+    fn after_round(alpha: u64, marked: u32) -> u64 {
+        let mut dctcp = dctcp(alpha);
+        let feedback = Feedback { acked: 100, marked, una: 100, next: 200, ..Feedback::default() };
+        dctcp.measure(&mut Window::default(), &feedback, &mut context(0, &mut Stream::named(1, "test")));
+        dctcp.alpha
+    }
+
+    #[test]
+    fn alpha_follows_the_marked_share() {
+        assert_eq!(after_round(1024, 100), 1024);
+        assert_eq!(after_round(512, 50), 512);
+    }
+
+    #[test]
+    fn without_marks_alpha_decays_by_a_sixteenth_a_round_and_at_last_to_nothing() {
+        let rounds = std::iter::successors(Some(1024), |&alpha| Some(after_round(alpha, 0)));
+        assert_eq!(rounds.take(7).collect::<Vec<_>>(), [1024, 960, 900, 844, 792, 743, 697]);
+        assert_eq!(after_round(15, 0), 0);
+    }
+
+    #[test]
+    fn alpha_is_estimated_once_a_round() {
+        let mut dctcp = dctcp(1024);
+        let mut stream = Stream::named(1, "test");
+        for una in (10..=200).step_by(10) {
+            let feedback = Feedback { acked: 10, una, next: 100 + una, ..Feedback::default() };
+            dctcp.measure(&mut Window::default(), &feedback, &mut context(0, &mut stream));
+        }
+        // Rounds end at 10 (nothing was under way before) and at 110.
+        assert_eq!(dctcp.alpha, 900);
+    }
+
+    #[test]
+    fn a_mark_costs_half_of_alpha() {
+        let cut = |alpha| {
+            let window = Window { size: 100, ..Window::default() };
+            dctcp(alpha).threshold(&window, &mut context(0, &mut Stream::named(1, "test")))
+        };
+        assert_eq!([1024, 512, 64].map(cut), [50, 75, 97]);
+    }
+
+    /// The threshold of a flow of initially 100 packets and this alpha after these causes.
+    fn threshold(alpha: f64, causes: &[(Cause, bool)]) -> u32 {
+        let settings = [("alpha".to_owned(), crate::Value::Number(alpha))].into();
+        let settings = Settings::new(ENTRY.parameters, &settings).expect("allowed");
+        let mut flow = Windowed::boxed(Dctcp::new(&settings));
+        let mut stream = Stream::named(1, "test");
+        let path = crate::PathInfo { mss: 1448, initial_window: 100, rtt: None, tick: units::Span::from_millis(1) };
+        flow.on_event(&Event::PathUp(path), &mut context(0, &mut stream));
+        for &(cause, cut) in causes {
+            let event = Event::Congestion { cause, cut, in_flight: 90 };
+            flow.on_event(&event, &mut context(0, &mut stream));
+        }
+        flow.decision().threshold
+    }
+
+    #[test]
+    fn loss_and_timeout_halve_whatever_alpha_is() {
+        let after = |cause| threshold(0.0625, &[(cause, true)]);
+        assert_eq!([Cause::Mark, Cause::Loss, Cause::Timeout].map(after), [97, 50, 50]);
+    }
+
+    #[test]
+    fn a_loss_in_a_window_that_a_mark_has_cut_makes_it_half_of_what_it_was() {
+        assert_eq!(threshold(0.0625, &[(Cause::Mark, true), (Cause::Loss, true)]), 50);
+        assert_eq!(threshold(1.0, &[(Cause::Mark, true), (Cause::Loss, true)]), 50);
+        assert_eq!(threshold(0.0625, &[(Cause::Mark, true), (Cause::Timeout, false)]), 97, "already paid for");
+    }
+}

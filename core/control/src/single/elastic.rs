@@ -1,0 +1,140 @@
+//! Elastic-TCP: growth by how far the queue is from the fullest it has been.
+//!
+//! - Increase: `WWF / window` packets an acknowledgement, with the window-correlated weight
+//!   `WWF = sqrt(window * greatest RTT / present RTT)`: fast while the queue is empty, Reno-like where it is full.
+//! - Decrease: half, as Reno. A timeout forgets the greatest RTT.
+//!
+//! Source: Alrshah, Al-Maqri, Othman, "Elastic-TCP: flexible congestion control algorithm to adapt for high-BDP
+//! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, the steps around the law are those of the
+//! Linux modules written for the paper: slow start and loss are Reno's, what slow start leaves is dropped.
+//! Departures: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
+//! whether an acknowledgement of many packets counts once or for each: `count`.
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Settings};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "elastic",
+    aliases: &["elastic-tcp"],
+    title: "Reno with growth weighted by greatest RTT over present RTT",
+    source: "Alrshah, Al-Maqri, Othman, IEEE Systems Journal 2019",
+    parameters: &[Parameter {
+        name: "count",
+        meaning: "what brings growth: each acknowledgement, or each packet acknowledged",
+        default: Range::Word(&["acknowledgements", "packets"]),
+    }],
+    make: Make::Single(|settings| Windowed::boxed(Elastic::new(settings))),
+};
+
+/// Weights are kept in 1/64 packets.
+const ONE: u64 = 64;
+
+/// Elastic-TCP's own part of a window. RTTs are microseconds.
+#[derive(Debug)]
+pub struct Elastic {
+    per_packet: bool,
+    greatest: u64,
+    present: u64,
+    /// Growth below one packet, in 1/64 of a window.
+    credit: u64,
+}
+
+impl Elastic {
+    fn new(settings: &Settings) -> Self {
+        Self { per_packet: settings.word("count") == "packets", greatest: 0, present: 1, credit: 0 }
+    }
+
+    /// The weight, in 1/64 packets.
+    fn weight(&self, window: u32) -> u64 {
+        let greatest = self.greatest.max(self.present);
+        (u128::from(window) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.present)).isqrt() as u64
+    }
+
+    /// The fraction is kept here: [`Window::credit`] counts whole packets.
+    fn increase(&mut self, window: &mut Window, acked: u32) {
+        let times = if self.per_packet { u64::from(acked) } else { 1 };
+        let full = u64::from(window.size) * ONE;
+        self.credit += self.weight(window.size).saturating_mul(times);
+        let whole = (self.credit / full).min(u64::from(window.clamp));
+        self.credit %= full;
+        window.size = (window.size + whole as u32).min(window.clamp);
+    }
+}
+
+impl Growth for Elastic {
+    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
+        if window.in_slow_start() {
+            frame::slow_start(window, acked);
+        } else {
+            self.increase(window, acked);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        self.credit = 0;
+        frame::reno_threshold(window)
+    }
+
+    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+        if let Some(rtt) = feedback.rtt {
+            // One microsecond more, so that the RTT is never zero.
+            self.present = rtt.as_micros() + 1;
+            self.greatest = self.greatest.max(self.present);
+        }
+    }
+
+    fn timed_out(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+        self.greatest = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::{Span, Stream};
+
+    fn elastic(greatest: u64, present: u64) -> Elastic {
+        Elastic { greatest, present, ..Elastic::new(&defaults(&ENTRY)) }
+    }
+
+    #[test]
+    fn the_weight_is_the_root_of_window_times_rtt_ratio() {
+        for (window, greatest, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
+            let ours = elastic(greatest, 100).weight(window) as f64 / ONE as f64;
+            assert!((ours - weight).abs() < 0.03, "{window}: {ours} instead of {weight}");
+        }
+    }
+
+    fn acks_to_grow(mut elastic: Elastic, acked: u32) -> u32 {
+        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut acks = 0;
+        while window.size == 100 {
+            acks += 1;
+            elastic.increase(&mut window, acked);
+        }
+        acks
+    }
+
+    #[test]
+    fn an_acknowledgement_brings_weight_over_window() {
+        // 1 / 0.1225 = 8.2 and 1 / 0.1 = 10.
+        assert_eq!([acks_to_grow(elastic(150, 100), 1), acks_to_grow(elastic(100, 100), 1)], [9, 10]);
+        assert_eq!(acks_to_grow(elastic(100, 100), 2), 10, "however many packets it covers");
+        assert_eq!(acks_to_grow(Elastic { per_packet: true, ..elastic(100, 100) }, 2), 5);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_greatest_rtt() {
+        let (mut elastic, mut window, mut stream) = (elastic(0, 1), Window::default(), Stream::named(1, "test"));
+        let mut sample = |elastic: &mut Elastic, rtt| {
+            let feedback = Feedback { rtt: Some(Span::from_micros(rtt)), ..Feedback::default() };
+            elastic.measure(&mut window, &feedback, &mut context(0, &mut stream));
+            elastic.greatest
+        };
+        assert_eq!([900, 400].map(|rtt| sample(&mut elastic, rtt)), [901, 901]);
+        elastic.timed_out(&mut Window::default(), &mut context(0, &mut Stream::named(1, "test")));
+        assert_eq!(sample(&mut elastic, 400), 401);
+    }
+}

@@ -1,0 +1,357 @@
+//! H-TCP: growth by the time since the last congestion, decrease by the ratio of the round-trip times.
+//!
+//! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
+//!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the least RTT in units of 100 ms (half to ten times)
+//!   and by `2 (1 - beta)`, so that neither the round trip nor the decrease alters the growth a second.
+//! - Decrease: threshold = `beta` of the window, `beta = least RTT / greatest RTT` within 0.5 and 0.8: what is left just
+//!   empties the queue. 0.5 where the throughput since the last congestion differs by more than a fifth from that before.
+//!
+//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as in
+//! Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them.
+//! Departures from the paper, Linux's: the greatest RTT forgets a twentieth of its distance from the least with every
+//! congestion and ignores a sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use units::Span;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "htcp",
+    aliases: &["h-tcp"],
+    title: "H-TCP: grows faster the longer no loss occurs, shrinks by the RTT ratio",
+    source: "Leith and Shorten, PFLDnet 2004; Linux 6.1 tcp_htcp.c",
+    parameters: &[
+        Parameter {
+            name: "low_speed_s",
+            meaning: "time after a congestion in which growth is Reno's (Delta_L), s",
+            default: Range::Number { value: 1.0, least: 0.0, most: 3600.0 },
+        },
+        Parameter {
+            name: "beta_min",
+            meaning: "least window after a loss, as a share of the window before it",
+            default: Range::Number { value: 0.5, least: 0.1, most: 0.95 },
+        },
+        Parameter {
+            name: "beta_max",
+            meaning: "greatest window after a loss, as a share of the window before it",
+            default: Range::Number { value: 0.8, least: 0.1, most: 0.95 },
+        },
+        Parameter {
+            name: "rtt_scaling",
+            meaning: "make growth a second independent of the round-trip time",
+            default: Range::Word(&["on", "off"]),
+        },
+        Parameter {
+            name: "bandwidth_switch",
+            meaning: "halve where the throughput changed since the last congestion",
+            default: Range::Word(&["on", "off"]),
+        },
+    ],
+    make: Make::Single(|settings| Windowed::boxed(Htcp::new(settings))),
+};
+
+/// Alpha and beta are kept in 1/128.
+const ONE: u64 = 128;
+/// A sample may exceed the greatest RTT by this.
+const MOST_RISE: Span = Span::from_millis(20);
+/// A least RTT of no more than this is too coarse for a ratio.
+const SHORT: Span = Span::from_millis(10);
+/// So many least RTTs after a congestion, the throughput is measured anew.
+const SETTLING: u64 = 3;
+
+/// H-TCP's own part of a window. Times are ticks, RTTs zero before the first sample.
+#[derive(Debug)]
+pub struct Htcp {
+    settings: Constants,
+    alpha: u64,
+    beta: u64,
+    /// The throughput held still at the last congestion.
+    steady: bool,
+    /// Packets of the latest acknowledgement in the open phase, to be counted once.
+    acked: u32,
+    least_rtt: u64,
+    epoch: Epoch,
+    throughput: Throughput,
+    /// To go back to if the congestion proves spurious.
+    before: Option<Epoch>,
+}
+
+#[derive(Debug)]
+struct Constants {
+    low_speed: Span,
+    beta: (u64, u64),
+    rtt_scaling: bool,
+    bandwidth_switch: bool,
+}
+
+/// What a congestion overwrites and an undo restores.
+#[derive(Clone, Copy, Debug, Default)]
+struct Epoch {
+    began: u64,
+    greatest_rtt: u64,
+    /// The greatest throughput of the epoch before.
+    last_most: u64,
+}
+
+/// Packets a second, measured by the window.
+#[derive(Debug, Default)]
+struct Throughput {
+    packets: u32,
+    began: u64,
+    smooth: u64,
+    most: u64,
+}
+
+/// Ticks a second.
+fn hz(window: &Window) -> u64 {
+    Span::from_secs(1).as_nanos() / window.tick.as_nanos()
+}
+
+impl Htcp {
+    fn new(settings: &Settings) -> Self {
+        let share = |name| (settings.number(name) * ONE as f64) as u64;
+        let on = |name| settings.word(name) == "on";
+        let beta = (share("beta_min"), share("beta_max").max(share("beta_min")));
+        Self {
+            alpha: ONE,
+            beta: beta.0,
+            settings: Constants {
+                low_speed: Span::from_secs_f64(settings.number("low_speed_s")),
+                beta,
+                rtt_scaling: on("rtt_scaling"),
+                bandwidth_switch: on("bandwidth_switch"),
+            },
+            steady: false,
+            acked: 1,
+            least_rtt: 0,
+            epoch: Epoch::default(),
+            throughput: Throughput::default(),
+            before: None,
+        }
+    }
+
+    fn update_alpha(&mut self, window: &Window, now: u64) {
+        let (hz, elapsed) = (hz(window), now - self.epoch.began);
+        let beyond = elapsed.saturating_sub(window.ticks_in(self.settings.low_speed));
+        let mut factor = 1;
+        if beyond > 0 {
+            factor += (10 * beyond + (beyond / 2).pow(2) / hz) / hz;
+        }
+        if self.settings.rtt_scaling && self.least_rtt > 0 {
+            // In eighths.
+            let scale = (8 * hz / (10 * self.least_rtt)).clamp(4, 80);
+            factor = (8 * factor / scale).max(1);
+        }
+        self.alpha = 2 * factor * (ONE - self.beta);
+    }
+
+    fn update_beta(&mut self, window: &Window) {
+        let (least, most) = self.settings.beta;
+        self.beta = least;
+        if self.settings.bandwidth_switch {
+            let now = self.throughput.most;
+            let last = std::mem::replace(&mut self.epoch.last_most, now);
+            if !(4 * last..=6 * last).contains(&(5 * now)) {
+                self.steady = false;
+                return;
+            }
+        }
+        let greatest = self.epoch.greatest_rtt;
+        if self.steady && self.least_rtt > window.ticks_in(SHORT) && greatest > 0 {
+            self.beta = (self.least_rtt * ONE / greatest).clamp(least, most);
+        } else {
+            self.steady = true;
+        }
+    }
+
+    fn learn_rtt(&mut self, rtt: u64, most_rise: u64, phase: Phase) {
+        if self.least_rtt == 0 || rtt < self.least_rtt {
+            self.least_rtt = rtt;
+        }
+        if phase == Phase::Open {
+            let greatest = self.epoch.greatest_rtt.max(self.least_rtt);
+            self.epoch.greatest_rtt = if rtt <= greatest + most_rise { greatest.max(rtt) } else { greatest };
+        }
+    }
+
+    fn learn_throughput(&mut self, window: &Window, feedback: &Feedback, now: u64) {
+        let (least_rtt, since_cut) = (self.least_rtt, now - self.epoch.began);
+        let t = &mut self.throughput;
+        if feedback.prior_phase > Phase::Disorder {
+            (t.packets, t.began) = (0, now);
+            return;
+        }
+        t.packets += feedback.released;
+        let elapsed = now - t.began;
+        let enough = window.size.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
+        if least_rtt == 0 || elapsed < least_rtt || enough.is_none_or(|enough| t.packets < enough) {
+            return;
+        }
+        let sample = u64::from(t.packets) * hz(window) / elapsed;
+        if since_cut / least_rtt <= SETTLING {
+            (t.smooth, t.most) = (sample, sample);
+        } else {
+            t.smooth = (3 * t.smooth + sample) / 4;
+            t.most = t.most.max(t.smooth);
+        }
+        (t.packets, t.began) = (0, now);
+    }
+}
+
+impl Growth for Htcp {
+    fn start(&mut self, window: &mut Window, _path: &PathInfo, cx: &mut Context<'_>) {
+        let now = window.ticks(cx.now);
+        (self.epoch.began, self.throughput.began) = (now, now);
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
+        if window.in_slow_start() {
+            frame::slow_start(window, acked);
+            return;
+        }
+        if u64::from(window.credit) * self.alpha / ONE >= u64::from(window.size) {
+            window.size = (window.size + 1).min(window.clamp);
+            window.credit = 0;
+            self.update_alpha(window, window.ticks(cx.now));
+        } else {
+            window.credit += self.acked;
+        }
+        self.acked = 1;
+    }
+
+    fn threshold(&mut self, window: &Window, cx: &mut Context<'_>) -> u32 {
+        self.update_beta(window);
+        self.update_alpha(window, window.ticks(cx.now));
+        let greatest = &mut self.epoch.greatest_rtt;
+        if self.least_rtt > 0 && *greatest > self.least_rtt {
+            *greatest = self.least_rtt + (*greatest - self.least_rtt) * 95 / 100;
+        }
+        ((u64::from(window.size) * self.beta / ONE) as u32).max(2)
+    }
+
+    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
+        if feedback.prior_phase == Phase::Open {
+            self.acked = feedback.released;
+        }
+        if let Some(rtt) = feedback.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.learn_rtt(window.ticks_in(rtt), window.ticks_in(MOST_RISE), feedback.prior_phase);
+        }
+        if self.settings.bandwidth_switch {
+            self.learn_throughput(window, feedback, window.ticks(cx.now));
+        }
+    }
+
+    /// Time counts from the end of the reduction.
+    fn change_phase(&mut self, window: &mut Window, next: Phase, cx: &mut Context<'_>) {
+        if next >= Phase::Cwr {
+            self.before = Some(self.epoch);
+            self.epoch.began = window.ticks(cx.now);
+        } else if next == Phase::Open && self.before.take().is_some() {
+            self.epoch.began = window.ticks(cx.now);
+        }
+    }
+
+    fn undo(&mut self, window: &Window) -> u32 {
+        if let Some(before) = self.before.take() {
+            self.epoch = before;
+        }
+        window.size.max(window.prior_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::Stream;
+
+    fn htcp() -> Htcp {
+        Htcp::new(&defaults(&ENTRY))
+    }
+
+    /// Alpha in 1/128, so many milliseconds after the last congestion.
+    fn alpha(mut htcp: Htcp, elapsed: u64) -> u64 {
+        htcp.update_alpha(&Window::default(), elapsed);
+        htcp.alpha
+    }
+
+    #[test]
+    fn growth_rises_with_the_time_since_the_last_congestion() {
+        let at = |elapsed| alpha(htcp(), elapsed) / ONE;
+        assert_eq!([1000, 2000, 3000, 6000].map(at), [1, 11, 22, 57]);
+        for (elapsed, paper) in [(2000, 11.25), (3000, 22.0), (6000, 57.25)] {
+            assert!((at(elapsed) as f64 - paper).abs() < 1.0, "truncated, not more");
+        }
+    }
+
+    #[test]
+    fn growth_is_scaled_by_the_round_trip() {
+        let at = |least_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { least_rtt, ..htcp() }, elapsed) / ONE);
+        assert_eq!(at(100), [1, 11, 22, 57]);
+        assert_eq!(at(10), [1, 1, 2, 5]);
+        assert_eq!(at(200), [2, 22, 44, 114]);
+    }
+
+    #[test]
+    fn a_smaller_decrease_makes_a_smaller_increase() {
+        let known = alpha(Htcp { least_rtt: 100, beta: 102, ..htcp() }, 2000);
+        assert!((known as f64 / ONE as f64 - 4.47).abs() < 0.005);
+    }
+
+    /// Beta in 1/128 at a congestion with these RTTs; `now` and `last` are the epochs' throughputs.
+    fn beta(least_rtt: u64, greatest_rtt: u64, now: u64, last: u64) -> u64 {
+        let mut htcp = Htcp { least_rtt, steady: true, ..htcp() };
+        (htcp.epoch.greatest_rtt, htcp.epoch.last_most, htcp.throughput.most) = (greatest_rtt, last, now);
+        htcp.update_beta(&Window::default());
+        htcp.beta
+    }
+
+    #[test]
+    fn the_decrease_is_the_ratio_of_the_round_trips() {
+        assert_eq!([150, 110, 300].map(|greatest| beta(100, greatest, 1000, 1000)), [85, 102, 64]);
+        assert_eq!(beta(10, 15, 1000, 1000), 64, "too short to tell");
+    }
+
+    #[test]
+    fn a_throughput_that_changed_by_more_than_a_fifth_halves_the_window() {
+        let at = |now| beta(100, 150, now, 1000);
+        assert_eq!([799, 800, 1200, 1201].map(at), [64, 85, 85, 64]);
+    }
+
+    #[test]
+    fn the_greatest_rtt_rises_by_at_most_20_ms_and_fades() {
+        let mut htcp = Htcp { least_rtt: 100, ..htcp() };
+        let mut after = |rtt| {
+            htcp.learn_rtt(rtt, 20, Phase::Open);
+            htcp.epoch.greatest_rtt
+        };
+        assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
+        htcp.threshold(&Window::default(), &mut context(0, &mut Stream::named(1, "test")));
+        assert_eq!(htcp.epoch.greatest_rtt, 138);
+    }
+
+    #[test]
+    fn undo_returns_to_the_epoch_that_was_cut() {
+        let (mut htcp, mut stream) = (htcp(), Stream::named(1, "test"));
+        let mut window = Window { size: 50, prior_size: 100, ..Window::default() };
+        htcp.throughput.most = 500;
+        htcp.threshold(&window, &mut context(7000, &mut stream));
+        htcp.change_phase(&mut window, Phase::Recovery, &mut context(7000, &mut stream));
+        assert_eq!(htcp.epoch.began, 7000);
+        assert_eq!(htcp.undo(&window), 100);
+        htcp.change_phase(&mut window, Phase::Open, &mut context(7100, &mut stream));
+        assert_eq!(htcp.epoch.began, 0, "time goes on as if nothing had happened");
+    }
+
+    #[test]
+    fn time_begins_again_when_the_reduction_is_over() {
+        let (mut htcp, mut stream, mut window) = (htcp(), Stream::named(1, "test"), Window::default());
+        htcp.change_phase(&mut window, Phase::Recovery, &mut context(7000, &mut stream));
+        htcp.change_phase(&mut window, Phase::Open, &mut context(7100, &mut stream));
+        assert_eq!(htcp.epoch.began, 7100);
+        htcp.change_phase(&mut window, Phase::Disorder, &mut context(7200, &mut stream));
+        htcp.change_phase(&mut window, Phase::Open, &mut context(7300, &mut stream));
+        assert_eq!(htcp.epoch.began, 7100, "disorder is no congestion");
+    }
+}

@@ -1,0 +1,187 @@
+//! Hybla: a flow with a long round trip grows as if it were short.
+//!
+//! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement brings
+//! - in slow start `2^rho - 1` packets,
+//! - in congestion avoidance `rho^2 / window` packets: as many a second as Reno at RTT0.
+//! - Decrease: half, as Reno. Reno's growth outside the open phase.
+//!
+//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
+//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far.
+//! Departures from the paper, Linux's: the flow begins with a window of `rho` packets; rho in eighths, at most 16 in the
+//! exponent; a step an acknowledgement, however many packets it covers; no window above 65535 packets. Departure from
+//! Linux: without a sample from the handshake the first sample sets rho (there rho then stays 1 for ever).
+
+use crate::frame::{self, Growth, Window, Windowed};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use units::Span;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "hybla",
+    aliases: &[],
+    title: "growth made independent of the round-trip time, for satellites",
+    source: "Caini and Firrincieli, Int. J. Satellite Communications 2004; Linux 6.1 tcp_hybla.c",
+    parameters: &[Parameter {
+        name: "rtt0_ms",
+        meaning: "round-trip time whose growth all flows are given, ms",
+        default: Range::Number { value: 25.0, least: 1.0, most: 10_000.0 },
+    }],
+    make: Make::Single(|settings| Windowed::boxed(Hybla::new(settings))),
+};
+
+/// Growth is counted in 1/128 packets.
+const ONE: u32 = 128;
+/// `2^(i/8)`, in 1/128: the fraction of rho in the exponent.
+const ROOTS: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
+/// The whole part of rho counts for at most this in the exponent.
+const LARGEST_EXPONENT: u32 = 16;
+/// Most packets in flight.
+const CLAMP: u32 = 65_535;
+
+/// Hybla's own part of a window.
+#[derive(Debug)]
+pub struct Hybla {
+    rtt0: Span,
+    /// In eighths.
+    rho: u32,
+    least: Span,
+    /// Growth below one packet, in 1/128.
+    fraction: u32,
+}
+
+impl Hybla {
+    fn new(settings: &Settings) -> Self {
+        let rtt0 = Span::from_secs_f64(settings.number("rtt0_ms") / 1000.0);
+        Self { rtt0, rho: 8, least: Span::MAX, fraction: 0 }
+    }
+
+    fn learn(&mut self, srtt: Span) {
+        if srtt > Span::ZERO && srtt < self.least {
+            self.least = srtt;
+            self.rho = (8 * srtt.as_nanos() / self.rtt0.as_nanos()).clamp(8, 1 << 15) as u32;
+        }
+    }
+
+    /// `2^rho - 1`, in 1/128.
+    fn slow_start_step(&self) -> u32 {
+        (ROOTS[(self.rho % 8) as usize] << (self.rho / 8).min(LARGEST_EXPONENT)) - ONE
+    }
+
+    /// `rho^2 / window`, in 1/128.
+    fn avoidance_step(&self, window: u32) -> u32 {
+        2 * self.rho * self.rho / window
+    }
+
+    fn increase(&mut self, window: &mut Window, step: u32) {
+        self.fraction += step % ONE;
+        let whole = self.fraction / ONE;
+        self.fraction %= ONE;
+        window.size += step / ONE + whole;
+        if whole > 0 {
+            window.credit = 0;
+        }
+        // A window too large for any step still grows as Reno's, if one packet an acknowledgement.
+        if step == 0 && window.credit >= window.size {
+            (window.size, window.credit) = (window.size + 1, 0);
+        }
+    }
+}
+
+impl Growth for Hybla {
+    fn start(&mut self, window: &mut Window, path: &PathInfo, _cx: &mut Context<'_>) {
+        self.learn(path.rtt.unwrap_or(Span::ZERO));
+        window.clamp = CLAMP;
+        window.size = (self.rho / 8).min(CLAMP);
+    }
+
+    /// The RTT is followed while the window is not filled; it does not grow.
+    fn grows_unfilled(&self) -> bool {
+        true
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
+        self.learn(feedback.srtt);
+        if !feedback.window_limited {
+            return;
+        }
+        if window.phase != Phase::Open {
+            return frame::reno_increase(window, acked);
+        }
+        if window.in_slow_start() {
+            self.increase(window, self.slow_start_step());
+            window.size = window.size.min(window.threshold);
+        } else {
+            let step = self.avoidance_step(window.size);
+            window.credit += u32::from(step < ONE);
+            self.increase(window, step);
+        }
+        window.size = window.size.min(window.clamp);
+    }
+
+    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+        frame::reno_threshold(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::{context, defaults};
+    use units::Stream;
+
+    fn at(rtt_ms: u64) -> Hybla {
+        let mut hybla = Hybla::new(&defaults(&ENTRY));
+        hybla.learn(Span::from_millis(rtt_ms));
+        hybla
+    }
+
+    #[test]
+    fn slow_start_brings_two_to_the_rho_less_one() {
+        let packets = |rtt_ms| f64::from(at(rtt_ms).slow_start_step()) / f64::from(ONE);
+        assert_eq!([25, 50, 100, 110].map(packets), [1.0, 3.0, 15.0, 19.625]);
+        assert_eq!(packets(500), 65_535.0, "the exponent is at most 16");
+    }
+
+    #[test]
+    fn congestion_avoidance_brings_rho_squared_over_the_window() {
+        assert_eq!(at(110).rho, 35);
+        let steps = |rtt_ms| at(rtt_ms).avoidance_step(100);
+        assert_eq!([25, 100].map(steps), [1, 20]);
+        assert_eq!(at(5).rho, 8, "a short round trip is no handicap");
+    }
+
+    fn grown(mut hybla: Hybla, mut window: Window, acks: u32) -> Window {
+        let mut stream = Stream::named(1, "test");
+        let feedback = Feedback { window_limited: true, ..Feedback::default() };
+        for _ in 0..acks {
+            hybla.grow(&mut window, 2, &feedback, &mut context(0, &mut stream));
+        }
+        window
+    }
+
+    #[test]
+    fn fractions_add_up_to_packets() {
+        let window = Window { size: 100, threshold: 2, ..Window::default() };
+        // 20/128 a step: the seventh makes 140/128.
+        assert_eq!([6, 7].map(|acks| grown(at(100), window.clone(), acks).size), [100, 101]);
+        let window = Window { size: 1000, threshold: 2, ..Window::default() };
+        assert_eq!([999, 1000].map(|acks| grown(at(25), window.clone(), acks).size), [1000, 1001], "none to add");
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold() {
+        assert_eq!(grown(at(500), Window { threshold: 70, ..Window::default() }, 1).size, 70);
+    }
+
+    #[test]
+    fn the_flow_begins_with_rho_packets() {
+        let first = |rtt_ms| {
+            let (mut hybla, mut window) = (Hybla::new(&defaults(&ENTRY)), Window::default());
+            let rtt = Some(Span::from_millis(rtt_ms));
+            let path = PathInfo { mss: 1448, initial_window: 10, rtt, tick: window.tick };
+            hybla.start(&mut window, &path, &mut context(0, &mut Stream::named(1, "test")));
+            window.size
+        };
+        assert_eq!([10, 50, 600].map(first), [1, 2, 24]);
+    }
+}

@@ -1,0 +1,177 @@
+//! HyStart++: leave slow start by delay, but make sure first.
+//!
+//! - A round's least RTT an eighth (4 to 16 ms) above that of the round before begins *conservative slow start*:
+//!   growth at a quarter of the pace, for five round trips.
+//! - If meanwhile the RTT falls below what it was at the beginning, the alarm was false: slow start goes on.
+//! - Otherwise slow start is over; by loss or mark it is at once.
+//!
+//! At least eight samples make a round's least RTT count. Only the first slow start is watched: later ones know their
+//! threshold.
+//!
+//! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
+//! Departure from the RFC: growth counts packets, not bytes; the fraction is carried over.
+
+use crate::Feedback;
+use crate::frame::Round;
+
+/// Least and greatest rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
+const LEAST_RISE: u64 = 4_000;
+const MOST_RISE: u64 = 16_000;
+/// ...between which it is this fraction of the RTT (MIN_RTT_DIVISOR).
+const RISE_DIVISOR: u64 = 8;
+/// Samples before a round's least RTT counts (N_RTT_SAMPLE).
+const SAMPLES: u32 = 8;
+/// Growth in conservative slow start is divided by this (CSS_GROWTH_DIVISOR).
+const DIVISOR: u32 = 4;
+/// How long that lasts, round trips, the one in which it begins included (CSS_ROUNDS).
+const ROUNDS: u32 = 5;
+/// Packets of growth an acknowledgement (L).
+const MOST_GROWTH: u32 = 8;
+
+/// The search of the first slow start. Times are microseconds.
+#[derive(Debug, Default)]
+pub(super) struct HyStartPlus {
+    round: Round,
+    last: Option<u64>,
+    current: Option<u64>,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+/// Conservative slow start.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// The RTT that began it.
+    baseline: u64,
+    /// Round trips that ended since.
+    rounds: u32,
+    /// Packets acked that have not made growth yet.
+    acked: u32,
+}
+
+impl HyStartPlus {
+    /// True if slow start is over with this acknowledgement. `rtt` is its sample.
+    pub(super) fn finds(&mut self, rtt: Option<u64>, feedback: &Feedback) -> bool {
+        if self.round.ends(feedback) {
+            (self.last, self.current, self.samples) = (self.current, None, 0);
+            if let Some(conservative) = &mut self.conservative {
+                conservative.rounds += 1;
+            }
+        }
+        if let Some(rtt) = rtt {
+            self.current = Some(self.current.map_or(rtt, |current| current.min(rtt)));
+            self.samples += 1;
+            if self.samples >= SAMPLES {
+                self.judge();
+            }
+        }
+        self.conservative.is_some_and(|conservative| conservative.rounds >= ROUNDS)
+    }
+
+    fn judge(&mut self) {
+        let Some(current) = self.current else { return };
+        self.conservative = match (self.conservative, self.last) {
+            (Some(conservative), _) => Some(conservative).filter(|conservative| current >= conservative.baseline),
+            (None, Some(last)) if current >= last + rise(last) => {
+                Some(Conservative { baseline: current, rounds: 0, acked: 0 })
+            }
+            (None, _) => None,
+        };
+    }
+
+    /// The packets by which the window may grow for `acked` packets.
+    pub(super) fn growth(&mut self, acked: u32) -> u32 {
+        let acked = acked.min(MOST_GROWTH);
+        let Some(conservative) = &mut self.conservative else { return acked };
+        conservative.acked += acked;
+        let growth = conservative.acked / DIVISOR;
+        conservative.acked %= DIVISOR;
+        growth
+    }
+}
+
+/// How much delay is a queue.
+fn rise(rtt: u64) -> u64 {
+    (rtt / RISE_DIVISOR).clamp(LEAST_RISE, MOST_RISE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of ten acknowledgements, each with the same RTT.
+    #[derive(Default)]
+    struct Search {
+        plus: HyStartPlus,
+        una: u64,
+    }
+
+    impl Search {
+        /// True if slow start ended in this round.
+        fn round(&mut self, rtt: u64) -> bool {
+            (0..10).any(|_| {
+                self.una += 1;
+                // A round ends after ten acknowledgements, the first with the first.
+                let feedback = Feedback { una: self.una, next: (self.una - 1) / 10 * 10 + 10, ..Feedback::default() };
+                self.plus.finds(Some(rtt), &feedback)
+            })
+        }
+
+        fn is_conservative(&self) -> bool {
+            self.plus.conservative.is_some()
+        }
+    }
+
+    #[test]
+    fn a_rise_is_an_eighth_between_4_and_16_ms() {
+        assert_eq!([8_000, 100_000, 200_000].map(rise), [4_000, 12_500, 16_000]);
+    }
+
+    #[test]
+    fn a_rise_against_the_round_before_slows_growth_to_a_quarter() {
+        let mut search = Search::default();
+        search.round(100_000);
+        search.round(112_499);
+        assert!(!search.is_conservative());
+        assert_eq!(search.plus.growth(5), 5);
+        search.round(112_499 + 14_062);
+        assert!(search.is_conservative(), "112.499 ms and an eighth");
+        assert_eq!([5, 5, 5, 5].map(|acked| search.plus.growth(acked)), [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn it_takes_eight_samples() {
+        let mut search = Search::default();
+        search.round(100_000);
+        for ack in 1..=8 {
+            search.una += 1;
+            let feedback = Feedback { una: search.una, next: 20, ..Feedback::default() };
+            search.plus.finds(Some(150_000), &feedback);
+            assert_eq!(search.is_conservative(), ack == 8, "sample {ack}");
+        }
+    }
+
+    #[test]
+    fn five_rounds_later_slow_start_is_over() {
+        let mut search = Search::default();
+        search.round(100_000);
+        let over: Vec<bool> = (0..6).map(|_| search.round(150_000)).collect();
+        assert_eq!(over, [false, false, false, false, false, true], "the first of the next round says so");
+    }
+
+    #[test]
+    fn slow_start_goes_on_if_the_rtt_falls_again() {
+        let mut search = Search::default();
+        search.round(100_000);
+        search.round(150_000);
+        assert!(search.is_conservative());
+        search.round(149_999);
+        assert!(!search.is_conservative());
+        assert!((0..20).all(|_| !search.round(149_999)));
+    }
+
+    #[test]
+    fn an_acknowledgement_of_many_packets_makes_eight_packets_of_growth() {
+        assert_eq!(HyStartPlus::default().growth(100), 8);
+    }
+}
