@@ -74,8 +74,7 @@ impl Engine {
     fn on_ack(&mut self, flow: u16, ack: &Ack) {
         let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
         tcp.sender.handle(self.network.now, Input::Ack(ack));
-        let rtt = tcp.sender.last_rtt();
-        if rtt > Span::ZERO {
+        if let Some(rtt) = tcp.sender.last_rtt() {
             tcp.rtt.add(rtt);
         }
         self.drive(flow);

@@ -65,6 +65,7 @@ impl Sender {
         if ack.ack > self.board.next() {
             return; // acknowledges what was never sent
         }
+        self.last_rtt = None;
         let before = self.before();
         let mut news = News { marked: ack.marked && self.config.ecn, echo: ack.echo, ..News::default() };
         if ack.ack < before.una {
@@ -294,7 +295,7 @@ impl Sender {
         {
             news.restarts_timers = true;
         }
-        self.last_rtt = newest;
+        self.last_rtt = Some(newest);
         Some(newest)
     }
 

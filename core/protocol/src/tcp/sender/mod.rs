@@ -136,7 +136,7 @@ pub struct Sender {
     sent_since: u32,
     last_sent: Instant,
     echo: u32,
-    last_rtt: Span,
+    last_rtt: Option<Span>,
     counters: Counters,
 }
 
@@ -170,7 +170,7 @@ impl Sender {
             sent_since: 0,
             last_sent: Instant::ZERO,
             echo: 0,
-            last_rtt: Span::ZERO,
+            last_rtt: None,
             counters: Counters::default(),
         }
     }
@@ -217,9 +217,9 @@ impl Sender {
         self.round_trip.smoothed()
     }
 
-    /// The RTT sample of the latest acknowledgement that gave one.
+    /// The RTT sample of the latest acknowledgement, if it gave one.
     #[must_use]
-    pub fn last_rtt(&self) -> Span {
+    pub fn last_rtt(&self) -> Option<Span> {
         self.last_rtt
     }
 
