@@ -6,7 +6,6 @@ use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
 use protocol::tcp::sender::{Input, Output};
 use protocol::tcp::{Ack, Segment};
-use units::Span;
 
 impl Engine {
     /// A packet has reached its host.
