@@ -120,7 +120,8 @@ pub struct Feedback {
     pub one_way_delay: Option<Span>,
     /// The delivery-rate sample, if this acknowledgement made a valid one.
     pub delivery: Option<Delivery>,
-    /// The sending of the newest packet delivered; `None` where nothing was delivered or the sender keeps no such notes.
+    /// The sending of the newest packet delivered; `None` where nothing was delivered or the sender keeps no such
+    /// notes.
     pub newest: Option<Sent>,
     /// The sending of the newest packet marked lost since the last feedback, by whatever means (a timer as well).
     pub newest_lost: Option<Sent>,

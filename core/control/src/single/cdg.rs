@@ -11,10 +11,10 @@
 //!
 //! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
 //! integers and order of Linux 6.1 (`tcp_cdg.c`).
-//! Departures from the paper, Linux's: sums instead of means (G takes the division), shadow window and HyStart.
+//! Departures from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
 //! Departure from Linux: a backoff takes the window down at once and then rests for a round trip (Linux: proportional
-//! rate reduction over that round trip); only the machine begins such a reduction here. The exponential is exact (Linux: a
-//! table, within 1e-4).
+//! rate reduction over that round trip); only the machine begins such a reduction here. The exponential is exact
+//! (Linux: a table, within 1e-4).
 
 use crate::frame::{self, Growth, Round, Window, Windowed};
 use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "backoff_beta",
             meaning: "window after a backoff, as a share of the window before it",
-            default: Range::Number { value: 0.7071, least: 0.1, most: 0.95 },
+            default: Range::Number { value: std::f64::consts::FRAC_1_SQRT_2, least: 0.1, most: 0.95 },
         },
         Parameter {
             name: "backoff_factor",
@@ -184,7 +184,7 @@ impl Cdg {
 
     fn back_off(&mut self, window: &mut Window, next: u64) {
         self.shadow = self.shadow.max(window.size);
-        window.threshold = ((u64::from(window.size) * self.backoff_beta >> 10) as u32).max(2);
+        window.threshold = (((u64::from(window.size) * self.backoff_beta) >> 10) as u32).max(2);
         window.size = window.size.min(window.threshold);
         window.credit = 0;
         self.resting = Some(next);
@@ -350,10 +350,13 @@ mod tests {
 
     #[test]
     fn the_chance_of_a_backoff_grows_with_the_gradient() {
-        for (gradient, chance) in [(1000, 0.0411), (4000, 0.1547), (10_000, 0.3429), (16_000, 0.4893), (24_000, 0.6350)]
-        {
+        // The kernel's values; its table of the exponential is good to 1e-4.
+        let kernels = [(1000, 0.0411), (4000, 0.1547), (10_000, 0.3429), (16_000, 0.4893), (24_000, 0.6350)];
+        for (gradient, kernels) in kernels {
             let ours = cdg().probability(gradient);
-            assert!((ours - chance).abs() < 5e-5, "{gradient} us: {ours}");
+            assert!((ours - kernels).abs() < 1e-4, "{gradient} us: {ours}");
+            let exact = 1.0 - libm::exp(-42e-6 * gradient as f64);
+            assert!((ours - exact).abs() < 1e-12, "{gradient} us: {ours}");
         }
     }
 

@@ -1,19 +1,22 @@
 //! Copa: steer for a target rate that falls as the queueing delay rises.
 //!
-//! With the queueing delay `dq = standing - least` (`standing`: the least RTT of the last half smoothed RTT, `least`: of
-//! the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
+//! With the queueing delay `dq = standing - least` (`standing`: the least RTT of the last half smoothed RTT, `least`:
+//! of the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
 //! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
 //! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
-//! - *Competitive mode*: Copa flows empty the queue every few round trips. If it has not been nearly empty (a tenth of
-//!   the range of RTTs) for five, somebody fills it: then `1 / delta` grows by 1 a round trip and halves on loss, so
-//!   that Copa holds its own against Reno.
+//! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
+//!   (a tenth of the range of RTTs) for five, somebody fills it: then `1 / delta` grows by 1 a round trip and halves on
+//!   loss, so that Copa holds its own against Reno.
 //! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
 //!
 //! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
-//! Departures from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the window, so
-//! that the window changes by no more than itself a round trip (the paper sets no bound); it grows only while it is
-//! filled (the paper is silent).
+//! Departures from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the
+//! window, so that the window changes by no more than itself a round trip (the paper sets no bound); it grows only
+//! while it is filled (the paper is silent); and the competitive mode is off unless asked for, as in the implementation
+//! that is deployed (mvfst has none): on a short path the queue of a lone flow's own slow start can bring it about, and
+//! once `1 / delta` exceeds the bandwidth-delay product the window no longer swings, so that the flow never finds the
+//! queue empty again.
 
 use crate::frame::{Round, WindowedMax};
 use crate::{
@@ -37,7 +40,7 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "competitive",
             meaning: "hold its own where others fill the queue",
-            default: Range::Word(&["on", "off"]),
+            default: Range::Word(&["off", "on"]),
         },
     ],
     make: Make::Single(|settings| Box::new(Copa::new(settings))),
@@ -382,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_never_nearly_empty_brings_the_competitive_mode() {
-        let mut copa = copa(20, 110);
+        let mut copa = Copa { competitive: true, ..copa(20, 110) };
         let round = |copa: &mut Copa, n: u64, rtt, lost| {
             ack(copa, 1, rtt, n * 200, |feedback| (feedback.una, feedback.next, feedback.lost) = (n, n, lost));
             copa.share / SHARE

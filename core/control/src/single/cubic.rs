@@ -9,7 +9,7 @@
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
 //! Departures from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
 //! half a window a round trip instead of the target at 1.5 windows; the Reno estimate keeps its slope (8/15); a timeout
-//! forgets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: within 0.2 %).
+//! forgets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: to 0.2 %).
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
@@ -411,8 +411,8 @@ mod tests {
 
     #[test]
     fn hystart_plus_plus_grows_at_a_quarter_for_five_rounds_and_then_avoids_congestion() {
-        // 10 and 17 packets at the full pace, then 3 of the round with the alarm and 4 rounds of 10 at a quarter.
-        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 6), (10 + 17 + (3 + 40) / 4, NO_THRESHOLD));
+        // 10 packets, and 17 until the alarm; then 3 of its round and 40 of the next four make 10 more.
+        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 6), (10 + 17 + 10, NO_THRESHOLD));
         assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 7).1, 37, "and then the threshold is the window");
         assert_eq!(after_rounds_with("off", NO_THRESHOLD, 7), (80, NO_THRESHOLD));
     }

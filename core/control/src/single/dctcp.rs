@@ -1,12 +1,13 @@
 //! DCTCP: cut in proportion to how much was marked.
 //!
-//! A shallow threshold in the switch marks early; the sender estimates the marked share `alpha` and gives up half of it:
+//! A shallow threshold in the switch marks early; the sender estimates the marked share `alpha` and gives up half of
+//! it:
 //! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
 //! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
 //!
 //! What it needs from the machine: `Feedback::marked`, and a receiver that echoes each packet's mark (RFC 8257 section
-//! 3.2: an acknowledgement at every change of CE), not until the sender answers (RFC 3168): the latter looks like a round
-//! trip of marks, which makes alpha too large. Without ECN on the path it is Reno.
+//! 3.2: an acknowledgement at every change of CE), not until the sender answers (RFC 3168): the latter looks like a
+//! round trip of marks, which makes alpha too large. Without ECN on the path it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
 //! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a

@@ -8,8 +8,9 @@
 //! - Loss: 0.8 of the window.
 //! - The least RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
 //!
-//! Growth stays off after a reduction until 20 samples of an evaluation speak for it: few packets a round trip, little
-//! growth.
+//! A flow that never lets its own queue drain forgets the path's RTT after that time: alone on a path, its queue grows
+//! by the pad every period. Growth stays off after a reduction until 20 samples of an evaluation speak for it: few
+//! packets a round trip, little growth.
 //!
 //! Source: Brakmo, "TCP-NV: congestion avoidance for data centers" (2010); constants, integers and order of Linux 6.1
 //! (`tcp_nv.c`).
@@ -232,7 +233,7 @@ impl Growth for Nv {
     }
 
     fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        ((u64::from(window.size) * self.beta >> 10) as u32).max(2)
+        (((u64::from(window.size) * self.beta) >> 10) as u32).max(2)
     }
 
     fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {

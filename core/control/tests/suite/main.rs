@@ -6,4 +6,5 @@ mod laws;
 mod linux;
 mod path;
 mod registry;
+mod steady;
 mod world;

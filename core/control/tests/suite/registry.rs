@@ -1,6 +1,6 @@
 //! Every entry: its names, its parameters, and how it cuts and undoes.
 
-use crate::world::{Act, KEEP_ON_UNDO, SETTLE_ANEW, World, excused};
+use crate::world::{Act, KEEP_ON_UNDO, LOSS_DEEPENS, SETTLE_ANEW, World, excused};
 use control::Entry;
 use control::registry::{REGISTRY, find};
 use control::{Decision, Default, NO_THRESHOLD, Settings, Value};
@@ -102,7 +102,7 @@ fn a_mark_is_never_undone() {
 
 #[test]
 fn one_window_is_cut_once_whatever_strikes() {
-    for entry in REGISTRY.iter().copied() {
+    for entry in REGISTRY.iter().copied().filter(|entry| !excused(LOSS_DEEPENS, entry)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         let cut = world.decision(0).threshold;

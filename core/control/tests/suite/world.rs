@@ -22,6 +22,10 @@ pub(crate) const KEEP_ON_UNDO: &[(&str, &str)] = &[
 /// Algorithms for which the end of an episode, undone or not, sets window and threshold anew, and by what.
 pub(crate) const SETTLE_ANEW: &[(&str, &str)] = &[("westwood", "the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)")];
 
+/// Algorithms for which loss takes more in a window that a mark has cut already, and why.
+pub(crate) const LOSS_DEEPENS: &[(&str, &str)] =
+    &[("dctcp", "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)")];
+
 pub(crate) fn excused(table: &[(&str, &str)], entry: &Entry) -> bool {
     table.iter().any(|(name, _)| *name == entry.name)
 }
@@ -314,7 +318,8 @@ impl World {
             assert!(may_rise || after.window <= before.window, "grew though the window is not filled: {}", says());
         }
         if let Event::Congestion { cause, cut, .. } = event {
-            let paid = !cut || phase >= Phase::Cwr && !matches!(cause, Cause::Timeout);
+            let deepens = *cause == Cause::Loss && phase == Phase::Cwr && excused(LOSS_DEEPENS, self.entry);
+            let paid = !cut || phase >= Phase::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
             assert!(!paid || after.threshold == before.threshold, "cut twice in one window: {}", says());
         }
     }

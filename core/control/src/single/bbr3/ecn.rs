@@ -1,5 +1,5 @@
-//! Marks: their share, smoothed as DCTCP's alpha, cuts the short-term bound. Only on paths so short that the marking queue
-//! must be a shallow one.
+//! Marks: their share, smoothed as DCTCP's alpha, cuts the short-term bound. Only on paths so short that the marking
+//! queue must be a shallow one.
 
 use super::bandwidth::GAIN_ONE;
 use super::{Ack, Bbr3};

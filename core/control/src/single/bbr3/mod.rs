@@ -3,30 +3,32 @@
 //! As in version 1 the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * least RTT` in flight.
 //! The model (`model.rs`) has the **bandwidth** (greatest delivery rate of this probing cycle and the one before) and
 //! the **least RTT** (10 s); new are its bounds:
-//! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a round.
-//! - *Short-term*: after a round with loss, bandwidth and packets in flight come down to what was delivered in it, or to
-//!   0.7 of what they were, whichever is more (`signals.rs`). The next probe forgets them.
+//! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a
+//!   round.
+//! - *Short-term*: after a round with loss, bandwidth and packets in flight come down to what was delivered in it, or
+//!   to 0.7 of what they were, whichever is more (`signals.rs`). The next probe forgets them.
 //!
 //! The modes (`cycle.rs`):
-//! - *Startup* at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has six
-//!   acknowledgements with loss and more than 2 % lost (`startup.rs`). *Drain*: the inverse, until the queue is gone.
-//! - *Down* at 0.9, until there is headroom of 15 % below the long-term bound; *cruise* at 1; after 2 to 3 s (or as many
-//!   rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth does not
-//!   grow any more, or too much is lost.
+//! - *Startup* at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has
+//!   six acknowledgements with loss and more than 2 % lost (`startup.rs`). *Drain*: the inverse, until the queue is
+//!   gone.
+//! - *Down* at 0.9, until there is headroom of 15 % below the long-term bound; *cruise* at 1; after 2 to 3 s (or as
+//!   many rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth does
+//!   not grow any more, or too much is lost.
 //! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`rtt.rs`).
 //!
-//! What it needs from the machine: of the newest packet delivered and of the newest one lost, the packets in flight at its
-//! sending and what was lost since (`Feedback::newest`, `newest_lost`). Where they are missing, what was delivered and
-//! lost over the rate sample's interval stands in for them.
+//! What it needs from the machine: of the newest packet delivered and of the newest one lost, the packets in flight at
+//! its sending and what was lost since (`Feedback::newest`, `newest_lost`). Where they are missing, what was delivered
+//! and lost over the rate sample's interval stands in for them.
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
 //! draft-ietf-ccwg-bbr for what the names mean.
-//! Where the two disagree, Linux's way: bounds of the 2 % rule round down (one lost packet of 51 in flight is too much),
-//! excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft: 0.5),
-//! spurious loss restores bounds and window (draft: also the mode that it ended).
+//! Where the two disagree, Linux's way: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
+//! much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
+//! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
 //! Departures from Linux: the loss of several packets on one acknowledgement is judged by the newest of them; losses
-//! found by a timer are judged with the next acknowledgement; no fast path for application-limited flows; no path change
-//! on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
+//! found by a timer are judged with the next acknowledgement; no fast path for application-limited flows; no path
+//! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
 
 mod cycle;
 mod ecn;
@@ -89,7 +91,7 @@ pub const ENTRY: Entry = Entry {
     make: Make::Single(|settings| Box::new(Bbr3::new(settings))),
 };
 
-/// Four times 0.693: doubles the delivery rate every round trip, even where a round's packets are spread (in 1/256).
+/// 4 ln 2: the least gain that doubles the delivery rate every round trip, with a window of two products (in 1/256).
 const STARTUP_GAIN: u32 = 710;
 
 /// The model, the mode, and what follows from them.

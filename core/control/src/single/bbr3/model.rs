@@ -113,8 +113,8 @@ impl Bbr3 {
         self.least_rtt.micros().map_or(BLIND_WINDOW, |rtt| bandwidth::product(bandwidth, rtt, gain))
     }
 
-    /// At least three bursts (the sender's, the network's, the receiver's); two packets more to make a difference in the
-    /// mode that probes for more.
+    /// At least three bursts (the sender's, the network's, the receiver's); two packets more to make a difference in
+    /// the mode that probes for more.
     pub(super) fn with_bursts(&self, packets: u64) -> u32 {
         let packets = packets.max(3 * self.burst()).max(u64::from(MIN_WINDOW));
         let packets = if self.mode == Mode::Up { packets.saturating_add(2) } else { packets };

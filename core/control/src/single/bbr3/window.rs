@@ -40,7 +40,7 @@ impl Bbr3 {
             self.window = self.window.max(self.saved_window);
         }
         if feedback.acked > 0 {
-            self.window = self.towards_target(feedback.acked).max(MIN_WINDOW).min(CLAMP);
+            self.window = self.towards_target(feedback.acked).clamp(MIN_WINDOW, CLAMP);
         }
         if self.mode == Mode::ProbeRtt {
             self.window = self.window.min(self.rtt_probe_window());

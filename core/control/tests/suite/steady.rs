@@ -1,0 +1,118 @@
+//! Where flows settle that watch delay, rate or marks: one bulk flow, one bottleneck of 1 ms a packet, 20 ms round
+//! trip, so that 20 packets fill the path and the window beyond them is the queue.
+
+use crate::path::{Flow, Link};
+use control::{NO_THRESHOLD, Value};
+use units::{Instant, Span};
+
+const LINK: Link = Link {
+    service: Span::from_millis(1),
+    delay: Span::from_millis(19),
+    queue: 1_000,
+    mark_every: 0,
+    delayed_acks: false,
+};
+
+/// The windows at every 10 ms between these seconds.
+fn windows(flow: &mut Flow, seconds: std::ops::Range<u64>) -> Vec<u32> {
+    let at = |hundredths: u64| Instant::ZERO + Span::from_millis(10 * hundredths);
+    let mut sample = |hundredths| {
+        flow.run_until(at(hundredths));
+        flow.decision().window
+    };
+    (100 * seconds.start..100 * seconds.end).map(&mut sample).collect()
+}
+
+fn mean(windows: &[u32]) -> f64 {
+    windows.iter().map(|&window| f64::from(window)).sum::<f64>() / windows.len() as f64
+}
+
+#[test]
+fn copas_queue_swings_around_five_quarters_of_a_packet_per_delta_and_is_empty_now_and_then() {
+    // The paper's section 3: between 0 and 2.5 / delta. On a path that holds many times as much.
+    for delta in [0.5, 0.1] {
+        let set = [("delta", Value::Number(delta))];
+        let mut flow = Flow::new("copa", &set, 10, Link { delay: Span::from_millis(99), ..LINK });
+        let queues: Vec<f64> =
+            windows(&mut flow, 30..60).into_iter().map(|window| (f64::from(window) - 100.0) * delta).collect();
+        let mean = queues.iter().sum::<f64>() / queues.len() as f64;
+        let (least, most) = queues.iter().fold((f64::MAX, 0.0f64), |(low, high), &q| (low.min(q), high.max(q)));
+        assert!((1.0..=1.5).contains(&mean), "delta {delta}: {mean}");
+        assert!(least <= 0.25 && (2.0..=3.0).contains(&most), "delta {delta}: {least} to {most}");
+    }
+}
+
+#[test]
+fn nv_keeps_its_pad_in_the_queue_until_it_forgets_the_paths_rtt() {
+    let mut flow = Flow::new("nv", &[], 10, LINK);
+    // The first least RTT holds for 2 s; the second, of the time with the pad, for 3.75 s at least.
+    let first = windows(&mut flow, 3..5);
+    assert!(first.iter().all(|window| window.abs_diff(30) <= 1), "{first:?}");
+    let last = windows(&mut flow, 15..20);
+    assert!(last.iter().all(|&window| window >= 40), "{last:?}");
+}
+
+/// Bandwidth probes of BBR v3 in 20 s on a path that so many packets fill, one a millisecond.
+fn probes(packets: u64) -> u32 {
+    let delay = Span::from_millis(packets - 1);
+    let mut flow = Flow::new("bbr3", &[], 10, Link { delay, ..LINK });
+    flow.run_until(Instant::ZERO + Span::from_secs(3));
+    assert!(u64::from(flow.decision().threshold).abs_diff(packets) <= 2, "after startup: {:?}", flow.decision());
+    // 1448 bytes a millisecond, less a hundredth.
+    let full = 1448.0 * 8.0 * 1000.0 * 0.99;
+    let (mut probes, mut was_up) = (0, false);
+    for hundredth in 300..2_300 {
+        flow.run_until(Instant::ZERO + Span::from_millis(10 * hundredth));
+        let gain = flow.decision().pacing.expect("BBR paces").as_bits() as f64 / full;
+        assert!((0.88..=1.30).contains(&gain), "{gain}");
+        let up = gain > 1.15;
+        probes += u32::from(up && !was_up);
+        was_up = up;
+    }
+    probes
+}
+
+#[test]
+fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_would_lose() {
+    // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
+    // 5 s, so that there is one probe in between, or two.
+    let long = probes(100);
+    assert!((4..=8).contains(&long), "{long}");
+    // Of 20 packets: some 20 rounds of 20 ms, and 100 ms for refill and probe.
+    let short = probes(20);
+    assert!((30..=45).contains(&short), "{short}");
+}
+
+#[test]
+fn dctcp_saws_gently_where_few_packets_are_marked() {
+    // One mark in 2000 packets: a cut every 2 s or so, alpha nearly nothing between.
+    let mut flow = Flow::new("dctcp", &[("alpha", Value::Number(0.0))], 100, Link { mark_every: 2_000, ..LINK });
+    while flow.cuts.is_empty() {
+        flow.step();
+    }
+    let before = flow.decision().window;
+    flow.run_until(flow.now + Span::from_secs(1));
+    let after = flow.decision().threshold;
+    assert!(after < NO_THRESHOLD && after > before * 9 / 10, "{before} became {after}");
+}
+
+#[test]
+fn low_priority_flows_leave_the_queue_short() {
+    let queue = |algorithm| {
+        let mut flow = Flow::new(algorithm, &[], 10, Link { queue: 60, ..LINK });
+        mean(&windows(&mut flow, 20..60)) - 20.0
+    };
+    let (lp, reno) = (queue("lp"), queue("reno"));
+    assert!(lp < reno / 2.0, "LP {lp}, Reno {reno}");
+}
+
+#[test]
+fn cdg_backs_off_before_the_queue_overflows() {
+    let mut flow = Flow::new("cdg", &[], 10, Link { queue: 200, ..LINK });
+    flow.run_until(Instant::ZERO + Span::from_secs(20));
+    let overflows = flow.cuts.len();
+    let mut reno = Flow::new("reno", &[], 10, Link { queue: 200, ..LINK });
+    reno.run_until(Instant::ZERO + Span::from_secs(20));
+    let queue = mean(&windows(&mut flow, 20..60)) - 20.0;
+    assert!(queue < 100.0 && flow.cuts.len() == overflows, "{queue} packets, {:?}", flow.cuts);
+}
