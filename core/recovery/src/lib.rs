@@ -13,6 +13,6 @@ pub use limited::WindowUse;
 pub use min_filter::WindowedMin;
 pub use pacing::Pacer;
 pub use rack::Rack;
-pub use rate::{RateSampler, Sample, Snapshot};
+pub use rate::{RateSampler, Sample, Snapshot, Totals};
 pub use round_trip::RoundTrip;
 pub use scoreboard::{Counts, Record, Scoreboard};

@@ -1,6 +1,6 @@
 //! Delivery-rate samples. draft-cheng-iccrg-delivery-rate-estimation; Linux 6.1 `tcp_rate.c`.
 
-use control::Delivery;
+use control::{Delivery, Sent};
 use units::{Instant, Span};
 
 /// What a packet remembers of the moment it was sent.
@@ -12,8 +12,34 @@ pub struct Snapshot {
     pub delivered_at: Instant,
     /// When the packet was sent that had most recently been delivered.
     pub first_sent: Instant,
+    /// What was in flight then, and what had been lost and marked by then.
+    pub totals: Totals,
     /// The sender had too little to send.
     pub app_limited: bool,
+}
+
+/// Packets in flight now, and marked lost and CE-marked ever. The latter two may wrap: only differences count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// In flight.
+    pub in_flight: u32,
+    /// Marked lost so far.
+    pub lost: u32,
+    /// Reported as CE-marked so far.
+    pub marked: u32,
+}
+
+impl Snapshot {
+    /// What is known of the sending, and of what came `since`.
+    #[must_use]
+    pub fn sending(&self, since: Totals) -> Sent {
+        Sent {
+            in_flight: self.totals.in_flight,
+            lost: since.lost.wrapping_sub(self.totals.lost),
+            marked: since.marked.wrapping_sub(self.totals.marked),
+            app_limited: self.app_limited,
+        }
+    }
 }
 
 /// What one acknowledgement gathers for its sample.
@@ -29,6 +55,12 @@ impl Sample {
     #[must_use]
     pub fn prior_delivered(&self) -> u64 {
         self.prior.delivered
+    }
+
+    /// The newest packet's snapshot; `None` if nothing was delivered.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Snapshot> {
+        self.newest.map(|_| &self.prior)
     }
 }
 
@@ -53,8 +85,8 @@ impl RateSampler {
         self.delivered += u64::from(packets);
     }
 
-    /// A packet leaves; `outstanding` is false if nothing was before it.
-    pub fn on_sent(&mut self, now: Instant, outstanding: bool) -> Snapshot {
+    /// A packet leaves; `outstanding` is false if nothing was before it, `totals` counts it in.
+    pub fn on_sent(&mut self, now: Instant, outstanding: bool, totals: Totals) -> Snapshot {
         if !outstanding {
             self.first_sent = now;
             self.delivered_at = now;
@@ -63,6 +95,7 @@ impl RateSampler {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
+            totals,
             app_limited: self.app_limited_until != 0,
         }
     }
@@ -134,7 +167,7 @@ mod tests {
                 assert!(t < 40 || (rate - 1000.0).abs() < 1e-6, "{rate} at {t} ms");
                 assert!(rate <= 1000.0 + 1e-6);
             }
-            sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty())));
+            sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty(), Totals::default())));
         }
     }
 }

@@ -93,6 +93,7 @@ pub struct Scoreboard {
     first_pending: u64,
     /// No packet that waits for retransmission lies below this.
     first_lost: u64,
+    last_lost: Option<Snapshot>,
     retransmissions: VecDeque<(Instant, u64)>,
 }
 
@@ -106,6 +107,7 @@ impl Default for Scoreboard {
             sacked_end: 0,
             first_pending: 0,
             first_lost: 0,
+            last_lost: None,
             retransmissions: VecDeque::new(),
         }
     }
@@ -250,8 +252,14 @@ impl Scoreboard {
             record.flags |= LOST;
             self.counts.lost += 1;
         }
+        self.last_lost = Some(self.record(seq).snapshot);
         self.first_lost = self.first_lost.min(seq);
         true
+    }
+
+    /// The snapshot of the packet marked lost last, once.
+    pub fn take_last_lost(&mut self) -> Option<Snapshot> {
+        self.last_lost.take()
     }
 
     /// Marks a packet lost for being overdue: RACK's verdict, given once a transmission.

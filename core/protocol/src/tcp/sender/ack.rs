@@ -130,6 +130,9 @@ impl Sender {
 
     fn feedback_of(&mut self, now: Instant, news: &News, before: &Before, rtt: Option<Span>) -> Feedback {
         let acked = (self.rate.delivered() - before.delivered) as u32;
+        let marked = if news.marked { acked } else { 0 };
+        self.counters.marked += u64::from(marked);
+        let (now_totals, last_lost) = (self.totals(0), self.board.take_last_lost());
         let delayed = self.seems_delayed(news, before);
         let delivery = self.rate.finish(now, &news.sample, acked, self.min_rtt.get(), delayed);
         let may_grow = if self.rack.reordering() > self.config.reordering {
@@ -141,7 +144,9 @@ impl Sender {
             acked,
             released: news.released,
             lost: (self.counters.lost - before.lost) as u32,
-            marked: u32::from(news.marked),
+            marked,
+            newest: news.sample.newest().map(|snapshot| snapshot.sending(now_totals)),
+            newest_lost: last_lost.map(|snapshot| snapshot.sending(now_totals)),
             sent: std::mem::take(&mut self.sent_since),
             in_flight_before: before.counts.in_flight(),
             rtt,

@@ -15,7 +15,7 @@ mod undo;
 
 use crate::tcp::{Ack, Segment};
 use control::{Context, Controller, Decision, Event, Feedback, Phase};
-use recovery::{Pacer, Rack, RateSampler, RoundTrip, Scoreboard, WindowUse, WindowedMin};
+use recovery::{Pacer, Rack, RateSampler, RoundTrip, Scoreboard, Totals, WindowUse, WindowedMin};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span, Stream};
@@ -80,6 +80,8 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Segments marked lost.
     pub lost: u64,
+    /// Segments whose acknowledgement echoed a CE mark.
+    pub marked: u64,
     /// Episodes of fast recovery.
     pub recoveries: u64,
     /// Episodes undone.
@@ -245,6 +247,12 @@ impl Sender {
         let mut cx = Context { now, random: &mut self.random };
         self.control.on_event(self.path, event, &mut cx);
         self.decision = self.control.decision(self.path);
+    }
+
+    /// The counts that a packet remembers, with `more` about to be in flight.
+    fn totals(&self, more: u32) -> Totals {
+        let Counters { lost, marked, .. } = self.counters;
+        Totals { in_flight: self.in_flight() + more, lost: lost as u32, marked: marked as u32 }
     }
 
     fn feedback(&self) -> Feedback {

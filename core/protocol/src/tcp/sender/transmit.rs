@@ -116,7 +116,7 @@ impl Sender {
             let idle = now.since(self.last_sent);
             self.notify(now, &Event::Restart { idle, timeout: self.round_trip.timeout() });
         }
-        let snapshot = self.rate.on_sent(now, counts.out > 0);
+        let snapshot = self.rate.on_sent(now, counts.out > 0, self.totals(1));
         let seq = self.board.push(now, snapshot);
         self.on_new_data(now, counts.out == 0);
         self.counters.sent += 1;
@@ -124,7 +124,7 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
-        let snapshot = self.rate.on_sent(now, true);
+        let snapshot = self.rate.on_sent(now, true, self.totals(1));
         self.board.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));
         if seq == self.board.una() {
@@ -242,7 +242,7 @@ impl Sender {
         if record.is_sacked() || record.is_retransmitted() {
             return None;
         }
-        let snapshot = self.rate.on_sent(now, true);
+        let snapshot = self.rate.on_sent(now, true, self.totals(1));
         self.board.probe(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
