@@ -96,6 +96,7 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
             let mut blocks = Blocks::default();
             (0..stream.below(4)).for_each(|_| blocks.push((number(&mut stream), number(&mut stream))));
             let ack = Ack {
+                one_way_ms: 0,
                 handshake: step < 2,
                 ack: number(&mut stream),
                 window: number(&mut stream) % (1 << 40),

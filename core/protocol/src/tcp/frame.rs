@@ -68,4 +68,7 @@ pub struct Ack {
     pub blocks: Blocks,
     /// ECN echo (RFC 3168 ECE).
     pub marked: bool,
+    /// How long the newest segment was on its way, milliseconds of the clock that both ends share. Real TCP has no such
+    /// field; TCP-LP, which is defined by this delay, estimates it from timestamps.
+    pub one_way_ms: u32,
 }

@@ -64,6 +64,7 @@ pub struct Receiver {
     acked: u64,
     duplicate: Option<(u64, u64)>,
     marked: bool,
+    one_way_ms: u32,
     counters: Counters,
 }
 
@@ -81,6 +82,7 @@ impl Receiver {
             acked: 0,
             duplicate: None,
             marked: false,
+            one_way_ms: 0,
             counters: Counters::default(),
         }
     }
@@ -125,6 +127,7 @@ impl Receiver {
 
     fn on_data(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.counters.received += 1;
+        self.one_way_ms = timestamp(now).saturating_sub(segment.timestamp);
         if segment.reduced {
             self.marked = false;
         }
@@ -210,6 +213,7 @@ impl Receiver {
             echo: self.recent,
             blocks,
             marked: self.marked,
+            one_way_ms: self.one_way_ms,
         }
     }
 }

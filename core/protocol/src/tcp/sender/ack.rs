@@ -35,6 +35,7 @@ pub(super) struct News {
     pub marked: bool,
     /// Echoed timestamp.
     pub echo: u32,
+    one_way_delay: Span,
     /// Packets removed from the scoreboard's head.
     pub released: u32,
     /// The lowest packet that arrived after later ones.
@@ -67,7 +68,12 @@ impl Sender {
         }
         self.last_rtt = None;
         let before = self.before();
-        let mut news = News { marked: ack.marked && self.config.ecn, echo: ack.echo, ..News::default() };
+        let mut news = News {
+            marked: ack.marked && self.config.ecn,
+            echo: ack.echo,
+            one_way_delay: Span::from_millis(u64::from(ack.one_way_ms)),
+            ..News::default()
+        };
         if ack.ack < before.una {
             return self.on_old_ack(now, ack, &mut news, &before);
         }
@@ -150,6 +156,7 @@ impl Sender {
             sent: std::mem::take(&mut self.sent_since),
             in_flight_before: before.counts.in_flight(),
             rtt,
+            one_way_delay: (acked > 0).then_some(news.one_way_delay),
             delivery,
             advanced: news.advanced,
             may_grow,
