@@ -1,6 +1,6 @@
 //! Running other programs, and where the workspace is.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -15,6 +15,21 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn run(line: &str) -> Result<(), String> {
     eprintln!("\n$ {line}");
     let status = command(line).status().map_err(|error| format!("cannot run `{line}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+}
+
+/// As [`run`], but every line it prints passes by `watch` on its way to the terminal.
+pub(crate) fn run_watched(line: &str, mut watch: impl FnMut(&str)) -> Result<(), String> {
+    eprintln!("\n$ {line}");
+    let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
+    let mut child = command(line).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let printed = child.stdout.take().expect("it was asked for");
+    for text in BufReader::new(printed).lines() {
+        let text = text.map_err(failed)?;
+        watch(&text);
+        say(&format!("{text}\n"))?;
+    }
+    let status = child.wait().map_err(failed)?;
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
 }
 
