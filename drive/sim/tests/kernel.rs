@@ -74,9 +74,9 @@ fn single_path_windows_follow_the_kernels() {
     }
 }
 
-/// Cells that the kernel itself does not repeat: with other parities of the striping it gave 6.2 to 25 (vegas) and
-/// 15 to 47 Mbit/s (bbr) at 10 ms. They must collapse, to within the kernel's own range.
-const UNSTEADY: [(&str, &str, f64, f64); 2] = [("vegas", "10ms", 6.0, 25.4), ("bbr", "10ms", 13.5, 47.0)];
+/// Cells that the kernel itself does not repeat: the least and the greatest of its five runs, which differ only in the
+/// parity of the striping. Such a cell must come within 20 % of that range.
+const UNSTEADY: [(&str, &str, f64, f64); 2] = [("vegas", "10ms", 6.202, 25.33), ("bbr", "10ms", 15.365, 46.947)];
 
 /// Table I with MPT's resequencing: within 20 % in every steady cell, and the same algorithms collapse.
 #[test]
@@ -94,7 +94,10 @@ fn table_one_comes_out_as_on_the_kernel() {
         let simulated = ropewalk_sim::run(&cell.experiment, 1).expect("registered").flows[0].goodput_mbps;
         println!("{row:<12} {delay:>6} {simulated:>9.2} {measured:>9.2} {:>7.3}", simulated / measured);
         match UNSTEADY.iter().find(|(name, at, ..)| name == row && at == delay) {
-            Some((.., least, most)) => assert!((*least..=*most).contains(&simulated), "{row} at {delay}: {simulated}"),
+            Some((.., least, most)) => {
+                let near = least * 0.8..=most * 1.2;
+                assert!(near.contains(&simulated), "{row} at {delay}: {simulated}");
+            }
             None => assert!((simulated / measured - 1.0).abs() < 0.20, "{row} at {delay}: {simulated} for {measured}"),
         }
         compared += 1;
