@@ -54,7 +54,8 @@ pub struct Pipe {
     pub overhead: u32,
     /// The queue in front of the transmitter.
     pub queue: Queue,
-    /// The queue stands in the sending host: its drops are felt by the sender at once, as on a network card.
+    /// The queue stands in the sending host: a flow that goes straight onto the path feels its drops at once, as on a
+    /// network card. A tunnel's sockets do not report them.
     pub local: bool,
     /// Most packets inside the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,

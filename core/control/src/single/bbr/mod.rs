@@ -20,6 +20,7 @@ pub(super) mod aggregation;
 pub(super) mod bandwidth;
 mod mode;
 mod policer;
+pub(super) mod rtt_probe;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -30,8 +31,9 @@ use crate::{
 };
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
-use mode::{FullPipe, LeastRtt, Mode, RttProbe};
+use mode::{FullPipe, LeastRtt, Mode};
 use policer::{Policer, Totals};
+use rtt_probe::RttProbe;
 use units::{Instant, Rate, Span};
 
 /// The registry's line.

@@ -1,6 +1,7 @@
 //! The modes: startup, drain, bandwidth probing, RTT probing, and what leads from one to the next.
 
 use super::bandwidth::GAIN_ONE;
+use super::rtt_probe::RttProbe;
 use super::{Bbr, HIGH_GAIN, MIN_WINDOW};
 use crate::{Context, Delivery, Feedback};
 use units::{Instant, Span};
@@ -62,23 +63,6 @@ impl FullPipe {
 pub(super) struct LeastRtt {
     pub(super) micros: Option<u64>,
     pub(super) since: Instant,
-}
-
-/// The progress of RTT probing.
-#[derive(Debug, Default)]
-pub(super) struct RttProbe {
-    /// When the path will have been empty for long enough; unset until it is empty.
-    until: Option<Instant>,
-    round_done: bool,
-    /// Packets sent while `delivered` was in here were held back by the probe: first and last.
-    held: Option<(u64, u64)>,
-}
-
-impl RttProbe {
-    /// The packet sent when `delivered` had been delivered went out in a probe, or before its last packets arrived.
-    pub(super) fn held_back(&self, delivered: u64) -> bool {
-        self.held.is_some_and(|(first, last)| (first..=last).contains(&delivered))
-    }
 }
 
 impl Bbr {

@@ -42,6 +42,7 @@ mod window;
 
 use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
+use super::bbr::rtt_probe::RttProbe;
 use crate::{
     Cause, Context, Decision, Default as Range, Delivery, Entry, Event, Feedback, Make, NO_THRESHOLD, Parameter,
     PathController, PathInfo, Phase, Settings,
@@ -50,7 +51,7 @@ use bandwidth::GAIN_ONE;
 use cycle::{Cycle, Mode};
 use ecn::Ecn;
 use model::{Bounds, Tuning};
-use rtt::{LeastRtt, RttProbe};
+use rtt::LeastRtt;
 use signals::{Flight, Signals};
 use startup::FullPipe;
 use units::{Instant, Rate, Span};

@@ -5,6 +5,7 @@ use super::cycle::{Acks, Mode};
 use super::model::MIN_WINDOW;
 use super::{Ack, Bbr3};
 use crate::Context;
+use crate::single::bbr::rtt_probe::RttProbe;
 use units::{Instant, Span};
 
 /// How long a least RTT holds in the model, and how long without a new one calls for a probe.
@@ -56,23 +57,6 @@ impl LeastRtt {
             self.model = self.recent;
         }
         due
-    }
-}
-
-/// The progress of a probe.
-#[derive(Debug, Default)]
-pub(super) struct RttProbe {
-    /// When the path will have been empty for long enough; unset until it is empty.
-    until: Option<Instant>,
-    round_done: bool,
-    /// Packets sent while `delivered` was in here were held back by the probe: first and last.
-    held: Option<(u64, u64)>,
-}
-
-impl RttProbe {
-    /// The packet sent when `delivered` had been delivered went out in a probe, or before its last packets arrived.
-    pub(super) fn held_back(&self, delivered: u64) -> bool {
-        self.held.is_some_and(|(first, last)| (first..=last).contains(&delivered))
     }
 }
 
