@@ -20,7 +20,7 @@ pub mod registry;
 pub mod single;
 
 pub use entry::{Entry, Make};
-pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Sent};
+pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent};
 pub use group::Uncoupled;
 pub use parameters::{BadParameter, Default, Parameter, Settings, Value};
 

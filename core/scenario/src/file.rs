@@ -180,6 +180,8 @@ with_pipe_keys! {
         pub(crate) name: At<Name>,
         /// Names of `[[link]]`s, in the order data packets cross them.
         pub(crate) links: Option<At<Vec<At<String>>>>,
+        /// Largest packet, IP header included. Default: "1500b".
+        pub(crate) mtu: Option<At<Size>>,
         /// What differs on the way back.
         pub(crate) reverse: Option<Reverse>,
     }
@@ -318,11 +320,15 @@ pub(crate) struct Device {
     pub(crate) socket: Packets,
 }
 
-/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of Linux 6.1.
+/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
+    /// Where the defaults come from: "linux" (6.1, the default), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
+    /// and have window = "20p".
+    pub(crate) profile: Option<Profile>,
     /// Payload of a full segment. Default: what the MTU leaves.
     pub(crate) mss: Option<At<Size>>,
     /// Initial window, segments.
@@ -349,6 +355,35 @@ pub(crate) struct Host {
     pub(crate) max_reordering: Option<u32>,
     /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
     pub(crate) tick: Option<At<Time>>,
+    /// How losses are found and answered.
+    pub(crate) recovery: Option<Recovery>,
+    /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
+    pub(crate) handshake: Option<bool>,
+    /// Most packets outstanding, whatever the receiver offers (ns-2's `window_`). Default: no such limit.
+    pub(crate) window: Option<Packets>,
+}
+
+/// A set of defaults for hosts.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "profile")]
+pub(crate) enum Profile {
+    /// Linux 6.1.
+    #[serde(rename = "linux")]
+    Linux,
+    /// ns-2.35's TCP-Linux agents.
+    #[serde(rename = "ns-2")]
+    Ns2,
+}
+
+/// How losses are found and answered.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "recovery")]
+pub(crate) enum Recovery {
+    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
+    Rack,
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.
+    Fack,
 }
 
 /// A source of traffic.

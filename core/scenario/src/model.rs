@@ -144,6 +144,8 @@ pub struct Path {
     pub name: String,
     /// Indices into [`Experiment::links`], in the order data packets cross them.
     pub links: Vec<usize>,
+    /// Largest packet, bytes, IP header included.
+    pub mtu: u32,
 }
 
 /// A striping tunnel over several paths, in both directions.
@@ -255,7 +257,7 @@ pub enum Parameter {
 /// TCP as its two hosts are set up. Defaults are Linux 6.1's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
-    /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves (1500 without a tunnel).
+    /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves.
     pub mss: Option<u32>,
     /// Initial window, segments.
     pub initial_window: u32,
@@ -281,6 +283,40 @@ pub struct Host {
     pub max_reordering: u32,
     /// The kernel's timer tick, 1/HZ: 4 ms on Debian and Ubuntu, 1 ms with HZ=1000, 10 ms in User-Mode Linux.
     pub tick: Span,
+    /// How losses are found and answered.
+    pub recovery: Recovery,
+    /// The connection is opened by a handshake; without it data leaves at once.
+    pub handshake: bool,
+    /// Most packets outstanding, whatever the receiver offers.
+    pub window: Option<u32>,
+}
+
+/// How a sender finds losses and answers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// RACK-TLP, proportional rate reduction, F-RTO, undo: Linux today.
+    Rack,
+    /// Forward acknowledgement and rate halving: Linux before 3.2, and ns-2.
+    Fack,
+}
+
+impl Host {
+    /// The hosts of ns-2.35: its one-way TCP-Linux agent and its `Sack1` sink as they stand in its `ns-default.tcl`.
+    #[must_use]
+    pub fn ns2() -> Self {
+        Self {
+            initial_window: 2,
+            timestamps: false,
+            quick_ack: true,
+            receive_buffer: [1 << 40; 3],
+            send_buffer: 1 << 40,
+            tick: Span::from_millis(1),
+            recovery: Recovery::Fack,
+            handshake: false,
+            window: Some(20),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Host {
@@ -299,6 +335,9 @@ impl Default for Host {
             reordering: 3,
             max_reordering: 300,
             tick: Span::from_millis(4),
+            recovery: Recovery::Rack,
+            handshake: true,
+            window: None,
         }
     }
 }

@@ -3,15 +3,13 @@
 use crate::error::Error;
 use crate::summary::Distribution;
 use protocol::tcp::{self, Ack, Receiver, Segment, Sender, receiver, sender};
-use scenario::model::{Congestion, Experiment, Flow, FlowKind, Host, Parameter, Route};
+use scenario::model::{Congestion, Experiment, Flow, FlowKind, Host, Parameter, Recovery, Route};
 use units::{Instant, Span, Stream};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS: u32 = 40;
 /// The timestamps option with its padding, bytes.
 const TIMESTAMPS: u32 = 12;
-/// A full packet without a tunnel, bytes.
-const MTU: u32 = 1500;
 /// What Linux charges a send buffer for one segment beyond its payload, bytes: its share of `sk_buff` and page slack.
 /// Measured: an MSS of 1388 and 4 MiB of buffer hold 1981 segments.
 const SEND_OVERHEAD: u64 = 729;
@@ -66,9 +64,9 @@ impl Endpoint {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
         let kind = match &flow.kind {
             FlowKind::Tcp { congestion, size, host } => {
-                let mtu = match (flow.route, &experiment.tunnel) {
-                    (Route::Tunnel, Some(tunnel)) => tunnel.mtu,
-                    _ => MTU,
+                let mtu = match flow.route {
+                    Route::Path(path) => experiment.paths[path].mtu,
+                    Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
                 Kind::Tcp(Box::new(Tcp::new(&flow.name, congestion, *size, host, mtu, seed)?))
             }
@@ -114,6 +112,12 @@ impl Tcp {
             reordering: host.reordering,
             max_reordering: host.max_reordering,
             tick: host.tick,
+            recovery: match host.recovery {
+                Recovery::Rack => sender::Recovery::Rack,
+                Recovery::Fack => sender::Recovery::Fack,
+            },
+            handshake: host.handshake,
+            window: host.window.unwrap_or(u32::MAX),
         };
         let receiver = receiver::Config {
             mss,

@@ -171,7 +171,13 @@ mod tests {
         let settings = Settings::new(ENTRY.parameters, &settings).expect("allowed");
         let mut flow = Windowed::boxed(Dctcp::new(&settings));
         let mut stream = Stream::named(1, "test");
-        let path = crate::PathInfo { mss: 1448, initial_window: 100, rtt: None, tick: units::Span::from_millis(1) };
+        let path = crate::PathInfo {
+            mss: 1448,
+            initial_window: 100,
+            rtt: None,
+            tick: units::Span::from_millis(1),
+            reduction: crate::Reduction::Proportional,
+        };
         flow.on_event(&Event::PathUp(path), &mut context(0, &mut stream));
         for &(cause, cut) in causes {
             let event = Event::Congestion { cause, cut, in_flight: 90 };

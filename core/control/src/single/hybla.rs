@@ -178,7 +178,7 @@ mod tests {
         let first = |rtt_ms| {
             let (mut hybla, mut window) = (Hybla::new(&defaults(&ENTRY)), Window::default());
             let rtt = Some(Span::from_millis(rtt_ms));
-            let path = PathInfo { mss: 1448, initial_window: 10, rtt, tick: window.tick };
+            let path = PathInfo { mss: 1448, initial_window: 10, rtt, tick: window.tick, reduction: window.reduction };
             hybla.start(&mut window, &path, &mut context(0, &mut Stream::named(1, "test")));
             window.size
         };

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
-use ropewalk_protocol::tcp::sender::{Input, Output};
+use ropewalk_protocol::tcp::sender::{Input, Output, Recovery};
 use ropewalk_protocol::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
@@ -61,11 +61,21 @@ pub struct Options {
     pub timestamps: bool,
     pub ecn: bool,
     pub send_buffer: u64,
+    pub recovery: Recovery,
+    pub handshake: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { segments: 400, sack: true, timestamps: true, ecn: false, send_buffer: 10_000 }
+        Self {
+            segments: 400,
+            sack: true,
+            timestamps: true,
+            ecn: false,
+            send_buffer: 10_000,
+            recovery: Recovery::Rack,
+            handshake: true,
+        }
     }
 }
 
@@ -84,6 +94,9 @@ pub fn new_sender(options: Options) -> Sender {
         reordering: 3,
         max_reordering: 300,
         tick: Span::from_millis(1),
+        recovery: options.recovery,
+        handshake: options.handshake,
+        window: u32::MAX,
     };
     Sender::new(config, controller, Stream::named(1, "lockstep"), options.segments)
 }

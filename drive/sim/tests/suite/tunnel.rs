@@ -10,7 +10,7 @@ fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
     let mut experiment = one_link("", of(delays_ms[0]), 10);
     experiment.links.extend(one_link("", of(delays_ms[1]), 10).links);
     experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1] });
+    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
     experiment.tunnel = Some(Tunnel {
         paths: vec![0, 1],
         stripe: "packet-round-robin".to_owned(),

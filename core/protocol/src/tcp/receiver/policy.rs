@@ -40,7 +40,8 @@ pub(super) struct Policy {
 impl Policy {
     pub(super) fn new(config: &Config) -> Self {
         // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
-        let every = if config.quick_ack { 1 } else { u64::from(config.gro.max(2)) };
+        // Zero: also what is out of order, at once.
+        let every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
         Self {
             every,
             quick: QUICK,

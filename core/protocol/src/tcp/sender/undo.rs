@@ -40,6 +40,13 @@ impl Undo {
 }
 
 impl Sender {
+    /// An episode begins with so many retransmissions already outstanding; forward acknowledgement never looks back.
+    pub(super) fn begin_episode(&mut self, una: u64, retransmitted: u32) {
+        if self.fack.is_none() {
+            self.undo.begin(una, retransmitted);
+        }
+    }
+
     /// The echoed timestamp is older than the first retransmission, or nothing was retransmitted at all.
     pub(super) fn original_was_late(&self, echo: u32) -> bool {
         let first = self.undo.first_retransmission;
