@@ -56,6 +56,8 @@ pub(crate) struct Tcp {
     pub segments: u64,
     pub size: Option<u64>,
     pub rtt: Distribution,
+    /// Data segments that arrived.
+    pub arrived: u64,
     pub done: Option<Instant>,
     pub stopped: bool,
 }
@@ -138,6 +140,7 @@ impl Tcp {
             segments,
             size,
             rtt: Distribution::default(),
+            arrived: 0,
             done: None,
             stopped: false,
         })
@@ -158,6 +161,11 @@ impl Tcp {
             0 => self.headers,
             blocks => self.headers + 4 + 8 * blocks,
         }
+    }
+
+    /// Bytes that reached the receiving host, headers included.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.arrived * u64::from(self.headers + self.mss)
     }
 
     /// Bytes that reached the application; the last segment of a sized flow may be short.
