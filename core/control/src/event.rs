@@ -59,6 +59,8 @@ pub struct PathInfo {
     pub rtt: Option<Span>,
     /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
     pub tick: Span,
+    /// The window never goes above this, packets.
+    pub clamp: u32,
     /// How the host lets a window down.
     pub reduction: Reduction,
 }

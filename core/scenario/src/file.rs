@@ -372,7 +372,10 @@ pub(crate) struct Host {
     pub(crate) recovery: Option<Recovery>,
     /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
     pub(crate) handshake: Option<bool>,
-    /// Most packets outstanding, whatever the receiver offers (ns-2's `window_`). Default: no such limit.
+    /// Retransmission timeout before the first RTT sample. Default: "1s" (RFC 6298).
+    pub(crate) initial_timeout: Option<At<Time>>,
+    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
+    /// Default: no such limit.
     pub(crate) window: Option<Packets>,
 }
 

@@ -287,7 +287,9 @@ pub struct Host {
     pub recovery: Recovery,
     /// The connection is opened by a handshake; without it data leaves at once.
     pub handshake: bool,
-    /// Most packets outstanding, whatever the receiver offers.
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_timeout: Span,
+    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers.
     pub window: Option<u32>,
 }
 
@@ -313,6 +315,7 @@ impl Host {
             tick: Span::from_millis(1),
             recovery: Recovery::Fack,
             handshake: false,
+            initial_timeout: Span::from_secs(3),
             window: Some(20),
             ..Self::default()
         }
@@ -337,6 +340,7 @@ impl Default for Host {
             tick: Span::from_millis(4),
             recovery: Recovery::Rack,
             handshake: true,
+            initial_timeout: Span::from_secs(1),
             window: None,
         }
     }

@@ -119,6 +119,7 @@ impl Tcp {
                 Recovery::Fack => sender::Recovery::Fack,
             },
             handshake: host.handshake,
+            initial_timeout: host.initial_timeout,
             window: host.window.unwrap_or(u32::MAX),
         };
         let receiver = receiver::Config {

@@ -105,17 +105,14 @@ impl Window {
         }
     }
 
-    /// One packet less every second acknowledgement, and never room for a burst: at most one packet above the pipe.
+    /// One packet less every second acknowledgement, and no room for a burst: at most one packet above the pipe.
     fn reduce_by_halving(&mut self, feedback: &Feedback) {
-        if feedback.acked == 0 {
+        if feedback.acked == 0 || self.size <= self.floor {
             return;
         }
         self.credit += 1;
-        if self.credit >= 2 {
-            self.credit = 0;
-            self.size -= u32::from(self.size > self.floor);
-        }
-        self.size = self.size.min(feedback.in_flight + 1);
+        self.size = (self.size - self.credit / 2).min(feedback.in_flight + 1).max(self.floor);
+        self.credit %= 2;
     }
 
     /// Send in proportion to what leaves the network: RFC 6937 section 3, with the extra packet that Linux 6.1 adds on

@@ -75,6 +75,7 @@ impl<G: Growth> Windowed<G> {
             initial: path.initial_window,
             mss: path.mss,
             tick: path.tick,
+            clamp: path.clamp.min(u32::MAX / 2),
             reduction: path.reduction,
             ..Window::default()
         };

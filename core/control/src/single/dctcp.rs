@@ -176,6 +176,7 @@ mod tests {
             initial_window: 100,
             rtt: None,
             tick: units::Span::from_millis(1),
+            clamp: u32::MAX / 2,
             reduction: crate::Reduction::Proportional,
         };
         flow.on_event(&Event::PathUp(path), &mut context(0, &mut stream));

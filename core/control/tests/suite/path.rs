@@ -93,6 +93,7 @@ impl Flow {
             initial_window,
             rtt: Some(link.service + link.delay),
             tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
         }));
         flow

@@ -111,6 +111,7 @@ pub(crate) const INFO: PathInfo = PathInfo {
     initial_window: 10,
     rtt: None,
     tick: Span::from_millis(1),
+    clamp: u32::MAX / 2,
     reduction: Reduction::Proportional,
 };
 

@@ -96,6 +96,7 @@ pub fn new_sender(options: Options) -> Sender {
         tick: Span::from_millis(1),
         recovery: options.recovery,
         handshake: options.handshake,
+        initial_timeout: Span::from_secs(1),
         window: u32::MAX,
     };
     Sender::new(config, controller, Stream::named(1, "lockstep"), options.segments)

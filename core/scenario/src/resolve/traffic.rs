@@ -216,6 +216,9 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     if let Some(tick) = &given.tick {
         host.tick = positive("tick", tick, |tick| tick.0.0)?.0;
     }
+    if let Some(timeout) = &given.initial_timeout {
+        host.initial_timeout = positive("initial_timeout", timeout, |timeout| timeout.0.0)?.0;
+    }
     if let Some(recovery) = given.recovery {
         host.recovery = match recovery {
             file::Recovery::Rack => Recovery::Rack,

@@ -68,6 +68,7 @@ impl Flow {
             initial_window: 10,
             rtt: Some(Span::from_millis(rtt)),
             tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
         };
         bbr.on_event(&Event::PathUp(path), &mut context(0, &mut random));

@@ -111,6 +111,7 @@ impl Flow {
             initial_window: 10,
             rtt,
             tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
         }));
         flow

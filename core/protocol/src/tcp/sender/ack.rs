@@ -156,7 +156,7 @@ impl Sender {
             sent: std::mem::take(&mut self.sent_since),
             in_flight_before: before.counts.in_flight(),
             rtt,
-            one_way_delay: (acked > 0).then_some(news.one_way_delay),
+            one_way_delay: (acked > 0 && self.config.timestamps).then_some(news.one_way_delay),
             delivery,
             advanced: news.advanced,
             may_grow,

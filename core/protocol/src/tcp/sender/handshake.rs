@@ -21,9 +21,6 @@ pub(super) enum Handshake {
     Open,
 }
 
-/// Wait for an answer to the first SYN (RFC 6298: 1 s), doubled at each try.
-const SYN_TIMEOUT: Span = Span::from_secs(1);
-
 impl Sender {
     pub(super) fn connect(&mut self, now: Instant) {
         if self.handshake != Handshake::Closed {
@@ -56,12 +53,12 @@ impl Sender {
     /// Data may flow.
     fn start(&mut self, now: Instant, rtt: Option<Span>) {
         self.last_sent = now;
-        let Config { mss, initial_window, tick, recovery, .. } = self.config;
+        let Config { mss, initial_window, tick, recovery, window: clamp, .. } = self.config;
         let reduction = match recovery {
             Recovery::Rack => Reduction::Proportional,
             Recovery::Fack => Reduction::Halving,
         };
-        self.notify(now, &Event::PathUp(PathInfo { mss, initial_window, rtt, tick, reduction }));
+        self.notify(now, &Event::PathUp(PathInfo { mss, initial_window, rtt, tick, clamp, reduction }));
     }
 
     /// The handshake's next packet, if one is due.
@@ -91,10 +88,10 @@ impl Sender {
         })
     }
 
-    /// When the SYN is sent again.
+    /// When the SYN is sent again: the wait is doubled at each try.
     pub(super) fn syn_deadline(&self) -> Instant {
         match self.handshake {
-            Handshake::Waiting { sent, tries } => sent + SYN_TIMEOUT * (1 << (tries - 1).min(6)),
+            Handshake::Waiting { sent, tries } => sent + self.config.initial_timeout * (1 << (tries - 1).min(6)),
             _ => Instant::NEVER,
         }
     }

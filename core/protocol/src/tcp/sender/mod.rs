@@ -47,7 +47,9 @@ pub struct Config {
     pub recovery: Recovery,
     /// The connection is opened by a handshake; without one, data leaves at once, as from ns-2's one-way agents.
     pub handshake: bool,
-    /// Most packets outstanding, whatever the receiver offers.
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_timeout: Span,
+    /// The greatest window, and most packets outstanding, whatever the receiver offers.
     pub window: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
@@ -171,7 +173,7 @@ impl Sender {
             random,
             decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
             board: Scoreboard::default(),
-            round_trip: RoundTrip::default(),
+            round_trip: RoundTrip::new(config.initial_timeout),
             min_rtt: WindowedMin::default(),
             rate: RateSampler::default(),
             rack: Rack::new(config.reordering, config.max_reordering),
