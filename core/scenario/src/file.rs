@@ -416,6 +416,8 @@ pub(crate) struct Flow {
     pub(crate) path: Option<At<String>>,
     /// When it begins. Default: "0s".
     pub(crate) start: Option<Time>,
+    /// It begins up to this much later, at random, so that seeds differ. Default: "0s".
+    pub(crate) start_within: Option<Time>,
     /// When its source stops. Default: the end.
     pub(crate) stop: Option<At<Time>>,
     /// So many alike, called NAME-1, NAME-2 ...

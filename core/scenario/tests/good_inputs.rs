@@ -193,6 +193,7 @@ fn flows() -> Vec<Flow> {
     let congestion = Congestion { name: "cubic".into(), parameters };
     let half = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
+        start_within: Span::ZERO,
         name: name.into(),
         route: Route::Path(0),
         start,
@@ -204,6 +205,7 @@ fn flows() -> Vec<Flow> {
             name: "tcp".into(),
             route: Route::Tunnel,
             start: half,
+            start_within: Span::ZERO,
             stop: Some(Instant(1_000_000_000)),
             kind: FlowKind::Tcp { congestion, size: Some(1_500_000), host },
         },

@@ -78,7 +78,8 @@ impl Endpoint {
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start, stop, kind })
+        let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start + Span(late), stop, kind })
     }
 }
 
