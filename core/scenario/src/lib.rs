@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod keys;
 mod quantity;
+mod queue;
 mod reference;
 mod resolve;
 mod scenario;

@@ -54,6 +54,8 @@ pub(crate) struct Parcel {
     pub slot: u32,
     /// Size with all headers but the link's own, bytes.
     pub bytes: u32,
+    /// The flow as a queue can tell from the outermost headers: in a tunnel, all packets of a path are one.
+    pub flow: u16,
     /// ECN-capable transport.
     pub capable: bool,
     /// Congestion experienced.
@@ -63,6 +65,10 @@ pub(crate) struct Parcel {
 impl pipe::Packet for Parcel {
     fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    fn flow(&self) -> u16 {
+        self.flow
     }
 
     fn ecn_capable(&self) -> bool {

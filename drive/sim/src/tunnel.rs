@@ -51,7 +51,8 @@ impl Ingress {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
         let (seq, chosen) = self.striper.assign(parcel.bytes, &|_| true).unwrap_or((0, PathId(0)));
         slab.get_mut(parcel.slot).tunnel_seq = Some(seq);
-        (Parcel { bytes: parcel.bytes + self.overhead, ..parcel }, self.paths[chosen.index()])
+        let path = self.paths[chosen.index()];
+        (Parcel { bytes: parcel.bytes + self.overhead, flow: u16::MAX - path, ..parcel }, path)
     }
 
     /// What the thread has to send next: the packet that it holds, or one from the device.

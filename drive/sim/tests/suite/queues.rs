@@ -1,13 +1,14 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
 use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run};
-use scenario::model::{Discipline, Experiment, Limit, Pipe, Queue};
+use scenario::model::{CoDel, Discipline, Experiment, Limit, Pipe, Queue};
 use units::{Rate, Span};
 
 /// No early drop below 20 packets; so high an upper threshold that a slow start does not reach it.
 const RED: Discipline = Discipline::Red { least: 30_000, most: 1_000_000, probability: 0.1, weight: 0.002 };
 const TARGET: Span = Span::from_millis(5);
-const CODEL: Discipline = Discipline::CoDel { target: TARGET, interval: Span::from_millis(100) };
+const CODEL: Discipline =
+    Discipline::CoDel(CoDel { target: TARGET, interval: Span::from_millis(100), ce_threshold: None });
 
 /// 50 Mbit/s, 20 ms: 81 packets in flight fill the link.
 fn link(discipline: Discipline, packets: u64) -> Pipe {
