@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
+use control::Ecn;
 use ropewalk_protocol::tcp::sender::{Input, Output};
 use ropewalk_protocol::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
@@ -60,12 +61,13 @@ pub struct Options {
     pub sack: bool,
     pub timestamps: bool,
     pub ecn: bool,
+    pub echo: Ecn,
     pub send_buffer: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { segments: 400, sack: true, timestamps: true, ecn: false, send_buffer: 10_000 }
+        Self { segments: 400, sack: true, timestamps: true, ecn: false, echo: Ecn::Classic, send_buffer: 10_000 }
     }
 }
 
@@ -96,6 +98,7 @@ pub fn new_receiver(options: Options) -> Receiver {
         quick_ack: false,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
+        ecn: options.echo,
         tick: Span::from_millis(1),
     })
 }

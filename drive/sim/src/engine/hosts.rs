@@ -66,7 +66,7 @@ impl Engine {
         self.network.arm(Component::Sink(flow), tcp.receiver.deadline());
         if let Some(ack) = ack {
             let packet = Packet::new(Body::Ack(ack), flow, Direction::Reverse);
-            self.network.send(*route, packet, tcp.ack_bytes(&ack), false);
+            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
         }
     }
 
