@@ -42,6 +42,7 @@ pub(crate) struct Datagrams {
     pub interval: Span,
     pub sent: u64,
     pub received: u64,
+    pub delay: Distribution,
 }
 
 /// Both ends of a TCP connection.
@@ -76,7 +77,13 @@ impl Endpoint {
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));
-                Kind::Datagrams(Datagrams { packet: *packet, interval, sent: 0, received: 0 })
+                Kind::Datagrams(Datagrams {
+                    packet: *packet,
+                    interval,
+                    sent: 0,
+                    received: 0,
+                    delay: Distribution::default(),
+                })
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);

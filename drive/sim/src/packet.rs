@@ -2,6 +2,7 @@
 
 use crate::pipe;
 use protocol::tcp::{Ack, Segment};
+use units::Instant;
 
 /// A packet's content.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +12,10 @@ pub(crate) enum Body {
     /// TCP, towards the sender.
     Ack(Ack),
     /// UDP background.
-    Datagram,
+    Datagram {
+        /// When it was sent.
+        sent: Instant,
+    },
     /// Belongs to no flow.
     Stray,
 }

@@ -98,6 +98,7 @@ fn flow(endpoint: &Endpoint, end: Instant) -> Flow {
                 goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 delivered_bytes,
                 sent_packets: source.sent,
+                one_way_ms: source.delay.summary(),
                 ..Flow::default()
             }
         }
@@ -122,6 +123,7 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
         send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
         completion_s: completion.map(Span::as_secs_f64),
         rtt_ms: tcp.rtt.summary(),
+        ..Flow::default()
     }
 }
 
