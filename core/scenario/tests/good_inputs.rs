@@ -205,7 +205,7 @@ fn flows() -> Vec<Flow> {
             route: Route::Tunnel,
             start: half,
             stop: Some(Instant(1_000_000_000)),
-            kind: FlowKind::Tcp { congestion, size: Some(1_500_000), host },
+            kind: FlowKind::Tcp { congestion, application: Application::Greedy, size: Some(1_500_000), host },
         },
         udp("udp-1", Instant::ZERO),
         udp("udp-2", Instant(10_000_000)),
@@ -247,7 +247,8 @@ fn what_is_not_said_is_linuxs_default() {
     let e = experiment(SMALL, &[]);
     assert_eq!(e.flows[0].route, Route::Path(0), "the only path");
     let congestion = Congestion { name: "cubic".into(), parameters: BTreeMap::new() };
-    assert_eq!(e.flows[0].kind, FlowKind::Tcp { congestion, size: None, host: Host::default() });
+    let kind = FlowKind::Tcp { congestion, application: Application::Greedy, size: None, host: Host::default() };
+    assert_eq!(e.flows[0].kind, kind);
     assert_eq!((e.sample, &e.tunnel, e.events.len()), (None, &None, 0));
     assert_eq!(e.links[0].forward, e.links[0].reverse);
     let plain = SMALL.replace("queue = { limit = \"1bdp\" }", "");

@@ -79,7 +79,7 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64;
                 if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
             let rtt = tcp.sender.smoothed_rtt();
             let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
-            let retransmitted = subject.since(1, tcp.sender.counters().retransmitted) as f64;
+            let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.sender.in_flight());
             [goodput, f64::from(decision.window), threshold, rtt_ms, in_flight, retransmitted]
         }

@@ -85,7 +85,9 @@ pub fn new_sender(options: Options) -> Sender {
         max_reordering: 300,
         tick: Span::from_millis(1),
     };
-    Sender::new(config, controller, Stream::named(1, "lockstep"), options.segments)
+    let mut sender = Sender::new(config, controller, Stream::named(1, "lockstep"));
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
+    sender
 }
 
 pub fn new_receiver(options: Options) -> Receiver {

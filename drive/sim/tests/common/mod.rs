@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use scenario::model::{
-    Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue, Route,
+    Application, Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue, Route,
 };
 use units::{Instant, Rate, Span};
 
@@ -33,6 +33,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         stop: None,
         kind: FlowKind::Tcp {
             congestion: Congestion { name: algorithm.to_owned(), parameters: Default::default() },
+            application: Application::Greedy,
             size: None,
             host: Host::default(),
         },

@@ -42,6 +42,7 @@ impl Sender {
         self.window_end = ack.window / u64::from(self.config.mss);
         self.echo = ack.timestamp;
         self.last_sent = now;
+        self.usage.restart(now);
         self.handshake = Handshake::Answered;
         let Config { mss, initial_window, tick, .. } = self.config;
         let path = PathInfo { mss, initial_window, rtt, tick };
