@@ -25,6 +25,8 @@ pub(crate) struct Tcp {
     past: Vec<Counters>,
     ecn: bool,
     pub rtt: Distribution,
+    /// Bytes of data packets that reached the receiving host, headers included.
+    pub arrived_bytes: u64,
     pub done: Option<Instant>,
     pub stopped: bool,
 }
@@ -48,6 +50,7 @@ impl Tcp {
             past: Vec::new(),
             ecn,
             rtt: Distribution::default(),
+            arrived_bytes: 0,
             done: None,
             stopped: false,
         }
@@ -172,6 +175,9 @@ impl Tcp {
 
     /// A segment reaches the receiver. Returns the acknowledgement that leaves at once.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+        if segment.kind == Kind::Data {
+            self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
+        }
         let ack = self.receiver.handle(now, segment, marked);
         if let Application::Requests(client) = &mut self.application {
             client.hear(now, segment, self.message.first);
