@@ -3,15 +3,17 @@
 //! **Jain's index** of n rates x is (sum x)^2 / (n sum x^2): 1 if all are equal, k/n if k of them share everything (Jain,
 //! Chiu and Hawe, DEC-TR-301, 1984).
 //!
-//! **Convergence time** runs from the start of the last flow to the first instant from which on the index, over what the
-//! flows got in the last five seconds, stays at 0.95 or more. It is the time that RFC 5166 section 2.3 calls
-//! delta-fair: for two flows 0.95 means shares within 23 % of one half. Five seconds, the time for which PCC (Dong et al.,
-//! NSDI 2015) asks a converged flow to hold its rate, let a sawtooth count by its mean.
+//! **Convergence time** runs from the start of the last flow to the first instant from which on the index of what the
+//! flows get each second is 0.95 or more for at least five seconds. That is the convergence time of PCC (Dong et al.,
+//! NSDI 2015: from the last flow's entry to the earliest time after which it holds its share for five seconds) with the
+//! index as the measure: for two flows 0.95 means shares within 23 % of one half (RFC 5166 section 2.3 would say: delta-fair
+//! with delta 0.23). Two sawteeth that only pass each other are fair for some seconds too; so the index of all that the
+//! flows get from that instant to the end must be 0.95 as well.
 
 /// Rates are measured over windows of this length, as iperf3 reports them.
 pub const WINDOW_S: u64 = 1;
-/// The index is taken over so many windows.
-const AVERAGED: usize = 5;
+/// So many windows in a row must be fair.
+const HELD: usize = 5;
 /// Fair enough.
 const FAIR: f64 = 0.95;
 
@@ -22,7 +24,7 @@ pub struct Fairness {
     pub shares: Vec<f64>,
     /// Jain's index over all windows.
     pub jain: f64,
-    /// Seconds from the last start until the flows share fairly for good; none if they never do.
+    /// Seconds from the last start until the flows share fairly; none if they never do.
     pub convergence_s: Option<f64>,
 }
 
@@ -46,12 +48,11 @@ pub fn fairness(windows: &[Vec<u64>], lead_s: f64) -> Option<Fairness> {
     })
 }
 
-/// How many windows went by until the index, over the last [`AVERAGED`] windows, stayed fair.
+/// How many windows went by before [`HELD`] fair ones in a row, from which on all together are fair.
 fn convergence(windows: &[Vec<u64>]) -> Option<usize> {
-    let fair = |last: &[Vec<u64>]| sums(last).and_then(|sums| jain(&sums)).is_some_and(|index| index >= FAIR);
-    let unfair = windows.windows(AVERAGED).rposition(|last| !fair(last));
-    let first = unfair.map_or(0, |unfair| unfair + 1) + AVERAGED;
-    (first <= windows.len()).then_some(first)
+    let fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= FAIR);
+    let held = |from: &usize| windows[*from..from + HELD].chunks(1).all(fair) && fair(&windows[*from..]);
+    (0..(windows.len() + 1).saturating_sub(HELD)).find(held)
 }
 
 fn sums(windows: &[Vec<u64>]) -> Option<Vec<f64>> {
@@ -69,29 +70,35 @@ mod tests {
         // k of n share everything: k / n.
         assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain(&[5.0, 5.0, 0.0, 0.0]), Some(0.5));
-        // The example of the report, section 3: 1, 3 and 5 of something.
         assert_eq!(jain(&[1.0, 3.0, 5.0]), Some(81.0 / 105.0));
         assert_eq!((jain(&[]), jain(&[0.0, 0.0])), (None, None));
     }
 
-    /// Ten windows of all for one, then ten of equal shares.
+    /// Unequal for ten windows, fair for four, unequal for one, then fair.
     #[test]
-    fn convergence_is_when_the_mean_of_five_seconds_becomes_and_stays_fair() {
-        let windows: Vec<Vec<u64>> = (0..20).map(|n| if n < 10 { vec![100, 0] } else { vec![50, 50] }).collect();
+    fn convergence_is_where_five_fair_seconds_begin() {
+        let window = |n| if n < 10 || n == 14 { vec![100, 0] } else { vec![50, 50] };
+        let windows: Vec<Vec<u64>> = (0..20).map(window).collect();
         let fairness = fairness(&windows, 0.5).expect("bytes were delivered");
-        assert_eq!(fairness.shares, [0.75, 0.25]);
-        assert_eq!(fairness.jain, 0.8);
-        // With k of the five windows unequal the shares are (250 + 50 k) to (250 - 50 k): 1 / (1 + (k/5)^2) is 0.96 for
-        // k = 1, the five windows that end at 14 s.
-        assert_eq!(fairness.convergence_s, Some(14.5));
+        assert_eq!(fairness.shares, [0.775, 0.225]);
+        assert!((fairness.jain - 1.0 / (1.0 + 0.55 * 0.55)).abs() < 1e-12, "shares of (1 + d) / 2 and (1 - d) / 2");
+        assert_eq!(fairness.convergence_s, Some(15.5));
+        assert_eq!(convergence(&windows[..19]), None, "four seconds are not enough");
     }
 
     #[test]
-    fn what_does_not_last_is_no_convergence() {
-        let relapse: Vec<Vec<u64>> = (0..20).map(|n| if n < 19 { vec![50, 50] } else { vec![500, 0] }).collect();
-        assert_eq!(convergence(&relapse), None);
-        assert_eq!(convergence(&vec![vec![1, 1]; 5]), Some(5));
-        assert_eq!(convergence(&vec![vec![1, 1]; 4]), None, "too short to say");
+    fn rates_that_only_pass_each_other_do_not_converge() {
+        let crossing: Vec<Vec<u64>> = (0..30).map(|n| vec![100 - n, 50 + n]).collect();
+        assert_eq!(convergence(&crossing), Some(8), "92 to 58: 22.7 % from one half");
+        let passing: Vec<Vec<u64>> = (0..30).map(|n| if n < 6 { vec![50, 50] } else { vec![90, 10] }).collect();
+        assert_eq!(convergence(&passing), None);
+    }
+
+    #[test]
+    fn fair_is_within_23_percent_of_one_half() {
+        let shares = |d: u64| vec![vec![1000 + d, 1000 - d]; 5];
+        assert_eq!((convergence(&shares(229)), convergence(&shares(230))), (Some(0), None));
         assert_eq!(fairness(&[], 0.0), None);
+        assert_eq!(fairness(&[vec![0, 0]], 0.0), None);
     }
 }

@@ -25,7 +25,7 @@ pub struct Run {
     /// were on; none if fewer than two compete.
     #[serde(default)]
     pub jain: Option<f64>,
-    /// When these flows share fairly for good, seconds after the last one's start; none if never. See [`fairness`].
+    /// When these flows share fairly, seconds after the last one's start; none if never. See [`fairness`].
     #[serde(default)]
     pub convergence_s: Option<f64>,
     /// One entry a flow.

@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod applications;
 mod changes;
+mod fairness;
 mod queues;
 mod swarm;
 mod traffic;
