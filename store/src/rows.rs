@@ -51,6 +51,7 @@ impl Row for Flow {
         to.count("requests", &mut self.requests);
         summary("requests_ms", &mut self.requests_ms, to);
         summary("rtt_ms", &mut self.rtt_ms, to);
+        summary("one_way_ms", &mut self.one_way_ms, to);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod lockstep;
 
+use control::Ecn;
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
 use ropewalk_protocol::tcp::sender::{Counters, Input, Output};
 use ropewalk_protocol::tcp::{Ack, Blocks};
@@ -47,6 +48,7 @@ fn run(seed: u64) -> Counters {
         sack: !stream.chance(0.2),
         timestamps: !stream.chance(0.3),
         ecn: stream.chance(0.3),
+        echo: if seed % 2 == 0 { Ecn::Classic } else { Ecn::PerPacket },
         send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
     };
     let (there, back) = (weather(&mut stream), weather(&mut stream));

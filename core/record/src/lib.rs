@@ -84,6 +84,9 @@ pub struct Flow {
     pub requests_ms: Summary,
     /// RTT samples.
     pub rtt_ms: Summary,
+    /// UDP: from sender to receiver, of each datagram that arrived.
+    #[serde(default)]
+    pub one_way_ms: Summary,
 }
 
 /// A distribution in a few numbers; all zero if there were no samples.

@@ -12,6 +12,7 @@ mod file;
 mod keys;
 mod layout;
 mod quantity;
+mod queue;
 mod reference;
 mod resolve;
 mod scenario;

@@ -1,6 +1,6 @@
 //! Every scenario that is shipped can be read, and the schema knows its keys.
 
-use ropewalk_scenario::model::{FlowKind, Limit};
+use ropewalk_scenario::model::{FlowKind, Limit, Loss};
 use ropewalk_scenario::{Overrides, Scenario, load, schema};
 use std::path::{Path, PathBuf};
 
@@ -50,17 +50,18 @@ fn the_schema_defines_the_parts_and_knows_every_key_of_the_shipped_scenarios() {
 #[test]
 fn the_paper_scenario_has_its_table_and_its_test_bed() {
     let scenario = shipped("papers/al-imareen-2024.toml");
-    assert_eq!(scenario.cells.len(), 12 * 6);
+    assert_eq!(scenario.cells.len(), 12 * 11);
     let [published, kernel] = &scenario.layout.tables[0].references[..] else { panic!("two references") };
     assert_eq!(published.rows.len(), 12, "the whole of Table I");
     assert_eq!((published.rows[11].0.as_str(), published.rows[11].1[4]), ("bbr", Some(4.96)));
     assert_eq!((kernel.rows[0].0.as_str(), kernel.rows[0].1[0]), ("cubic", Some(183.268)));
-    let cell = scenario.cells.iter().find(|cell| cell.parameters[0].1 == "hstcp" && cell.parameters[1].1 == "50ms");
+    let cell = scenario.cells.iter().find(|cell| cell.parameters[1].1 == "hstcp" && cell.parameters[0].1 == "50ms");
     let experiment = &cell.unwrap().experiment;
     let FlowKind::Tcp { congestion, .. } = &experiment.flows[0].kind else { panic!() };
     assert_eq!(congestion.name, "highspeed");
     let netem = experiment.links.iter().find(|link| link.name == "netem").unwrap();
     assert_eq!((netem.forward.delay.as_millis(), netem.reverse.delay.as_millis()), (50, 0));
+    assert_eq!((netem.forward.loss, netem.reverse.loss), (Loss::None, Loss::None));
     assert_eq!(netem.forward.rate, None);
     // What a 1440-byte inner packet takes on the wire: outer headers 36, Ethernet 38. The kernel reached 183.35 Mbit/s.
     let tunnel = experiment.tunnel.as_ref().unwrap();

@@ -3,12 +3,10 @@
 use crate::application::Application;
 use crate::error::Error;
 use crate::setup::Setup;
+use crate::summary::Distribution;
 use crate::tcp::Tcp;
 use scenario::model::{Experiment, Flow, FlowKind, Route};
-use units::{Instant, Span};
-
-/// A full packet without a tunnel, bytes.
-const MTU: u32 = 1500;
+use units::{Instant, Span, Stream};
 
 /// A flow at work.
 #[derive(Debug)]
@@ -35,26 +33,35 @@ pub(crate) struct Datagrams {
     pub interval: Span,
     pub sent: u64,
     pub received: u64,
+    pub delay: Distribution,
 }
 
 impl Endpoint {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
+        let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        let start = flow.start + Span(late);
         let kind = match &flow.kind {
             FlowKind::Tcp { congestion, application, size, host } => {
-                let mtu = match (flow.route, &experiment.tunnel) {
-                    (Route::Tunnel, Some(tunnel)) => tunnel.mtu,
-                    _ => MTU,
+                let mtu = match flow.route {
+                    Route::Path(path) => experiment.paths[path].mtu,
+                    Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
                 let setup = Setup::new(&flow.name, congestion, host, mtu, seed)?;
-                let application = Application::new(application, flow, setup.mss(), seed);
-                Kind::Tcp(Box::new(Tcp::new(setup, application, *size, host.ecn)))
+                let application = Application::new(application, &flow.name, start, setup.mss(), seed);
+                Kind::Tcp(Box::new(Tcp::new(setup, application, *size)))
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));
-                Kind::Datagrams(Datagrams { packet: *packet, interval, sent: 0, received: 0 })
+                Kind::Datagrams(Datagrams {
+                    packet: *packet,
+                    interval,
+                    sent: 0,
+                    received: 0,
+                    delay: Distribution::default(),
+                })
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start, stop, kind })
+        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, kind })
     }
 }

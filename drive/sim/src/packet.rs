@@ -2,6 +2,7 @@
 
 use crate::pipe;
 use protocol::tcp::{Ack, Segment};
+use units::Instant;
 
 /// A packet's content.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +14,10 @@ pub(crate) enum Body {
     /// A client's request, by its number, towards the sender.
     Request(u32),
     /// UDP background.
-    Datagram,
+    Datagram {
+        /// When it was sent.
+        sent: Instant,
+    },
     /// Belongs to no flow.
     Stray,
 }
@@ -46,6 +50,13 @@ impl Packet {
         Self { body, tunnel_seq: None, flow, connection, path: 0, hop: 0, direction }
     }
 
+    /// What a queue tells flows by: a new connection is a new flow. (Multiples of an odd number go through all others
+    /// before they meet another flow's.)
+    #[inline]
+    pub(crate) fn label(&self) -> u16 {
+        self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
+    }
+
     /// Counts as a data packet in benchmarks.
     pub(crate) fn is_data(&self) -> bool {
         self.direction == Direction::Forward
@@ -58,6 +69,8 @@ pub(crate) struct Parcel {
     pub slot: u32,
     /// Size with all headers but the link's own, bytes.
     pub bytes: u32,
+    /// The flow as a queue can tell from the outermost headers: in a tunnel, all packets of a path are one.
+    pub flow: u16,
     /// ECN-capable transport.
     pub capable: bool,
     /// Congestion experienced.
@@ -67,6 +80,10 @@ pub(crate) struct Parcel {
 impl pipe::Packet for Parcel {
     fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    fn flow(&self) -> u16 {
+        self.flow
     }
 
     fn ecn_capable(&self) -> bool {

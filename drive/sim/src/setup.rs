@@ -1,9 +1,9 @@
 //! How a flow's TCP is set up: from it come its connections, one or one a request.
 
 use crate::error::Error;
-use control::Entry;
+use control::{Ecn, Entry};
 use protocol::tcp::{Receiver, Sender, receiver, sender};
-use scenario::model::{Congestion, Host, Parameter};
+use scenario::model::{Congestion, Host, Parameter, Recovery};
 use std::collections::BTreeMap;
 use units::Stream;
 
@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     stream: String,
     /// Bytes of a packet without payload.
     pub headers: u32,
+    /// How ECN is used, if it is.
+    pub ecn: Option<Ecn>,
 }
 
 impl Setup {
@@ -36,19 +38,24 @@ impl Setup {
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
         let parameters = congestion.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect();
-        entry.controller(&parameters).map_err(|source| Error::BadParameter {
+        let controller = entry.controller(&parameters).map_err(|source| Error::BadParameter {
             flow: name.to_owned(),
             algorithm: entry.name,
             source,
         })?;
+        let ecn = match controller.ecn() {
+            Ecn::Classic => host.ecn.then_some(Ecn::Classic),
+            Ecn::PerPacket => Some(Ecn::PerPacket),
+        };
         Ok(Self {
             entry,
             parameters,
-            sender: sender_config(host, mss, headers),
-            receiver: receiver_config(host, mss),
+            sender: sender_config(host, mss, headers, ecn.is_some()),
+            receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
             seed,
             stream: format!("flow {name} control"),
             headers,
+            ecn,
         })
     }
 
@@ -68,23 +75,30 @@ impl Setup {
     }
 }
 
-fn sender_config(host: &Host, mss: u32, headers: u32) -> sender::Config {
+fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::Config {
     sender::Config {
         mss,
         packet: mss + headers,
         initial_window: host.initial_window,
         timestamps: host.timestamps,
         sack: host.sack,
-        ecn: host.ecn,
+        ecn,
         pacing: host.pacing,
         send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
         reordering: host.reordering,
         max_reordering: host.max_reordering,
         tick: host.tick,
+        recovery: match host.recovery {
+            Recovery::Rack => sender::Recovery::Rack,
+            Recovery::Fack => sender::Recovery::Fack,
+        },
+        handshake: host.handshake,
+        initial_timeout: host.initial_timeout,
+        window: host.window.unwrap_or(u32::MAX),
     }
 }
 
-fn receiver_config(host: &Host, mss: u32) -> receiver::Config {
+fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::Config {
     receiver::Config {
         mss,
         timestamps: host.timestamps,
@@ -92,6 +106,7 @@ fn receiver_config(host: &Host, mss: u32) -> receiver::Config {
         quick_ack: host.quick_ack,
         gro: host.gro,
         buffer: [host.receive_buffer[1], host.receive_buffer[2]],
+        ecn,
         tick: host.tick,
     }
 }

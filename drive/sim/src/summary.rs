@@ -121,6 +121,7 @@ fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
                 throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 sent_packets: source.sent,
                 dropped_packets,
+                one_way_ms: source.delay.summary(),
                 ..Flow::default()
             }
         }
@@ -149,6 +150,7 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> F
         requests: tcp.client().map_or(0, |client| client.times.count()),
         requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
+        ..Flow::default()
     }
 }
 

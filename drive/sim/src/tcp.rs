@@ -3,6 +3,7 @@
 use crate::application::{Application, Ask, Client, Message, REQUEST};
 use crate::setup::Setup;
 use crate::summary::Distribution;
+use control::Ecn;
 use protocol::tcp::sender::{Counters, Input};
 use protocol::tcp::{Ack, Kind, Receiver, Segment, Sender};
 use units::Instant;
@@ -23,7 +24,6 @@ pub(crate) struct Tcp {
     delivered_before: u64,
     /// Counters of earlier connections.
     past: Vec<Counters>,
-    ecn: bool,
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(crate) fn new(setup: Setup, application: Application, size: Option<u64>, ecn: bool) -> Self {
+    pub(crate) fn new(setup: Setup, application: Application, size: Option<u64>) -> Self {
         let (sender, receiver) = setup.connection(0);
         let message = match application {
             Application::Requests(_) => Message::new(0, Some(0), setup.mss()),
@@ -48,7 +48,6 @@ impl Tcp {
             end: message.end(),
             delivered_before: 0,
             past: Vec::new(),
-            ecn,
             rtt: Distribution::default(),
             arrived_bytes: 0,
             done: None,
@@ -190,13 +189,22 @@ impl Tcp {
         ack
     }
 
-    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1).
+    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1), or
+    /// every packet.
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
-        let headers = self.setup.headers;
+        let Setup { headers, ecn, .. } = self.setup;
         match segment.kind {
-            Kind::Data => (headers + self.message.payload(segment.seq), self.ecn && !segment.retransmission),
-            Kind::Syn | Kind::HandshakeAck => (headers, false),
+            Kind::Data => {
+                let capable = self.marks_all() || ecn.is_some() && !segment.retransmission;
+                (headers + self.message.payload(segment.seq), capable)
+            }
+            Kind::Syn | Kind::HandshakeAck => (headers, self.marks_all()),
         }
+    }
+
+    /// Packets without new data are ECN-capable, too.
+    pub(crate) fn marks_all(&self) -> bool {
+        self.setup.ecn == Some(Ecn::PerPacket)
     }
 
     /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018

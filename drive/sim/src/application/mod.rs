@@ -7,7 +7,7 @@ mod client;
 
 pub(crate) use client::{Ask, Client, REQUEST};
 
-use scenario::model::{self, Flow};
+use scenario::model;
 use units::{Instant, Rate, Stream};
 
 /// What the application does.
@@ -22,15 +22,15 @@ pub(crate) enum Application {
 }
 
 impl Application {
-    pub(crate) fn new(application: &model::Application, flow: &Flow, mss: u32, seed: u64) -> Self {
+    pub(crate) fn new(application: &model::Application, flow: &str, start: Instant, mss: u32, seed: u64) -> Self {
         match application {
             model::Application::Greedy => Self::Greedy,
             model::Application::Steady { rate, write } => {
-                Self::Steady(Writer::new(flow.start, *rate, write.unwrap_or(u64::from(mss))))
+                Self::Steady(Writer::new(start, *rate, write.unwrap_or(u64::from(mss))))
             }
             model::Application::Requests(requests) => {
-                let luck = Stream::named(seed, &format!("flow {} requests", flow.name));
-                Self::Requests(Box::new(Client::new(*requests, flow.start, luck)))
+                let luck = Stream::named(seed, &format!("flow {flow} requests"));
+                Self::Requests(Box::new(Client::new(*requests, start, luck)))
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::packet::{Body, Direction, Packet, Parcel};
 use crate::tcp::Tcp;
 use protocol::tcp::sender::{Input, Output};
 use protocol::tcp::{Ack, Segment};
+use units::Instant;
 
 impl Engine {
     /// A packet has reached its host.
@@ -17,7 +18,7 @@ impl Engine {
             Body::Segment(segment) => self.on_segment(&packet, &segment, parcel.marked),
             Body::Ack(ack) => self.on_ack(&packet, &ack),
             Body::Request(number) => self.on_request(&packet, number),
-            Body::Datagram => self.on_datagram(packet.flow),
+            Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
             Body::Stray => {}
         }
     }
@@ -68,7 +69,7 @@ impl Engine {
         if let Some(number) = tcp.ask(self.network.now) {
             let packet = Packet::new(Body::Request(number), flow, tcp.connection, Direction::Reverse);
             self.network.arm(Component::Sink(flow), tcp.sink_deadline());
-            self.network.send(*route, packet, tcp.request_bytes(), false);
+            self.network.send(*route, packet, tcp.request_bytes(), tcp.marks_all());
         }
     }
 
@@ -86,7 +87,7 @@ impl Engine {
         self.network.arm(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
             let packet = Packet::new(Body::Ack(ack), flow, tcp.connection, Direction::Reverse);
-            self.network.send(*route, packet, tcp.ack_bytes(&ack), false);
+            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
         }
     }
 
@@ -133,15 +134,16 @@ impl Engine {
             return;
         }
         source.sent += 1;
-        let packet = Packet::new(Body::Datagram, flow, 0, Direction::Forward);
+        let packet = Packet::new(Body::Datagram { sent: self.network.now }, flow, 0, Direction::Forward);
         self.network.send(*route, packet, source.packet, false);
         self.network.arm(Component::Source(flow), self.network.now + source.interval);
     }
 
-    fn on_datagram(&mut self, flow: u16) {
+    fn on_datagram(&mut self, flow: u16, sent: Instant) {
         self.network.work.delivered_data_packets += 1;
         if let Kind::Datagrams(source) = &mut self.flows[usize::from(flow)].kind {
             source.received += 1;
+            source.delay.add(self.network.now.since(sent));
         }
     }
 }

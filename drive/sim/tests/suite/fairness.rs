@@ -14,7 +14,7 @@ fn two(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
         access.jitter = Span::from_micros(500);
         let name = format!("access {index}");
         experiment.links.push(Link { name: name.clone(), forward: access.clone(), reverse: access });
-        experiment.paths.push(Path { name, links: vec![index + 1, 0] });
+        experiment.paths.push(Path { name, links: vec![index + 1, 0], mtu: 1500 });
         experiment.flows[index].route = Route::Path(index + 1);
     }
     experiment
@@ -48,7 +48,7 @@ fn shares_count_from_the_last_start_and_only_between_flows_that_always_have_data
     let mut experiment = one_link("cubic", pipe(Rate::from_mbit(10), Span::from_millis(10), 100), 30);
     let faster = pipe(Rate::from_mbit(30), Span::from_millis(10), 100);
     experiment.links.push(Link { name: "faster".to_owned(), forward: faster.clone(), reverse: faster });
-    experiment.paths.push(Path { name: "faster".to_owned(), links: vec![1] });
+    experiment.paths.push(Path { name: "faster".to_owned(), links: vec![1], mtu: 1500 });
     experiment.flows.extend(["second", "third"].map(|name| bulk(name, "cubic")));
     experiment.flows[1].route = Route::Path(1);
     experiment.flows[1].start = Instant::ZERO + Span::from_millis(14_500);

@@ -5,6 +5,7 @@ mod common;
 
 mod applications;
 mod changes;
+mod ecn;
 mod fairness;
 mod queues;
 mod swarm;

@@ -1,7 +1,7 @@
 //! The striping tunnel: shares, order, parity.
 
-use crate::common::{bulk, datagrams, host, one_link, pipe, run};
-use scenario::model::{Experiment, Flow, Path, Pipe, Resequence, Route, Tunnel};
+use crate::common::{bulk, column, datagrams, host, one_link, pipe, run};
+use scenario::model::{CoDel, Discipline, Experiment, Flow, Limit, Path, Pipe, Queue, Resequence, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
@@ -10,7 +10,7 @@ fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
     let mut experiment = one_link("", of(delays_ms[0]), 10);
     experiment.links.extend(one_link("", of(delays_ms[1]), 10).links);
     experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1] });
+    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
     experiment.tunnel = Some(Tunnel {
         paths: vec![0, 1],
         stripe: "packet-round-robin".to_owned(),
@@ -106,6 +106,31 @@ fn without_a_resequencer_tcp_sees_the_paths_in_disorder() {
     assert!(flow.retransmitted_packets > 0 && flow.undone > 0, "{flow:?}");
 }
 
+/// RACK waits for the least RTT over four at first and learns up to the smoothed RTT: a difference of 10 ms between
+/// round trips of 50 and 60 ms is learned in the first rounds; one of 60 ms between 20 and 80 ms, or 40 between 10 and 50, lies
+/// beyond the smoothed RTT, so it never is.
+#[test]
+fn a_delay_difference_within_the_smoothed_rtt_is_learned_and_one_beyond_it_never() {
+    let disordered = |one_way: [u64; 2]| {
+        let mut experiment = striped(one_way, vec![bounded("reno")]);
+        tunnel(&mut experiment).resequence = None;
+        experiment.duration = Span::from_secs(20);
+        (experiment.links.iter_mut()).for_each(|link| link.forward.rate = Some(Rate::from_mbit(100)));
+        experiment.sample = Some(Span::from_secs(1));
+        let run = run(&experiment);
+        let late = column(&run, "flow flow", "retransmitted_packets")[5..].iter().sum::<f64>();
+        (run.flows[0].recoveries, late, run.flows[0].goodput_mbps)
+    };
+    let (episodes, late, near) = disordered([25, 30]);
+    println!("50 and 60 ms: {episodes} episodes, {late} packets sent again after 5 s, {near} Mbit/s");
+    assert!(episodes <= 3 && late == 0.0, "learned");
+    for apart in [[10, 40], [5, 25]] {
+        let (episodes, late, goodput) = disordered(apart);
+        println!("{apart:?} ms one way: {episodes} episodes, {late} packets sent again after 5 s, {goodput} Mbit/s");
+        assert!(episodes > 100 && late > 100.0, "never learned");
+    }
+}
+
 #[test]
 fn the_first_position_and_stray_packets_shift_the_parity() {
     // Three packets, 100 ms apart.
@@ -128,4 +153,41 @@ fn the_two_directions_take_turns_on_their_own() {
     host(&mut flow).quick_ack = true;
     let [first, second] = packets(&striped([10, 10], vec![flow]));
     assert!(first.abs_diff(second) <= 1 && first > 1000, "{first} and {second}");
+}
+
+/// RFC 6040, normal mode: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one.
+#[test]
+fn marks_pass_through_the_tunnel() {
+    for ecn in [true, false] {
+        let mut experiment = striped([10, 10], vec![bulk("flow", "reno")]);
+        host(&mut experiment.flows[0]).ecn = ecn;
+        let discipline = Discipline::CoDel(CoDel::default());
+        for link in &mut experiment.links {
+            link.forward.queue = Queue { limit: Limit::Packets(1000), discipline, ecn: true };
+        }
+        let run = run(&experiment);
+        let (marked, dropped): (u64, u64) =
+            run.paths.iter().fold((0, 0), |(m, d), path| (m + path.marked_packets, d + path.dropped_packets));
+        let flow = &run.flows[0];
+        assert_eq!((marked > 0, dropped > 0), (ecn, !ecn), "{:?}", run.paths);
+        assert_eq!(flow.retransmitted_packets > 0, !ecn, "{flow:?}");
+        // Who did not hear of the marks would fill the queues: a thousand packets wait for 1.2 s.
+        assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
+    }
+}
+
+/// FQ-CoDel sees one flow a path: the outer headers are all alike.
+#[test]
+fn to_the_queues_of_its_paths_a_tunnel_is_one_flow() {
+    let delay = |discipline| {
+        let voice = datagrams("voice", Rate::from_bits(64_000), 200);
+        let mut experiment = striped([10, 10], vec![bulk("flow", "cubic"), voice]);
+        for link in &mut experiment.links {
+            link.forward.queue = Queue { limit: Limit::Packets(100), discipline, ecn: false };
+        }
+        run(&experiment).flows[1].one_way_ms
+    };
+    let codel = CoDel { target: Span::MAX, ..CoDel::default() };
+    let (fair, plain) = (delay(Discipline::FqCodel { flows: 1024, quantum: 1514, codel }), delay(Discipline::DropTail));
+    assert!(fair.p50 > 0.8 * plain.p50 && plain.p50 > 60.0, "{fair:?} and {plain:?}");
 }
