@@ -4,7 +4,7 @@
 mod lockstep;
 
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
-use ropewalk_protocol::tcp::sender::{Counters, Input, Output};
+use ropewalk_protocol::tcp::sender::{Counters, Input, Output, Recovery};
 use ropewalk_protocol::tcp::{Ack, Blocks};
 use units::{Instant, Span, Stream};
 
@@ -48,6 +48,9 @@ fn run(seed: u64) -> Counters {
         timestamps: !stream.chance(0.3),
         ecn: stream.chance(0.3),
         send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
+        recovery: if seed % 4 == 3 { Recovery::Fack } else { Recovery::Rack },
+        handshake: seed % 8 != 7,
+        quick_ack: seed % 16 == 15,
     };
     let (there, back) = (weather(&mut stream), weather(&mut stream));
     let mut luck = Stream::named(seed, "back");

@@ -63,6 +63,7 @@ pub struct Options {
     pub send_buffer: u64,
     pub recovery: Recovery,
     pub handshake: bool,
+    pub quick_ack: bool,
 }
 
 impl Default for Options {
@@ -75,6 +76,7 @@ impl Default for Options {
             send_buffer: 10_000,
             recovery: Recovery::Rack,
             handshake: true,
+            quick_ack: false,
         }
     }
 }
@@ -107,7 +109,7 @@ pub fn new_receiver(options: Options) -> Receiver {
         mss: MSS,
         timestamps: options.timestamps,
         sack: options.sack,
-        quick_ack: false,
+        quick_ack: options.quick_ack,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
         tick: Span::from_millis(1),
