@@ -5,7 +5,8 @@
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
-use crate::quantity::{BitRate, Packets, Percent, QueueLimit, Size, Time};
+use crate::quantity::{BitRate, Packets, Size, Time};
+pub(crate) use crate::queue::{Discipline, Queue};
 use crate::short::{Congestion, Loss};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -215,48 +216,6 @@ with_pipe_keys! {
     /// The way back of a link; a key that is not given is as on the way there.
     #[schemars(rename = "reverse")]
     Reverse {}
-}
-
-/// A queue. Default: drop-tail, 1000 packets.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "queue")]
-pub(crate) struct Queue {
-    /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
-    /// over this link times that path's round-trip time without queues.
-    pub(crate) limit: Option<At<QueueLimit>>,
-    /// What it does before that. Default: droptail.
-    #[serde(default)]
-    pub(crate) discipline: Discipline,
-    /// Mark ECN-capable packets where the discipline would drop them.
-    #[serde(default)]
-    pub(crate) ecn: bool,
-    /// CoDel: acceptable standing delay. Default: 5ms.
-    pub(crate) target: Option<At<Time>>,
-    /// CoDel: time in which it must be reached once. Default: 100ms.
-    pub(crate) interval: Option<At<Time>>,
-    /// RED: no early drop below this average.
-    pub(crate) least: Option<At<Size>>,
-    /// RED: always drop above this average.
-    pub(crate) most: Option<At<Size>>,
-    /// RED: probability at `most`. Default: 2%.
-    pub(crate) probability: Option<At<Percent>>,
-    /// RED: weight of the newest sample in the average, 0 to 1. Default: 0.002.
-    pub(crate) weight: Option<At<f64>>,
-}
-
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "discipline")]
-pub(crate) enum Discipline {
-    /// First in, first out, drop the newcomer when full.
-    #[default]
-    DropTail,
-    /// RFC 8289.
-    CoDel,
-    /// Random early detection.
-    Red,
 }
 
 /// A striping tunnel.

@@ -118,12 +118,7 @@ pub enum Discipline {
     /// First in, first out, drop the newcomer when full.
     DropTail,
     /// RFC 8289.
-    CoDel {
-        /// Acceptable standing delay.
-        target: Span,
-        /// The time in which it must be reached once.
-        interval: Span,
-    },
+    CoDel(CoDel),
     /// Random early detection (Floyd and Jacobson 1993), thresholds in bytes.
     Red {
         /// No early drop below this average.
@@ -135,6 +130,49 @@ pub enum Discipline {
         /// Weight of the newest sample in the average.
         weight: f64,
     },
+    /// RFC 8033.
+    Pie {
+        /// Delay to hold.
+        target: Span,
+        /// Time between two updates of the drop probability.
+        tupdate: Span,
+        /// Weight of the distance from the target, 1/s.
+        alpha: f64,
+        /// Weight of the change since the last update, 1/s.
+        beta: f64,
+    },
+    /// RFC 8290.
+    FqCodel {
+        /// Queues that flows are hashed into.
+        flows: u32,
+        /// Bytes that a flow may send each round.
+        quantum: u32,
+        /// CoDel of each queue.
+        codel: CoDel,
+    },
+    /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
+    Cake {
+        /// The round-trip time that it is tuned for.
+        rtt: Span,
+    },
+}
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDel {
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// The time in which it must be reached once.
+    pub interval: Span,
+    /// Mark every ECN-capable packet that waited for longer than this.
+    pub ce_threshold: Option<Span>,
+}
+
+impl Default for CoDel {
+    /// RFC 8289, section 4.
+    fn default() -> Self {
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None }
+    }
 }
 
 /// A chain of links from the sending to the receiving side.

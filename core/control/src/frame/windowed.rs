@@ -2,7 +2,7 @@
 
 use super::Window;
 use super::window::Episode;
-use crate::{Cause, Context, Decision, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase, Reduction};
+use crate::{Cause, Context, Decision, Ecn, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase, Reduction};
 use std::fmt::Debug;
 use units::Span;
 
@@ -47,6 +47,11 @@ pub trait Growth: Debug + Send {
 
     /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn window_restarts(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {}
+
+    /// What the algorithm needs of ECN.
+    fn ecn(&self) -> Ecn {
+        Ecn::Classic
+    }
 
     /// The window to return to when an episode proved spurious.
     fn undo(&mut self, window: &Window) -> u32 {
@@ -212,6 +217,10 @@ impl<G: Growth> PathController for Windowed<G> {
             Event::ApplicationLimited { used } => self.on_application_limited(*used),
             Event::MssChanged { mss } => self.window.mss = *mss,
         }
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.growth.ecn()
     }
 
     fn decision(&self) -> Decision {

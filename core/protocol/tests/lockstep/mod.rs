@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
+use control::Ecn;
 use ropewalk_protocol::tcp::sender::{Input, Output, Recovery};
 use ropewalk_protocol::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
@@ -60,6 +61,7 @@ pub struct Options {
     pub sack: bool,
     pub timestamps: bool,
     pub ecn: bool,
+    pub echo: Ecn,
     pub send_buffer: u64,
     pub recovery: Recovery,
     pub handshake: bool,
@@ -73,6 +75,7 @@ impl Default for Options {
             sack: true,
             timestamps: true,
             ecn: false,
+            echo: Ecn::Classic,
             send_buffer: 10_000,
             recovery: Recovery::Rack,
             handshake: true,
@@ -112,6 +115,7 @@ pub fn new_receiver(options: Options) -> Receiver {
         quick_ack: options.quick_ack,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
+        ecn: options.echo,
         tick: Span::from_millis(1),
     })
 }

@@ -131,6 +131,7 @@ impl Sender {
 
     /// A mark during a reduction costs nothing more, but the reduction is then no mistake.
     fn note_mark(&mut self, now: Instant) {
+        self.undo.marked = true;
         self.notify(now, &Event::Congestion { cause: Cause::Mark, cut: false, in_flight: self.in_flight() });
     }
 
