@@ -44,6 +44,13 @@ fn three_duplicate_acknowledgements_leave_at_once_and_forty_four_more_are_merged
 }
 
 #[test]
+fn with_quick_acknowledgements_every_segment_is_acknowledged_in_order_or_not() {
+    let mut receiver = new_receiver(Options { quick_ack: true, ..Options::default() });
+    let mut segments = (0..40).chain(41..90);
+    assert!(segments.all(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()));
+}
+
+#[test]
 fn a_filled_hole_is_acknowledged_at_once() {
     let (mut receiver, _) = after(20, 1);
     (21..=30).for_each(|seq| {

@@ -5,7 +5,7 @@ mod lockstep;
 
 use control::Ecn;
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
-use ropewalk_protocol::tcp::sender::{Counters, Input, Output};
+use ropewalk_protocol::tcp::sender::{Counters, Input, Output, Recovery};
 use ropewalk_protocol::tcp::{Ack, Blocks};
 use units::{Instant, Span, Stream};
 
@@ -50,7 +50,9 @@ fn run(seed: u64) -> Counters {
         ecn: stream.chance(0.3),
         echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
         send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
-        ..Options::default()
+        recovery: if seed % 4 == 3 { Recovery::Fack } else { Recovery::Rack },
+        handshake: seed % 8 != 7,
+        quick_ack: seed % 16 == 15,
     };
     let (there, back) = (weather(&mut stream), weather(&mut stream));
     let mut luck = Stream::named(seed, "back");

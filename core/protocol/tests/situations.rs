@@ -2,8 +2,9 @@
 
 mod lockstep;
 
+use control::{NO_THRESHOLD, Phase};
 use lockstep::{Options, World, after, drop, losing, pass};
-use ropewalk_protocol::tcp::sender::Counters;
+use ropewalk_protocol::tcp::sender::{Counters, Recovery};
 use ropewalk_protocol::tcp::{Kind, Segment};
 use units::{Instant, Span};
 
@@ -51,6 +52,41 @@ fn two_losses_in_one_window_are_one_reduction() {
 fn a_lost_retransmission_is_found_without_a_timeout() {
     let c = counters(Options::default(), losing(&[100], 2));
     assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
+}
+
+#[test]
+fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_probes_nor_undoes() {
+    let fack = Options { recovery: Recovery::Fack, ..Options::default() };
+    let c = counters(fack, losing(&[100], 2));
+    assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
+    let c = counters(Options { segments: 40, ..fack }, losing(&[37, 38, 39], 1));
+    assert_eq!((c.probes, c.timeouts, c.retransmitted), (0, 1, 3), "a lost tail costs a timeout");
+    let c = counters(Options { timestamps: false, ..fack }, stalled(390));
+    assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 0), "{c:?}");
+}
+
+#[test]
+fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
+    let mut world = World::with(Options { recovery: Recovery::Fack, ..Options::default() }, losing(&[100], 1));
+    let (mut least, mut most) = (u32::MAX, 0);
+    while !world.run(Span::from_millis(1)) {
+        let decision = world.sender.decision();
+        match world.sender.phase() {
+            Phase::Recovery => least = least.min(decision.window),
+            Phase::Open if decision.threshold < NO_THRESHOLD => most = most.max(decision.window),
+            _ => {}
+        }
+    }
+    let threshold = world.sender.decision().threshold;
+    assert!(least < threshold * 3 / 4 && least >= threshold / 2, "{least} of {threshold}");
+    assert!(most >= threshold, "{most} of {threshold}");
+}
+
+#[test]
+fn without_a_handshake_data_leaves_at_once() {
+    let world = finished(World::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
+    assert!(world.sent.iter().all(|(_, segment)| segment.kind == Kind::Data));
+    assert_eq!(world.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
 }
 
 #[test]

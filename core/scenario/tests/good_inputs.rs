@@ -259,6 +259,28 @@ fn what_is_not_said_is_linuxs_default() {
 }
 
 #[test]
+fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
+    let host = |host: &str| {
+        let text = format!("{SMALL}\n[host]\ntimestamps = true\n{host}");
+        let FlowKind::Tcp { host, .. } = experiment(&text, &[]).flows[0].kind.clone() else { panic!("a TCP flow") };
+        host
+    };
+    assert_eq!(host("profile = \"linux\""), Host::default());
+    let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
+    assert_eq!(host("window = \"9000p\"\nprofile = \"ns-2\""), ns2, "in whatever order they stand");
+    assert_eq!((ns2.recovery, ns2.handshake, ns2.initial_window), (Recovery::Fack, false, 2));
+    let pieces = Host { recovery: Recovery::Fack, initial_timeout: Span::from_secs(3), ..Host::default() };
+    assert_eq!(host("recovery = \"fack\"\ninitial_timeout = \"3s\""), pieces);
+}
+
+#[test]
+fn a_paths_mtu_makes_room_for_larger_datagrams() {
+    let small = SMALL.replace("queue = {", "mtu = \"3540b\"\nqueue = {");
+    let udp = format!("{small}\n[[flow]]\nname = \"cbr\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"3500b\"");
+    assert_eq!(experiment(&udp, &[]).paths[0].mtu, 3540);
+}
+
+#[test]
 fn one_bandwidth_delay_product_follows_the_rate_and_the_delay_of_its_cell() {
     let limit = |sets: &[&str]| experiment(SMALL, sets).links[0].forward.queue.limit;
     assert_eq!(limit(&[]), Limit::Bytes(250_000), "100 Mbit/s times 20 ms");

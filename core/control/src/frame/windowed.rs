@@ -18,8 +18,8 @@ pub trait Growth: Debug + Send {
     /// Congestion: the new threshold (Linux `ssthresh`).
     fn threshold(&mut self, window: &Window, cx: &mut Context<'_>) -> u32;
 
-    /// The window below which rate halving does not go (Linux `min_cwnd`, until 3.1). Not asked by proportional rate
-    /// reduction, which ends at the threshold.
+    /// The window below which rate halving does not go (Linux's former `min_cwnd`). Proportional rate reduction,
+    /// which ends at the threshold, does not ask.
     fn floor(&self, window: &Window) -> u32 {
         window.threshold / 2
     }

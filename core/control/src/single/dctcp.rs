@@ -119,7 +119,7 @@ fn halve(window: &mut Window) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
+    use crate::single::testing::{context, defaults, path};
     use crate::{Cause, Event};
     use units::Stream;
 
@@ -175,15 +175,7 @@ mod tests {
         let settings = Settings::new(ENTRY.parameters, &settings).expect("allowed");
         let mut flow = Windowed::boxed(Dctcp::new(&settings));
         let mut stream = Stream::named(1, "test");
-        let path = crate::PathInfo {
-            mss: 1448,
-            initial_window: 100,
-            rtt: None,
-            tick: units::Span::from_millis(1),
-            clamp: u32::MAX / 2,
-            reduction: crate::Reduction::Proportional,
-        };
-        flow.on_event(&Event::PathUp(path), &mut context(0, &mut stream));
+        flow.on_event(&Event::PathUp(path(100, None)), &mut context(0, &mut stream));
         for &(cause, cut) in causes {
             let event = Event::Congestion { cause, cut, in_flight: 90 };
             flow.on_event(&event, &mut context(0, &mut stream));

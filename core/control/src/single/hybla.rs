@@ -129,7 +129,7 @@ impl Growth for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
+    use crate::single::testing::{context, defaults, path};
     use units::Stream;
 
     fn at(rtt_ms: u64) -> Hybla {
@@ -180,15 +180,7 @@ mod tests {
     fn the_flow_begins_with_rho_packets() {
         let first = |rtt_ms| {
             let (mut hybla, mut window) = (Hybla::new(&defaults(&ENTRY)), Window::default());
-            let rtt = Some(Span::from_millis(rtt_ms));
-            let path = PathInfo {
-                mss: 1448,
-                initial_window: 10,
-                rtt,
-                tick: window.tick,
-                clamp: window.clamp,
-                reduction: window.reduction,
-            };
+            let path = path(10, Some(Span::from_millis(rtt_ms)));
             hybla.start(&mut window, &path, &mut context(0, &mut Stream::named(1, "test")));
             window.size
         };

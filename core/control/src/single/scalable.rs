@@ -1,7 +1,7 @@
 //! Scalable TCP: grow and shrink in proportion, so that recovery takes the same number of round trips at any rate.
 //!
-//! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window. (Linux
-//!   before 2.6.28: 50, because acknowledgements are delayed.)
+//! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window. (Older
+//!   kernels: 50, because acknowledgements are delayed.)
 //! - Decrease: threshold = 7/8 of the window, at least 2 packets.
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in

@@ -65,6 +65,7 @@ pub struct Options {
     pub send_buffer: u64,
     pub recovery: Recovery,
     pub handshake: bool,
+    pub quick_ack: bool,
 }
 
 impl Default for Options {
@@ -78,6 +79,7 @@ impl Default for Options {
             send_buffer: 10_000,
             recovery: Recovery::Rack,
             handshake: true,
+            quick_ack: false,
         }
     }
 }
@@ -112,7 +114,7 @@ pub fn new_receiver(options: Options) -> Receiver {
         mss: MSS,
         timestamps: options.timestamps,
         sack: options.sack,
-        quick_ack: false,
+        quick_ack: options.quick_ack,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
         ecn: options.echo,

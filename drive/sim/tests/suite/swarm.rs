@@ -4,7 +4,7 @@
 use crate::common::{application, bulk, datagrams, host, one_link, pipe};
 use scenario::model::{
     Application, Change, CoDel, Device, Directions, Discipline, Draw as Drawn, Experiment, Flow, FlowKind, Limit, Link,
-    Loss, Path, Pipe, Queue, Requests, Resequence, Route, Trace, Tunnel,
+    Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -209,6 +209,8 @@ impl Draw {
             let host = host(&mut flow);
             (host.ecn, host.sack, host.timestamps) = (self.chance(0.5), self.chance(0.8), self.chance(0.8));
             (host.quick_ack, host.pacing) = (self.chance(0.2), self.chance(0.2));
+            (host.handshake, host.window) = (self.chance(0.8), self.chance(0.2).then_some(40));
+            host.recovery = if self.chance(0.2) { Recovery::Fack } else { Recovery::Rack };
             if let FlowKind::Tcp { size, .. } = &mut flow.kind {
                 *size = self.chance(0.2).then(|| self.between(1, 500_000));
             }
