@@ -3,36 +3,47 @@
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
-use scenario::Scenario;
 use scenario::model::{Congestion, Experiment, Flow, FlowKind, Parameter};
+use scenario::{Layout, Scenario};
 use std::collections::BTreeMap;
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
 const MOST_NUMBERS: u64 = 30_000_000;
 /// Numbers of one subject, a flow or a path, at one instant.
-const NUMBERS: u64 = 7;
+const NUMBERS: u64 = 10;
 
 /// All checks.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
     congestion_controls(scenario)?;
     scheduler(scenario)?;
-    table(scenario)?;
+    layout(scenario)?;
     series(scenario)
 }
 
-/// The value that the table shows is one that a flow's record has.
-fn table(scenario: &Scenario) -> Result<(), Failure> {
-    let Some(layout) = &scenario.layout else { return Ok(()) };
-    let values = report::table_values();
-    if values.contains(&layout.value) {
+/// The values that tables, figures and claims show are ones that a flow's record or its time series has.
+fn layout(scenario: &Scenario) -> Result<(), Failure> {
+    let Layout { tables, figures, claims } = &scenario.layout;
+    for (at, table) in tables.iter().enumerate() {
+        let mut values = table.values.iter();
+        values.try_for_each(|value| known(scenario, &format!("table.{at}.value"), value, table.scope.is_timed()))?;
+    }
+    let mut figures = figures.iter().enumerate();
+    figures.try_for_each(|(at, figure)| known(scenario, &format!("figure.{at}.value"), &figure.value, true))?;
+    let mut claims = claims.iter().enumerate();
+    claims.try_for_each(|(at, it)| known(scenario, &format!("claim.{at}.value"), &it.value, it.scope.is_timed()))
+}
+
+fn known(scenario: &Scenario, key: &str, value: &str, timed: bool) -> Result<(), Failure> {
+    let values = report::table_values(timed);
+    if values.iter().any(|known| known == value) {
         return Ok(());
     }
-    let message = format!("a flow's result has no `{}`", layout.value);
-    let help = match scenario::did_you_mean(&layout.value, values.iter().map(String::as_str)) {
+    let whose = if timed { "time series has" } else { "result has" };
+    let help = match scenario::did_you_mean(value, values.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known: {}", values.join(", ")),
     };
-    Err(scenario.error_at("table.value", &message, &help).into())
+    Err(scenario.error_at(key, &format!("a flow's {whose} no `{value}`"), &help).into())
 }
 
 /// The time series of the whole study have room.

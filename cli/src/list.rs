@@ -121,7 +121,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 
 fn scenario_row(file: &Path) -> Row {
     let path = file.display().to_string();
-    match scenario::load(file, &[]) {
+    match scenario::load(file, &scenario::Overrides::default()) {
         Ok(scenario) => {
             let runs = scenario.cells.len() * scenario.seeds.len();
             let (name, title, about, source) = (scenario.name, scenario.title, scenario.about, scenario.source);

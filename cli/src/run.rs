@@ -3,7 +3,7 @@
 use crate::arguments::Run as Arguments;
 use crate::driver::Driver;
 use crate::{Failure, checks, output, simulate, study};
-use scenario::Scenario;
+use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn time_taken(runs: usize, time: Duration) -> String {
 fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
     let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    Ok(scenario::load(&arguments.file, &sets)?)
+    Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
 fn manifest(scenario: &Scenario, driver: &Driver) -> Manifest {
@@ -61,8 +61,7 @@ fn manifest(scenario: &Scenario, driver: &Driver) -> Manifest {
         title: scenario.title.clone(),
         about: scenario.about.clone(),
         source: scenario.source.clone(),
-        layout: scenario.layout.as_ref().map(study::value),
-        references: scenario.references.iter().map(study::value).collect(),
+        layout: study::value(&scenario.layout),
         seeds: scenario.seeds.clone(),
         cells: scenario.cells.len(),
         ..Manifest::default()

@@ -53,13 +53,12 @@ fn study<'a>(manifest: &'a Manifest, runs: &'a [Run]) -> Result<Study<'a>, Failu
         digest: manifest.digest.as_deref().unwrap_or_default(),
         version: &manifest.ropewalk_version,
         commit: &manifest.commit,
-        layout: manifest.layout.as_ref().map(read).transpose()?,
-        references: manifest.references.iter().map(read).collect::<Result<_, _>>()?,
+        layout: read(&manifest.layout)?,
         runs,
     })
 }
 
-/// Layout and references stand in the manifest as JSON, because `store` does not know scenarios.
+/// The layout stands in the manifest as JSON, because `store` does not know scenarios.
 pub(crate) fn value(item: &impl Serialize) -> Value {
     serde_json::to_value(item).expect("text, numbers and lists")
 }

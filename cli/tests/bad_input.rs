@@ -75,7 +75,7 @@ const TABLE: &str = r#"
 "path.one.rate" = ["10mbit"]
 "path.one.delay" = ["5ms"]
 
-[table]
+[[table]]
 rows = "path.one.rate"
 columns = "path.one.delay"
 value = "goodput_mpbs"

@@ -47,6 +47,9 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
     ("marked_packets", "Losses and marks", "packets per sample", "marked", false),
 ];
 
+/// Columns of a flow that are there to be counted up, and would crowd the charts.
+const COUNTED: [&str; 3] = ["throughput_mbps", "sent_packets", "dropped_packets"];
+
 /// The charts of a run with at most `limit` points a line. Lines without anything in them are left out.
 pub(crate) fn charts(run: &Run, limit: usize) -> Charts {
     let aligned = aligned(&run.series, limit);
@@ -55,6 +58,9 @@ pub(crate) fn charts(run: &Run, limit: usize) -> Charts {
     all.sort_by_key(|(series, _)| !series.subject.starts_with("path ")); // flows are drawn over paths
     for (series, columns) in all {
         for (column, values) in series.columns.iter().zip(columns) {
+            if series.subject.starts_with("flow ") && COUNTED.contains(&column.as_str()) {
+                continue;
+            }
             let most = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
             let (rank, title, unit, word, thin) = place(column);
             if most == f64::NEG_INFINITY || (title == "Losses and marks" && most == 0.0) {

@@ -1,17 +1,18 @@
 //! Two studies side by side in the terminal: each cell's value in both, and how far the second is from the first.
 
-use crate::grid::{estimate, number};
 use crate::number::{NONE, maybe, percent, relative_error, title};
 use crate::study::{Cell, Study};
 use crate::summary::cell_name;
-use crate::terminal::{Line, footer, paragraph, table};
+use crate::terminal::{Line, footer, paragraph, table as lay_out};
 use crate::text::Style;
+use crate::value::{estimate, number};
+use scenario::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is compared where no layout says it.
 const USUAL: [&str; 3] = ["goodput_mbps", "rtt_ms.mean", "retransmitted_packets"];
 
-/// `a` beside `b`, cell by cell, in lines of at most `width` columns: the value of `a`'s layout, or without one goodput,
+/// `a` beside `b`, cell by cell, in lines of at most `width` columns: the values of `a`'s first table, or without one goodput,
 /// mean RTT and retransmissions.
 #[must_use]
 pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: bool) -> String {
@@ -25,13 +26,14 @@ pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: b
         out += &("\n".to_owned()
             + &paragraph("No cell of one has the parameters of a cell of the other.", width, Style::Plain, color));
     }
-    let values = a.layout.as_ref().map_or(USUAL.to_vec(), |layout| vec![layout.value.as_str()]);
+    let table = a.layout.tables.first();
+    let values = table.map_or(USUAL.to_vec(), |table| table.values.iter().map(String::as_str).collect());
     for value in values {
         let places = places(a, b, value);
         let names = labels(a, b, &places);
         let line = |((cell, flow), label): (&Place<'_>, String)| {
             let of = |study: &BTreeMap<_, Cell<'_>>| {
-                estimate(study.get(cell.parameters)?, Some(flow), value).map(|estimate| estimate.mean)
+                estimate(study.get(cell.parameters)?, value, &of_flow(flow)).map(|estimate| estimate.mean)
             };
             let (one, other) = (of(&in_a), of(&in_b));
             let change = one.zip(other).and_then(|(one, other)| relative_error(other, one));
@@ -39,10 +41,14 @@ pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: b
             Line { label, cells: vec![maybe(one), maybe(other), change], style: Style::Plain }
         };
         let lines: Vec<Line> = places.iter().zip(names).map(line).collect();
-        out +=
-            &("\n".to_owned() + &table(&title(value), &["a", "b", "change"].map(str::to_owned), &lines, width, color));
+        out += &("\n".to_owned()
+            + &lay_out(&title(value), &["a", "b", "change"].map(str::to_owned), &lines, width, color));
     }
     out
+}
+
+fn of_flow(name: &str) -> Scope {
+    Scope { flow: Some(name.to_owned()), ..Scope::default() }
 }
 
 fn by_parameters<'a>(study: &Study<'a>) -> BTreeMap<&'a BTreeMap<String, String>, Cell<'a>> {
@@ -54,7 +60,7 @@ type Place<'a> = (Cell<'a>, &'a str);
 
 /// Every cell and flow that either study has, in the order of `a`, then of `b`.
 fn places<'a>(a: &Study<'a>, b: &Study<'a>, value: &str) -> Vec<Place<'a>> {
-    let chosen = a.layout.as_ref().and_then(|layout| layout.flow.as_deref());
+    let chosen = a.layout.tables.first().and_then(|table| table.scope.flow.as_deref());
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
     for cell in a.cells().into_iter().chain(b.cells()) {

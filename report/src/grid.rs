@@ -1,10 +1,10 @@
 //! The sweep as a table: one parameter down, one across, one value in each cell.
 
 use crate::estimate::Estimate;
-use crate::number::{label, relative_error};
+use crate::number::{label, relative_error, title};
 use crate::study::{Cell, Study};
-use record::Flow;
-use scenario::{Layout, Reference};
+use crate::value::estimate;
+use scenario::{Reference, Table};
 use std::collections::BTreeMap;
 
 /// One table. A sweep over more than two parameters makes several, one for each setting of the others.
@@ -38,37 +38,36 @@ impl Row {
 }
 
 impl Grid {
-    /// The tables of a study with this layout. Rows and columns that only the references have are added, empty.
-    pub(crate) fn of(study: &Study<'_>, layout: &Layout) -> Vec<Self> {
-        let cells = study.cells();
-        let references = || study.references.iter().filter(|reference| comparable(layout, reference));
-        let others: Vec<&str> =
-            study.varying().into_iter().filter(|key| *key != layout.rows && *key != layout.columns).collect();
-        let panels = unique(cells.iter().map(|cell| cell.name(&others)));
-        let rows = unique(
-            cells
-                .iter()
-                .map(|cell| cell.parameter(&layout.rows).to_owned())
-                .chain(references().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone()))),
-        );
-        let columns = unique(
-            cells
-                .iter()
-                .map(|cell| cell.parameter(&layout.columns).to_owned())
-                .chain(references().flat_map(|reference| reference.columns.iter().cloned())),
-        );
-        let key = |cell: &Cell<'_>| {
-            (cell.name(&others), cell.parameter(&layout.rows).to_owned(), cell.parameter(&layout.columns).to_owned())
+    /// The grids of a table. Rows and columns that only its references have are added, empty.
+    pub(crate) fn of(study: &Study<'_>, table: &Table) -> Vec<Self> {
+        let all = study.cells();
+        let cells: Vec<(usize, &Cell<'_>)> =
+            all.iter().enumerate().filter(|(_, cell)| table.scope.has(cell.parameters)).collect();
+        let others = others(&cells, &[Some(&table.rows), table.columns.as_ref()]);
+        let panels = unique(cells.iter().map(|(_, cell)| cell.name(&others)));
+        let references = || table.references.iter().filter(|reference| comparable(table, reference));
+        let rows = cells.iter().map(|(_, cell)| cell.parameter(&table.rows).to_owned());
+        let rows = unique(rows.chain(references().flat_map(|it| it.rows.iter().map(|(name, _)| name.clone()))));
+        let columns: Vec<String> = match &table.columns {
+            Some(key) => {
+                let swept = cells.iter().map(|(_, cell)| cell.parameter(key).to_owned());
+                unique(swept.chain(references().flat_map(|reference| reference.columns.iter().cloned())))
+            }
+            None => table.values.iter().map(|value| title(value)).collect(),
         };
-        let index: BTreeMap<_, usize> = cells.iter().enumerate().map(|(at, cell)| (key(cell), at)).collect();
+        let index = index(&cells, table, &others);
         let grid = |panel: String| {
-            let find = |row: &String, column: &String| {
-                let cell = *index.get(&(panel.clone(), row.clone(), column.clone()))?;
-                Some(Value { cell, estimate: estimate(&cells[cell], layout.flow.as_deref(), &layout.value)? })
+            let find = |row: &String, (at, column): (usize, &String)| {
+                let (across, value) = match table.columns {
+                    Some(_) => (column.as_str(), &table.values[0]),
+                    None => ("", &table.values[at]),
+                };
+                let cell = *index.get(&(panel.clone(), row.clone(), across.to_owned()))?;
+                Some(Value { cell, estimate: estimate(&all[cell], value, &table.scope)? })
             };
             let row = |name: &String| Row {
                 name: name.clone(),
-                values: columns.iter().map(|column| find(name, column)).collect(),
+                values: columns.iter().enumerate().map(|column| find(name, column)).collect(),
             };
             Self { rows: rows.iter().map(row).collect(), columns: columns.clone(), panel }
         };
@@ -87,35 +86,19 @@ impl Grid {
     }
 }
 
-/// The mean of a field over a cell's seeds.
-pub(crate) fn estimate(cell: &Cell<'_>, flow: Option<&str>, field: &str) -> Option<Estimate> {
-    let of = |flows: &[Flow]| {
-        let chosen = flows.iter().find(|candidate| flow.is_none_or(|name| candidate.name == name))?;
-        number(chosen, field)
-    };
-    Estimate::of(&cell.runs.iter().filter_map(|run| of(&run.flows)).collect::<Vec<_>>())
+/// Where the cell with these other parameters, this row and this column is.
+fn index(cells: &[(usize, &Cell<'_>)], table: &Table, others: &[&str]) -> BTreeMap<(String, String, String), usize> {
+    let column = |cell: &Cell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
+    let key = |cell: &Cell<'_>| (cell.name(others), cell.parameter(&table.rows).to_owned(), column(cell));
+    cells.iter().map(|(at, cell)| (key(cell), *at)).collect()
 }
 
-/// A numeric field of a flow's record by its name: `goodput_mbps`, `rtt_ms.p95`.
-pub(crate) fn number(flow: &Flow, field: &str) -> Option<f64> {
-    if field == "goodput_mbps" {
-        return Some(flow.goodput_mbps); // nearly always; spares a detour over JSON
-    }
-    let record = serde_json::to_value(flow).ok()?;
-    record.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64()
-}
-
-/// What a layout's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`.
-#[must_use]
-pub fn table_values() -> Vec<String> {
-    let flow = Flow { completion_s: Some(0.0), ..Flow::default() };
-    let record = serde_json::to_value(&flow).expect("text and numbers");
-    let fields = record.as_object().into_iter().flatten();
-    let names = fields.flat_map(|(name, value)| match value.as_object() {
-        Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
-        None => vec![name.clone()],
-    });
-    names.filter(|name| number(&flow, name).is_some()).collect()
+/// The parameters that differ between these cells, but for those that a table shows anyway.
+fn others<'a>(cells: &[(usize, &Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+    let Some((_, first)) = cells.first() else { return Vec::new() };
+    let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
+    let keys = first.parameters.keys().filter(|key| !shown.contains(&Some(key)));
+    keys.filter(differs).map(String::as_str).collect()
 }
 
 /// The values once each, in order of appearance.
@@ -137,10 +120,10 @@ impl Pair {
     }
 }
 
-/// Whether a reference's values are of the unit that the layout shows: `--set table.value=rtt_ms.p95` leaves the
+/// Whether a reference's values are of the unit that the table shows: `--set table.0.value=rtt_ms.p95` leaves the
 /// goodput that a paper published without a counterpart.
-pub(crate) fn comparable(layout: &Layout, reference: &Reference) -> bool {
-    let (shown, given) = (label(&layout.value).1, reference.unit.as_str());
+pub(crate) fn comparable(table: &Table, reference: &Reference) -> bool {
+    let (shown, given) = (label(&table.values[0]).1, reference.unit.as_str());
     shown.is_empty() || given.is_empty() || shown == given
 }
 

@@ -24,7 +24,7 @@ pub fn html(study: &Study<'_>) -> String {
         colour::css()
     );
     let (summaries, series) = (tables::summaries(study), plots.section);
-    let [first, second] = if study.layout.is_some() { [series, summaries] } else { [summaries, series] };
+    let [first, second] = if !study.layout.tables.is_empty() { [series, summaries] } else { [summaries, series] };
     let body = [
         header(study),
         tables::results(study, plots.shown),

@@ -17,10 +17,11 @@ mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod value;
 
 pub use compare::compare_terminal;
-pub use grid::table_values;
 pub use html::html;
-pub use scenario::{Layout, Reference};
+pub use scenario::{Layout, Reference, Scope, Table};
 pub use study::Study;
 pub use terminal::terminal;
+pub use value::table_values;

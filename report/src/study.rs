@@ -1,7 +1,7 @@
 //! What is reported on.
 
 use record::Run;
-use scenario::{Layout, Reference};
+use scenario::Layout;
 use std::collections::BTreeMap;
 
 /// What was run, and what came out.
@@ -23,10 +23,8 @@ pub struct Study<'a> {
     pub version: &'a str,
     /// The commit it was built from.
     pub commit: &'a str,
-    /// How the sweep is laid out as a table.
-    pub layout: Option<Layout>,
-    /// Published or measured values to compare with.
-    pub references: Vec<Reference>,
+    /// What is shown of it.
+    pub layout: Layout,
     /// The runs, in the order of the sweep.
     pub runs: &'a [Run],
 }

@@ -1,11 +1,11 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
 use crate::grid::{Grid, Pair, agreement, comparable, pairs};
-use crate::number::{NONE, maybe, percent, significant, title};
+use crate::number::{NONE, maybe, percent, significant, three, title};
 use crate::study::{Study, short};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
-use scenario::Layout;
+use scenario::{Scope, Table};
 
 /// A row of a table: a name, then numbers.
 pub(crate) struct Line {
@@ -19,13 +19,13 @@ pub(crate) struct Line {
 pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = paragraph(study.title, width, Style::Bold, color);
     out += &paragraph(study.source, width, Style::Dim, color);
-    match &study.layout {
-        Some(layout) => {
-            for grid in Grid::of(study, layout) {
-                out += &grid_table(study, layout, &grid, width, color);
-            }
+    for shown in &study.layout.tables {
+        for grid in Grid::of(study, shown) {
+            out += &grid_table(study, shown, &grid, width, color);
         }
-        None => summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color)),
+    }
+    if study.layout.tables.is_empty() {
+        summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
 }
@@ -39,12 +39,25 @@ pub(crate) fn footer(study: &Study<'_>) -> String {
 }
 
 /// What stands above a grid.
-pub(crate) fn caption(study: &Study<'_>, layout: &Layout, grid: &Grid) -> String {
-    let of = layout.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
+    let of = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+    let time = time(&shown.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let name = title(&layout.value);
-    format!("{}{of}{mean}{panel}", capital(&name))
+    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0]) + &of + &time);
+    let parts = [shown.title.clone(), capital(&value)];
+    let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+    format!("{name}{mean}{panel}")
+}
+
+/// ` in the first 10 s`, ` from 5 s to 20 s`, or nothing.
+pub(crate) fn time(scope: &Scope) -> String {
+    match (scope.from_s, scope.until_s) {
+        (None, None) => String::new(),
+        (None, Some(until)) => format!(" in the first {} s", three(until)),
+        (Some(from), None) => format!(" from {} s on", three(from)),
+        (Some(from), Some(until)) => format!(" from {} s to {} s", three(from), three(until)),
+    }
 }
 
 pub(crate) fn capital(text: &str) -> String {
@@ -59,8 +72,8 @@ pub(crate) fn paragraph(text: &str, width: usize, style: Style, color: bool) -> 
     wrap(text, width).iter().map(|line| styled(line, style, color)).collect()
 }
 
-fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, color: bool) -> String {
-    let references: Vec<_> = study.references.iter().filter(|reference| comparable(layout, reference)).collect();
+fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color: bool) -> String {
+    let references: Vec<_> = shown.references.iter().filter(|reference| comparable(shown, reference)).collect();
     let compared: Vec<(&str, Vec<Vec<Pair>>)> =
         references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
     let mut lines = Vec::new();
@@ -76,8 +89,8 @@ fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, col
             }
         }
     }
-    let corner = format!("{} \\ {}", short(&layout.rows), short(&layout.columns));
-    let mut out = "\n".to_owned() + &paragraph(&caption(study, layout, grid), width, Style::Bold, color);
+    let corner = corner(shown);
+    let mut out = "\n".to_owned() + &paragraph(&caption(study, shown, grid), width, Style::Bold, color);
     out += &table(&corner, &grid.columns, &lines, width, color);
     for (reference, (name, pairs)) in references.iter().zip(&compared) {
         let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
@@ -85,6 +98,12 @@ fn grid_table(study: &Study<'_>, layout: &Layout, grid: &Grid, width: usize, col
         out += &paragraph(&reference.note, width, Style::Dim, color);
     }
     out
+}
+
+/// What stands above the rows' names.
+pub(crate) fn corner(shown: &Table) -> String {
+    let rows = short(&shown.rows);
+    shown.columns.as_ref().map_or_else(|| rows.to_owned(), |columns| format!("{rows} \\ {}", short(columns)))
 }
 
 fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {

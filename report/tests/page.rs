@@ -51,11 +51,11 @@ fn hostile_names_stay_text() {
         run.parameters.insert("path.eno2.delay".to_owned(), EVIL.to_owned());
     }
     let mut study = made_up::study(&runs);
-    study.references[0].name = EVIL.to_owned();
-    study.references[0].source = EVIL.to_owned();
-    study.references[0].note = EVIL.to_owned();
-    study.references[0].columns[0] = EVIL.to_owned();
-    study.references[0].rows[0].0 = EVIL.to_owned();
+    study.layout.tables[0].references[0].name = EVIL.to_owned();
+    study.layout.tables[0].references[0].source = EVIL.to_owned();
+    study.layout.tables[0].references[0].note = EVIL.to_owned();
+    study.layout.tables[0].references[0].columns[0] = EVIL.to_owned();
+    study.layout.tables[0].references[0].rows[0].0 = EVIL.to_owned();
     for field in [&mut study.title, &mut study.about, &mut study.source, &mut study.scenario_text, &mut study.digest] {
         *field = EVIL;
     }
@@ -89,7 +89,7 @@ fn a_study_without_layout_or_series_still_has_its_tables() {
     let mut runs = made_up::runs(&[1], 0);
     runs.iter_mut().for_each(|run| run.series.clear());
     let mut study = made_up::study(&runs);
-    study.layout = None;
+    study.layout.tables.clear();
     let page = html(&study);
     assert!(page.contains("<details open><summary>Flows, 48 rows") && page.contains("Paths, 96 rows"));
     assert!(!page.contains("<script"), "nothing to be interactive about");

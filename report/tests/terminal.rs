@@ -3,7 +3,7 @@
 mod made_up;
 
 use record::Run;
-use ropewalk_report::{Study, compare_terminal, terminal};
+use ropewalk_report::{Layout, Study, compare_terminal, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn assert_fits(text: &str, width: usize) {
@@ -14,7 +14,7 @@ fn assert_fits(text: &str, width: usize) {
 
 /// The study with and without its layout, and compared with itself.
 fn all(study: &Study<'_>, width: usize) -> [String; 3] {
-    let plain = Study { layout: None, ..study.clone() };
+    let plain = Study { layout: Layout::default(), ..study.clone() };
     [terminal(study, width, false), terminal(&plain, width, false), compare_terminal(study, &plain, width, false)]
 }
 
@@ -32,7 +32,7 @@ fn nothing_is_wider_than_the_terminal() {
     }
     for runs in [&usual, &runs] {
         let mut study = made_up::study(runs);
-        study.references[0].name = LONG.to_owned();
+        study.layout.tables[0].references[0].name = LONG.to_owned();
         study.title = LONG;
         for width in [20, 40, 80, 120, 200] {
             for text in all(&study, width) {
@@ -92,7 +92,7 @@ fn what_was_published_but_not_run_is_coming() {
 fn what_has_another_unit_is_not_compared() {
     let runs = made_up::runs(&[1], 0);
     let mut study = made_up::study(&runs);
-    study.layout.as_mut().unwrap().value = "rtt_ms.p95".to_owned();
+    study.layout.tables[0].values = vec!["rtt_ms.p95".to_owned()];
     let text = terminal(&study, 80, false);
     assert!(text.contains("RTT p95, ms") && !text.contains("published") && !text.contains("westwood"), "{text}");
 }
@@ -118,7 +118,7 @@ fn a_comparison_shows_both_values_the_change_and_what_only_one_has() {
     assert_eq!(rows.len(), one.len());
     assert!(rows[..47].iter().all(|row| row.last() == Some(&"+100%")), "{text}");
     assert_eq!(rows[47][3..], ["–", "–"]);
-    let plain = |runs| Study { layout: None, ..made_up::study(runs) };
+    let plain = |runs| Study { layout: Layout::default(), ..made_up::study(runs) };
     let text = compare_terminal(&plain(&one), &plain(&[]), 80, false);
     assert!(text.contains("No cell of one") && text.contains("RTT mean, ms"), "{text}");
 }

@@ -32,10 +32,8 @@ pub struct Manifest {
     pub about: String,
     /// The publication it follows, or empty.
     pub source: String,
-    /// How its table is laid out.
-    pub layout: Option<serde_json::Value>,
-    /// Published values to compare with.
-    pub references: Vec<serde_json::Value>,
+    /// What its report shows.
+    pub layout: serde_json::Value,
     /// Seeds each cell was run with, ascending.
     pub seeds: Vec<u64>,
     /// Cells of the sweep.

@@ -35,8 +35,10 @@ impl Row for Flow {
         to.text("congestion_control", &mut self.congestion_control);
         to.number("goodput_mbps", &mut self.goodput_mbps);
         to.count("delivered_bytes", &mut self.delivered_bytes);
+        to.number("throughput_mbps", &mut self.throughput_mbps);
         to.count("sent_packets", &mut self.sent_packets);
         to.count("retransmitted_packets", &mut self.retransmitted_packets);
+        to.count("dropped_packets", &mut self.dropped_packets);
         to.count("recoveries", &mut self.recoveries);
         to.count("undone", &mut self.undone);
         to.count("timeouts", &mut self.timeouts);

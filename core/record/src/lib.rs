@@ -9,7 +9,7 @@ mod digest;
 pub use digest::Digest;
 
 /// One run: one cell of a sweep with one seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// What was swept or set, as text: key to value.
     pub parameters: BTreeMap<String, String>,
@@ -43,10 +43,15 @@ pub struct Flow {
     pub goodput_mbps: f64,
     /// Payload delivered in order, bytes.
     pub delivered_bytes: u64,
+    /// Packets that reached the receiving host, first time or again, with their headers from IP on; over the time the
+    /// flow was on, Mbit/s.
+    pub throughput_mbps: f64,
     /// Data packets sent, first time or again.
     pub sent_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
+    /// Its data packets that queues dropped or wires lost.
+    pub dropped_packets: u64,
     /// Episodes of loss recovery.
     pub recoveries: u64,
     /// Episodes that proved spurious and were undone.

@@ -150,11 +150,12 @@ impl RateSampler {
 mod tests {
     use super::*;
 
-    /// One packet a millisecond through a 20 ms path: every sample must read 1000 packets a second.
+    /// One packet of 1448 bytes every 1.1584 ms (10 Mbit/s) through a path of 20 such intervals: every sample must read
+    /// 863.3 packets a second, none more.
     #[test]
     fn a_steady_stream_reads_its_rate() {
         let mut sampler = RateSampler::default();
-        let ms = |n: u64| Instant::ZERO + Span::from_millis(n);
+        let ms = |n: u64| Instant::ZERO + Span(n * 1_158_400);
         let mut sent = std::collections::VecDeque::new();
         for t in 0..200 {
             let mut sample = Sample::default();
@@ -164,8 +165,8 @@ mod tests {
                 sampler.on_delivered(&mut sample, t, at, &snapshot);
                 let delivery = sampler.finish(ms(t), &sample, 1, Span::from_millis(20), false).expect("valid");
                 let rate = f64::from(delivery.packets) / delivery.interval.as_secs_f64();
-                assert!(t < 40 || (rate - 1000.0).abs() < 1e-6, "{rate} at {t} ms");
-                assert!(rate <= 1000.0 + 1e-6);
+                assert!(t < 40 || (rate - 863.26).abs() < 0.01, "{rate} at {t}");
+                assert!(rate < 863.27);
             }
             sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty(), Totals::default())));
         }

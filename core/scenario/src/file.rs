@@ -4,8 +4,8 @@
 
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
+use crate::layout;
 use crate::quantity::{BitRate, Packets, Percent, QueueLimit, Size, Time};
-use crate::reference;
 use crate::short::{Congestion, Loss};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -103,11 +103,24 @@ pub(crate) struct File {
     /// A grid over dotted keys, such as "path.eno2.delay" = ["10ms", "20ms"]. An entry may be { label, value }.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     sweep: Option<BTreeMap<String, Vec<serde_json::Value>>>,
-    /// How the sweep is laid out as a table.
-    pub(crate) table: Option<Table>,
-    /// Published or measured values to compare with.
+    /// Fragments by name, each laid over the rest of the file: tables are merged, elements of lists with the same name
+    /// too, other elements are added. The sweep goes over all cases, or over those in `sweep.case`.
+    #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
+    case: Option<BTreeMap<String, serde_json::Value>>,
+    /// A fragment that `ropewalk run --quick` lays over the file.
+    #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
+    quick: Option<BTreeMap<String, serde_json::Value>>,
+    /// Tables of the report.
     #[serde(default)]
-    pub(crate) reference: Vec<reference::Written>,
+    pub(crate) table: Vec<layout::WrittenTable>,
+    /// Figures of the report.
+    #[serde(default)]
+    pub(crate) figure: Vec<layout::WrittenFigure>,
+    /// What was claimed, and whether it holds.
+    #[serde(default)]
+    pub(crate) claim: Vec<layout::WrittenClaim>,
+    /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
+    pub(crate) baseline: Option<At<String>>,
 }
 
 /// Declares a table that has the keys of one direction of a link. (serde's `flatten` would lose both the positions
@@ -365,6 +378,8 @@ pub(crate) struct Flow {
     pub(crate) path: Option<At<String>>,
     /// When it begins. Default: "0s".
     pub(crate) start: Option<Time>,
+    /// It begins up to this much later, at random, so that seeds differ. Default: "0s".
+    pub(crate) start_within: Option<Time>,
     /// When its source stops. Default: the end.
     pub(crate) stop: Option<At<Time>>,
     /// So many alike, called NAME-1, NAME-2 ...
@@ -432,21 +447,6 @@ pub(crate) enum Direction {
     /// Both.
     #[default]
     Both,
-}
-
-/// How the sweep is laid out as a table.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "table")]
-pub(crate) struct Table {
-    /// The swept key whose values are the rows.
-    pub(crate) rows: At<String>,
-    /// The swept key whose values are the columns.
-    pub(crate) columns: At<String>,
-    /// What stands in the table: a field of a flow's result, such as goodput_mbps.
-    pub(crate) value: String,
-    /// Whose result, where there are several flows.
-    pub(crate) flow: Option<At<String>>,
 }
 
 /// Types a tree.

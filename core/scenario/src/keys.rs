@@ -7,7 +7,7 @@ use crate::error::Fault;
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// A value and where it was written.
 pub(crate) type Node<'t> = Spanned<DeValue<'t>>;
@@ -20,7 +20,7 @@ pub(crate) struct Key<'t> {
 }
 
 /// The top-level keys that hold arrays of tables.
-const ARRAYS: [&str; 4] = ["path", "link", "flow", "event"];
+const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
 
 /// The tree of a text.
 pub(crate) fn parse(text: &str) -> Result<Node<'_>, Fault> {
@@ -40,6 +40,36 @@ pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Re
     }
     *node = value;
     Ok(())
+}
+
+/// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without
+/// a name, or with a new one, are added; anything else is replaced.
+pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
+    let span = fragment.span();
+    match (node.get_mut(), fragment.into_inner()) {
+        (DeValue::Table(table), DeValue::Table(over)) => {
+            for (key, value) in over {
+                match table.get_mut(key.get_ref().as_ref()) {
+                    Some(below) => overlay(below, value),
+                    None => drop(table.insert(key, value)),
+                }
+            }
+        }
+        (DeValue::Array(items), DeValue::Array(over)) if over.iter().any(|item| item.get_ref().is_table()) => {
+            over.into_iter().for_each(|item| add(items, item));
+        }
+        (_, other) => *node = Spanned::new(span, other),
+    }
+}
+
+/// Adds an element to a list, or lays it over the one with its name.
+fn add<'t>(items: &mut DeArray<'t>, item: Node<'t>) {
+    let name = |item: &Node<'t>| item.get_ref().get("name").and_then(|it| it.get_ref().as_str()).map(str::to_owned);
+    let known = name(&item).and_then(|wanted| items.iter().position(|other| name(other).as_ref() == Some(&wanted)));
+    match known {
+        Some(index) => overlay(&mut items.as_mut()[index], item),
+        None => items.push(item),
+    }
 }
 
 /// The node called `part` below `node`, which is called `above`.

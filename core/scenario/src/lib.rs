@@ -9,6 +9,7 @@
 mod error;
 mod file;
 mod keys;
+mod layout;
 mod quantity;
 mod reference;
 mod resolve;
@@ -22,6 +23,7 @@ mod trace;
 pub mod model;
 
 pub use error::{Error, did_you_mean};
+pub use layout::{Claim, Figure, Layout, Scope, Table, Test};
 pub use reference::Reference;
-pub use scenario::{Cell, Layout, Scenario, load, parse};
+pub use scenario::{Cell, Overrides, Scenario, load, parse};
 pub use schema::schema;

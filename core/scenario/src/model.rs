@@ -196,8 +196,10 @@ pub struct Flow {
     pub name: String,
     /// Where it goes.
     pub route: Route,
-    /// When it begins.
+    /// When it begins, at the earliest.
     pub start: Instant,
+    /// It begins up to this much later, at random.
+    pub start_within: Span,
     /// When its source stops, if before the end of the run.
     pub stop: Option<Instant>,
     /// What it is.

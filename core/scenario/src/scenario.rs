@@ -1,16 +1,15 @@
 //! Reading a scenario: text in, every cell of its sweep out.
 
 use crate::error::{Error, Fault};
-use crate::file::{self, File};
+use crate::file;
 use crate::keys;
+use crate::layout::{self, Layout};
 use crate::model::Experiment;
-use crate::reference::{Reference, Written};
 use crate::resolve;
 use crate::source::Source;
 use crate::sweep::{Draft, affordable};
 use crate::trace::Traces;
-use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A scenario file, read.
 #[derive(Clone, Debug)]
@@ -27,10 +26,10 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     /// The cells of the sweep, the last key turning fastest; one cell if nothing is swept.
     pub cells: Vec<Cell>,
-    /// How the sweep is laid out as a table.
-    pub layout: Option<Layout>,
-    /// What to compare with.
-    pub references: Vec<Reference>,
+    /// What the report shows of it.
+    pub layout: Layout,
+    /// A results folder of the same cells to compare with.
+    pub baseline: Option<PathBuf>,
     /// The file.
     pub text: String,
     /// 16 hexadecimal digits that differ when the file, the sets or the traces do.
@@ -47,55 +46,51 @@ pub struct Cell {
     pub experiment: Experiment,
 }
 
-/// How a sweep is laid out as a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
-    /// The swept key whose values are the rows.
-    pub rows: String,
-    /// The swept key whose values are the columns.
-    pub columns: String,
-    /// The field of a flow's record that stands in the table, such as `goodput_mbps`.
-    pub value: String,
-    /// Whose record; without it the scenario's only flow.
-    pub flow: Option<String>,
+/// What the command line says about a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// "KEY=VALUE" each, put into the scenario in this order.
+    pub sets: Vec<String>,
+    /// Its short form: `[quick]` is laid over it.
+    pub quick: bool,
 }
 
-/// Reads the scenario at `path`, with `sets` ("KEY=VALUE") put into it.
+/// Reads the scenario at `path`, with `overrides`.
 ///
 /// # Errors
 /// Whatever is wrong with the file, a file that it names, or a set; with line, key and what would be right.
-pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Error> {
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::unreadable(&origin, format!("cannot read the scenario: {error}")))?;
-    parse(&origin, &text, path.parent().unwrap_or(Path::new("")), sets)
+    parse(&origin, &text, path.parent().unwrap_or(Path::new("")), overrides)
 }
 
 /// Reads a scenario from `text`, which errors call `origin`. Traces are looked for in `base`.
 ///
 /// # Errors
 /// As [`load`].
-pub fn parse(origin: &str, text: &str, base: &Path, sets: &[String]) -> Result<Scenario, Error> {
-    let source = Source::new(origin, text, sets);
-    read(&source, base, sets).map_err(|fault| source.error(fault))
+pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
+    let source = Source::new(origin, text, &overrides.sets, overrides.quick);
+    read(&source, base, overrides).map_err(|fault| source.error(fault))
 }
 
 /// Reads; a fault has its key, and a position inside `source`.
-fn read(source: &Source, base: &Path, sets: &[String]) -> Result<Scenario, Fault> {
+fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario, Fault> {
     let draft = Draft::read(source)?;
     if let Some(axis) = draft.axes.first() {
         affordable(draft.cells(), 1).map_err(|fault| Fault { span: axis.key.span.clone(), ..fault }.key("sweep"))?;
     }
-    let mut scenario = keyed(&draft, 0, |draft, _| heading(draft, source))?;
+    let mut scenario = keyed(&draft, 0, |draft, _| heading(draft, source, base))?;
     let mut traces = Traces::new(base);
     let cells = (0..draft.cells()).map(|index| keyed(&draft, index, |draft, index| cell(draft, index, &mut traces)));
     scenario.cells = cells.collect::<Result<_, _>>()?;
-    scenario.hash = hash(&source.text, sets, &traces);
+    scenario.hash = hash(&source.text, overrides, &traces);
     Ok(scenario)
 }
 
 /// What is the same in every cell.
-fn heading(draft: &Draft<'_>, source: &Source) -> Result<Scenario, Fault> {
+fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, Fault> {
     let file = file::typed(draft.cell(0)?.1)?;
     let name = file.name.get().0.clone();
     Ok(Scenario {
@@ -105,8 +100,8 @@ fn heading(draft: &Draft<'_>, source: &Source) -> Result<Scenario, Fault> {
         source: file.source.clone().unwrap_or_default(),
         seeds: resolve::seeds(&file, draft.cells())?,
         cells: Vec::new(),
-        layout: file.table.as_ref().map_or(Ok(None), |table| layout(table, &file, draft))?,
-        references: file.reference.iter().map(Written::checked).collect::<Result<_, _>>()?,
+        layout: layout::resolve(&file, draft)?,
+        baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
         text: source.text.clone(),
         hash: String::new(),
         positions: source.clone(),
@@ -129,30 +124,6 @@ fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) ->
     })
 }
 
-/// The layout, or none if a `--set` did away with what it lays out.
-fn layout(table: &file::Table, file: &File, draft: &Draft<'_>) -> Result<Option<Layout>, Fault> {
-    let swept: Vec<&str> = draft.axes.iter().map(|axis| axis.key.text.as_ref()).collect();
-    for key in [&table.rows, &table.columns] {
-        if draft.gone.contains(key.get()) {
-            return Ok(None);
-        }
-        if !swept.contains(&key.get().as_str()) {
-            return Err(Fault::unknown(key.span(), "swept key", key.get(), &swept));
-        }
-    }
-    let flows = resolve::flow_names(file)?;
-    if let Some(flow) = table.flow.as_ref().filter(|flow| !flows.contains(flow.get())) {
-        return Err(Fault::unknown(
-            flow.span(),
-            "flow",
-            flow.get(),
-            &flows.iter().map(String::as_str).collect::<Vec<_>>(),
-        ));
-    }
-    let [rows, columns] = [&table.rows, &table.columns].map(|key| key.get().clone());
-    Ok(Some(Layout { rows, columns, value: table.value.clone(), flow: table.flow.as_ref().map(|f| f.get().clone()) }))
-}
-
 impl Scenario {
     /// An error at `key` (`flow.tcp.congestion`), for what only the caller can know, such as the names of algorithms.
     /// `help` may be empty.
@@ -172,8 +143,9 @@ impl Scenario {
 }
 
 /// FNV-1a, 64 bit.
-fn hash(text: &str, sets: &[String], traces: &Traces) -> String {
-    let sets = sets.iter().flat_map(|set| [0].into_iter().chain(set.bytes()));
+fn hash(text: &str, overrides: &Overrides, traces: &Traces) -> String {
+    let quick = overrides.quick.then_some(1);
+    let sets = overrides.sets.iter().flat_map(|set| [0].into_iter().chain(set.bytes())).chain(quick);
     let traces = traces.opportunities().flat_map(u64::to_le_bytes);
     let bytes = text.bytes().chain(sets).chain(traces);
     let hash =

@@ -9,6 +9,8 @@ pub(crate) struct Source {
     origin: String,
     pub(crate) text: String,
     pub(crate) sets: Vec<Set>,
+    /// The short form is read.
+    pub(crate) quick: bool,
 }
 
 /// One `--set KEY=VALUE`.
@@ -22,14 +24,14 @@ pub(crate) struct Set {
 }
 
 impl Source {
-    pub(crate) fn new(origin: &str, text: &str, sets: &[String]) -> Self {
+    pub(crate) fn new(origin: &str, text: &str, sets: &[String], quick: bool) -> Self {
         let mut start = text.len() + 1;
         let sets = sets.iter().map(|set| {
             let set = Set::new(start, set);
             start += set.text.len() + 1;
             set
         });
-        Self { origin: origin.to_owned(), text: text.to_owned(), sets: sets.collect() }
+        Self { origin: origin.to_owned(), text: text.to_owned(), sets: sets.collect(), quick }
     }
 
     /// The bytes at `span`.

@@ -1,6 +1,7 @@
 //! The sweep: a grid over dotted keys, and `--set`, which uses the same keys.
 //!
-//! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis.
+//! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The
+//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest.
 
 use crate::error::Fault;
 use crate::keys::{self, Key, Node};
@@ -9,7 +10,27 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// What describes a scenario, and so cannot differ between its cells.
-const FIXED: [&str; 9] = ["name", "title", "about", "source", "seeds", "repetitions", "sweep", "table", "reference"];
+const FIXED: [&str; 13] = [
+    "name",
+    "title",
+    "about",
+    "source",
+    "seeds",
+    "repetitions",
+    "sweep",
+    "table",
+    "figure",
+    "claim",
+    "baseline",
+    CASE,
+    QUICK,
+];
+
+/// The axis of the cases, and where they stand in the file.
+const CASE: &str = "case";
+
+/// The fragment for `--quick`.
+const QUICK: &str = "quick";
 
 /// Most runs (cells times seeds) of a scenario.
 const MOST_RUNS: u64 = 100_000;
@@ -33,6 +54,8 @@ pub(crate) struct Draft<'t> {
     sets: Vec<(Key<'t>, Node<'t>)>,
     /// Swept keys that a `--set` above them did away with.
     pub(crate) gone: Vec<String>,
+    /// The sweep is the file's own: no `--set`, no `--quick`.
+    pub(crate) as_written: bool,
 }
 
 /// One swept key and its values.
@@ -54,13 +77,17 @@ pub(crate) type Variant<'t> = (Vec<(String, String)>, Node<'t>);
 impl<'t> Draft<'t> {
     pub(crate) fn read(source: &'t Source) -> Result<Self, Fault> {
         let mut root = keys::parse(&source.text)?;
-        let mut axes = Vec::new();
-        if let DeValue::Table(table) = root.get_mut()
-            && let Some(sweep) = table.remove("sweep")
-        {
-            collect(source, None, sweep, &mut axes)?;
+        let quick = take(&mut root, QUICK);
+        if source.quick {
+            let none = || Fault::at(0..0, "the scenario has no short form").help("give it a [quick] table");
+            keys::overlay(&mut root, quick.ok_or_else(none)?);
         }
-        let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new() };
+        let mut axes = Vec::new();
+        let (cases, sweep) = (take(&mut root, CASE), take(&mut root, "sweep"));
+        sweep.map_or(Ok(()), |sweep| collect(source, None, sweep, &mut axes))?;
+        lay_out_cases(cases, &mut axes)?;
+        let as_written = source.sets.is_empty() && !source.quick;
+        let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new(), as_written };
         for set in &source.sets {
             draft.set(set)?;
         }
@@ -78,7 +105,10 @@ impl<'t> Draft<'t> {
         for axis in &self.axes {
             rest /= axis.entries.len() as u64;
             let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
-            keys::put(&mut root, &axis.key, entry.value.clone())?;
+            match axis.key.text.as_ref() {
+                CASE => keys::overlay(&mut root, entry.value.clone()),
+                _ => keys::put(&mut root, &axis.key, entry.value.clone())?,
+            }
             shown.push((axis.key.text.to_string(), entry.shown.clone()));
         }
         for (key, value) in &self.sets {
@@ -89,11 +119,18 @@ impl<'t> Draft<'t> {
 
     fn set(&mut self, set: &'t Set) -> Result<(), Fault> {
         let (text, span) = set.key()?;
-        if text.split('.').next() == Some("sweep") {
-            return Err(Fault::at(span, "`--set` cannot change the sweep").help("set the swept key itself"));
+        match text.split('.').next() {
+            Some("sweep") => {
+                return Err(Fault::at(span, "`--set` cannot change the sweep").help("set the swept key itself"));
+            }
+            Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
+                let message = format!("`--set` cannot change `{first}`");
+                return Err(Fault::at(span, message).help("`case=NAME` runs one case"));
+            }
+            _ => {}
         }
         if let Some(axis) = self.axes.iter_mut().find(|axis| axis.key.text == text) {
-            axis.entries = vec![axis.choose(set.value().0, value_of(set))];
+            axis.entries = vec![axis.choose(set)?];
             return Ok(());
         }
         self.gone.extend(self.axes.extract_if(.., |axis| covers(text, &axis.key.text)).map(|a| a.key.text.into()));
@@ -117,7 +154,8 @@ impl<'t> Draft<'t> {
 
 impl<'t> Axis<'t> {
     fn read(source: &Source, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
-        if let Some(fixed) = FIXED.iter().find(|fixed| key.text.split('.').next() == Some(fixed)) {
+        let first = key.text.split('.').next();
+        if let Some(fixed) = FIXED.iter().find(|fixed| first == Some(fixed) && key.text != CASE) {
             return Err(Fault::at(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
         }
         let span = values.span();
@@ -141,13 +179,21 @@ impl<'t> Axis<'t> {
         Ok(Self { key, entries })
     }
 
-    /// The entry that `--set` means: one that shows as `text`, or a new one.
-    fn choose(&self, text: &str, value: Node<'t>) -> Entry<'t> {
+    /// The entry that `--set` means: one that shows as its text, or a new one. There are no new cases.
+    fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Fault> {
+        let (text, span) = set.value();
+        let value = value_of(set);
         let shown = value.get_ref().as_str().unwrap_or(text.trim()).to_owned();
         match self.entries.iter().find(|entry| entry.shown == shown) {
-            Some(entry) => entry.clone(),
-            None => Entry { shown, value },
+            Some(entry) => Ok(entry.clone()),
+            None if self.key.text == CASE => Err(Fault::unknown(span, CASE, &shown, &self.labels())),
+            None => Ok(Entry { shown, value }),
         }
+    }
+
+    /// What its entries show.
+    pub(crate) fn labels(&self) -> Vec<&str> {
+        self.entries.iter().map(|entry| entry.shown.as_str()).collect()
     }
 }
 
@@ -163,6 +209,63 @@ impl<'t> Entry<'t> {
         let written = || source.slice(&node.span()).to_owned();
         Self { shown: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }
     }
+
+    /// A case is a table, without the keys that are the same in every cell.
+    fn only_what_may_differ(&self) -> Result<(), Fault> {
+        let DeValue::Table(table) = self.value.get_ref() else {
+            let fault = Fault::at(self.value.span(), "a case is a table of what differs");
+            return Err(fault.key(format!("{CASE}.{}", self.shown)));
+        };
+        match table.keys().find(|key| FIXED.contains(&key.get_ref().as_ref())) {
+            Some(key) => {
+                let message = format!("`{}` is the same in every case", key.get_ref());
+                Err(Fault::at(key.span(), message).key(format!("{CASE}.{}.{}", self.shown, key.get_ref())))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes a top-level key out of the tree.
+fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
+    match root.get_mut() {
+        DeValue::Table(table) => table.remove(key),
+        _ => None,
+    }
+}
+
+/// Turns the names in `sweep.case` into their fragments; without it all cases are swept. They turn slowest, and so come
+/// under what else is swept.
+fn lay_out_cases<'t>(cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
+    let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
+    let Some(cases) = cases else {
+        let none = |axis: Axis<'_>| Fault::at(axis.key.span, "the scenario has no [case.NAME]").key(CASE);
+        return axis.map_or(Ok(()), |axis| Err(none(axis)));
+    };
+    let span = cases.span();
+    let DeValue::Table(cases) = cases.into_inner() else {
+        return Err(Fault::at(span, "cases are tables").help("[case.NAME], then what differs").key(CASE));
+    };
+    let mut all = Vec::new();
+    for (name, fragment) in cases {
+        let entry = Entry { shown: name.get_ref().to_string(), value: fragment };
+        entry.only_what_may_differ()?;
+        all.push(entry);
+    }
+    let all = Axis { key: Key { text: CASE.into(), span }, entries: all };
+    let chosen = match axis {
+        Some(mut axis) => {
+            for entry in &mut axis.entries {
+                let case = all.entries.iter().find(|case| case.shown == entry.shown);
+                let unknown = || Fault::unknown(entry.value.span(), CASE, &entry.shown, &all.labels()).key(CASE);
+                *entry = case.ok_or_else(unknown)?.clone();
+            }
+            axis
+        }
+        None => all,
+    };
+    axes.insert(0, chosen);
+    Ok(())
 }
 
 /// `below` is `key` or stands below it.

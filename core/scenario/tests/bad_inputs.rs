@@ -1,6 +1,6 @@
 //! What is wrong with a scenario is said at its line, with the key, and with what would be right.
 
-use ropewalk_scenario::{Error, parse};
+use ropewalk_scenario::{Error, Overrides, parse};
 use std::path::Path;
 
 /// A scenario that reads; the lines of a bad one are put behind, or in the place of, its own.
@@ -10,9 +10,14 @@ const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
 
 fn error(text: &str, sets: &[&str]) -> Error {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    parse("bad.toml", text, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces"), &sets)
-        .map(|_| ())
-        .expect_err(text)
+    parse(
+        "bad.toml",
+        text,
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces"),
+        &Overrides { sets, quick: false },
+    )
+    .map(|_| ())
+    .expect_err(text)
 }
 
 /// Line and key where the fault is found, and a phrase of the message or of the help.
@@ -164,12 +169,59 @@ fn sweeps_tables_and_references() {
     let twice = "\"path.wire.delay\" = [\"1ms\"]\npath.wire.delay = [\"2ms\"]";
     check(&sweep(twice), 11, "path.wire.delay", "would overwrite the sweep");
     check(&sweep("seeds = [1, 2]"), 10, "seeds", "cannot be swept");
-    let table = "\"duration\" = [\"1s\"]\n[table]\nrows = \"duration\"\nvalue = \"goodput_mbps\"\n";
-    check(&sweep(&format!("{table}columns = \"path\"")), 14, "table.columns", "unknown swept key `path`");
-    check(&sweep(&format!("{table}columns = \"duration\"\nflow = \"udp\"")), 15, "table.flow", "unknown flow `udp`");
-    let rows =
-        "[[reference]]\nname = \"a\"\nsource = \"b\"\nunit = \"c\"\ncolumns = [\"d\", \"e\"]\nrows = { f = [1] }\n";
-    check(&format!("{HEAD}{PATH}{FLOW}{rows}"), 14, "reference.a.rows", "1 values for 2 columns");
+    let table = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\nvalue = \"goodput_mbps\"\n";
+    check(&sweep(&format!("{table}columns = \"path\"")), 14, "table.0.columns", "unknown swept key `path`");
+    check(&sweep(&format!("{table}columns = \"duration\"\nflow = \"udp\"")), 15, "table.0.flow", "unknown flow `udp`");
+    let rows = "[[table.reference]]\nname = \"a\"\nsource = \"b\"\nunit = \"c\"\ncolumns = [\"d\", \"e\"]\nrows = { f = [1] }\n";
+    check(&sweep(&format!("{table}{rows}")), 19, "table.0.reference.a.rows", "1 values for 2 columns");
+    check(
+        &sweep(&format!("{table}only = {{ duration = [\"2s\"] }}")),
+        14,
+        "table.0.only.duration",
+        "did you mean `1s`?",
+    );
+    check(&sweep(&format!("{table}until = \"1s\"")), 14, "table.0.until", "set `sample`");
+    let sampled = "sample = \"300ms\"\n";
+    check(&format!("{sampled}{}", sweep(&format!("{table}from = \"1s\""))), 15, "table.0.from", "multiple of `sample`");
+    let several = "value = [\"goodput_mbps\", \"rtt_ms.p95\"]\ncolumns = \"duration\"\n";
+    let head = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\n";
+    check(&sweep(&format!("{head}{several}")), 13, "table.0.value", "shows one value");
+    check(
+        &sweep("\"duration\" = [\"1s\"]\n[[figure]]\nlines = \"duration\"\nvalue = \"x\""),
+        12,
+        "figure.0.lines",
+        "set `sample`",
+    );
+}
+
+#[test]
+fn claims() {
+    let claim = |lines: &str| {
+        let head = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[claim]]\nof = \"duration\"\nvalue = \"goodput_mbps\"\n";
+        format!("{HEAD}{PATH}{FLOW}{head}says = \"long is best\"\n{lines}\n")
+    };
+    check(&claim(""), 14, "claim.0.says", "in one way");
+    check(&claim("highest = [\"2s\"]\nlowest = [\"1s\"]"), 14, "claim.0.says", "in one way");
+    check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
+    check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
+}
+
+#[test]
+fn cases_and_the_short_form() {
+    let base = format!("{HEAD}{PATH}{FLOW}");
+    check(&format!("{base}[case.a.path]\nwombat = 1\n"), 9, "path", "expected");
+    check(&format!("{base}[[case.a.path]]\nname = \"wire\"\ndealy = \"1ms\"\n"), 11, "path.wire.dealy", "`delay`?");
+    check(&format!("{base}[case.a]\nseeds = [2]\n"), 10, "case.a.seeds", "the same in every case");
+    check(&format!("{base}[case]\na = 1\n"), 10, "case.a", "a case is a table");
+    check(&format!("{base}[sweep]\ncase = [\"a\"]\n"), 10, "case", "no [case.NAME]");
+    check(&format!("{base}[case.a]\n[sweep]\ncase = [\"b\"]\n"), 11, "case", "unknown case `b`");
+    let good = format!("{base}[case.a]\nduration = \"1s\"\n");
+    let blamed = error(&good, &["case=other"]);
+    assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
+    assert!(error(&good, &["case.a.duration=2s"]).message().contains("cannot change `case`"));
+    let quick = Overrides { sets: Vec::new(), quick: true };
+    let blamed = parse("bad.toml", &good, Path::new(""), &quick).map(|_| ()).expect_err("no short form");
+    assert!(blamed.message().contains("no short form"), "{blamed}");
 }
 
 #[test]
@@ -223,7 +275,7 @@ fn an_error_shows_file_line_column_key_and_what_would_be_right() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = ropewalk_scenario::load(Path::new("no/such.toml"), &[]).map(|_| ()).unwrap_err();
+    let error = ropewalk_scenario::load(Path::new("no/such.toml"), &Overrides::default()).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("no/such.toml"), "{error}");
     assert_eq!((error.line(), error.key()), (0, ""));
     assert!(error.message().contains("cannot read"), "{error}");

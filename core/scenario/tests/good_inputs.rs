@@ -1,7 +1,7 @@
 //! What a scenario says is what the experiment is, to the last field.
 
 use ropewalk_scenario::model::*;
-use ropewalk_scenario::{Scenario, parse};
+use ropewalk_scenario::{Overrides, Scenario, parse};
 use std::collections::BTreeMap;
 use std::path::Path as File;
 use units::{Instant, Rate, Span};
@@ -9,7 +9,7 @@ use units::{Instant, Rate, Span};
 fn read(text: &str, sets: &[&str]) -> Scenario {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let base = File::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
-    parse("good.toml", text, &base, &sets).unwrap_or_else(|error| panic!("{error}"))
+    parse("good.toml", text, &base, &Overrides { sets, quick: false }).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn experiment(text: &str, sets: &[&str]) -> Experiment {
@@ -193,6 +193,7 @@ fn flows() -> Vec<Flow> {
     let congestion = Congestion { name: "cubic".into(), parameters };
     let half = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
+        start_within: Span::ZERO,
         name: name.into(),
         route: Route::Path(0),
         start,
@@ -204,6 +205,7 @@ fn flows() -> Vec<Flow> {
             name: "tcp".into(),
             route: Route::Tunnel,
             start: half,
+            start_within: Span::ZERO,
             stop: Some(Instant(1_000_000_000)),
             kind: FlowKind::Tcp { congestion, size: Some(1_500_000), host },
         },

@@ -1,7 +1,7 @@
 //! Every scenario that is shipped can be read, and the schema knows its keys.
 
-use ropewalk_scenario::model::{FlowKind, Limit};
-use ropewalk_scenario::{Scenario, load, schema};
+use ropewalk_scenario::model::{FlowKind, Limit, Loss};
+use ropewalk_scenario::{Overrides, Scenario, load, schema};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -16,7 +16,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn shipped(name: &str) -> Scenario {
-    load(&folder().join(name), &[]).unwrap_or_else(|error| panic!("{error}"))
+    load(&folder().join(name), &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn every_shipped_scenario_reads_and_opens_with_a_sentence() {
     let files = files(&folder());
     assert!(files.len() >= 7, "{files:?}");
     for file in files {
-        let scenario = load(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = load(&file, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
         assert!(scenario.text.starts_with("# "), "{}", file.display());
         assert_eq!(Some(scenario.name.as_str()), file.file_stem().and_then(|stem| stem.to_str()));
         assert!(!scenario.about.is_empty(), "{}", file.display());
@@ -50,17 +50,18 @@ fn the_schema_defines_the_parts_and_knows_every_key_of_the_shipped_scenarios() {
 #[test]
 fn the_paper_scenario_has_its_table_and_its_test_bed() {
     let scenario = shipped("papers/al-imareen-2024.toml");
-    assert_eq!(scenario.cells.len(), 12 * 6);
-    let [published, kernel] = &scenario.references[..] else { panic!("{:?}", scenario.references) };
+    assert_eq!(scenario.cells.len(), 12 * 11);
+    let [published, kernel] = &scenario.layout.tables[0].references[..] else { panic!("two references") };
     assert_eq!(published.rows.len(), 12, "the whole of Table I");
     assert_eq!((published.rows[11].0.as_str(), published.rows[11].1[4]), ("bbr", Some(4.96)));
     assert_eq!((kernel.rows[0].0.as_str(), kernel.rows[0].1[0]), ("cubic", Some(183.268)));
-    let cell = scenario.cells.iter().find(|cell| cell.parameters[0].1 == "hstcp" && cell.parameters[1].1 == "50ms");
+    let cell = scenario.cells.iter().find(|cell| cell.parameters[1].1 == "hstcp" && cell.parameters[0].1 == "50ms");
     let experiment = &cell.unwrap().experiment;
     let FlowKind::Tcp { congestion, .. } = &experiment.flows[0].kind else { panic!() };
     assert_eq!(congestion.name, "highspeed");
     let netem = experiment.links.iter().find(|link| link.name == "netem").unwrap();
     assert_eq!((netem.forward.delay.as_millis(), netem.reverse.delay.as_millis()), (50, 0));
+    assert_eq!((netem.forward.loss, netem.reverse.loss), (Loss::None, Loss::None));
     assert_eq!(netem.forward.rate, None);
     // What a 1440-byte inner packet takes on the wire: outer headers 36, Ethernet 38. The kernel reached 183.35 Mbit/s.
     let tunnel = experiment.tunnel.as_ref().unwrap();

@@ -1,7 +1,7 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
 use ropewalk_scenario::model::{Congestion, FlowKind, Parameter};
-use ropewalk_scenario::{Cell, Scenario, parse};
+use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
 
@@ -18,12 +18,12 @@ count = 2
 [sweep]
 "flow.tcp.congestion" = [{ label = "default", value = "cubic" }, "reno", { name = "vegas", beta = 4 }]
 path.wire.delay = ["10ms", "20ms"]
-[table]
+[[table]]
 rows = "flow.tcp.congestion"
 columns = "path.wire.delay"
 value = "goodput_mbps"
 flow = "tcp-2"
-[[reference]]
+[[table.reference]]
 name = "paper"
 source = "Table I"
 unit = "Mbit/s"
@@ -33,7 +33,8 @@ rows = { zeta = [1, nan], alpha = [2.5, 3] }
 
 fn read(sets: &[&str]) -> Scenario {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    parse("swept.toml", SWEPT, Path::new(""), &sets).unwrap_or_else(|error| panic!("{error}"))
+    parse("swept.toml", SWEPT, Path::new(""), &Overrides { sets, quick: false })
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn congestion(cell: &Cell) -> &Congestion {
@@ -64,12 +65,12 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
 #[test]
 fn the_layout_and_the_references_come_through_in_file_order() {
     let scenario = read(&[]);
-    let layout = scenario.layout.unwrap();
-    assert_eq!((layout.rows.as_str(), layout.columns.as_str()), ("flow.tcp.congestion", "path.wire.delay"));
-    assert_eq!((layout.value.as_str(), layout.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
+    let table = &scenario.layout.tables[0];
+    assert_eq!((table.rows.as_str(), table.columns.as_deref()), ("flow.tcp.congestion", Some("path.wire.delay")));
+    assert_eq!((table.values[0].as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
     let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
-    assert_eq!(scenario.references[0].rows, rows);
-    assert_eq!(scenario.references[0].columns, ["20ms", "10ms"]);
+    assert_eq!(table.references[0].rows, rows);
+    assert_eq!(table.references[0].columns, ["20ms", "10ms"]);
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
     let labelled = read(&["flow.tcp.congestion=default"]);
     assert_eq!(shown(&labelled), ["default 10ms", "default 20ms"]);
     assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
-    assert!(labelled.layout.is_some());
+    assert_eq!(labelled.layout.tables.len(), 1);
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn a_set_above_a_swept_key_does_away_with_the_axis_and_its_table() {
     let scenario = read(&["path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }"]);
     assert_eq!(scenario.cells.len(), 3);
     assert_eq!(scenario.cells[0].experiment.links[0].forward.delay, Span::from_millis(3));
-    assert_eq!(scenario.layout, None);
+    assert_eq!(scenario.layout.tables, []);
 }
 
 #[test]
@@ -106,6 +107,70 @@ fn a_set_may_add_what_the_file_does_not_say_and_later_sets_win() {
     assert_eq!(experiment.tunnel.as_ref().unwrap().mtu, 1200);
     assert_eq!(experiment.links[0].forward.delay, Span::from_millis(20));
     assert_eq!(experiment.links[0].reverse.delay, Span::from_millis(1));
+}
+
+const CASES: &str = r#"
+name = "cases"
+duration = "10s"
+[[path]]
+name = "wire"
+rate = "100mbit"
+[[flow]]
+name = "tcp"
+[sweep]
+"path.wire.delay" = ["10ms", "20ms"]
+[case.plain]
+[case.rival]
+duration = "20s"
+[[case.rival.flow]]
+name = "rival"
+[case.slow]
+[[case.slow.path]]
+name = "wire"
+rate = "1mbit"
+[[table]]
+rows = "path.wire.delay"
+columns = "case"
+value = "goodput_mbps"
+only = { case = ["slow", "plain"] }
+[quick]
+duration = "1s"
+sweep.case = ["slow"]
+"#;
+
+fn cases(sets: &[&str], quick: bool) -> Scenario {
+    let sets = sets.iter().map(ToString::to_string).collect();
+    parse("cases.toml", CASES, Path::new(""), &Overrides { sets, quick }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
+    let scenario = cases(&[], false);
+    let names = ["plain 10ms", "plain 20ms", "rival 10ms", "rival 20ms", "slow 10ms", "slow 20ms"];
+    assert_eq!(shown(&scenario), names);
+    let flows: Vec<usize> = scenario.cells.iter().map(|cell| cell.experiment.flows.len()).collect();
+    assert_eq!(flows, [1, 1, 2, 2, 1, 1]);
+    let seconds: Vec<u64> = scenario.cells.iter().map(|cell| cell.experiment.duration.as_millis() / 1000).collect();
+    assert_eq!(seconds, [10, 10, 20, 20, 10, 10]);
+    let links: Vec<_> = scenario.cells.iter().map(|cell| cell.experiment.links[0].forward.clone()).collect();
+    assert_eq!(
+        links.iter().map(|link| link.rate.unwrap().0).collect::<Vec<_>>()[3..],
+        [100_000_000, 1_000_000, 1_000_000]
+    );
+    assert_eq!(links[5].delay.as_millis(), 20, "the sweep still holds");
+    assert_eq!(scenario.layout.tables[0].scope.only["case"], ["slow", "plain"]);
+}
+
+#[test]
+fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
+    let rival = cases(&["case=rival"], false);
+    assert_eq!(shown(&rival), ["rival 10ms", "rival 20ms"]);
+    assert_eq!(rival.layout.tables, [], "it shows other cases only");
+    let quick = cases(&[], true);
+    assert_eq!(shown(&quick), ["slow 10ms", "slow 20ms"]);
+    assert_eq!(quick.cells[0].experiment.duration.as_millis(), 1000);
+    assert_eq!(quick.layout.tables[0].scope.only["case"], ["slow"]);
+    assert_ne!(quick.hash, cases(&[], false).hash);
 }
 
 #[test]

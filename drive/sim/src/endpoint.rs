@@ -58,6 +58,8 @@ pub(crate) struct Tcp {
     pub segments: u64,
     pub size: Option<u64>,
     pub rtt: Distribution,
+    /// Data segments that arrived.
+    pub arrived: u64,
     pub done: Option<Instant>,
     pub stopped: bool,
 }
@@ -78,7 +80,8 @@ impl Endpoint {
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start, stop, kind })
+        let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        Ok(Self { name: flow.name.clone(), route: flow.route, start: flow.start + Span(late), stop, kind })
     }
 }
 
@@ -134,6 +137,7 @@ impl Tcp {
             segments,
             size,
             rtt: Distribution::default(),
+            arrived: 0,
             done: None,
             stopped: false,
         })
@@ -154,6 +158,11 @@ impl Tcp {
             0 => self.headers,
             blocks => self.headers + 4 + 8 * blocks,
         }
+    }
+
+    /// Bytes that reached the receiving host, headers included.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.arrived * u64::from(self.headers + self.mss)
     }
 
     /// Bytes that reached the application; the last segment of a sized flow may be short.

@@ -19,11 +19,20 @@ pub(crate) struct Sampler {
 #[derive(Debug)]
 struct Subject {
     series: Series,
-    before: [u64; 3],
+    before: [u64; 5],
 }
 
-const FLOW: [&str; 6] =
-    ["goodput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets", "retransmitted_packets"];
+const FLOW: [&str; 9] = [
+    "goodput_mbps",
+    "window_packets",
+    "threshold_packets",
+    "rtt_ms",
+    "in_flight_packets",
+    "retransmitted_packets",
+    "throughput_mbps",
+    "sent_packets",
+    "dropped_packets",
+];
 const PATH: [&str; 6] =
     ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
@@ -31,7 +40,7 @@ impl Subject {
     fn new(name: String, columns: &[&str]) -> Self {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let values = vec![Vec::new(); columns.len()];
-        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, before: [0; 3] }
+        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, before: [0; 5] }
     }
 
     fn push(&mut self, time_s: f64, row: &[f64]) {
@@ -55,8 +64,9 @@ impl Sampler {
     /// Takes one sample of everything.
     pub(crate) fn take(&mut self, engine: &mut Engine) {
         let time_s = engine.network.now.as_secs_f64();
-        for (subject, endpoint) in self.flows.iter_mut().zip(&engine.flows) {
-            let row = flow_row(subject, endpoint, self.interval);
+        let flows = engine.flows.iter().zip(&engine.network.dropped);
+        for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows) {
+            let row = flow_row(subject, endpoint, *dropped, self.interval);
             subject.push(time_s, &row);
         }
         for (index, subject) in self.paths.iter_mut().enumerate() {
@@ -70,7 +80,8 @@ impl Sampler {
     }
 }
 
-fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64; 6] {
+fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: Span) -> [f64; 9] {
+    let dropped = subject.since(4, dropped) as f64;
     match &endpoint.kind {
         Kind::Tcp(tcp) => {
             let decision = tcp.sender.decision();
@@ -81,11 +92,15 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, interval: Span) -> [f64;
             let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
             let retransmitted = subject.since(1, tcp.sender.counters().retransmitted) as f64;
             let in_flight = f64::from(tcp.sender.in_flight());
-            [goodput, f64::from(decision.window), threshold, rtt_ms, in_flight, retransmitted]
+            let throughput = Rate::of(subject.since(2, tcp.arrived_bytes()), interval).as_mbps();
+            let sent = subject.since(3, tcp.sender.counters().sent) as f64;
+            let window = f64::from(decision.window);
+            [goodput, window, threshold, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
         Kind::Datagrams(source) => {
             let goodput = Rate::of(subject.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
-            [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN]
+            let sent = subject.since(3, source.sent) as f64;
+            [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
         }
     }
 }

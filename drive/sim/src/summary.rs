@@ -55,7 +55,8 @@ impl Distribution {
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
-    let flows: Vec<Flow> = engine.flows.iter().map(|endpoint| flow(endpoint, engine.end)).collect();
+    let flows: Vec<Flow> =
+        engine.flows.iter().zip(&engine.network.dropped).map(|(it, lost)| flow(it, *lost, engine.end)).collect();
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
@@ -87,24 +88,26 @@ fn check_conservation(engine: &mut Engine) {
     }
 }
 
-fn flow(endpoint: &Endpoint, end: Instant) -> Flow {
+fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
     let on = endpoint.stop.min(end).since(endpoint.start);
     match &endpoint.kind {
-        Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, on),
+        Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, on),
         Kind::Datagrams(source) => {
             let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
                 goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 delivered_bytes,
+                throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 sent_packets: source.sent,
+                dropped_packets,
                 ..Flow::default()
             }
         }
     }
 }
 
-fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
+fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
     let completion = tcp.done.map(|done| done.since(endpoint.start));
     let counters = tcp.sender.counters();
@@ -113,8 +116,10 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, on: Span) -> Flow {
         congestion_control: tcp.congestion.clone(),
         goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
         delivered_bytes,
+        throughput_mbps: Rate::of(tcp.arrived_bytes(), completion.unwrap_or(on)).as_mbps(),
         sent_packets: counters.sent,
         retransmitted_packets: counters.retransmitted,
+        dropped_packets,
         recoveries: counters.recoveries,
         undone: counters.undone,
         timeouts: counters.timeouts,

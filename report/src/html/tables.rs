@@ -4,32 +4,36 @@ use super::{counted, escape};
 use crate::colour;
 use crate::grid::{Grid, Pair, Row, Value, agreement, comparable, pairs};
 use crate::number::{label, maybe, percent, significant, three};
-use crate::study::{Study, short};
+use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
-use crate::terminal::caption;
-use scenario::{Layout, Reference};
+use crate::terminal::{caption, corner};
+use scenario::{Reference, Table};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
 const MOST_ROWS: usize = 1000;
 
 /// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
 pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
-    let Some(layout) = &study.layout else { return String::new() };
+    if study.layout.tables.is_empty() {
+        return String::new();
+    }
     let mut out = "<section id=\"results\">\n<h2>Results</h2>\n".to_owned();
-    for grid in Grid::of(study, layout) {
-        out += &simulated(study, layout, &grid, shown);
-        for reference in study.references.iter().filter(|reference| comparable(layout, reference)) {
-            out += &compared(study, layout, &grid, reference);
+    for table in &study.layout.tables {
+        for grid in Grid::of(study, table) {
+            out += &simulated(study, table, &grid, shown);
+            for reference in table.references.iter().filter(|reference| comparable(table, reference)) {
+                out += &compared(study, table, &grid, reference);
+            }
         }
     }
     out + "</section>\n"
 }
 
-fn head(layout: &Layout, grid: &Grid) -> String {
+fn head(table: &Table, grid: &Grid) -> String {
     let columns: String = grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
-    let (rows, across) = (escape(short(&layout.rows)), escape(short(&layout.columns)));
-    format!("<thead><tr><th scope=\"col\" class=\"corner\">{rows} \\ {across}</th>{columns}</tr></thead>\n")
+    let corner = escape(&corner(table));
+    format!("<thead><tr><th scope=\"col\" class=\"corner\">{corner}</th>{columns}</tr></thead>\n")
 }
 
 fn row_head(row: &Row) -> String {
@@ -37,7 +41,7 @@ fn row_head(row: &Row) -> String {
     format!("<th scope=\"row\"><i style=\"background:var(--c{colour})\"></i>{}</th>", escape(&row.name))
 }
 
-fn simulated(study: &Study<'_>, layout: &Layout, grid: &Grid, shown: usize) -> String {
+fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
     let greatest = grid.greatest();
     let width = grid.columns.len();
     let row = |row: &Row| {
@@ -53,9 +57,9 @@ fn simulated(study: &Study<'_>, layout: &Layout, grid: &Grid, shown: usize) -> S
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
          <span class=\"scale\">0 <i></i> {}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n",
-        escape(&caption(study, layout, grid)),
+        escape(&caption(study, table, grid)),
         three(greatest),
-        head(layout, grid)
+        head(table, grid)
     )
 }
 
@@ -68,7 +72,7 @@ fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
     format!("<td style=\"--h:{share:.2}\">{mean}{half}</td>")
 }
 
-fn compared(study: &Study<'_>, layout: &Layout, grid: &Grid, reference: &Reference) -> String {
+fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
     let pairs = pairs(grid, reference);
     let name = escape(&reference.name);
     let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
@@ -80,7 +84,7 @@ fn compared(study: &Study<'_>, layout: &Layout, grid: &Grid, reference: &Referen
         format!("<tr>{}{cells}</tr>\n", row_head(row))
     };
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
-    let unit = escape(if reference.unit.is_empty() { label(&layout.value).1 } else { &reference.unit });
+    let unit = escape(if reference.unit.is_empty() { label(&table.values[0]).1 } else { &reference.unit });
     let plot = scatter_of(study, grid, &pairs, reference, &unit);
     format!(
         "<h3>Simulated against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
@@ -90,7 +94,7 @@ fn compared(study: &Study<'_>, layout: &Layout, grid: &Grid, reference: &Referen
         escape(&reference.source),
         escape(&agreement(&pairs)),
         super::paragraphs(&reference.note),
-        head(layout, grid)
+        head(table, grid)
     )
 }
 
@@ -132,7 +136,7 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &R
 
 /// What every flow, path and tunnel did; open where there is no other table.
 pub(super) fn summaries(study: &Study<'_>) -> String {
-    let open = if study.layout.is_none() { " open" } else { "" };
+    let open = if study.layout.tables.is_empty() { " open" } else { "" };
     let mut out = "<section id=\"summaries\">\n<h2>Flows and paths</h2>\n".to_owned();
     for summary in summary::summaries(study) {
         let head: String = summary.head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();

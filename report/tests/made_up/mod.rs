@@ -1,7 +1,7 @@
 //! Made-up runs for looking at reports: sawtooth windows over two paths. Nothing here was simulated.
 
 use record::{Flow, Path, Run, Series, Summary, Tunnel, Work};
-use ropewalk_report::{Layout, Reference, Study};
+use ropewalk_report::{Layout, Reference, Study, Table};
 use std::collections::BTreeMap;
 
 pub(crate) const ALGORITHMS: [&str; 8] =
@@ -42,21 +42,26 @@ pub(crate) fn study(runs: &[Run]) -> Study<'_> {
         digest: "0123456789abcdef",
         version: "0.1.0",
         commit: "0000000",
-        layout: Some(Layout {
-            rows: "flow.tcp.congestion".to_owned(),
-            columns: "path.eno2.delay".to_owned(),
-            value: "goodput_mbps".to_owned(),
-            flow: None,
-        }),
-        references: vec![Reference {
-            name: "published".to_owned(),
-            source: "Al-Imareen and Lencse 2024, table 1".to_owned(),
-            unit: "Mbit/s".to_owned(),
-            columns,
-            rows,
-            note: "The paper gives one run a cell.".to_owned(),
-        }],
+        layout: Layout { tables: vec![table(columns, rows)], ..Layout::default() },
         runs,
+    }
+}
+
+fn table(columns: Vec<String>, rows: Vec<(String, Vec<Option<f64>>)>) -> Table {
+    let reference = Reference {
+        name: "published".to_owned(),
+        source: "Al-Imareen and Lencse 2024, table 1".to_owned(),
+        unit: "Mbit/s".to_owned(),
+        columns,
+        rows,
+        note: "The paper gives one run a cell.".to_owned(),
+    };
+    Table {
+        rows: "flow.tcp.congestion".to_owned(),
+        columns: Some("path.eno2.delay".to_owned()),
+        values: vec!["goodput_mbps".to_owned()],
+        references: vec![reference],
+        ..Table::default()
     }
 }
 

@@ -93,7 +93,9 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
         };
         for (name, start) in copies(given)? {
             let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
-            flows.push(Flow { name, route, start, stop: stop(given, start)?, kind: kind.clone() });
+            let start_within = given.start_within.map_or(Span::ZERO, |within| within.0);
+            let stop = stop(given, start + start_within)?;
+            flows.push(Flow { name, route, start, start_within, stop, kind: kind.clone() });
         }
     }
     Ok(flows)

@@ -52,6 +52,7 @@ impl Engine {
     fn on_segment(&mut self, flow: u16, segment: &Segment, marked: bool) {
         let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
         let now = self.network.now;
+        tcp.arrived += u64::from(segment.kind == protocol::tcp::Kind::Data);
         let ack = tcp.receiver.handle(now, segment, marked);
         if tcp.done.is_none() && tcp.receiver.delivered() >= tcp.segments {
             tcp.done = Some(now);

@@ -3,7 +3,7 @@
 use super::component::{Component, Roster};
 use crate::Error;
 use crate::agenda::Agenda;
-use crate::packet::{Packet, Parcel, Slab};
+use crate::packet::{Body, Packet, Parcel, Slab};
 use crate::pipe::{Pipe, Verdict};
 use crate::topology::Topology;
 use crate::tunnel::Tunnel;
@@ -19,6 +19,8 @@ pub(crate) struct Network {
     pub tunnel: Option<Tunnel>,
     pub slab: Slab,
     pub work: Work,
+    /// Data packets of each flow that were dropped or lost.
+    pub dropped: Vec<u64>,
     agenda: Agenda,
     roster: Roster,
 }
@@ -33,6 +35,7 @@ impl Network {
             tunnel: experiment.tunnel.as_ref().map(Tunnel::new).transpose()?,
             slab: Slab::default(),
             work: Work::default(),
+            dropped: vec![0; experiment.flows.len()],
             agenda: Agenda::new(roster.len()),
             roster,
         })
@@ -125,7 +128,7 @@ impl Network {
     fn settle(&mut self, pipe: u32) {
         let state = &mut self.topology.pipes[pipe as usize];
         if state.has_discarded() {
-            reclaim(state, &mut self.slab);
+            reclaim(state, &mut self.slab, &mut self.dropped);
         }
         let next = state.next();
         self.arm(Component::Pipe(pipe), next);
@@ -133,8 +136,11 @@ impl Network {
 }
 
 #[cold]
-fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab) {
+fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab, dropped: &mut [u64]) {
     while let Some(parcel) = pipe.take_discarded() {
-        slab.remove(parcel.slot);
+        let packet = slab.remove(parcel.slot);
+        if packet.is_data() && !matches!(packet.body, Body::Stray) {
+            dropped[usize::from(packet.flow)] += 1;
+        }
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         name: name.to_owned(),
         route: Route::Path(0),
         start: Instant::ZERO,
+        start_within: Span::ZERO,
         stop: None,
         kind: FlowKind::Tcp {
             congestion: Congestion { name: algorithm.to_owned(), parameters: Default::default() },

@@ -1,0 +1,151 @@
+//! From the written layout to the resolved one: keys must be swept, values must be among the swept ones.
+//!
+//! A `--set` or `--quick` may have taken swept keys or values away. Then a table, figure or claim shows what is left, and
+//! goes where nothing is.
+
+use super::{Claim, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope, WrittenTable};
+use crate::error::Fault;
+use crate::file::{At, File};
+use crate::reference::Written;
+use crate::resolve::flow_names;
+use crate::sweep::Draft;
+use std::ops::Range;
+
+/// The layout of a file.
+pub(crate) fn resolve(file: &File, draft: &Draft<'_>) -> Result<Layout, Fault> {
+    let context = Context { draft, flows: flow_names(file)?, sample: file.sample.as_ref().map(|it| it.get().0.0) };
+    let tables = file.table.iter().map(|table| context.table(table));
+    let figures = file.figure.iter().map(|figure| context.figure(figure));
+    let claims = file.claim.iter().map(|claim| context.claim(claim));
+    Ok(Layout {
+        tables: tables.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+        figures: figures.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+        claims: claims.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+    })
+}
+
+/// A scope, and swept keys where they were given.
+type Part<const N: usize> = (Scope, [Option<String>; N]);
+
+struct Context<'a, 't> {
+    draft: &'a Draft<'t>,
+    flows: Vec<String>,
+    /// Interval of the time series, nanoseconds.
+    sample: Option<u64>,
+}
+
+impl Context<'_, '_> {
+    fn table(&self, given: &WrittenTable) -> Result<Option<Table>, Fault> {
+        let values = match given.value.get() {
+            Values::One(value) => vec![value.clone()],
+            Values::Several(values) => values.clone(),
+        };
+        if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
+            let fault = Fault::at(given.value.span(), "a table with `columns` shows one value");
+            return Err(fault.help("leave out `columns`, or write a table for each value"));
+        }
+        let keys = [Some(&given.rows), given.columns.as_ref()];
+        let Some((scope, [Some(rows), columns])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let references = given.reference.iter().map(Written::checked).collect::<Result<_, _>>()?;
+        Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
+    }
+
+    fn figure(&self, given: &WrittenFigure) -> Result<Option<Figure>, Fault> {
+        if self.sample.is_none() {
+            return Err(Fault::at(given.lines.span(), "a figure needs the time series").help("set `sample`"));
+        }
+        let Some((scope, [Some(lines)])) = self.part(&given.scope(), [Some(&given.lines)])? else { return Ok(None) };
+        Ok(Some(Figure { title: given.title.clone(), lines, value: given.value.clone(), scope }))
+    }
+
+    fn claim(&self, given: &WrittenClaim) -> Result<Option<Claim>, Fault> {
+        let test = given.test()?;
+        let keys = [Some(&given.of), given.each.as_ref()];
+        let Some((scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let run = self.labels(&of);
+        if let Some(name) = test.names().iter().find(|name| !run.contains(&name.as_str())) {
+            return self.absent(given.says.span(), &of, name, &run).map(|()| None);
+        }
+        let WrittenClaim { says, source, value, .. } = given.clone();
+        Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test }))
+    }
+
+    /// The scope and the swept keys that are still swept; nothing if nothing is left.
+    fn part<const N: usize>(
+        &self,
+        scope: &WrittenScope<'_>,
+        keys: [Option<&At<String>>; N],
+    ) -> Result<Option<Part<N>>, Fault> {
+        for key in keys.into_iter().flatten() {
+            if !self.swept(key.get(), &key.span())? {
+                return Ok(None);
+            }
+        }
+        let keys = keys.map(|key| key.map(|key| key.get().clone()));
+        Ok(self.scope(scope)?.map(|scope| (scope, keys)))
+    }
+
+    fn scope(&self, given: &WrittenScope<'_>) -> Result<Option<Scope>, Fault> {
+        let mut scope = Scope::default();
+        for (key, values) in given.only {
+            if !self.swept(key, &values.span())? {
+                continue;
+            }
+            let labels = self.labels(key);
+            let (left, absent): (Vec<&String>, Vec<&String>) =
+                values.get().iter().partition(|value| labels.contains(&value.as_str()));
+            absent.iter().try_for_each(|value| self.absent(values.span(), key, value, &labels))?;
+            if left.is_empty() {
+                return Ok(None);
+            }
+            scope.only.insert(key.clone(), left.into_iter().cloned().collect());
+        }
+        if let Some(flow) = given.flow {
+            self.flow(flow)?;
+            scope.flow = Some(flow.get().clone());
+        }
+        [scope.from_s, scope.until_s] = [self.instant(given.times[0])?, self.instant(given.times[1])?];
+        Ok(Some(scope))
+    }
+
+    fn flow(&self, flow: &At<String>) -> Result<(), Fault> {
+        if self.flows.contains(flow.get()) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.flows.iter().map(String::as_str).collect();
+        Err(Fault::unknown(flow.span(), "flow", flow.get(), &known))
+    }
+
+    /// An instant at which there is a sample, seconds.
+    fn instant(&self, given: &Option<At<crate::quantity::Time>>) -> Result<Option<f64>, Fault> {
+        let Some(at) = given else { return Ok(None) };
+        match self.sample {
+            Some(sample) if sample > 0 && at.get().0.0.is_multiple_of(sample) => Ok(Some(at.get().0.as_secs_f64())),
+            Some(_) => Err(Fault::at(at.span(), "there is no sample at this instant").help("a multiple of `sample`")),
+            None => Err(Fault::at(at.span(), "a part of the run needs the time series").help("set `sample`")),
+        }
+    }
+
+    /// Whether a key is swept. One that never was is a fault; one that a `--set` fixed is not.
+    fn swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
+        let swept: Vec<&str> = self.draft.axes.iter().map(|axis| axis.key.text.as_ref()).collect();
+        match () {
+            () if swept.contains(&key) => Ok(true),
+            () if self.draft.gone.iter().any(|gone| gone == key) => Ok(false),
+            () => Err(Fault::unknown(span.clone(), "swept key", key, &swept)),
+        }
+    }
+
+    fn labels(&self, key: &str) -> Vec<&str> {
+        let axis = self.draft.axes.iter().find(|axis| axis.key.text == key);
+        axis.map_or(Vec::new(), |axis| axis.labels())
+    }
+
+    /// A value that is not swept is a fault, unless the sweep is not the file's own.
+    fn absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
+        match self.draft.as_written {
+            true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a table shows of a run: a number of a flow's record, or of its time series where a part of the run is meant.
+
+use crate::estimate::Estimate;
+use crate::study::Cell;
+use record::{Flow, Run};
+use scenario::Scope;
+
+/// Dropped packets as a share of those sent, percent: not a field of the record, but made of two.
+const DROPS: &str = "drop_percent";
+
+/// What a part of the run's time has: of these columns of a flow's series the mean over time,
+const MEANS: [&str; 6] =
+    ["goodput_mbps", "throughput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets"];
+/// and of these the sum.
+const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
+
+/// The mean of a value over a cell's seeds.
+pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
+    Estimate::of(&cell.runs.iter().filter_map(|run| value(run, field, scope)).collect::<Vec<_>>())
+}
+
+/// The value of one run.
+pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
+    let flow = run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))?;
+    match scope.is_timed() {
+        true => timed(run, flow, field, scope),
+        false => number(flow, field),
+    }
+}
+
+/// A numeric field of a flow's record by its name: `goodput_mbps`, `rtt_ms.p95`.
+pub(crate) fn number(flow: &Flow, field: &str) -> Option<f64> {
+    match field {
+        "goodput_mbps" => Some(flow.goodput_mbps), // nearly always; spares a detour over JSON
+        DROPS => percent(flow.dropped_packets as f64, flow.sent_packets as f64),
+        _ => {
+            let record = serde_json::to_value(flow).ok()?;
+            record.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64()
+        }
+    }
+}
+
+/// The value over a part of the run's time. A sample stands for the interval that it ends.
+fn timed(run: &Run, flow: &Flow, field: &str, scope: &Scope) -> Option<f64> {
+    if field == DROPS {
+        let part = |field| timed(run, flow, field, scope);
+        return percent(part("dropped_packets")?, part("sent_packets")?);
+    }
+    let subject = format!("flow {}", flow.name);
+    let series = run.series.iter().find(|series| series.subject == subject)?;
+    let column = &series.values[series.columns.iter().position(|column| column == field)?];
+    let within =
+        |time: f64| time > scope.from_s.unwrap_or(0.0) + SLACK && time < scope.until_s.unwrap_or(f64::MAX) + SLACK;
+    let samples = series.time_s.iter().zip(column).filter(|(time, value)| within(**time) && value.is_finite());
+    let (sum, count) = samples.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+}
+
+/// Instants of samples are whole multiples of the interval but for rounding, seconds.
+const SLACK: f64 = 1e-6;
+
+fn percent(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| 100.0 * part / whole)
+}
+
+/// What a table's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`, and
+/// `drop_percent`. With `from` or `until` it is a column of the time series instead.
+#[must_use]
+pub fn table_values(timed: bool) -> Vec<String> {
+    if timed {
+        return MEANS.iter().chain(&SUMS).chain(&[DROPS]).map(|name| (*name).to_owned()).collect();
+    }
+    let flow = Flow { completion_s: Some(0.0), ..Flow::default() };
+    let record = serde_json::to_value(&flow).expect("text and numbers");
+    let fields = record.as_object().into_iter().flatten();
+    let names = fields.flat_map(|(name, value)| match value.as_object() {
+        Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
+        None => vec![name.clone()],
+    });
+    names.filter(|name| number(&flow, name).is_some()).chain([DROPS.to_owned()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Series;
+
+    /// Samples at 1, 2, 3 and 4 s.
+    fn run() -> Run {
+        let flow = Flow { name: "tcp".to_owned(), dropped_packets: 3, sent_packets: 60, ..Flow::default() };
+        let series = Series {
+            subject: "flow tcp".to_owned(),
+            columns: ["goodput_mbps", "sent_packets", "dropped_packets"].map(str::to_owned).to_vec(),
+            time_s: vec![1.0, 2.0, 3.0, 4.0],
+            values: vec![vec![2.0, 4.0, 9.0, f64::NAN], vec![10.0, 20.0, 30.0, 40.0], vec![1.0, 2.0, 0.0, 4.0]],
+        };
+        Run { flows: vec![flow], series: vec![series], ..Run::default() }
+    }
+
+    #[test]
+    fn a_part_of_the_run_has_the_mean_of_rates_and_the_sum_of_counts() {
+        let part = |from_s, until_s, field| value(&run(), field, &Scope { from_s, until_s, ..Scope::default() });
+        assert_eq!(part(None, Some(2.0), "goodput_mbps"), Some(3.0));
+        assert_eq!(part(Some(1.0), None, "goodput_mbps"), Some(6.5), "what is not known does not count");
+        assert_eq!(part(Some(1.0), Some(3.0), "sent_packets"), Some(50.0));
+        assert_eq!(part(None, Some(2.0), "drop_percent"), Some(10.0), "3 of 30");
+        assert_eq!(part(Some(3.0), None, "goodput_mbps"), None);
+        assert_eq!(value(&run(), "drop_percent", &Scope::default()), Some(5.0), "3 of 60");
+    }
+}
