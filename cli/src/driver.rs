@@ -6,7 +6,6 @@ use lab::Lab;
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
-use std::fmt::Write;
 use std::thread::available_parallelism;
 
 /// The word by which a guest's init calls this program.
@@ -40,8 +39,13 @@ impl Driver {
     /// What only the driver knows that it cannot do is told before anything runs.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Failure> {
         let Self::Kernel(_) = self else { return Ok(()) };
-        let mut cells = scenario.cells.iter();
-        cells.try_for_each(|cell| lab::check(&cell.experiment)).map_err(|why| Failure::Usage(why.to_string()))
+        scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab::check(&cell.experiment) {
+            Err(lab::Error::Lacks { key, what }) => {
+                let help = "`--on sim` runs it in the simulator";
+                Err(scenario.error_in(index, &key, &format!("the lab has no {what}"), help).into())
+            }
+            _ => Ok(()),
+        })
     }
 
     /// Runs side by side if nobody says how many: one a core, but one in all where load would disturb them.
@@ -62,10 +66,6 @@ impl Driver {
     /// How the experiments were set up, for whoever wants to do it again by hand; nothing for the simulator.
     pub(crate) fn setup(&self, scenario: &Scenario) -> Option<String> {
         let Self::Kernel(lab) = self else { return None };
-        let mut text = format!("# {}: the commands that set each cell up, in the guest\n", lab.describe());
-        for cell in &scenario.cells {
-            let _ = write!(text, "{:?}", lab::commands(&cell.experiment, lab.burst()));
-        }
-        Some(text)
+        Some(lab.script(scenario.cells.iter().map(|cell| &cell.experiment)))
     }
 }

@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     runs.sort_by_key(|(key, _)| *key);
     let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();
     let manifest = results.finish(&runs)?;
+    if let Some(text) = driver.setup(&scenario) {
+        Results::write_text(&dir, "setup.txt", &text)?;
+    }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     study::show(&dir, &manifest, runs, arguments.json)
 }

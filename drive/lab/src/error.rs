@@ -8,7 +8,12 @@ pub enum Error {
     /// There is no kernel to run it on.
     NoKernel(String),
     /// The experiment asks for something that the lab cannot do.
-    Lacks(String),
+    Lacks {
+        /// The scenario's key.
+        key: String,
+        /// What is lacking.
+        what: String,
+    },
     /// The run failed: what happened, and the end of what the guest said.
     Guest {
         /// What happened.
@@ -28,7 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoKernel(why) => write!(f, "{why}"),
-            Self::Lacks(what) => write!(f, "the lab cannot do this: {what}"),
+            Self::Lacks { key, what } => write!(f, "{key}: the lab has no {what}"),
             Self::Guest { why, said } if said.is_empty() => write!(f, "{why}"),
             Self::Guest { why, said } => write!(f, "{why}; the guest's last words:\n{said}"),
         }

@@ -2,16 +2,17 @@
 
 use crate::kernel::Kernel;
 use crate::plan::{Observed, Plan, Traffic};
+use crate::script::script;
 use crate::{Error, layout, summary, support};
 use record::Run;
-use scenario::model::Experiment;
+use scenario::model::{Experiment, Flow, Limit};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
-use units::Span;
+use units::{Instant, Span, Stream};
 
 /// What [`init`](../init.sh) leaves to be filled in.
 const INIT: &str = include_str!("init.sh");
@@ -53,9 +54,21 @@ impl Lab {
 
     /// Room in the path's token bucket, packets. A timer that fires late costs capacity that only a deeper bucket gives
     /// back; in virtual time none does.
-    #[must_use]
-    pub fn burst(&self) -> u32 {
+    fn burst(&self) -> u32 {
         if self.kernel.is_virtual { 1 } else { 2 }
+    }
+
+    /// How the cells of a study are set up in the guest: the commands, in order. What only some cells have is preceded
+    /// by their numbers, what an event does by its instant.
+    #[must_use]
+    pub fn script<'a>(&self, cells: impl IntoIterator<Item = &'a Experiment>) -> String {
+        let lines = |experiment: &Experiment| {
+            let (setup, events) = layout::commands(experiment, self.burst());
+            let events = events.into_iter().map(|(at, line)| format!("at {} s: {line}", at.as_secs_f64()));
+            setup.into_iter().chain(events).collect()
+        };
+        let cells: Vec<Vec<String>> = cells.into_iter().map(lines).collect();
+        format!("# {}\n{}", self.describe(), script(&cells))
     }
 
     /// Runs `experiment`. A kernel draws its own luck: `seed` only numbers the run.
@@ -64,40 +77,43 @@ impl Lab {
     /// The lab cannot do what the experiment asks for, or the guest failed.
     pub fn run(&self, experiment: &Experiment, seed: u64) -> Result<Run, Error> {
         support::check(experiment)?;
+        let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut latest = Span::ZERO;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(experiment)?;
+            let observed = self.observe(experiment, &starts)?;
             if self.kernel.is_virtual || observed.late < LATEST {
-                return summary::summarise(experiment, seed, &observed);
+                return summary::summarise(experiment, seed, &starts, &observed);
             }
             latest = observed.late;
         }
         let late = latest.as_millis();
-        Err(Error::guest(format!("the guest lacked CPU ({late} ms behind its clock): run fewer side by side (--jobs 1)")))
+        Err(Error::guest(format!(
+            "the guest lacked CPU ({late} ms behind its clock): run fewer side by side (--jobs 1)"
+        )))
     }
 
-    fn observe(&self, experiment: &Experiment) -> Result<Observed, Error> {
+    fn observe(&self, experiment: &Experiment, starts: &[Instant]) -> Result<Observed, Error> {
         let dir = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
-        self.prepare(dir.path(), experiment).map_err(Error::guest)?;
+        self.prepare(dir.path(), experiment, starts).map_err(Error::guest)?;
         let outcome = self.boot(dir.path(), self.patience(experiment.duration));
         let answer = fs::read(dir.path().join("observed.json")).map_err(|_| "the guest left no answer".to_owned());
         let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|why| format!("a damaged answer: {why}"));
         outcome.and(answer).and_then(read).map_err(|why| Error::Guest { why, said: last_words(&dir) })
     }
 
-    fn prepare(&self, dir: &Path, experiment: &Experiment) -> io::Result<()> {
+    fn prepare(&self, dir: &Path, experiment: &Experiment, starts: &[Instant]) -> io::Result<()> {
         let (setup, events) = layout::commands(experiment, self.burst());
-        let since_start = |at: units::Instant| at.since(units::Instant::ZERO);
-        let traffic = |flow: &scenario::model::Flow| Traffic {
-            start: since_start(flow.start),
-            stop: flow.stop.map(since_start),
-        };
+        let span = |at: Instant| at.since(Instant::ZERO);
+        let traffic = |(flow, start): (&Flow, &Instant)| Traffic { start: span(*start), stop: flow.stop.map(span) };
         let plan = Plan {
             duration: experiment.duration,
             sample: experiment.sample.unwrap_or(SAMPLE),
-            flows: experiment.flows.iter().map(traffic).collect(),
+            flows: experiment.flows.iter().zip(starts).map(traffic).collect(),
             events,
             counters: layout::counters(experiment),
+            silence: layout::silence(experiment),
+            drain: drain(experiment),
+            totals: layout::totals(experiment),
         };
         let agent: Vec<String> = self.agent.iter().map(|word| quoted(word)).collect();
         let init = INIT.replace("DIR", &dir.display().to_string()).replace("AGENT", &agent.join(" "));
@@ -110,7 +126,8 @@ impl Lab {
 
     /// Far more than a run takes, so that only one that hangs is ended.
     fn patience(&self, duration: Span) -> Duration {
-        Duration::from_secs(60) + Duration::from_nanos(duration.as_nanos()) * if self.kernel.is_virtual { 30 } else { 2 }
+        Duration::from_secs(60)
+            + Duration::from_nanos(duration.as_nanos()) * if self.kernel.is_virtual { 30 } else { 2 }
     }
 
     /// Boots a guest and waits until it has switched itself off.
@@ -140,12 +157,28 @@ impl Lab {
     }
 }
 
+/// When a flow begins: drawn as the simulator draws it.
+fn start(flow: &Flow, seed: u64) -> Instant {
+    flow.start + Span(Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
+}
+
+/// Time for what is under way when the run ends to arrive, before what never did is counted.
+fn drain(experiment: &Experiment) -> Span {
+    let forward = &experiment.links[0].forward;
+    let bytes = match forward.queue.limit {
+        Limit::Packets(packets) => packets * u64::from(1500 + forward.overhead),
+        Limit::Bytes(bytes) => bytes,
+        Limit::Time(_) => 0,
+    };
+    forward.delay + forward.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes)) + Span::from_millis(200)
+}
+
 fn wait(child: &mut Child, patience: Duration) -> Result<(), String> {
-    let end = Instant::now() + patience;
+    let end = std::time::Instant::now() + patience;
     loop {
         match child.try_wait().map_err(|why| why.to_string())? {
             Some(_) => return Ok(()), // the answer says whether it went well
-            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            None if std::time::Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
             None => {
                 let _ = child.kill().and_then(|()| child.wait());
                 return Err(format!("the guest was still running after {} s", patience.as_secs()));

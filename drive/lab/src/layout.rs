@@ -41,8 +41,7 @@ struct Way {
 
 /// Every command that lays out `experiment`, in order; then those of its events, each with its instant. `burst` is the
 /// room in the token bucket, packets.
-#[must_use]
-pub fn commands(experiment: &Experiment, burst: u32) -> (Vec<String>, Vec<(Span, String)>) {
+pub(crate) fn commands(experiment: &Experiment, burst: u32) -> (Vec<String>, Vec<(Span, String)>) {
     let mut ways = ways(experiment);
     let mut setup = routers();
     for (k, flow) in experiment.flows.iter().enumerate() {
@@ -65,7 +64,20 @@ pub fn commands(experiment: &Experiment, burst: u32) -> (Vec<String>, Vec<(Span,
 /// Commands that print the counters of the data direction: of its queue, then of its wire.
 pub(crate) fn counters(experiment: &Experiment) -> Vec<String> {
     let [forward, _] = ways(experiment);
-    [forward.queue, forward.delay].map(|[space, device]| format!("tc -s -j -n {space} qdisc show dev {device}")).to_vec()
+    [forward.queue, forward.delay]
+        .map(|[space, device]| format!("tc -s -j -n {space} qdisc show dev {device}"))
+        .to_vec()
+}
+
+/// Commands after which no host sends any more.
+pub(crate) fn silence(experiment: &Experiment) -> Vec<String> {
+    (0..experiment.flows.len()).map(|k| format!("ip -n s{k} link set dev eth0 down")).collect()
+}
+
+/// Commands that print the counters of each flow's source, then of its sink.
+pub(crate) fn totals(experiment: &Experiment) -> Vec<String> {
+    let hosts = (0..experiment.flows.len()).flat_map(|k| [format!("s{k}"), format!("d{k}")]);
+    hosts.map(|name| format!("ip -s -j -n {name} link show dev eth0")).collect()
 }
 
 fn ways(experiment: &Experiment) -> [Way; 2] {
@@ -130,7 +142,10 @@ fn cable(a: [&str; 2], b: [&str; 2], net: &str, mac: &str) -> Vec<String> {
         lines.push(format!("ip netns exec {space} ethtool -K {name} tso off gso off gro off"));
         lines.push(format!("ip -n {space} address add {net}.{end}/24 dev {name}"));
         lines.push(format!("ip -n {space} link set dev {name} up"));
-        lines.push(format!("ip -n {space} neighbour replace {net}.{other} lladdr {} dev {name} nud permanent", mac(other)));
+        lines.push(format!(
+            "ip -n {space} neighbour replace {net}.{other} lladdr {} dev {name} nud permanent",
+            mac(other)
+        ));
     }
     lines
 }
@@ -139,12 +154,14 @@ fn cable(a: [&str; 2], b: [&str; 2], net: &str, mac: &str) -> Vec<String> {
 fn settings(k: usize, congestion: &str, host: &Host) -> Vec<String> {
     let flag = u8::from;
     let [least, initial, most] = host.receive_buffer;
-    // 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
+    // Timestamps are 1 by default: with a random offset, different for each connection, to which TCP-LP's one-way delays
+    // are not immune. 2 is without.
+    // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
     let ecn = if host.ecn { 1 } else { 2 };
     let mut sysctls = vec![
         format!("tcp_congestion_control={congestion}"),
         "tcp_no_metrics_save=1".to_owned(),
-        format!("tcp_timestamps={}", flag(host.timestamps)),
+        format!("tcp_timestamps={}", 2 * flag(host.timestamps)),
         format!("tcp_sack={}", flag(host.sack)),
         format!("tcp_ecn={ecn}"),
         format!("tcp_rmem={least} {initial} {most}"),

@@ -9,7 +9,8 @@
 //! - `guest`: boots it, watches it, collects what it found.
 //! - `agent`: what runs inside: traffic, events at their instants, samples of TCP's state.
 //! - `plan`: what the two sides tell each other.
-//! - `summary`: what was observed as a [`record::Run`].
+//! - `script`: how a whole study was set up, as text.
+//! - `summary`, `series`: what was observed as a [`record::Run`].
 
 mod agent;
 mod error;
@@ -17,11 +18,12 @@ mod guest;
 mod kernel;
 mod layout;
 mod plan;
+mod script;
+mod series;
 mod summary;
 mod support;
 
 pub use agent::main as agent;
 pub use error::Error;
 pub use guest::Lab;
-pub use layout::commands;
 pub use support::check;

@@ -12,8 +12,14 @@ pub(crate) struct Plan {
     pub(crate) flows: Vec<Traffic>,
     /// Commands at their instants.
     pub(crate) events: Vec<(Span, String)>,
-    /// Commands whose output is the answer's `counters`, after the run.
+    /// Commands that print the path's counters, at the end of the run.
     pub(crate) counters: Vec<String>,
+    /// Commands that silence the sending hosts, after the run.
+    pub(crate) silence: Vec<String>,
+    /// How long the last packets then need to arrive.
+    pub(crate) drain: Span,
+    /// Commands that print the hosts' counters, after that.
+    pub(crate) totals: Vec<String>,
 }
 
 /// When a flow's source is on.
@@ -29,7 +35,10 @@ pub(crate) struct Observed {
     /// The most that the agent woke up behind its timetable: in real time the sign of a guest without enough CPU.
     pub(crate) late: Span,
     pub(crate) flows: Vec<Observation>,
+    /// What [`Plan::counters`] printed.
     pub(crate) counters: Vec<String>,
+    /// What [`Plan::totals`] printed.
+    pub(crate) totals: Vec<String>,
 }
 
 /// One flow.
@@ -45,6 +54,8 @@ pub(crate) struct Observation {
 pub(crate) struct Sample {
     /// Read by the application, bytes.
     pub(crate) delivered: u64,
+    /// Data packets that arrived, first time or again.
+    pub(crate) arrived: u32,
     /// Nothing before the connection stands.
     pub(crate) tcp: Option<TcpInfo>,
 }

@@ -1,4 +1,5 @@
-//! What the lab can do. Everything else is refused before anything boots, in words that say what is lacking.
+//! What the lab can do. Everything else is refused before anything boots, in words that say what is lacking, and with
+//! the scenario's key.
 
 use crate::Error;
 use scenario::model::{Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe};
@@ -6,90 +7,112 @@ use units::Span;
 
 /// The congestion controls of Linux 6.1.
 const CONGESTION: [&str; 17] = [
-    "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno", "scalable",
-    "vegas", "veno", "westwood", "yeah",
+    "bbr",
+    "bic",
+    "cdg",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "reno",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
 ];
 /// User-Mode Linux has HZ=100.
 const TICK: Span = Span::from_millis(10);
+/// Flows' numbers are bytes of addresses.
+const FLOWS: usize = 250;
 
-/// A list of (what is asked for, what the lab lacks).
-type Lacks<'a> = &'a [(bool, &'a str)];
+const BURSTY: &str = "loss in bursts";
+
+/// A list of what may be asked for: whether it is, by which key, what the lab lacks.
+type Lacks<'a> = &'a [(bool, &'a str, &'a str)];
 
 /// Whether the lab can run this.
 ///
 /// # Errors
-/// What it cannot do.
+/// The first thing it cannot do.
 pub fn check(experiment: &Experiment) -> Result<(), Error> {
-    refuse(&[
-        (experiment.tunnel.is_some(), "it has no tunnel"),
-        (experiment.paths.len() != 1 || experiment.links.len() != 1, "it has one path of one link"),
-        (experiment.events.iter().any(|event| event.up.is_some()), "an event changes rate, delay or loss, not `up`"),
-        (experiment.flows.len() > 250, "it has room for 250 flows"),
-    ])?;
+    let events = || experiment.events.iter();
+    refuse(
+        "",
+        &[
+            (experiment.tunnel.is_some(), "tunnel", "tunnels"),
+            (experiment.paths.len() != 1, "path", "second path"),
+            (experiment.links.len() != 1, "path", "second link on a path"),
+            (experiment.flows.len() > FLOWS, "flow", "room for more than 250 flows"),
+            (events().any(|event| event.up.is_some()), "event", "events with `up`: they change rate, delay or loss"),
+            (events().filter_map(|event| event.loss).any(is_bursty), "event", BURSTY),
+        ],
+    )?;
     let link = &experiment.links[0];
-    for pipe in [&link.forward, &link.reverse] {
-        check_pipe(pipe)?;
-    }
-    experiment.flows.iter().try_for_each(|flow| check_flow(flow, &link.forward))?;
-    let changed = experiment.events.iter().filter_map(|event| event.loss);
-    let rates = |pipe: &Pipe| pipe.rate.is_none();
-    refuse(&[
-        (changed.into_iter().any(is_bursty), BURSTY),
-        (
-            (rates(&link.forward) || rates(&link.reverse)) && experiment.events.iter().any(|it| it.rate.is_some()),
-            "it changes the rate only of a link that has one",
-        ),
-        (
-            (link.forward.local || link.reverse.local) && experiment.flows.len() > 1,
-            "each flow has hosts of its own, so with `local = true` there is one flow",
-        ),
-    ])
+    let rated = link.forward.rate.is_some() && link.reverse.rate.is_some();
+    let local = link.forward.local || link.reverse.local;
+    refuse(
+        &format!("path.{}", experiment.paths[0].name),
+        &[
+            (!rated && events().any(|event| event.rate.is_some()), "rate", "a new rate for a link without rate"),
+            (local && experiment.flows.len() > 1, "local", "a queue in a host that several flows share"),
+        ],
+    )?;
+    [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&experiment.paths[0].name, pipe))?;
+    experiment.flows.iter().try_for_each(|flow| check_flow(flow, &link.forward))
 }
-
-const BURSTY: &str = "loss is random, without bursts";
 
 fn is_bursty(loss: Loss) -> bool {
     matches!(loss, Loss::GilbertElliott { .. })
 }
 
-fn check_pipe(pipe: &Pipe) -> Result<(), Error> {
-    refuse(&[
-        (pipe.trace.is_some(), "a link has a rate, not a trace"),
-        (pipe.jitter != Span::ZERO, "it has no jitter"),
-        (is_bursty(pipe.loss), BURSTY),
-        (pipe.queue.discipline != Discipline::DropTail, "its queues are droptail"),
-        (matches!(pipe.queue.limit, Limit::Time(_)), "a queue's limit is in packets or bytes"),
-    ])
+fn check_pipe(path: &str, pipe: &Pipe) -> Result<(), Error> {
+    refuse(
+        &format!("path.{path}"),
+        &[
+            (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
+            (pipe.jitter != Span::ZERO, "jitter", "jitter"),
+            (is_bursty(pipe.loss), "loss", BURSTY),
+            (pipe.queue.discipline != Discipline::DropTail, "queue.discipline", "queues other than droptail"),
+            (matches!(pipe.queue.limit, Limit::Time(_)), "queue.limit", "limits in time: write packets or bytes"),
+        ],
+    )
 }
 
 fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
-    let FlowKind::Tcp { congestion, size, host } = &flow.kind else {
-        return Err(lacks(&format!("flow {}: its flows are TCP", flow.name)));
+    let key = format!("flow.{}", flow.name);
+    let FlowKind::Tcp { congestion: Congestion { name, parameters }, size, host } = &flow.kind else {
+        return refuse(&key, &[(true, "kind", "flows other than TCP")]);
     };
-    refuse(&[(size.is_some(), "its flows are endless: no `size`")])?;
-    check_congestion(congestion)?;
+    let unknown = format!("the congestion control `{name}`: Linux 6.1 has {}", CONGESTION.join(", "));
+    refuse(
+        &key,
+        &[
+            (size.is_some(), "size", "flows of a size"),
+            (!CONGESTION.contains(&name.as_str()), "congestion", &unknown),
+            (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
+        ],
+    )?;
     check_host(host, forward)
 }
 
-fn check_congestion(congestion: &Congestion) -> Result<(), Error> {
-    let Congestion { name, parameters } = congestion;
-    let unknown = format!("Linux 6.1 has no congestion control `{name}`; it has {}", CONGESTION.join(", "));
-    let set = format!("the parameters of {name} are the kernel's");
-    refuse(&[(!CONGESTION.contains(&name.as_str()), &unknown), (!parameters.is_empty(), &set)])
-}
-
 fn check_host(host: &Host, forward: &Pipe) -> Result<(), Error> {
-    refuse(&[
-        (host.tick != TICK, "its kernel ticks a hundred times a second: write `tick = \"10ms\"` under [host]"),
-        (host.gro != 1, "receive offload is off: `gro = 1`"),
-        (host.pacing && forward.local, "a local queue stands where `pacing` needs the fq discipline"),
-    ])
+    refuse(
+        "host",
+        &[
+            (host.tick != TICK, "tick", "another timer than User-Mode Linux has: write `tick = \"10ms\"` under [host]"),
+            (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
+            (host.pacing && forward.local, "pacing", "room for the fq discipline where a local queue stands"),
+        ],
+    )
 }
 
-fn refuse(all: Lacks<'_>) -> Result<(), Error> {
-    all.iter().find(|(asked, _)| *asked).map_or(Ok(()), |(_, what)| Err(lacks(what)))
-}
-
-fn lacks(what: &str) -> Error {
-    Error::Lacks(what.to_owned())
+fn refuse(table: &str, all: Lacks<'_>) -> Result<(), Error> {
+    let Some((_, key, what)) = all.iter().find(|(asked, ..)| *asked) else { return Ok(()) };
+    let key = if table.is_empty() { (*key).to_owned() } else { format!("{table}.{key}") };
+    Err(Error::Lacks { key, what: (*what).to_owned() })
 }

@@ -7,7 +7,6 @@ mod tcp_info;
 mod timetable;
 mod traffic;
 
-use crate::layout::addresses;
 use crate::plan::{Observation, Observed, Plan, Sample};
 use std::error::Error;
 use std::fs::{self, File};
@@ -71,27 +70,37 @@ fn run(plan: &Plan) -> Outcome<Observed> {
             Task::Run(line) => drop(printed(line)?),
         }
     }
-    let counters = plan.counters.iter().map(|line| printed(line)).collect::<Outcome<_>>()?;
+    let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
+    let counters = all(&plan.counters)?;
     let observations = watchers.into_iter().enumerate().map(|(k, watcher)| watcher.finish(k));
-    let late = Span::from_nanos(late.as_nanos() as u64);
-    Ok(Observed { late, flows: observations.collect::<Outcome<_>>()?, counters })
+    let flows = observations.collect::<Outcome<_>>()?;
+    all(&plan.silence)?;
+    std::thread::sleep(duration(plan.drain));
+    let totals = all(&plan.totals)?;
+    Ok(Observed { late: Span::from_nanos(late.as_nanos() as u64), flows, counters, totals })
 }
 
 /// Samples one flow.
 struct Watcher {
-    questioner: Questioner,
+    source: Questioner,
+    sink: Questioner,
     seen: Observation,
 }
 
 impl Watcher {
     fn new(k: usize) -> Outcome<Self> {
-        let questioner = within(&format!("s{k}"), || Questioner::new(addresses(k)))?;
-        Ok(Self { questioner, seen: Observation::default() })
+        let source = within(&format!("s{k}"), Questioner::new)?;
+        let sink = within(&format!("d{k}"), Questioner::new)?;
+        Ok(Self { source, sink, seen: Observation::default() })
     }
 
     fn sample(&mut self, flow: &Flow) -> Outcome<()> {
-        let tcp = flow.port().map(|port| self.questioner.ask(port)).transpose()?.flatten();
-        self.seen.samples.push(Sample { delivered: flow.delivered(), tcp });
+        let mut sample = Sample { delivered: flow.delivered(), ..Sample::default() };
+        if let Some([source, sink]) = flow.ends() {
+            sample.tcp = self.source.ask(source, sink)?.as_ref().map(tcp_info::read);
+            sample.arrived = self.sink.ask(sink, source)?.map_or(0, |info| info.data_segs_in);
+        }
+        self.seen.samples.push(sample);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::{Outcome, enter, within};
 use crate::layout::{PORT, addresses};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -31,9 +31,10 @@ impl Flow {
         Ok(flow)
     }
 
-    /// The source's port, once it is connected.
-    pub(super) fn port(&self) -> Option<u16> {
-        Some(self.stream.get()?.local_addr().ok()?.port())
+    /// The addresses of source and sink, once they are connected.
+    pub(super) fn ends(&self) -> Option<[SocketAddr; 2]> {
+        let stream = self.stream.get()?;
+        Some([stream.local_addr().ok()?, stream.peer_addr().ok()?])
     }
 
     /// Bytes that the sink has read.
