@@ -36,9 +36,11 @@ impl Driver {
         }
     }
 
-    /// What only the driver knows that it cannot do is told before anything runs.
-    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Failure> {
-        let Self::Kernel(_) = self else { return Ok(()) };
+    /// What only a driver knows that it cannot do is told before anything runs.
+    pub(crate) fn check(on: On, scenario: &Scenario) -> Result<(), Failure> {
+        if on == On::Sim {
+            return Ok(());
+        }
         scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab::check(&cell.experiment) {
             Err(lab::Error::Lacks { key, what }) => {
                 let help = "`--on sim` runs it in the simulator";

@@ -13,8 +13,8 @@ use store::{Key, Manifest, Results};
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
+    Driver::check(arguments.on, &scenario)?;
     let driver = Driver::find(arguments.on)?;
-    driver.check(&scenario)?;
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver))?;
     let wanted: Vec<Key> =
         (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();

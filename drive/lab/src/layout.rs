@@ -48,6 +48,8 @@ pub(crate) fn commands(experiment: &Experiment, burst: u32) -> (Vec<String>, Vec
         setup.extend(hosts(k));
         if let FlowKind::Tcp { congestion, host, .. } = &flow.kind {
             setup.extend(settings(k, &congestion.name, host));
+            // What the source has written is sent, even after it has stopped: let it write little ahead.
+            setup.extend(flow.stop.map(|_| format!("ip netns exec s{k} sysctl -qw net.ipv4.tcp_notsent_lowat=16384")));
         }
     }
     for way in &ways {
@@ -78,6 +80,17 @@ pub(crate) fn silence(experiment: &Experiment) -> Vec<String> {
 pub(crate) fn totals(experiment: &Experiment) -> Vec<String> {
     let hosts = (0..experiment.flows.len()).flat_map(|k| [format!("s{k}"), format!("d{k}")]);
     hosts.map(|name| format!("ip -s -j -n {name} link show dev eth0")).collect()
+}
+
+/// Time for what is under way when the run ends to arrive, before what never did is counted.
+pub(crate) fn drain(experiment: &Experiment) -> Span {
+    let forward = &experiment.links[0].forward;
+    let bytes = match forward.queue.limit {
+        Limit::Packets(packets) => packets * u64::from(MTU + forward.overhead),
+        Limit::Bytes(bytes) => bytes,
+        Limit::Time(_) => 0,
+    };
+    forward.delay + forward.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes)) + Span::from_millis(200)
 }
 
 fn ways(experiment: &Experiment) -> [Way; 2] {
@@ -243,4 +256,56 @@ fn change(ways: &mut [Way; 2], event: &Change, burst: u32) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(sets: &[&str]) -> (Vec<String>, Vec<(Span, String)>) {
+        let text = "name = \"x\"\nduration = \"1s\"\n\
+                    [[path]]\nname = \"w\"\nrate = \"20mbit\"\ndelay = \"2500us\"\nqueue = { limit = \"13p\" }\n\
+                    [[flow]]\nname = \"t\"\n\
+                    [[event]]\nat = \"500ms\"\npath = \"w\"\nrate = \"1mbit\"\nloss = \"1%\"\ndirection = \"forward\"\n";
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario =
+            scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides { sets, quick: false })
+                .expect("a good scenario");
+        commands(&scenario.cells[0].experiment, 1)
+    }
+
+    #[test]
+    fn the_queue_stands_one_hop_before_the_delay() {
+        let (setup, _) = lines(&["path.w.overhead=38b"]);
+        let tc: Vec<&str> = setup.iter().map(String::as_str).filter(|line| line.starts_with("tc ")).collect();
+        // 38 bytes around the IP packet are 24 around the Ethernet frame; 1538 bytes and some room in the bucket.
+        let shaper = "root handle 1: stab overhead 24 tbf rate 20000000bit burst 1602b limit 13";
+        let wire = "root netem limit 1000000 delay 2500us";
+        let expected = [
+            format!("tc -n r1 qdisc add dev right {shaper}"),
+            "tc -n r1 qdisc add dev right parent 1:1 handle 10: pfifo limit 13".to_owned(),
+            format!("tc -n r2 qdisc add dev right {wire}"),
+            format!("tc -n r3 qdisc add dev left {shaper}"),
+            "tc -n r3 qdisc add dev left parent 1:1 handle 10: pfifo limit 13".to_owned(),
+            format!("tc -n r2 qdisc add dev left {wire}"),
+        ];
+        assert_eq!(tc, expected);
+    }
+
+    #[test]
+    fn an_event_states_the_whole_discipline_anew() {
+        let (_, events) = lines(&["path.w.overhead=14b"]);
+        let shaper = "tc -n r1 qdisc change dev right root handle 1: tbf rate 1000000bit burst 1578b limit 13";
+        let wire = "tc -n r2 qdisc change dev right root netem limit 1000000 delay 2500us loss random 1%";
+        let at = Span::from_millis(500);
+        assert_eq!(events, [(at, shaper.to_owned()), (at, wire.to_owned())]);
+    }
+
+    #[test]
+    fn a_local_queue_stands_in_the_sending_host() {
+        let (setup, _) = lines(&["path.w.local=true"]);
+        assert!(
+            setup.iter().any(|line| line.starts_with("tc -n s0 qdisc add dev eth0 root handle 1: stab overhead -14"))
+        );
+    }
 }

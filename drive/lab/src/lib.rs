@@ -6,7 +6,8 @@
 //! - `support`: what the lab can do; everything else is refused in words.
 //! - `layout`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces.
 //! - `kernel`: which kernel there is; whether its clock is virtual.
-//! - `guest`: boots it, watches it, collects what it found.
+//! - `lab`: a run from experiment to record.
+//! - `guest`: boots the kernel, watches it, collects what it found.
 //! - `agent`: what runs inside: traffic, events at their instants, samples of TCP's state.
 //! - `plan`: what the two sides tell each other.
 //! - `script`: how a whole study was set up, as text.
@@ -16,6 +17,7 @@ mod agent;
 mod error;
 mod guest;
 mod kernel;
+mod lab;
 mod layout;
 mod plan;
 mod script;
@@ -25,5 +27,5 @@ mod support;
 
 pub use agent::main as agent;
 pub use error::Error;
-pub use guest::Lab;
+pub use lab::Lab;
 pub use support::check;

@@ -32,8 +32,8 @@ pub(crate) struct Traffic {
 /// What was seen.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// The most that the agent woke up behind its timetable: in real time the sign of a guest without enough CPU.
-    pub(crate) late: Span,
+    /// How long the guest did not get the CPU when it wanted it. In virtual time it always does.
+    pub(crate) stolen: Span,
     pub(crate) flows: Vec<Observation>,
     /// What [`Plan::counters`] printed.
     pub(crate) counters: Vec<String>,

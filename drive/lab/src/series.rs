@@ -59,7 +59,7 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
     row
 }
 
-/// From bytes a second; all ones are no limit.
+/// From bytes a second, to the kbit/s, which keeps files small; all ones are no limit.
 fn mbps(bytes: u64) -> f64 {
-    if bytes == u64::MAX { f64::NAN } else { bytes as f64 * 8.0 / 1e6 }
+    if bytes == u64::MAX { f64::NAN } else { (bytes as f64 * 8.0 / 1e3).round() / 1e3 }
 }

@@ -3,11 +3,13 @@
 //! One process. A socket belongs to the namespace in which it was made, so the threads make theirs in the flow's hosts.
 
 mod counters;
+mod pulse;
 mod tcp_info;
 mod timetable;
 mod traffic;
 
 use crate::plan::{Observation, Observed, Plan, Sample};
+use pulse::Pulse;
 use std::error::Error;
 use std::fs::{self, File};
 use std::process::{Command, ExitCode};
@@ -59,11 +61,10 @@ fn run(plan: &Plan) -> Outcome<Observed> {
     let flows = plan.flows.iter().enumerate().map(|(k, it)| Flow::begin(k, zero + duration(it.start)));
     let flows: Vec<Flow> = flows.collect::<Outcome<_>>()?;
     let mut watchers = (0..flows.len()).map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
-    let mut late = Duration::ZERO;
+    let pulse = Pulse::begin();
     for (at, task) in timetable::of(plan) {
         let due = zero + duration(at);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        late = late.max(due.elapsed());
         match task {
             Task::Sample => watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(flow))?,
             Task::Stop(flow) => flows[flow].stop(),
@@ -71,13 +72,13 @@ fn run(plan: &Plan) -> Outcome<Observed> {
         }
     }
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
-    let counters = all(&plan.counters)?;
+    let (stolen, counters) = (pulse.stolen(), all(&plan.counters)?);
     let observations = watchers.into_iter().enumerate().map(|(k, watcher)| watcher.finish(k));
     let flows = observations.collect::<Outcome<_>>()?;
     all(&plan.silence)?;
     std::thread::sleep(duration(plan.drain));
     let totals = all(&plan.totals)?;
-    Ok(Observed { late: Span::from_nanos(late.as_nanos() as u64), flows, counters, totals })
+    Ok(Observed { stolen, flows, counters, totals })
 }
 
 /// Samples one flow.
