@@ -46,6 +46,7 @@ impl Row for Flow {
         to.number("send_buffer_limited_s", &mut self.send_buffer_limited_s);
         to.maybe("completion_s", &mut self.completion_s);
         summary("rtt_ms", &mut self.rtt_ms, to);
+        summary("one_way_ms", &mut self.one_way_ms, to);
     }
 }
 

@@ -59,6 +59,21 @@ pub struct PathInfo {
     pub rtt: Option<Span>,
     /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
     pub tick: Span,
+    /// The window never goes above this, packets.
+    pub clamp: u32,
+    /// How the host lets a window down.
+    pub reduction: Reduction,
+}
+
+/// How a window goes down to its threshold in an episode of [`Phase::Cwr`] or [`Phase::Recovery`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reduction {
+    /// Proportional rate reduction (RFC 6937; Linux since 3.2): it ends at the threshold.
+    #[default]
+    Proportional,
+    /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet leaves for two that
+    /// arrive, however little the threshold asks for; what was halved too far is regained by slow start.
+    Halving,
 }
 
 /// How congestion showed.

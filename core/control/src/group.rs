@@ -1,6 +1,6 @@
 //! Lifting a single-path algorithm to a group of paths.
 
-use crate::{Context, Controller, Decision, Event, PathController};
+use crate::{Context, Controller, Decision, Ecn, Event, PathController};
 use units::PathId;
 
 /// One independent instance of a single-path algorithm per path: the baseline that couples nothing.
@@ -30,6 +30,10 @@ impl Controller for Uncoupled {
 
     fn decision(&self, path: PathId) -> Decision {
         self.paths[path.index()].decision()
+    }
+
+    fn ecn(&self) -> Ecn {
+        (self.make)().ecn()
     }
 }
 

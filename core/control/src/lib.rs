@@ -20,14 +20,15 @@ pub mod registry;
 pub mod single;
 
 pub use entry::{Entry, Make};
-pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Sent};
+pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent};
 pub use group::Uncoupled;
 pub use parameters::{BadParameter, Default, Parameter, Settings, Value};
 
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, Stream};
 
-/// What a controller allows: a value, asked for whenever it matters. Nothing else leaves a controller.
+/// What a controller allows: a value, asked for whenever it matters. Nothing else leaves a controller, once the
+/// connection is open; what it wants of [`Ecn`] is asked before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Packets that may be in flight.
@@ -40,6 +41,17 @@ pub struct Decision {
 
 /// "No congestion seen yet": the value that Linux prints for an unset slow-start threshold.
 pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// What an algorithm asks of explicit congestion notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// RFC 3168, where the hosts are set to it: new data is ECN-capable, and a mark is echoed until it is answered.
+    #[default]
+    Classic,
+    /// RFC 8257: the algorithm lives on marks. ECN is negotiated however the hosts are set, every packet of the
+    /// connection is ECN-capable, and each packet's mark is echoed (Linux: `TCP_CONG_NEEDS_ECN`).
+    PerPacket,
+}
 
 /// What comes in with every call: the time and this controller's own luck.
 #[derive(Debug)]
@@ -56,6 +68,10 @@ pub trait Controller: Debug + Send {
     fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>);
     /// What `path` may do now.
     fn decision(&self, path: PathId) -> Decision;
+    /// What it needs of ECN; always the same.
+    fn ecn(&self) -> Ecn {
+        Ecn::Classic
+    }
 }
 
 /// Controls one path. [`Uncoupled`] lifts it to a group.
@@ -64,4 +80,8 @@ pub trait PathController: Debug + Send {
     fn on_event(&mut self, event: &Event, cx: &mut Context<'_>);
     /// What the path may do now.
     fn decision(&self) -> Decision;
+    /// What it needs of ECN; always the same.
+    fn ecn(&self) -> Ecn {
+        Ecn::Classic
+    }
 }

@@ -2,6 +2,7 @@
 
 mod lockstep;
 
+use control::Ecn;
 use lockstep::{Options, new_receiver};
 use ropewalk_protocol::tcp::{Ack, Kind, Receiver, Segment};
 use units::{Instant, Span};
@@ -92,4 +93,59 @@ fn a_mark_is_echoed_until_the_sender_answers() {
     assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").marked);
     let answer = Segment { reduced: true, ..data(23, 1) };
     assert!(!echoed(&mut receiver, &answer).expect("acknowledged").marked);
+}
+
+#[test]
+fn the_answer_to_a_mark_is_acknowledged_at_once() {
+    let (mut receiver, _) = after(20, 1);
+    let ack = receiver.handle(Instant::ZERO, &Segment { reduced: true, ..data(20, 1) }, false);
+    assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
+    let again = Segment { reduced: true, ..data(21, 1) };
+    assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").marked, "the answer is marked itself");
+}
+
+/// RFC 8257 section 3.2, with the second acknowledgement that it allows: what had come before is told in the old state.
+#[test]
+fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_owed() {
+    let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
+    let mut handle = |seq, marked| {
+        let now = Instant::ZERO + Span::from_millis(seq);
+        let first = receiver.handle(now, &data(seq, 1), marked);
+        let second = receiver.on_timeout(now);
+        [first, second].into_iter().flatten().map(|ack| (ack.ack, ack.marked)).collect::<Vec<_>>()
+    };
+    (0..20).for_each(|seq| drop(handle(seq, false)));
+    assert_eq!(handle(20, false), [], "every second one");
+    assert_eq!(handle(21, true), [(21, false), (22, true)]);
+    assert_eq!(handle(22, true), []);
+    assert_eq!(handle(23, true), [(24, true)], "every second one again");
+    assert_eq!(handle(24, false), [(25, false)], "nothing was owed");
+    assert_eq!(handle(25, true), [(26, true)]);
+    assert_eq!(handle(26, true), []);
+    assert_eq!(handle(27, false), [(27, true), (28, false)]);
+}
+
+/// The sender, which counts what each acknowledgement delivers, then knows how many were marked.
+#[test]
+fn with_an_echo_per_packet_acknowledgements_count_the_marks_exactly_whatever_their_pattern() {
+    for share in [0.02, 0.3, 0.5, 0.9] {
+        let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
+        let mut random = units::Stream::named(1, "marks");
+        let (mut sent, mut counted, mut acked) = (0, 0, 0);
+        for seq in 0..10_000 {
+            let now = Instant::ZERO + Span::from_micros(100 * seq);
+            let marked = random.chance(share);
+            sent += u64::from(marked);
+            let first = receiver.handle(now, &data(seq, 1), marked);
+            for ack in [first, receiver.on_timeout(now)].into_iter().flatten() {
+                counted += if ack.marked { ack.ack - acked } else { 0 };
+                acked = ack.ack;
+            }
+        }
+        if let Some(ack) = receiver.on_timeout(receiver.deadline()) {
+            counted += if ack.marked { ack.ack - acked } else { 0 };
+            acked = ack.ack;
+        }
+        assert_eq!((acked, counted), (10_000, sent), "{share} marked");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod lockstep;
 
+use control::Ecn;
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
 use ropewalk_protocol::tcp::sender::{Counters, Input, Output};
 use ropewalk_protocol::tcp::{Ack, Blocks};
@@ -47,7 +48,9 @@ fn run(seed: u64) -> Counters {
         sack: !stream.chance(0.2),
         timestamps: !stream.chance(0.3),
         ecn: stream.chance(0.3),
+        echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
         send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
+        ..Options::default()
     };
     let (there, back) = (weather(&mut stream), weather(&mut stream));
     let mut luck = Stream::named(seed, "back");

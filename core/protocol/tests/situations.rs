@@ -179,6 +179,16 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
 }
 
 #[test]
+fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
+    let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
+    let options = Options { ecn: true, echo: control::Ecn::PerPacket, ..Options::default() };
+    let world = finished(World::with(options, mark));
+    let c = world.sender.counters();
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.marked), (0, 0, 0, 10));
+    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.reduced).count(), 1, "answered once");
+}
+
+#[test]
 fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
     for lost in 0..3 {
         let (mut sent, mut answered) = (0, 0);

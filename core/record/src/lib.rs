@@ -66,6 +66,9 @@ pub struct Flow {
     pub completion_s: Option<f64>,
     /// RTT samples.
     pub rtt_ms: Summary,
+    /// UDP: from sender to receiver, of each datagram that arrived.
+    #[serde(default)]
+    pub one_way_ms: Summary,
 }
 
 /// A distribution in a few numbers; all zero if there were no samples.

@@ -7,7 +7,7 @@ use units::Span;
 const MIN_TIMEOUT: Span = Span::from_millis(200);
 /// Greatest timeout.
 const MAX_TIMEOUT: Span = Span::from_secs(120);
-/// Timeout before the first sample (RFC 6298 section 2.1).
+/// Timeout before the first sample (RFC 6298 section 2.1; RFC 2988: 3 s).
 const INITIAL_TIMEOUT: Span = Span::from_secs(1);
 
 /// The estimator. Times inside are microseconds, scaled as the field has done since Jacobson: SRTT by 8, deviation by 4.
@@ -23,18 +23,24 @@ pub struct RoundTrip {
 
 impl Default for RoundTrip {
     fn default() -> Self {
+        Self::new(INITIAL_TIMEOUT)
+    }
+}
+
+impl RoundTrip {
+    /// An estimator whose timeout is this before the first sample.
+    #[must_use]
+    pub fn new(initial_timeout: Span) -> Self {
         Self {
             srtt_us8: 0,
             deviation_us4: 0,
             deviation_most_us4: 0,
             variance_us4: 0,
             window_end: 0,
-            timeout: INITIAL_TIMEOUT,
+            timeout: initial_timeout,
         }
     }
-}
 
-impl RoundTrip {
     /// Smoothed RTT; zero before the first sample.
     #[must_use]
     pub fn smoothed(&self) -> Span {

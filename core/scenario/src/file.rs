@@ -5,7 +5,8 @@
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
-use crate::quantity::{BitRate, Packets, Percent, QueueLimit, Size, Time};
+use crate::quantity::{BitRate, Packets, Size, Time};
+pub(crate) use crate::queue::{Discipline, Queue};
 use crate::short::{Congestion, Loss};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -193,6 +194,8 @@ with_pipe_keys! {
         pub(crate) name: At<Name>,
         /// Names of `[[link]]`s, in the order data packets cross them.
         pub(crate) links: Option<At<Vec<At<String>>>>,
+        /// Largest packet, IP header included. Default: "1500b".
+        pub(crate) mtu: Option<At<Size>>,
         /// What differs on the way back.
         pub(crate) reverse: Option<Reverse>,
     }
@@ -213,48 +216,6 @@ with_pipe_keys! {
     /// The way back of a link; a key that is not given is as on the way there.
     #[schemars(rename = "reverse")]
     Reverse {}
-}
-
-/// A queue. Default: drop-tail, 1000 packets.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "queue")]
-pub(crate) struct Queue {
-    /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
-    /// over this link times that path's round-trip time without queues.
-    pub(crate) limit: Option<At<QueueLimit>>,
-    /// What it does before that. Default: droptail.
-    #[serde(default)]
-    pub(crate) discipline: Discipline,
-    /// Mark ECN-capable packets where the discipline would drop them.
-    #[serde(default)]
-    pub(crate) ecn: bool,
-    /// CoDel: acceptable standing delay. Default: 5ms.
-    pub(crate) target: Option<At<Time>>,
-    /// CoDel: time in which it must be reached once. Default: 100ms.
-    pub(crate) interval: Option<At<Time>>,
-    /// RED: no early drop below this average.
-    pub(crate) least: Option<At<Size>>,
-    /// RED: always drop above this average.
-    pub(crate) most: Option<At<Size>>,
-    /// RED: probability at `most`. Default: 2%.
-    pub(crate) probability: Option<At<Percent>>,
-    /// RED: weight of the newest sample in the average, 0 to 1. Default: 0.002.
-    pub(crate) weight: Option<At<f64>>,
-}
-
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "discipline")]
-pub(crate) enum Discipline {
-    /// First in, first out, drop the newcomer when full.
-    #[default]
-    DropTail,
-    /// RFC 8289.
-    CoDel,
-    /// Random early detection.
-    Red,
 }
 
 /// A striping tunnel.
@@ -331,11 +292,15 @@ pub(crate) struct Device {
     pub(crate) socket: Packets,
 }
 
-/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of Linux 6.1.
+/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
+    /// Where the defaults come from: "linux" (6.1, the default), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
+    /// and have window = "20p".
+    pub(crate) profile: Option<Profile>,
     /// Payload of a full segment. Default: what the MTU leaves.
     pub(crate) mss: Option<At<Size>>,
     /// Initial window, segments.
@@ -362,6 +327,38 @@ pub(crate) struct Host {
     pub(crate) max_reordering: Option<u32>,
     /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
     pub(crate) tick: Option<At<Time>>,
+    /// How losses are found and answered.
+    pub(crate) recovery: Option<Recovery>,
+    /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
+    pub(crate) handshake: Option<bool>,
+    /// Retransmission timeout before the first RTT sample. Default: "1s" (RFC 6298).
+    pub(crate) initial_timeout: Option<At<Time>>,
+    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
+    /// Default: no such limit.
+    pub(crate) window: Option<Packets>,
+}
+
+/// A set of defaults for hosts.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "profile")]
+pub(crate) enum Profile {
+    /// Linux 6.1.
+    #[serde(rename = "linux")]
+    Linux,
+    /// ns-2.35's TCP-Linux agents.
+    #[serde(rename = "ns-2")]
+    Ns2,
+}
+
+/// How losses are found and answered.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "recovery")]
+pub(crate) enum Recovery {
+    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
+    Rack,
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.
+    Fack,
 }
 
 /// A source of traffic.

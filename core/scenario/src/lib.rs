@@ -11,6 +11,7 @@ mod file;
 mod keys;
 mod layout;
 mod quantity;
+mod queue;
 mod reference;
 mod resolve;
 mod scenario;

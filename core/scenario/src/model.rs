@@ -118,12 +118,7 @@ pub enum Discipline {
     /// First in, first out, drop the newcomer when full.
     DropTail,
     /// RFC 8289.
-    CoDel {
-        /// Acceptable standing delay.
-        target: Span,
-        /// The time in which it must be reached once.
-        interval: Span,
-    },
+    CoDel(CoDel),
     /// Random early detection (Floyd and Jacobson 1993), thresholds in bytes.
     Red {
         /// No early drop below this average.
@@ -135,6 +130,49 @@ pub enum Discipline {
         /// Weight of the newest sample in the average.
         weight: f64,
     },
+    /// RFC 8033.
+    Pie {
+        /// Delay to hold.
+        target: Span,
+        /// Time between two updates of the drop probability.
+        tupdate: Span,
+        /// Weight of the distance from the target, 1/s.
+        alpha: f64,
+        /// Weight of the change since the last update, 1/s.
+        beta: f64,
+    },
+    /// RFC 8290.
+    FqCodel {
+        /// Queues that flows are hashed into.
+        flows: u32,
+        /// Bytes that a flow may send each round.
+        quantum: u32,
+        /// CoDel of each queue.
+        codel: CoDel,
+    },
+    /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
+    Cake {
+        /// The round-trip time that it is tuned for.
+        rtt: Span,
+    },
+}
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDel {
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// The time in which it must be reached once.
+    pub interval: Span,
+    /// Mark every ECN-capable packet that waited for longer than this.
+    pub ce_threshold: Option<Span>,
+}
+
+impl Default for CoDel {
+    /// RFC 8289, section 4.
+    fn default() -> Self {
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None }
+    }
 }
 
 /// A chain of links from the sending to the receiving side.
@@ -144,6 +182,8 @@ pub struct Path {
     pub name: String,
     /// Indices into [`Experiment::links`], in the order data packets cross them.
     pub links: Vec<usize>,
+    /// Largest packet, bytes, IP header included.
+    pub mtu: u32,
 }
 
 /// A striping tunnel over several paths, in both directions.
@@ -257,7 +297,7 @@ pub enum Parameter {
 /// TCP as its two hosts are set up. Defaults are Linux 6.1's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
-    /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves (1500 without a tunnel).
+    /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves.
     pub mss: Option<u32>,
     /// Initial window, segments.
     pub initial_window: u32,
@@ -283,6 +323,43 @@ pub struct Host {
     pub max_reordering: u32,
     /// The kernel's timer tick, 1/HZ: 4 ms on Debian and Ubuntu, 1 ms with HZ=1000, 10 ms in User-Mode Linux.
     pub tick: Span,
+    /// How losses are found and answered.
+    pub recovery: Recovery,
+    /// The connection is opened by a handshake; without it data leaves at once.
+    pub handshake: bool,
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_timeout: Span,
+    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers.
+    pub window: Option<u32>,
+}
+
+/// How a sender finds losses and answers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// RACK-TLP, proportional rate reduction, F-RTO, undo: Linux today.
+    Rack,
+    /// Forward acknowledgement and rate halving: Linux before 3.2, and ns-2.
+    Fack,
+}
+
+impl Host {
+    /// The hosts of ns-2.35: its one-way TCP-Linux agent and its `Sack1` sink as they stand in its `ns-default.tcl`.
+    #[must_use]
+    pub fn ns2() -> Self {
+        Self {
+            initial_window: 2,
+            timestamps: false,
+            quick_ack: true,
+            receive_buffer: [1 << 40; 3],
+            send_buffer: 1 << 40,
+            tick: Span::from_millis(1),
+            recovery: Recovery::Fack,
+            handshake: false,
+            initial_timeout: Span::from_secs(3),
+            window: Some(20),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Host {
@@ -301,6 +378,10 @@ impl Default for Host {
             reordering: 3,
             max_reordering: 300,
             tick: Span::from_millis(4),
+            recovery: Recovery::Rack,
+            handshake: true,
+            initial_timeout: Span::from_secs(1),
+            window: None,
         }
     }
 }

@@ -103,6 +103,21 @@ fn paths_and_links() {
         "more than `least`",
     );
     check(&queue("ecn = true"), 7, "path.wire.queue", "marks nothing");
+    for (queue_of, key, phrase) in [
+        ("discipline = \"fq_codel\"", "discipline", "did you mean `fq-codel`?"),
+        ("discipline = \"pie\", interval = \"1ms\"", "interval", "it has target, tupdate, alpha, beta"),
+        ("discipline = \"pie\", alpha = 2.1", "alpha", "0 to 2"),
+        ("discipline = \"pie\", beta = nan", "beta", "usual: 1.25"),
+        ("discipline = \"pie\", tupdate = \"0s\"", "tupdate", "more than zero"),
+        ("discipline = \"codel\", quantum = \"1514b\"", "quantum", "it has target, interval, ce_threshold"),
+        ("discipline = \"fq-codel\", quantum = \"255b\"", "quantum", "at least 256"),
+        ("discipline = \"fq-codel\", flows = 0", "flows", "1 to 65536"),
+        ("discipline = \"fq-codel\", rtt = \"1ms\"", "rtt", "fq-codel queue has no `rtt`"),
+        ("discipline = \"cake\", target = \"5ms\"", "target", "it has rtt"),
+        ("discipline = \"cake\", rtt = \"0ms\"", "rtt", "more than zero"),
+    ] {
+        check(&queue(queue_of), 7, &format!("path.wire.queue.{key}"), phrase);
+    }
     let unrated = "[[path]]\nname = \"wire\"\ndelay = \"1ms\"\nqueue = { limit = \"1bdp\" }\n";
     check(&format!("{HEAD}{FLOW}{unrated}"), 8, "path.wire.queue.limit", "no link of `wire` has a rate");
 }

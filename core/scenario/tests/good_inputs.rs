@@ -153,7 +153,7 @@ fn a_scenario_that_says_everything_is_the_experiment_it_says() {
         ("full", Span::from_millis(1500), Some(Span::from_millis(100)))
     );
     assert_eq!(e.links[1], bottleneck());
-    let codel = Discipline::CoDel { target: Span::from_millis(2), interval: Span::from_millis(100) };
+    let codel = Discipline::CoDel(CoDel { target: Span::from_millis(2), ..CoDel::default() });
     let queue = Queue { limit: Limit::Time(Span::from_millis(50)), discipline: codel, ecn: true };
     assert_eq!((e.links[0].forward.queue, &e.links[0].reverse), (queue, &e.links[0].forward));
     let chains: Vec<_> = e.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice())).collect();
@@ -273,4 +273,29 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!((e.flows[0].route, tunnel.paths, tunnel.weights), (Route::Tunnel, vec![0, 1], vec![1, 1]));
     assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
     assert_eq!((tunnel.resequence, tunnel.device), (None, None));
+}
+
+#[test]
+fn queue_disciplines_have_the_defaults_of_tc() {
+    let queue = |written: &str| {
+        let text = SMALL.replace("queue = { limit = \"1bdp\" }", &format!("queue = {{ {written} }}"));
+        experiment(&text, &[]).links[0].forward.queue
+    };
+    let thousand = Limit::Packets(1000);
+    let codel = CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None };
+    let discipline = Discipline::CoDel(codel);
+    assert_eq!(queue("discipline = \"codel\""), Queue { limit: thousand, discipline, ecn: false });
+    let (target, alpha, beta) = (Span::from_millis(15), 0.125, 1.25);
+    let discipline = Discipline::Pie { target, tupdate: target, alpha, beta };
+    assert_eq!(queue("discipline = \"pie\""), Queue { limit: thousand, discipline, ecn: false });
+    let discipline = Discipline::FqCodel { flows: 1024, quantum: 1514, codel };
+    let limit = Limit::Packets(10_240);
+    assert_eq!(queue("discipline = \"fq-codel\""), Queue { limit, discipline, ecn: true });
+    let (limit, discipline) = (Limit::Bytes(4 << 20), Discipline::Cake { rtt: Span::from_millis(100) });
+    assert_eq!(queue("discipline = \"cake\""), Queue { limit, discipline, ecn: true });
+    // What is said holds.
+    let codel = CoDel { ce_threshold: Some(Span::ZERO), ..codel };
+    let discipline = Discipline::FqCodel { flows: 8, quantum: 300, codel };
+    let said = "discipline = \"fq-codel\", flows = 8, quantum = \"300b\", ce_threshold = \"0s\", ecn = false";
+    assert_eq!(queue(&format!("{said}, limit = \"1000p\"")), Queue { limit: thousand, discipline, ecn: false });
 }

@@ -2,16 +2,15 @@
 
 use crate::error::Error;
 use crate::summary::Distribution;
+use control::Ecn;
 use protocol::tcp::{self, Ack, Receiver, Segment, Sender, receiver, sender};
-use scenario::model::{Congestion, Experiment, Flow, FlowKind, Host, Parameter, Route};
+use scenario::model::{Congestion, Experiment, Flow, FlowKind, Host, Parameter, Recovery, Route};
 use units::{Instant, Span, Stream};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS: u32 = 40;
 /// The timestamps option with its padding, bytes.
 const TIMESTAMPS: u32 = 12;
-/// A full packet without a tunnel, bytes.
-const MTU: u32 = 1500;
 /// What Linux charges a send buffer for one segment beyond its payload, bytes: its share of `sk_buff` and page slack.
 /// Measured: an MSS of 1388 and 4 MiB of buffer hold 1981 segments.
 const SEND_OVERHEAD: u64 = 729;
@@ -41,6 +40,7 @@ pub(crate) struct Datagrams {
     pub interval: Span,
     pub sent: u64,
     pub received: u64,
+    pub delay: Distribution,
 }
 
 /// Both ends of a TCP connection.
@@ -53,7 +53,8 @@ pub(crate) struct Tcp {
     pub mss: u32,
     /// Bytes of a packet without payload.
     pub headers: u32,
-    pub ecn: bool,
+    /// How ECN is used, if it is.
+    pub ecn: Option<Ecn>,
     /// Segments to send; `u64::MAX` for bulk.
     pub segments: u64,
     pub size: Option<u64>,
@@ -68,15 +69,21 @@ impl Endpoint {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
         let kind = match &flow.kind {
             FlowKind::Tcp { congestion, size, host } => {
-                let mtu = match (flow.route, &experiment.tunnel) {
-                    (Route::Tunnel, Some(tunnel)) => tunnel.mtu,
-                    _ => MTU,
+                let mtu = match flow.route {
+                    Route::Path(path) => experiment.paths[path].mtu,
+                    Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
                 Kind::Tcp(Box::new(Tcp::new(&flow.name, congestion, *size, host, mtu, seed)?))
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));
-                Kind::Datagrams(Datagrams { packet: *packet, interval, sent: 0, received: 0 })
+                Kind::Datagrams(Datagrams {
+                    packet: *packet,
+                    interval,
+                    sent: 0,
+                    received: 0,
+                    delay: Distribution::default(),
+                })
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
@@ -105,18 +112,29 @@ impl Tcp {
             algorithm: entry.name,
             source,
         })?;
+        let ecn = match controller.ecn() {
+            Ecn::Classic => host.ecn.then_some(Ecn::Classic),
+            Ecn::PerPacket => Some(Ecn::PerPacket),
+        };
         let config = sender::Config {
             mss,
             packet: mss + headers,
             initial_window: host.initial_window,
             timestamps: host.timestamps,
             sack: host.sack,
-            ecn: host.ecn,
+            ecn: ecn.is_some(),
             pacing: host.pacing,
             send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
             reordering: host.reordering,
             max_reordering: host.max_reordering,
             tick: host.tick,
+            recovery: match host.recovery {
+                Recovery::Rack => sender::Recovery::Rack,
+                Recovery::Fack => sender::Recovery::Fack,
+            },
+            handshake: host.handshake,
+            initial_timeout: host.initial_timeout,
+            window: host.window.unwrap_or(u32::MAX),
         };
         let receiver = receiver::Config {
             mss,
@@ -125,6 +143,7 @@ impl Tcp {
             quick_ack: host.quick_ack,
             gro: host.gro,
             buffer: [host.receive_buffer[1], host.receive_buffer[2]],
+            ecn: ecn.unwrap_or_default(),
             tick: host.tick,
         };
         Ok(Self {
@@ -133,7 +152,7 @@ impl Tcp {
             receiver: Receiver::new(receiver),
             mss,
             headers,
-            ecn: host.ecn,
+            ecn,
             segments,
             size,
             rtt: Distribution::default(),
@@ -143,12 +162,20 @@ impl Tcp {
         })
     }
 
-    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1).
+    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1), or
+    /// every packet.
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
         match segment.kind {
-            tcp::Kind::Data => (self.headers + self.mss, self.ecn && !segment.retransmission),
-            tcp::Kind::Syn | tcp::Kind::HandshakeAck => (self.headers, false),
+            tcp::Kind::Data => {
+                (self.headers + self.mss, self.marks_all() || self.ecn.is_some() && !segment.retransmission)
+            }
+            tcp::Kind::Syn | tcp::Kind::HandshakeAck => (self.headers, self.marks_all()),
         }
+    }
+
+    /// Packets without new data are ECN-capable, too.
+    pub(crate) fn marks_all(&self) -> bool {
+        self.ecn == Some(Ecn::PerPacket)
     }
 
     /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018

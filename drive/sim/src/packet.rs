@@ -2,6 +2,7 @@
 
 use crate::pipe;
 use protocol::tcp::{Ack, Segment};
+use units::Instant;
 
 /// A packet's content.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +12,10 @@ pub(crate) enum Body {
     /// TCP, towards the sender.
     Ack(Ack),
     /// UDP background.
-    Datagram,
+    Datagram {
+        /// When it was sent.
+        sent: Instant,
+    },
     /// Belongs to no flow.
     Stray,
 }
@@ -54,6 +58,8 @@ pub(crate) struct Parcel {
     pub slot: u32,
     /// Size with all headers but the link's own, bytes.
     pub bytes: u32,
+    /// The flow as a queue can tell from the outermost headers: in a tunnel, all packets of a path are one.
+    pub flow: u16,
     /// ECN-capable transport.
     pub capable: bool,
     /// Congestion experienced.
@@ -63,6 +69,10 @@ pub(crate) struct Parcel {
 impl pipe::Packet for Parcel {
     fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    fn flow(&self) -> u16 {
+        self.flow
     }
 
     fn ecn_capable(&self) -> bool {

@@ -101,6 +101,7 @@ fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
                 throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 sent_packets: source.sent,
                 dropped_packets,
+                one_way_ms: source.delay.summary(),
                 ..Flow::default()
             }
         }
@@ -127,6 +128,7 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> F
         send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
         completion_s: completion.map(Span::as_secs_f64),
         rtt_ms: tcp.rtt.summary(),
+        ..Flow::default()
     }
 }
 

@@ -46,12 +46,14 @@ impl Ingress {
         Ok(Self { striper, paths, overhead: tunnel.overhead, device })
     }
 
-    /// Numbers the next packet, puts the tunnel's headers around it and picks its path.
+    /// Numbers the next packet, puts the tunnel's headers around it and picks its path. The ECN field is copied out, and
+    /// a mark back in at the far end (RFC 6040, normal mode): the parcel keeps both.
     pub(crate) fn stripe(&mut self, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
         let (seq, chosen) = self.striper.assign(parcel.bytes, &|_| true).unwrap_or((0, PathId(0)));
         slab.get_mut(parcel.slot).tunnel_seq = Some(seq);
-        (Parcel { bytes: parcel.bytes + self.overhead, ..parcel }, self.paths[chosen.index()])
+        let path = self.paths[chosen.index()];
+        (Parcel { bytes: parcel.bytes + self.overhead, flow: u16::MAX - path, ..parcel }, path)
     }
 
     /// What the thread has to send next: the packet that it holds, or one from the device.

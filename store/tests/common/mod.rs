@@ -37,6 +37,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         send_buffer_limited_s: x / 13.0,
         completion_s,
         rtt_ms: summary,
+        one_way_ms: summary,
     };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { held_packets: 1 << 40, hold_ms: summary, ..Tunnel::default() };

@@ -1,6 +1,6 @@
 //! The congestion window and its way down.
 
-use crate::{Feedback, NO_THRESHOLD, Phase};
+use crate::{Feedback, NO_THRESHOLD, Phase, Reduction};
 use units::{Instant, Span};
 
 /// A congestion window and what the frame remembers about it. All in packets.
@@ -25,11 +25,14 @@ pub struct Window {
     pub(crate) prior_threshold: u32,
     pub(crate) initial: u32,
     pub(crate) reduction: Reduction,
+    /// Rate halving goes no lower.
+    pub(crate) floor: u32,
+    pub(crate) episode: Episode,
 }
 
-/// Proportional rate reduction (RFC 6937): send in proportion to what leaves the network.
+/// What was delivered and sent since the present reduction began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reduction {
+pub(crate) struct Episode {
     delivered: u32,
     sent: u32,
 }
@@ -51,6 +54,8 @@ impl Default for Window {
             prior_threshold: 0,
             initial: 10,
             reduction: Reduction::default(),
+            floor: 0,
+            episode: Episode::default(),
         }
     }
 }
@@ -92,16 +97,34 @@ impl Window {
         if self.in_reduction() { self.threshold } else { self.threshold.max((self.size >> 1) + (self.size >> 2)) }
     }
 
-    /// One step of proportional rate reduction. RFC 6937 section 3, with the extra packet that Linux 6.1 adds on a
-    /// cumulative acknowledgement without new loss.
+    /// One acknowledgement's step down.
     pub(crate) fn reduce(&mut self, feedback: &Feedback) {
-        self.reduction.sent += feedback.sent;
+        match self.reduction {
+            Reduction::Proportional => self.reduce_in_proportion(feedback),
+            Reduction::Halving => self.reduce_by_halving(feedback),
+        }
+    }
+
+    /// One packet less every second acknowledgement, and no room for a burst: at most one packet above the pipe.
+    fn reduce_by_halving(&mut self, feedback: &Feedback) {
+        if feedback.acked == 0 || self.size <= self.floor {
+            return;
+        }
+        self.credit += 1;
+        self.size = (self.size - self.credit / 2).min(feedback.in_flight + 1).max(self.floor);
+        self.credit %= 2;
+    }
+
+    /// Send in proportion to what leaves the network: RFC 6937 section 3, with the extra packet that Linux 6.1 adds on
+    /// a cumulative acknowledgement without new loss.
+    fn reduce_in_proportion(&mut self, feedback: &Feedback) {
+        self.episode.sent += feedback.sent;
         if feedback.acked == 0 || self.prior_size == 0 {
             return;
         }
-        self.reduction.delivered += feedback.acked;
+        self.episode.delivered += feedback.acked;
         let budget = i64::from(self.threshold) - i64::from(feedback.in_flight);
-        let (delivered, sent) = (i64::from(self.reduction.delivered), i64::from(self.reduction.sent));
+        let (delivered, sent) = (i64::from(self.episode.delivered), i64::from(self.episode.sent));
         let send = if budget < 0 {
             let prior = i64::from(self.prior_size);
             (i64::from(self.threshold) * delivered + prior - 1) / prior - sent
@@ -127,7 +150,7 @@ mod tests {
             threshold: 70,
             prior_size: 100,
             phase: Phase::Recovery,
-            reduction: Reduction { delivered: delivered - acked, sent },
+            episode: Episode { delivered: delivered - acked, sent },
             ..Window::default()
         };
         window.reduce(&Feedback { acked, in_flight, advanced, ..Feedback::default() });
@@ -142,5 +165,19 @@ mod tests {
         assert_eq!(reduce(40, 30, 60, 2, true), 10);
         assert_eq!(reduce(40, 38, 60, 2, false), 2);
         assert_eq!(reduce(40, 38, 60, 2, true), 3, "one more where the cumulative acknowledgement moved");
+    }
+
+    /// As on ns-2.35's TCP-Linux agent: a window of 60 with 62 packets out, two of them lost, at the third SACK and
+    /// thereafter.
+    #[test]
+    fn rate_halving_sends_one_packet_for_two_delivered_down_to_its_floor() {
+        let mut window = Window { reduction: Reduction::Halving, size: 60, floor: 55, ..Window::default() };
+        let mut in_flight = 58;
+        let sizes = [(); 12].map(|()| {
+            window.reduce(&Feedback { acked: 1, in_flight, ..Feedback::default() });
+            in_flight = in_flight.max(window.size) - 1; // filled up to the window; then the next packet is delivered
+            window.size
+        });
+        assert_eq!(sizes, [59, 58, 58, 57, 57, 56, 56, 55, 55, 55, 55, 55]);
     }
 }

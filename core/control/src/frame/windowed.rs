@@ -1,8 +1,8 @@
 //! The frame of window-based algorithms.
 
 use super::Window;
-use super::window::Reduction;
-use crate::{Cause, Context, Decision, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase};
+use super::window::Episode;
+use crate::{Cause, Context, Decision, Ecn, Event, Feedback, NO_THRESHOLD, PathController, PathInfo, Phase, Reduction};
 use std::fmt::Debug;
 use units::Span;
 
@@ -17,6 +17,12 @@ pub trait Growth: Debug + Send {
 
     /// Congestion: the new threshold (Linux `ssthresh`).
     fn threshold(&mut self, window: &Window, cx: &mut Context<'_>) -> u32;
+
+    /// The window below which rate halving does not go (Linux `min_cwnd`, until 3.1). Not asked by proportional rate
+    /// reduction, which ends at the threshold.
+    fn floor(&self, window: &Window) -> u32 {
+        window.threshold / 2
+    }
 
     /// Whether the window may also grow while the sender does not fill it: for an algorithm that probes by other means
     /// than a full window (Linux: one that does not ask `tcp_is_cwnd_limited`).
@@ -41,6 +47,11 @@ pub trait Growth: Debug + Send {
 
     /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn window_restarts(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {}
+
+    /// What the algorithm needs of ECN.
+    fn ecn(&self) -> Ecn {
+        Ecn::Classic
+    }
 
     /// The window to return to when an episode proved spurious.
     fn undo(&mut self, window: &Window) -> u32 {
@@ -69,6 +80,8 @@ impl<G: Growth> Windowed<G> {
             initial: path.initial_window,
             mss: path.mss,
             tick: path.tick,
+            clamp: path.clamp.min(u32::MAX / 2),
+            reduction: path.reduction,
             ..Window::default()
         };
         self.growth.start(&mut self.window, path, cx);
@@ -88,7 +101,9 @@ impl<G: Growth> Windowed<G> {
                 self.begin_reduction(remembered, cx);
                 self.enter(Phase::Recovery, cx);
                 // The first retransmission goes out at once, also when a timer and no acknowledgement found the loss.
-                self.window.size = in_flight + 1;
+                if self.window.reduction == Reduction::Proportional {
+                    self.window.size = in_flight + 1;
+                }
             }
             // Marks and local drops are facts, never spurious: one cut a window, and none of that window is undone.
             Cause::Mark | Cause::LocalDrop if self.window.phase < Phase::Cwr => {
@@ -110,8 +125,9 @@ impl<G: Growth> Windowed<G> {
         if !w.in_reduction() {
             w.prior_size = w.size;
             w.credit = 0;
-            w.reduction = Reduction::default();
+            w.episode = Episode::default();
             self.window.threshold = self.growth.threshold(&self.window, cx);
+            self.window.floor = self.growth.floor(&self.window);
         }
     }
 
@@ -137,7 +153,10 @@ impl<G: Growth> Windowed<G> {
 
     fn on_recovered(&mut self, settle: bool, cx: &mut Context<'_>) {
         if settle && self.window.threshold < NO_THRESHOLD {
-            self.window.size = self.window.threshold;
+            self.window.size = match self.window.reduction {
+                Reduction::Proportional => self.window.threshold,
+                Reduction::Halving => self.window.size.min(self.window.threshold),
+            };
         }
         self.growth.recovered(&mut self.window, cx);
         self.end_episode(cx);
@@ -198,6 +217,10 @@ impl<G: Growth> PathController for Windowed<G> {
             Event::ApplicationLimited { used } => self.on_application_limited(*used),
             Event::MssChanged { mss } => self.window.mss = *mss,
         }
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.growth.ecn()
     }
 
     fn decision(&self) -> Decision {

@@ -108,6 +108,11 @@ impl Growth for Bic {
         (kept as u32).max(2)
     }
 
+    /// Its cut is smaller than a half on purpose.
+    fn floor(&self, window: &Window) -> u32 {
+        window.threshold
+    }
+
     fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
         if feedback.prior_phase == Phase::Open {
             self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + feedback.released;

@@ -233,6 +233,11 @@ impl Growth for Cubic {
         ((size * beta / 1024) as u32).max(2)
     }
 
+    /// Its cut is smaller than a half on purpose.
+    fn floor(&self, window: &Window) -> u32 {
+        window.threshold
+    }
+
     fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
         if let Some(plus) = self.plus.as_mut().filter(|_| window.threshold == NO_THRESHOLD)
             && plus.finds(feedback.rtt.map(Span::as_micros), feedback)

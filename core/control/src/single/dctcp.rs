@@ -5,16 +5,16 @@
 //! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
 //! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
 //!
-//! What it needs from the machine: `Feedback::marked`, and a receiver that echoes each packet's mark (RFC 8257 section
-//! 3.2: an acknowledgement at every change of CE), not until the sender answers (RFC 3168): the latter looks like a
-//! round trip of marks, which makes alpha too large. Without ECN on the path it is Reno.
+//! What it needs from the machine: `Feedback::marked`, and a receiver that echoes each packet's mark
+//! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until the sender answers (RFC 3168): the latter looks like a round
+//! trip of marks, which makes alpha too large. Where no queue marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
 //! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
 //! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::{Context, Default as Range, Ecn, Entry, Feedback, Make, Parameter, Phase, Settings};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
@@ -96,6 +96,10 @@ impl Growth for Dctcp {
         }
     }
 
+    fn ecn(&self) -> Ecn {
+        Ecn::PerPacket
+    }
+
     /// Loss is not a matter of degree.
     fn change_phase(&mut self, window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
         if next == Phase::Recovery && window.phase != Phase::Recovery {
@@ -171,7 +175,14 @@ mod tests {
         let settings = Settings::new(ENTRY.parameters, &settings).expect("allowed");
         let mut flow = Windowed::boxed(Dctcp::new(&settings));
         let mut stream = Stream::named(1, "test");
-        let path = crate::PathInfo { mss: 1448, initial_window: 100, rtt: None, tick: units::Span::from_millis(1) };
+        let path = crate::PathInfo {
+            mss: 1448,
+            initial_window: 100,
+            rtt: None,
+            tick: units::Span::from_millis(1),
+            clamp: u32::MAX / 2,
+            reduction: crate::Reduction::Proportional,
+        };
         flow.on_event(&Event::PathUp(path), &mut context(0, &mut stream));
         for &(cause, cut) in causes {
             let event = Event::Congestion { cause, cut, in_flight: 90 };

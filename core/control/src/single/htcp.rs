@@ -230,6 +230,11 @@ impl Growth for Htcp {
         ((u64::from(window.size) * self.beta / ONE) as u32).max(2)
     }
 
+    /// Its cut is smaller than a half on purpose.
+    fn floor(&self, window: &Window) -> u32 {
+        window.threshold
+    }
+
     fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
         if feedback.prior_phase == Phase::Open {
             self.acked = feedback.released;

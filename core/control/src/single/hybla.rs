@@ -9,7 +9,8 @@
 //! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far.
 //! Departures from the paper, Linux's: the flow begins with a window of `rho` packets; rho in eighths, at most 16 in the
 //! exponent; a step an acknowledgement, however many packets it covers; no window above 65535 packets. Departure from
-//! Linux: without a sample from the handshake the first sample sets rho (there rho then stays 1 for ever).
+//! Linux: without a sample from the handshake the flow begins with the initial window and the first sample sets rho
+//! (there rho then stays 1 for ever).
 
 use crate::frame::{self, Growth, Window, Windowed};
 use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
@@ -90,8 +91,10 @@ impl Hybla {
 impl Growth for Hybla {
     fn start(&mut self, window: &mut Window, path: &PathInfo, _cx: &mut Context<'_>) {
         self.learn(path.rtt.unwrap_or(Span::ZERO));
-        window.clamp = CLAMP;
-        window.size = (self.rho / 8).min(CLAMP);
+        window.clamp = window.clamp.min(CLAMP);
+        if path.rtt.is_some() {
+            window.size = (self.rho / 8).min(window.clamp);
+        }
     }
 
     /// The RTT is followed while the window is not filled; it does not grow.
@@ -178,7 +181,14 @@ mod tests {
         let first = |rtt_ms| {
             let (mut hybla, mut window) = (Hybla::new(&defaults(&ENTRY)), Window::default());
             let rtt = Some(Span::from_millis(rtt_ms));
-            let path = PathInfo { mss: 1448, initial_window: 10, rtt, tick: window.tick };
+            let path = PathInfo {
+                mss: 1448,
+                initial_window: 10,
+                rtt,
+                tick: window.tick,
+                clamp: window.clamp,
+                reduction: window.reduction,
+            };
             hybla.start(&mut window, &path, &mut context(0, &mut Stream::named(1, "test")));
             window.size
         };

@@ -6,8 +6,8 @@
 //!   During the inference time the window does not grow.
 //! - Everything else is Reno's.
 //!
-//! What it needs from the machine: `Feedback::one_way_delay`. Where that is unknown the RTT stands in for it: then a
-//! queue on the way back makes the flow yield too.
+//! What it needs from the machine: `Feedback::one_way_delay`. Where that is unknown (without timestamps) it is Reno, as
+//! in Linux; or the RTT may stand in for it, but then a queue on the way back makes the flow yield too.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`), in microseconds.
@@ -37,6 +37,11 @@ pub const ENTRY: Entry = Entry {
             meaning: "how long early congestion is watched and growth suspended, round trips",
             default: Range::Number { value: 3.0, least: 0.0, most: 100.0 },
         },
+        Parameter {
+            name: "rtt",
+            meaning: "whether the round-trip time stands in for a one-way delay that is not known",
+            default: Range::Word(&["off", "on"]),
+        },
     ],
     make: Make::Single(|settings| Windowed::boxed(Lp::new(settings))),
 };
@@ -46,6 +51,7 @@ pub const ENTRY: Entry = Entry {
 pub struct Lp {
     threshold: f64,
     inference_rounds: f64,
+    rtt_stands_in: bool,
     delays: Delays,
     inference: Span,
     /// The latest early congestion.
@@ -99,6 +105,7 @@ impl Lp {
         Self {
             threshold: settings.number("threshold"),
             inference_rounds: settings.number("inference"),
+            rtt_stands_in: settings.word("rtt") == "on",
             delays: Delays::default(),
             inference: Span::ZERO,
             yielded: None,
@@ -125,7 +132,8 @@ impl Growth for Lp {
     }
 
     fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        let Some(delay) = feedback.one_way_delay.or(feedback.rtt) else { return };
+        let stand_in = feedback.rtt.filter(|_| self.rtt_stands_in);
+        let Some(delay) = feedback.one_way_delay.or(stand_in) else { return };
         self.delays.add(delay.as_micros().max(1));
         if let Some(rtt) = feedback.rtt {
             self.inference = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
@@ -222,10 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_shared_clock_the_rtt_stands_in() {
-        let (mut lp, mut window) = (lp(26), window(40));
-        let feedback = Feedback { rtt: Some(Span::from_millis(26)), ..Feedback::default() };
-        lp.measure(&mut window, &feedback, &mut context(1000, &mut Stream::named(1, "test")));
-        assert_eq!(window.size, 20);
+    fn without_a_shared_clock_it_is_reno_or_the_rtt_stands_in() {
+        let size = |rtt_stands_in| {
+            let (mut lp, mut window) = (Lp { rtt_stands_in, ..lp(26) }, window(40));
+            let feedback = Feedback { rtt: Some(Span::from_millis(26)), ..Feedback::default() };
+            lp.measure(&mut window, &feedback, &mut context(1000, &mut Stream::named(1, "test")));
+            window.size
+        };
+        assert_eq!([false, true].map(size), [40, 20]);
     }
 }

@@ -1,13 +1,14 @@
 //! Scalable TCP: grow and shrink in proportion, so that recovery takes the same number of round trips at any rate.
 //!
-//! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window.
+//! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window. (Linux
+//!   before 2.6.28: 50, because acknowledgements are delayed.)
 //! - Decrease: threshold = 7/8 of the window, at least 2 packets.
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in
 //! Linux 6.1 (`tcp_scalable.c`).
 
 use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Entry, Feedback, Make};
+use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Settings};
 
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
@@ -15,24 +16,34 @@ pub const ENTRY: Entry = Entry {
     aliases: &["stcp"],
     title: "multiplicative increase: 1 % a round trip up, 1/8 down",
     source: "Kelly, CCR 2003; Linux 6.1 tcp_scalable.c",
-    parameters: &[],
-    make: Make::Single(|_| Windowed::boxed(Scalable)),
+    parameters: &[Parameter {
+        name: "period",
+        meaning: "packets acked per packet of growth (the paper's 1 / a)",
+        default: Range::Number { value: 100.0, least: 1.0, most: 1e6 },
+    }],
+    make: Make::Single(|settings| Windowed::boxed(Scalable::new(settings))),
 };
 
-/// Packets acked per packet of growth (the paper's a = 0.01).
-const PERIOD: u32 = 100;
 /// The window shrinks by 2^-3 (the paper's b = 0.125).
 const DECREASE_SHIFT: u32 = 3;
 
 /// Scalable TCP keeps no state.
 #[derive(Debug)]
-pub struct Scalable;
+pub struct Scalable {
+    period: u32,
+}
+
+impl Scalable {
+    fn new(settings: &Settings) -> Self {
+        Self { period: settings.number("period") as u32 }
+    }
+}
 
 impl Growth for Scalable {
     fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
         let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
         if left > 0 {
-            frame::additive_increase(window, window.size.min(PERIOD), left);
+            frame::additive_increase(window, window.size.min(self.period), left);
         }
     }
 
@@ -44,14 +55,14 @@ impl Growth for Scalable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::context;
+    use crate::single::testing::{context, defaults};
     use units::Stream;
 
     /// The window after `acked` packets in congestion avoidance.
     fn grown(size: u32, acked: u32) -> u32 {
         let mut window = Window { size, threshold: 2, ..Window::default() };
         let mut stream = Stream::named(1, "test");
-        Scalable.grow(&mut window, acked, &Feedback::default(), &mut context(0, &mut stream));
+        Scalable::new(&defaults(&ENTRY)).grow(&mut window, acked, &Feedback::default(), &mut context(0, &mut stream));
         window.size
     }
 
@@ -64,7 +75,10 @@ mod tests {
     #[test]
     fn loses_an_eighth() {
         let mut stream = Stream::named(1, "test");
-        let mut at = |size| Scalable.threshold(&Window { size, ..Window::default() }, &mut context(0, &mut stream));
+        let mut at = |size| {
+            Scalable::new(&defaults(&ENTRY))
+                .threshold(&Window { size, ..Window::default() }, &mut context(0, &mut stream))
+        };
         assert_eq!([20, 100, 1000, 2].map(&mut at), [18, 88, 875, 2]);
     }
 }

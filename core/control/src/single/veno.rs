@@ -114,6 +114,11 @@ impl Growth for Veno {
         }
     }
 
+    /// Its cut is smaller than a half on purpose.
+    fn floor(&self, window: &Window) -> u32 {
+        window.threshold
+    }
+
     fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
         if let Some(rtt) = feedback.rtt {
             // One microsecond more, so that no RTT is ever zero.

@@ -200,7 +200,14 @@ mod tests {
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
     fn flow(window: &mut Window, stream: &mut Stream) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        let path = PathInfo { mss: 1448, initial_window: 10, rtt: None, tick: window.tick };
+        let path = PathInfo {
+            mss: 1448,
+            initial_window: 10,
+            rtt: None,
+            tick: window.tick,
+            clamp: window.clamp,
+            reduction: window.reduction,
+        };
         westwood.start(window, &path, &mut context(0, stream));
         for ack in 1..=1000 {
             let feedback = Feedback { rtt: Some(Span::from_millis(100)), una: 10 * ack, ..Feedback::default() };

@@ -2,7 +2,9 @@
 //! delay acknowledgements. Marks instead of losses, so that no retransmission blurs the law of the window.
 
 use control::registry::find;
-use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Sent, Value};
+use control::{
+    Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent, Value,
+};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span, Stream};
 
@@ -91,6 +93,8 @@ impl Flow {
             initial_window,
             rtt: Some(link.service + link.delay),
             tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
+            reduction: Reduction::Proportional,
         }));
         flow
     }

@@ -1,7 +1,9 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
 use control::Entry;
-use control::{Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Sent};
+use control::{
+    Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction, Sent,
+};
 use std::collections::BTreeMap;
 use units::{Instant, PathId, Span, Stream};
 
@@ -104,7 +106,14 @@ pub(crate) struct World {
     paths: [Path; 2],
 }
 
-pub(crate) const INFO: PathInfo = PathInfo { mss: 1448, initial_window: 10, rtt: None, tick: Span::from_millis(1) };
+pub(crate) const INFO: PathInfo = PathInfo {
+    mss: 1448,
+    initial_window: 10,
+    rtt: None,
+    tick: Span::from_millis(1),
+    clamp: u32::MAX / 2,
+    reduction: Reduction::Proportional,
+};
 
 impl World {
     /// Two fresh paths.

@@ -1,5 +1,6 @@
 //! From the file to the experiment: names become indices, defaults are filled in, what cannot be is refused.
 
+mod discipline;
 mod events;
 mod network;
 mod queue;

@@ -1,12 +1,15 @@
 //! Links and paths.
 
 use super::queue::{self, Relative};
-use super::{bytes, find, unique};
+use super::{bytes, find, positive, unique};
 use crate::error::Fault;
 use crate::file::{self, At, File, Name, Reverse};
 use crate::model::{Link, Loss, Path, Pipe};
 use crate::trace::Traces;
 use units::Span;
+
+/// The MTU of a path: Ethernet's.
+const MTU: u32 = 1500;
 
 /// Links so far, with the limits that wait for the paths.
 struct Links<'t> {
@@ -33,7 +36,9 @@ pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Ve
             Some(chain) => named(path, chain, &links.links[..shared])?,
             None => vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref())?],
         };
-        paths.push(Path { name, links: chain });
+        let mtu =
+            path.mtu.as_ref().map_or(Ok(MTU), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?;
+        paths.push(Path { name, links: chain, mtu });
     }
     Ok((links.with_limits(&paths)?, paths))
 }

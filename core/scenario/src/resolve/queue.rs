@@ -1,10 +1,10 @@
 //! Queues: discipline, limit, and limits relative to the bandwidth-delay product.
 
-use super::positive;
+use super::discipline::discipline;
 use crate::error::Fault;
 use crate::file::{self, At};
 use crate::model::{Discipline, Limit, Link, Path, Pipe, Queue};
-use crate::quantity::{Decimal, QueueLimit, Time};
+use crate::quantity::{Decimal, QueueLimit};
 use std::ops::Range;
 use units::{Rate, Span};
 
@@ -25,77 +25,32 @@ pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(Queue, Option<Re
     };
     let given = at.get();
     let discipline = discipline(at)?;
-    if given.ecn && discipline == Discipline::DropTail {
-        return Err(Fault::at(at.span(), "a drop-tail queue marks nothing").help("`ecn` goes with codel or red"));
+    if given.ecn == Some(true) && discipline == Discipline::DropTail {
+        let fault = Fault::at(at.span(), "a drop-tail queue marks nothing");
+        return Err(fault.help("`ecn` goes with codel, red, pie, fq-codel and cake"));
     }
     let (limit, relative) = match given.limit.as_ref().map(|limit| (*limit.get(), limit.span())) {
-        None => (DEFAULT_LIMIT, None),
+        None => (default_limit(discipline), None),
         Some((QueueLimit::Packets(packets), _)) => (Limit::Packets(packets), None),
         Some((QueueLimit::Bytes(bytes), _)) => (Limit::Bytes(bytes), None),
         Some((QueueLimit::Time(span), _)) => (Limit::Time(span), None),
         Some((QueueLimit::Bdp(factor), span)) => (Limit::Bytes(0), Some(Relative { factor, span })),
     };
-    Ok((Queue { limit, discipline, ecn: given.ecn }, relative))
+    Ok((Queue { limit, discipline, ecn: given.ecn.unwrap_or(marks_by_default(discipline)) }, relative))
 }
 
-fn discipline(at: &At<file::Queue>) -> Result<Discipline, Fault> {
-    let queue = at.get();
-    let codel = [("target", span(&queue.target)), ("interval", span(&queue.interval))];
-    let red = [
-        ("least", span(&queue.least)),
-        ("most", span(&queue.most)),
-        ("probability", span(&queue.probability)),
-        ("weight", span(&queue.weight)),
-    ];
-    match queue.discipline {
-        file::Discipline::DropTail => foreign("droptail", codel.into_iter().chain(red)).map(|()| Discipline::DropTail),
-        file::Discipline::CoDel => foreign("codel", red.into_iter()).and_then(|()| controlled_delay(queue)),
-        file::Discipline::Red => foreign("red", codel.into_iter()).and_then(|()| random_early(at)),
+/// As in `tc`. CAKE counts memory, and at least this much.
+fn default_limit(discipline: Discipline) -> Limit {
+    match discipline {
+        Discipline::FqCodel { .. } => Limit::Packets(10_240),
+        Discipline::Cake { .. } => Limit::Bytes(4 << 20),
+        _ => DEFAULT_LIMIT,
     }
 }
 
-/// Defaults: RFC 8289, section 4.
-fn controlled_delay(queue: &file::Queue) -> Result<Discipline, Fault> {
-    let time = |key, given: &Option<At<Time>>, default| match given {
-        Some(time) => positive(key, time, |time| time.0.0).map(|time| time.0),
-        None => Ok(default),
-    };
-    let target = time("target", &queue.target, Span::from_millis(5))?;
-    Ok(Discipline::CoDel { target, interval: time("interval", &queue.interval, Span::from_millis(100))? })
-}
-
-/// Defaults: `tc-red`'s probability, Floyd and Jacobson's weight.
-fn random_early(at: &At<file::Queue>) -> Result<Discipline, Fault> {
-    let queue = at.get();
-    let (Some(least), Some(most)) = (&queue.least, &queue.most) else {
-        return Err(
-            Fault::at(at.span(), "red needs `least` and `most`").help("for example least = \"30kB\", most = \"90kB\"")
-        );
-    };
-    if least.get().0 >= most.get().0 {
-        return Err(Fault::at(most.span(), "`most` must be more than `least`"));
-    }
-    if let Some(weight) = queue.weight.as_ref().filter(|weight| !(*weight.get() > 0.0 && *weight.get() <= 1.0)) {
-        return Err(Fault::at(weight.span(), "`weight` is above 0 and at most 1").help("usual: 0.002"));
-    }
-    Ok(Discipline::Red {
-        least: least.get().0,
-        most: most.get().0,
-        probability: queue.probability.as_ref().map_or(0.02, |share| share.get().0),
-        weight: queue.weight.as_ref().map_or(0.002, |weight| *weight.get()),
-    })
-}
-
-fn span<T>(given: &Option<At<T>>) -> Option<Range<usize>> {
-    given.as_ref().map(At::span)
-}
-
-/// Refuses keys of another discipline.
-fn foreign(name: &str, mut keys: impl Iterator<Item = (&'static str, Option<Range<usize>>)>) -> Result<(), Fault> {
-    match keys.find_map(|(key, span)| span.map(|span| (key, span))) {
-        Some((key, span)) => Err(Fault::at(span, format!("a {name} queue has no `{key}`"))),
-        None => Ok(()),
-    }
+/// As in `tc`.
+fn marks_by_default(discipline: Discipline) -> bool {
+    matches!(discipline, Discipline::FqCodel { .. } | Discipline::Cake { .. })
 }
 
 /// Resolves `limit` of a queue on `link` for the first path over that link: the rate of the slowest link in the

@@ -2,8 +2,8 @@
 
 use super::{bytes, find, positive, unique};
 use crate::error::Fault;
-use crate::file::{self, At, File, Kind};
-use crate::model::{Device, Flow, FlowKind, Host, Path, Resequence, Route, Tunnel};
+use crate::file::{self, At, File, Kind, Profile};
+use crate::model::{Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -13,8 +13,6 @@ const DEFAULT_SCHEDULER: &str = "packet-round-robin";
 const MOST_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
 const UDP_HEADERS: u32 = 28;
-/// The MTU of a path.
-const PATH_MTU: u32 = 1500;
 
 pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fault> {
     let given = at.get();
@@ -86,7 +84,10 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
     for at in &file.flow {
         let given = at.get();
         let route = route(at, paths, tunnel.is_some())?;
-        let mtu = tunnel.filter(|_| route == Route::Tunnel).map_or(PATH_MTU, |tunnel| tunnel.mtu);
+        let mtu = match (route, tunnel) {
+            (Route::Path(path), _) => paths[path].mtu,
+            (Route::Tunnel, tunnel) => tunnel.expect("a flow goes into a tunnel only where there is one").mtu,
+        };
         let kind = match given.kind {
             Kind::Tcp => tcp(given, &file.host)?,
             Kind::Udp => udp(at, mtu)?,
@@ -190,6 +191,11 @@ fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) 
 
 /// Overwrites what `given` says.
 fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
+    match given.profile {
+        Some(Profile::Linux) => *host = Host::default(),
+        Some(Profile::Ns2) => *host = Host::ns2(),
+        None => {}
+    }
     if let Some(mss) = &given.mss {
         host.mss = Some(positive("mss", mss, |mss| mss.0).and_then(|_| bytes(mss))?);
     }
@@ -212,6 +218,17 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     if let Some(tick) = &given.tick {
         host.tick = positive("tick", tick, |tick| tick.0.0)?.0;
     }
+    if let Some(timeout) = &given.initial_timeout {
+        host.initial_timeout = positive("initial_timeout", timeout, |timeout| timeout.0.0)?.0;
+    }
+    if let Some(recovery) = given.recovery {
+        host.recovery = match recovery {
+            file::Recovery::Rack => Recovery::Rack,
+            file::Recovery::Fack => Recovery::Fack,
+        };
+    }
+    host.window = given.window.map(|window| window.0).or(host.window);
+    host.handshake = given.handshake.unwrap_or(host.handshake);
     host.timestamps = given.timestamps.unwrap_or(host.timestamps);
     host.sack = given.sack.unwrap_or(host.sack);
     host.ecn = given.ecn.unwrap_or(host.ecn);

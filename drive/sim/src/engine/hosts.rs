@@ -6,6 +6,7 @@ use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
 use protocol::tcp::sender::{Input, Output};
 use protocol::tcp::{Ack, Segment};
+use units::Instant;
 
 impl Engine {
     /// A packet has reached its host.
@@ -15,7 +16,7 @@ impl Engine {
         match packet.body {
             Body::Segment(segment) => self.on_segment(packet.flow, &segment, parcel.marked),
             Body::Ack(ack) => self.on_ack(packet.flow, &ack),
-            Body::Datagram => self.on_datagram(packet.flow),
+            Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
             Body::Stray => {}
         }
     }
@@ -67,7 +68,7 @@ impl Engine {
         self.network.arm(Component::Sink(flow), tcp.receiver.deadline());
         if let Some(ack) = ack {
             let packet = Packet::new(Body::Ack(ack), flow, Direction::Reverse);
-            self.network.send(*route, packet, tcp.ack_bytes(&ack), false);
+            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
         }
     }
 
@@ -109,15 +110,16 @@ impl Engine {
             return;
         }
         source.sent += 1;
-        let packet = Packet::new(Body::Datagram, flow, Direction::Forward);
+        let packet = Packet::new(Body::Datagram { sent: self.network.now }, flow, Direction::Forward);
         self.network.send(*route, packet, source.packet, false);
         self.network.arm(Component::Source(flow), self.network.now + source.interval);
     }
 
-    fn on_datagram(&mut self, flow: u16) {
+    fn on_datagram(&mut self, flow: u16, sent: Instant) {
         self.network.work.delivered_data_packets += 1;
         if let Kind::Datagrams(source) = &mut self.flows[usize::from(flow)].kind {
             source.received += 1;
+            source.delay.add(self.network.now.since(sent));
         }
     }
 }

@@ -29,6 +29,11 @@ impl Bound {
     pub(super) fn admits(&self, packets: usize, bytes: u64, size: u64) -> bool {
         (packets as u64) < self.packets && bytes + size <= self.bytes
     }
+
+    /// May so many packets and bytes wait?
+    pub(super) fn holds(&self, packets: u64, bytes: u64) -> bool {
+        packets <= self.packets && bytes <= self.bytes
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,93 @@
 //! begins soon after the last one (16 intervals) goes on with the drop rate that was needed then.
 //!
 //! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
-//! a time. The RFC's pseudo-code only drops; this is what Linux does.
+//! a time. Besides, whatever waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
+//! what Linux does.
 
+use super::Packet;
+use super::head::{Around, Head};
+use super::lane::{Lane, Waiting};
+use super::outlet::Outlet;
+use scenario::model;
 use units::{Instant, Span};
+
+/// CoDel at the head of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CoDel {
+    law: Law,
+    marks: bool,
+    ce_threshold: Option<Span>,
+}
+
+impl CoDel {
+    pub(super) fn new(config: model::CoDel, marks: bool) -> Self {
+        let model::CoDel { target, interval, ce_threshold } = config;
+        Self { law: Law::new(target, interval), marks, ce_threshold }
+    }
+
+    /// Takes the head off, and tells whether it is late.
+    fn pull<P>(&mut self, now: Instant, lane: &mut Lane<P>, around: Around) -> Option<(Waiting<P>, bool)> {
+        let Some(head) = lane.pop() else {
+            self.law.calm_down();
+            return None;
+        };
+        let nearly_empty = around.others + lane.bytes() <= around.largest;
+        let late = self.law.is_late(now, now.since(head.arrived), nearly_empty);
+        Some((head, late))
+    }
+
+    fn is_above_threshold(&self, sojourn: Span) -> bool {
+        self.ce_threshold.is_some_and(|threshold| sojourn > threshold)
+    }
+
+    fn reschedule(&mut self, strike: Strike) {
+        if strike == Strike::Again {
+            self.law.go_on();
+        }
+    }
+}
+
+impl Head for CoDel {
+    fn leave<P: Packet>(
+        &mut self,
+        now: Instant,
+        lane: &mut Lane<P>,
+        around: Around,
+        outlet: &mut Outlet<P>,
+    ) -> Option<Waiting<P>> {
+        let (mut head, mut late) = self.pull(now, lane, around)?;
+        let mut marked = false;
+        loop {
+            let strike = self.law.strike(now, late);
+            if strike == Strike::No {
+                break;
+            }
+            if self.marks && head.packet.ecn_capable() {
+                self.reschedule(strike);
+                marked = true;
+                break;
+            }
+            outlet.drop_packet(head.packet);
+            (head, late) = self.pull(now, lane, around)?;
+            if late {
+                self.reschedule(strike);
+            }
+        }
+        if marked || (self.is_above_threshold(now.since(head.arrived)) && head.packet.ecn_capable()) {
+            outlet.mark(&mut head.packet);
+        }
+        Some(head)
+    }
+
+    /// A stronger signal next time (Linux; the RFC says nothing).
+    fn on_overflow(&mut self, _now: Instant, packets: u32) {
+        self.law.count = self.law.count.saturating_add(packets);
+    }
+}
 
 /// The control law's parameters and state; names in brackets are the RFC's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Law {
+struct Law {
     target: Span,
     interval: Span,
     /// When the sojourn time will have been above target for an interval \[`first_above_time_`\].
@@ -27,7 +107,7 @@ pub(super) struct Law {
 
 /// Is the packet at the head to be dropped?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strike {
+enum Strike {
     No,
     /// Yes, and the dropping state begins.
     First,
@@ -36,14 +116,14 @@ pub(super) enum Strike {
 }
 
 impl Law {
-    pub(super) fn new(target: Span, interval: Span) -> Self {
+    fn new(target: Span, interval: Span) -> Self {
         let never = Instant::ZERO;
         Self { target, interval, patience: None, dropping: false, next_drop: never, count: 0, first_count: 0 }
     }
 
     /// The packet taken from the head at `now` has waited so long; is it late, and the queue not nearly empty, for a
     /// whole interval \[`dodequeue`\]?
-    pub(super) fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
+    fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
         if sojourn < self.target || nearly_empty {
             self.patience = None;
             return false;
@@ -52,7 +132,7 @@ impl Law {
     }
 
     /// What to do with this packet \[`deque`\].
-    pub(super) fn strike(&mut self, now: Instant, late: bool) -> Strike {
+    fn strike(&mut self, now: Instant, late: bool) -> Strike {
         match (late, self.dropping) {
             (false, _) => self.dropping = false,
             (true, false) => {
@@ -66,9 +146,15 @@ impl Law {
     }
 
     /// Schedules the next drop after one that was due.
-    pub(super) fn go_on(&mut self) {
+    fn go_on(&mut self) {
         self.count += 1;
         self.next_drop += self.gap();
+    }
+
+    /// No packet is left.
+    fn calm_down(&mut self) {
+        self.patience = None;
+        self.dropping = false;
     }
 
     fn enter(&mut self, now: Instant) {

@@ -34,7 +34,7 @@ impl Fused {
     pub(super) fn new(config: model::Queue, rate: Option<Rate>) -> Self {
         let early = match config.discipline {
             Discipline::Red { least, most, probability, weight } => Some(Red::new(least, most, probability, weight)),
-            Discipline::DropTail | Discipline::CoDel { .. } => None,
+            _ => None,
         };
         Self { config, bound: Bound::new(config.limit, rate), early, waiting: VecDeque::new(), bytes: 0 }
     }
@@ -125,8 +125,7 @@ impl Fused {
         match red.judge(self.bytes, idle, &mut outlet.random) {
             Early::Keep => true,
             Early::Signal if self.config.ecn && packet.ecn_capable() => {
-                packet.mark();
-                outlet.counters.marked += 1;
+                outlet.mark(packet);
                 true
             }
             Early::Signal | Early::Drop => false,

@@ -10,14 +10,21 @@
 //! [`Pipe::take_discarded`]. Fates and times are decided as early as they can be: for a queue that
 //! decides on arrival ([`fused`]) a packet costs one event, whether it waits, is transmitted, or flies.
 //!
-//! All chance of a pipe comes from one stream, drawn in the order of the packets: early drop, wire loss, jitter.
+//! All chance of a pipe comes from one stream: the seed of the flows' hash, where there is one, then in the order of the
+//! packets early drop, wire loss, jitter.
 
 mod bound;
+mod cobalt;
 mod codel;
 mod counters;
+mod fair;
+mod fifo;
 mod fused;
+mod head;
+mod lane;
 mod loss;
 mod outlet;
+mod pie;
 mod red;
 mod serviced;
 #[cfg(test)]
@@ -33,12 +40,15 @@ use loss::Losses;
 use outlet::Outlet;
 use scenario::model::{self, Discipline, Loss};
 use serviced::Serviced;
+use std::fmt::Debug;
 use units::{Instant, Rate, Span, Stream};
 
 /// What a pipe has to know of a packet.
-pub(crate) trait Packet {
+pub(crate) trait Packet: Debug + 'static {
     /// Its bytes, from the IP header on.
     fn bytes(&self) -> u32;
+    /// What tells flows apart: the same for all packets of a flow.
+    fn flow(&self) -> u16;
     /// Its sender understands marks (ECT).
     fn ecn_capable(&self) -> bool;
     /// Sets CE.
@@ -48,7 +58,7 @@ pub(crate) trait Packet {
 /// What became of a packet offered to a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is in the pipe. CoDel and the wire behind it may still drop it.
+    /// It is in the pipe. A queue that decides at departure, and the wire behind it, may still drop it.
     Accepted,
     /// The queue dropped it, or the delay stage's limit.
     Dropped,
@@ -75,13 +85,12 @@ impl<P: Packet> Pipe<P> {
     /// An empty pipe with its own source of chance. Rates must not be zero (such a link is down), nor traces empty.
     #[must_use]
     pub(crate) fn new(config: &model::Pipe, random: Stream) -> Self {
-        let outlet = Outlet::new(config, random);
-        let rate = outlet.transmitter.rate();
+        let mut outlet = Outlet::new(config, random);
         let queue = match config.queue.discipline {
-            Discipline::CoDel { target, interval } => {
-                Queue::Serviced(Serviced::new(config.queue, rate, target, interval))
+            Discipline::DropTail | Discipline::Red { .. } => {
+                Queue::Fused(Fused::new(config.queue, outlet.transmitter.rate()))
             }
-            Discipline::DropTail | Discipline::Red { .. } => Queue::Fused(Fused::new(config.queue, rate)),
+            _ => Queue::Serviced(Serviced::new(config.queue, &mut outlet)),
         };
         Self { up: true, overhead: u64::from(config.overhead), queue, outlet }
     }
@@ -189,7 +198,8 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// How long a packet that comes now would wait, were nothing ahead of it dropped any more. On a trace link: until
-    /// the opportunity of the last packet waiting, or at the mean rate where that is not known yet (CoDel).
+    /// the opportunity of the last packet waiting, or at the mean rate where that is not known yet (a queue that decides
+    /// at departure). With lanes for flows: were it the last of all.
     pub(crate) fn queue_delay(&mut self, now: Instant) -> Span {
         self.settle(now);
         let scheduled = self.outlet.transmitter.free_at().since(now);

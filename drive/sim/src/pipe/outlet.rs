@@ -55,6 +55,12 @@ impl<P: Packet> Outlet<P> {
         (Some(packet), Verdict::Accepted)
     }
 
+    /// A queue marks a packet that it lets pass.
+    pub(super) fn mark(&mut self, packet: &mut P) {
+        packet.mark();
+        self.counters.marked += 1;
+    }
+
     /// A queue, or the delay stage, has no place for it.
     pub(super) fn drop_packet(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;

@@ -48,7 +48,7 @@ pub(crate) fn one_link(algorithm: &str, pipe: Pipe, seconds: u64) -> Experiment 
         duration: Span::from_secs(seconds),
         sample: None,
         links: vec![Link { name: "link".to_owned(), forward: pipe, reverse }],
-        paths: vec![Path { name: "path".to_owned(), links: vec![0] }],
+        paths: vec![Path { name: "path".to_owned(), links: vec![0], mtu: 1500 }],
         tunnel: None,
         flows: vec![bulk("flow", algorithm)],
         events: Vec::new(),

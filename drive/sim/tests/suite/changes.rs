@@ -1,7 +1,7 @@
 //! Links that change while flows use them.
 
 use crate::common::{OVERHEAD, column, mean, one_link, pipe, run};
-use scenario::model::{Change, Directions, Discipline, Experiment, Queue};
+use scenario::model::{Change, CoDel, Directions, Discipline, Experiment, Queue};
 use units::{Instant, Rate, Span};
 
 /// Nothing happens to the link.
@@ -46,7 +46,7 @@ fn a_link_that_was_down_carries_the_flow_again() {
 /// Conservation, and with it the slab, is checked at the end of every run.
 #[test]
 fn nothing_leaks_from_a_flapping_link_whatever_its_queue() {
-    let codel = Discipline::CoDel { target: Span::from_millis(5), interval: Span::from_millis(100) };
+    let codel = Discipline::CoDel(CoDel::default());
     for discipline in [Discipline::DropTail, codel] {
         let flaps = (1..290).map(|i| Change { up: Some(i % 2 == 0), ..change(100 * i) });
         let mut experiment = experiment("cubic", flaps.collect());

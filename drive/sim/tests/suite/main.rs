@@ -4,6 +4,7 @@
 mod common;
 
 mod changes;
+mod ecn;
 mod queues;
 mod swarm;
 mod traffic;

@@ -1,13 +1,14 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
-use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run};
-use scenario::model::{Discipline, Experiment, Limit, Pipe, Queue};
+use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run};
+use scenario::model::{CoDel, Discipline, Experiment, Limit, Pipe, Queue};
 use units::{Rate, Span};
 
 /// No early drop below 20 packets; so high an upper threshold that a slow start does not reach it.
 const RED: Discipline = Discipline::Red { least: 30_000, most: 1_000_000, probability: 0.1, weight: 0.002 };
 const TARGET: Span = Span::from_millis(5);
-const CODEL: Discipline = Discipline::CoDel { target: TARGET, interval: Span::from_millis(100) };
+const INTERVAL: Span = Span::from_millis(100);
+const CODEL: Discipline = Discipline::CoDel(CoDel { target: TARGET, interval: INTERVAL, ce_threshold: None });
 
 /// 50 Mbit/s, 20 ms: 81 packets in flight fill the link.
 fn link(discipline: Discipline, packets: u64) -> Pipe {
@@ -112,4 +113,54 @@ fn two_flows_with_and_without_ecn_meet_the_same_queue() {
     assert!(run.paths[0].marked_packets > 0 && run.paths[0].dropped_packets > 0);
     assert_eq!(run.flows[0].retransmitted_packets, 0, "only the other one loses packets");
     assert!(run.flows[1].retransmitted_packets > 0);
+}
+
+const FQ_CODEL: Discipline = Discipline::FqCodel {
+    flows: 1024,
+    quantum: 1514,
+    codel: CoDel { target: TARGET, interval: INTERVAL, ce_threshold: None },
+};
+const CAKE: Discipline = Discipline::Cake { rtt: INTERVAL };
+
+/// RFC 8290, section 1: a flow that builds no queue of its own waits for the packet in transmission, and that is all.
+#[test]
+fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_lane() {
+    let voice = |discipline| {
+        let mut experiment = one_link("cubic", link(discipline, 400), 60);
+        // One of 200 bytes every 25 ms.
+        experiment.flows.push(datagrams("voice", Rate::from_bits(64_000), 200));
+        let run = run(&experiment);
+        assert!(run.flows[0].goodput_mbps > 0.9 * 50.0 * 1448.0 / 1538.0, "{:?}", run.flows[0]);
+        (run.flows[1].one_way_ms, run.flows[1].delivered_bytes / 200)
+    };
+    let rate = Rate::from_mbit(50);
+    let own = 10.0 + rate.time_for(u64::from(200 + OVERHEAD)).as_millis_f64();
+    let packet = rate.time_for(u64::from(1500 + OVERHEAD)).as_millis_f64();
+    for discipline in [FQ_CODEL, CAKE] {
+        let (delay, count) = voice(discipline);
+        assert!(delay.min >= own && delay.max <= own + packet + 1e-6, "{discipline:?}: {delay:?}");
+        assert!(count >= 2399, "and not one is dropped: {count}");
+    }
+    // Never fewer than 250 packets wait once CUBIC has filled the queue (see above), which takes it a second or two.
+    let (delay, _) = voice(Discipline::DropTail);
+    assert!(delay.p50 > own + 250.0 * packet && delay.max > own + 390.0 * packet, "{delay:?}");
+    let (delay, _) = voice(CODEL);
+    assert!(delay.mean < own + TARGET.as_millis_f64() && delay.p95 > own + 2.0 * packet, "CoDel delays all: {delay:?}");
+}
+
+/// Each of `n` backlogged flows gets 1/n; one that does not listen gets no more, whatever it sends.
+#[test]
+fn lanes_give_equal_shares_to_unequal_flows() {
+    for discipline in [FQ_CODEL, CAKE] {
+        let mut experiment = one_link("cubic", link(discipline, 1000), 60);
+        experiment.flows.extend([bulk("aggressive", "scalable"), datagrams("flood", Rate::from_mbit(40), 1500)]);
+        let run = run(&experiment);
+        let payload = |flow: &record::Flow| if flow.name == "flood" { 1500.0 } else { 1448.0 };
+        let on_wire = |flow: &record::Flow| flow.goodput_mbps * f64::from(1500 + OVERHEAD) / payload(flow);
+        let [cubic, scalable, flood] = [0, 1, 2].map(|index| on_wire(&run.flows[index]) / (50.0 / 3.0));
+        // CoDel's cuts leave CUBIC, in its share 27 packets to fill the path with, with 0.7 of 27 + 7: for some round
+        // trips three packets less than the path holds. The others take what it leaves.
+        assert!(cubic > 0.97 && cubic < 1.0, "{discipline:?}: {cubic}, {scalable}, {flood}");
+        assert!((scalable - 1.0).abs() < 0.03 && (flood - 1.0).abs() < 0.03, "{cubic}, {scalable}, {flood}");
+    }
 }

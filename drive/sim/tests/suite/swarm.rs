@@ -3,7 +3,7 @@
 
 use crate::common::{bulk, datagrams, host, one_link, pipe};
 use scenario::model::{
-    Change, Device, Directions, Discipline, Experiment, Flow, FlowKind, Limit, Link, Loss, Path, Pipe, Queue,
+    Change, CoDel, Device, Directions, Discipline, Experiment, Flow, FlowKind, Limit, Link, Loss, Path, Pipe, Queue,
     Resequence, Route, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
@@ -12,11 +12,14 @@ use units::{Instant, Rate, Span, Stream};
 const EXPERIMENTS: u64 = 200;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 10] = [
+const SITUATIONS: [&str; 13] = [
     "queue drop",
     "wire loss",
     "CoDel drop",
     "RED mark",
+    "PIE drop",
+    "FQ-CoDel drop",
+    "CAKE overflow",
     "resequencer timeout",
     "overflow",
     "late packet",
@@ -72,11 +75,15 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
     let queue = experiment.links[0].forward.queue;
     let dropped = run.paths.iter().any(|path| path.dropped_packets > 0);
     let tunnel = run.tunnel.clone().unwrap_or_default();
+    let early = dropped && queue.limit == ENDLESS;
     let reached = [
         dropped && queue.discipline == Discipline::DropTail,
         run.paths.iter().any(|path| path.lost_packets > 0),
-        dropped && matches!(queue.discipline, Discipline::CoDel { .. }) && queue.limit == ENDLESS,
+        early && matches!(queue.discipline, Discipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, Discipline::Red { .. }),
+        early && matches!(queue.discipline, Discipline::Pie { .. }),
+        early && matches!(queue.discipline, Discipline::FqCodel { .. }),
+        dropped && matches!(queue.discipline, Discipline::Cake { .. }) && queue.limit != ENDLESS,
         tunnel.timeouts > 0,
         tunnel.overflows > 0,
         tunnel.late_packets > 0,
@@ -100,7 +107,8 @@ impl Draw {
         let mut paths: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
         paths.push((0..links.len()).collect());
         let paths = paths.into_iter().enumerate();
-        let paths: Vec<Path> = paths.map(|(index, links)| Path { name: format!("path {index}"), links }).collect();
+        let paths: Vec<Path> =
+            paths.map(|(index, links)| Path { name: format!("path {index}"), links, mtu: 1500 }).collect();
         let tunnel = self.chance(0.5).then(|| self.tunnel(paths.len()));
         let flows = (0..self.between(1, 4)).map(|index| self.flow(index, paths.len(), tunnel.is_some())).collect();
         let mut events: Vec<Change> = (0..self.between(0, 4)).map(|_| self.change(links.len())).collect();
@@ -111,10 +119,14 @@ impl Draw {
 
     /// All queues of an experiment are alike, so that it is clear who drops.
     fn queue(&mut self) -> Queue {
-        let discipline = match self.between(0, 2) {
+        let codel = CoDel { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
+        let discipline = match self.between(0, 5) {
             0 => Discipline::DropTail,
-            1 => Discipline::CoDel { target: self.millis(1, 10), interval: self.millis(10, 100) },
-            _ => Discipline::Red { least: 5_000, most: 60_000, probability: 0.1, weight: 0.01 },
+            1 => Discipline::CoDel(codel),
+            2 => Discipline::Red { least: 5_000, most: 60_000, probability: 0.1, weight: 0.01 },
+            3 => Discipline::Pie { target: codel.target, tupdate: self.millis(5, 15), alpha: 0.125, beta: 1.25 },
+            4 => Discipline::FqCodel { flows: 4, quantum: 300, codel },
+            _ => Discipline::Cake { rtt: codel.interval },
         };
         let limit = match self.between(0, 3) {
             0 => Limit::Packets(self.between(0, 50)),

@@ -1,7 +1,7 @@
 //! The striping tunnel: shares, order, parity.
 
 use crate::common::{bulk, column, datagrams, host, one_link, pipe, run};
-use scenario::model::{Experiment, Flow, Path, Pipe, Resequence, Route, Tunnel};
+use scenario::model::{CoDel, Discipline, Experiment, Flow, Limit, Path, Pipe, Queue, Resequence, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
@@ -10,7 +10,7 @@ fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
     let mut experiment = one_link("", of(delays_ms[0]), 10);
     experiment.links.extend(one_link("", of(delays_ms[1]), 10).links);
     experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1] });
+    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
     experiment.tunnel = Some(Tunnel {
         paths: vec![0, 1],
         stripe: "packet-round-robin".to_owned(),
@@ -153,4 +153,41 @@ fn the_two_directions_take_turns_on_their_own() {
     host(&mut flow).quick_ack = true;
     let [first, second] = packets(&striped([10, 10], vec![flow]));
     assert!(first.abs_diff(second) <= 1 && first > 1000, "{first} and {second}");
+}
+
+/// RFC 6040, normal mode: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one.
+#[test]
+fn marks_pass_through_the_tunnel() {
+    for ecn in [true, false] {
+        let mut experiment = striped([10, 10], vec![bulk("flow", "reno")]);
+        host(&mut experiment.flows[0]).ecn = ecn;
+        let discipline = Discipline::CoDel(CoDel::default());
+        for link in &mut experiment.links {
+            link.forward.queue = Queue { limit: Limit::Packets(1000), discipline, ecn: true };
+        }
+        let run = run(&experiment);
+        let (marked, dropped): (u64, u64) =
+            run.paths.iter().fold((0, 0), |(m, d), path| (m + path.marked_packets, d + path.dropped_packets));
+        let flow = &run.flows[0];
+        assert_eq!((marked > 0, dropped > 0), (ecn, !ecn), "{:?}", run.paths);
+        assert_eq!(flow.retransmitted_packets > 0, !ecn, "{flow:?}");
+        // Who did not hear of the marks would fill the queues: a thousand packets wait for 1.2 s.
+        assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
+    }
+}
+
+/// FQ-CoDel sees one flow a path: the outer headers are all alike.
+#[test]
+fn to_the_queues_of_its_paths_a_tunnel_is_one_flow() {
+    let delay = |discipline| {
+        let voice = datagrams("voice", Rate::from_bits(64_000), 200);
+        let mut experiment = striped([10, 10], vec![bulk("flow", "cubic"), voice]);
+        for link in &mut experiment.links {
+            link.forward.queue = Queue { limit: Limit::Packets(100), discipline, ecn: false };
+        }
+        run(&experiment).flows[1].one_way_ms
+    };
+    let codel = CoDel { target: Span::MAX, ..CoDel::default() };
+    let (fair, plain) = (delay(Discipline::FqCodel { flows: 1024, quantum: 1514, codel }), delay(Discipline::DropTail));
+    assert!(fair.p50 > 0.8 * plain.p50 && plain.p50 > 60.0, "{fair:?} and {plain:?}");
 }

@@ -2,6 +2,7 @@
 
 use super::bandwidth::{bytes_per_second, rate};
 use super::*;
+use crate::Reduction;
 use crate::single::testing::context;
 use units::Stream;
 
@@ -62,8 +63,14 @@ impl Flow {
 
     fn with_rtt(rtt: u64) -> Self {
         let (mut bbr, mut random) = (Bbr::new(), Stream::named(1, "test"));
-        let path =
-            PathInfo { mss: 1448, initial_window: 10, rtt: Some(Span::from_millis(rtt)), tick: Span::from_millis(1) };
+        let path = PathInfo {
+            mss: 1448,
+            initial_window: 10,
+            rtt: Some(Span::from_millis(rtt)),
+            tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
+            reduction: Reduction::Proportional,
+        };
         bbr.on_event(&Event::PathUp(path), &mut context(0, &mut random));
         Self { bbr, rtt, now: 0, delivered: 0, random }
     }

@@ -19,7 +19,7 @@
 //!
 //! What it needs from the machine: of the newest packet delivered and of the newest one lost, the packets in flight at
 //! its sending and what was lost since (`Feedback::newest`, `newest_lost`). Where they are missing, what was delivered
-//! and lost over the rate sample's interval stands in for them.
+//! and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
 //! draft-ietf-ccwg-bbr for what the names mean.
@@ -313,5 +313,10 @@ impl PathController for Bbr3 {
         // A byte a second at least: a rate of zero would never send again.
         let pacing = Rate::from_bits(self.pacing.max(1).saturating_mul(8));
         Decision { window: self.window, threshold: self.threshold, pacing: Some(pacing) }
+    }
+
+    /// Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).
+    fn ecn(&self) -> crate::Ecn {
+        if self.tuning.ecn { crate::Ecn::PerPacket } else { crate::Ecn::Classic }
     }
 }

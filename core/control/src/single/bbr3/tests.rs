@@ -4,7 +4,7 @@ use super::bandwidth::{bytes_per_second, rate};
 use super::cycle::BoundGrowth;
 use super::*;
 use crate::single::testing::{context, defaults};
-use crate::{Sent, Value};
+use crate::{Reduction, Sent, Value};
 use units::Stream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
@@ -106,7 +106,14 @@ impl Flow {
         let bbr = Bbr3::new(&Settings::new(ENTRY.parameters, &set).expect("allowed"));
         let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, random: Stream::named(1, "test") };
         let rtt = Some(Span::from_millis(RTT));
-        flow.event(&Event::PathUp(PathInfo { mss: 1448, initial_window: 10, rtt, tick: Span::from_millis(1) }));
+        flow.event(&Event::PathUp(PathInfo {
+            mss: 1448,
+            initial_window: 10,
+            rtt,
+            tick: Span::from_millis(1),
+            clamp: u32::MAX / 2,
+            reduction: Reduction::Proportional,
+        }));
         flow
     }
 

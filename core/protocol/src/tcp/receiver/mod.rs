@@ -1,7 +1,7 @@
 //! The receiving half: reassembly, SACK, when to acknowledge, how large a window to offer.
 //!
 //! Split by concern: `reassembly` (what has arrived), `blocks` (what to report), `policy` (when to acknowledge),
-//! `window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 5681, 7323.
+//! `window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257.
 
 mod blocks;
 mod policy;
@@ -10,7 +10,8 @@ mod window;
 
 use crate::tcp::{Ack, Blocks, Kind, Segment, timestamp};
 use blocks::RecentBlocks;
-use policy::{MARK_QUICK, Policy, QUICK, Urgency};
+use control::Ecn;
+use policy::{AT_ONCE, MARK_QUICK, Policy, QUICK, Urgency};
 use reassembly::Reassembly;
 use units::Instant;
 use window::Window;
@@ -30,6 +31,8 @@ pub struct Config {
     pub gro: u32,
     /// `tcp_rmem`: initial and greatest receive buffer, bytes.
     pub buffer: [u64; 2],
+    /// How marks are echoed.
+    pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: units::Span,
 }
@@ -63,6 +66,7 @@ pub struct Receiver {
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
     acked: u64,
     duplicate: Option<(u64, u64)>,
+    /// The mark to echo.
     marked: bool,
     one_way_ms: u32,
     counters: Counters,
@@ -87,7 +91,8 @@ impl Receiver {
         }
     }
 
-    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once.
+    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. If two
+    /// must, the second is [due](Self::deadline) now.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         match segment.kind {
             Kind::Syn => {
@@ -128,31 +133,66 @@ impl Receiver {
     fn on_data(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.counters.received += 1;
         self.one_way_ms = timestamp(now).saturating_sub(segment.timestamp);
-        if segment.reduced {
-            self.marked = false;
+        let before = self.echo(now, segment.reduced, marked);
+        match (before, self.take_in(now, segment)) {
+            (None, (Urgency::Now, _)) => Some(self.acknowledge(now)),
+            (Some(before), (Urgency::Now, _)) => {
+                self.policy.expire(now);
+                Some(before)
+            }
+            (before, (Urgency::Later, ahead)) => before.or(ahead),
         }
-        if marked && !self.marked {
-            self.marked = true;
-            self.policy.quicken(MARK_QUICK);
+    }
+
+    /// What to echo from now on. Each packet's mark (RFC 8257 section 3.2), whose change is told at once; an
+    /// acknowledgement that is owed then leaves before, with the old state. Or any mark, until it is answered (RFC 3168
+    /// section 6.1.3).
+    fn echo(&mut self, now: Instant, reduced: bool, marked: bool) -> Option<Ack> {
+        if reduced {
+            self.policy.quicken(AT_ONCE);
         }
+        match self.config.ecn {
+            Ecn::PerPacket if marked != self.marked => {
+                let before = self.policy.is_waiting().then(|| self.acknowledge(now));
+                self.marked = marked;
+                self.policy.quicken(AT_ONCE);
+                return before;
+            }
+            Ecn::PerPacket => {}
+            Ecn::Classic => {
+                self.marked &= !reduced;
+                if marked && !self.marked {
+                    self.marked = true;
+                    self.policy.quicken(MARK_QUICK);
+                }
+            }
+        }
+        None
+    }
+
+    /// Files a segment away: when to acknowledge it, and the acknowledgement that may have to leave before.
+    fn take_in(&mut self, now: Instant, segment: &Segment) -> (Urgency, Option<Ack>) {
         let next = self.reassembly.next();
         if self.is_outdated(segment) {
             self.counters.outdated += 1;
             if segment.seq < next {
-                self.duplicate = Some((segment.seq, segment.seq + 1));
+                self.report(segment.seq);
                 self.policy.quicken(QUICK);
             }
-            return Some(self.acknowledge(now));
+            return (Urgency::Now, None);
         }
         if self.spans_left_edge(segment.seq) {
             self.recent = self.recent.max(segment.timestamp);
         }
         if segment.seq < next {
-            return Some(self.on_duplicate(now, segment.seq));
+            self.counters.duplicates += 1;
+            self.report(segment.seq);
+            self.policy.quicken(QUICK);
+            return (Urgency::Now, None);
         }
         if !self.reassembly.insert(segment.seq) {
             self.counters.duplicates += 1;
-            self.duplicate = Some((segment.seq, segment.seq + 1));
+            self.report(segment.seq);
         }
         let advanced = self.reassembly.next() > next;
         let mut ahead = None;
@@ -169,10 +209,13 @@ impl Receiver {
         let filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
         let unacked = self.reassembly.next() - self.acked;
         let order = !self.reassembly.is_empty();
-        match self.policy.on_data(now, unacked, order, filled, self.reassembly.next(), self.window.rtt()) {
-            Urgency::Now => Some(self.acknowledge(now)),
-            Urgency::Later => ahead,
-        }
+        let urgency = self.policy.on_data(now, unacked, order, filled, self.reassembly.next(), self.window.rtt());
+        (urgency, ahead)
+    }
+
+    /// A duplicate to tell of in the next acknowledgement.
+    fn report(&mut self, seq: u64) {
+        self.duplicate = Some((seq, seq + 1));
     }
 
     /// It starts no later than the last acknowledgement (RFC 7323 section 4.3), and is not wholly older: that would be
@@ -184,13 +227,6 @@ impl Receiver {
     /// PAWS (RFC 7323 section 5): older than what was echoed, by more than the clock's own doubt of 1 ms.
     fn is_outdated(&self, segment: &Segment) -> bool {
         self.config.timestamps && self.recent > segment.timestamp.saturating_add(1)
-    }
-
-    fn on_duplicate(&mut self, now: Instant, seq: u64) -> Ack {
-        self.counters.duplicates += 1;
-        self.duplicate = Some((seq, seq + 1));
-        self.policy.quicken(QUICK);
-        self.acknowledge(now)
     }
 
     fn acknowledge(&mut self, now: Instant) -> Ack {

@@ -9,6 +9,8 @@ const DELAY: Span = Span::from_millis(40);
 pub(super) const QUICK: u32 = 16;
 /// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
 pub(super) const MARK_QUICK: u32 = 2;
+/// The next acknowledgement is not delayed (`ICSK_ACK_NOW`).
+pub(super) const AT_ONCE: u32 = 1;
 /// Duplicate acknowledgements sent at once per missing segment: what fast retransmit needs.
 const DUPLICATES: u32 = 3;
 /// Duplicate acknowledgements merged at most (`tcp_comp_sack_nr`).
@@ -40,7 +42,8 @@ pub(super) struct Policy {
 impl Policy {
     pub(super) fn new(config: &Config) -> Self {
         // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
-        let every = if config.quick_ack { 1 } else { u64::from(config.gro.max(2)) };
+        // Zero: also what is out of order, at once.
+        let every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
         Self {
             every,
             quick: QUICK,
@@ -55,6 +58,16 @@ impl Policy {
 
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// An acknowledgement is owed: delayed, or merged with others.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.deadline < Instant::NEVER
+    }
+
+    /// The next acknowledgement is due now.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.deadline = now;
     }
 
     /// Duplicate acknowledgements are being merged.

@@ -156,7 +156,7 @@ impl Sender {
             sent: std::mem::take(&mut self.sent_since),
             in_flight_before: before.counts.in_flight(),
             rtt,
-            one_way_delay: (acked > 0).then_some(news.one_way_delay),
+            one_way_delay: (acked > 0 && self.config.timestamps).then_some(news.one_way_delay),
             delivery,
             advanced: news.advanced,
             may_grow,
@@ -205,13 +205,21 @@ impl Sender {
         news.sacked = true;
         self.rate.count(1);
         self.rate.on_delivered(&mut news.sample, seq, record.sent, &record.snapshot);
-        self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get());
+        self.note_delivered(now, seq, &record);
         if !record.was_retransmitted() {
             if seq < end {
                 news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
             }
             news.original_delivered |= seq < self.high;
             extend(&mut news.sacked_times, record.sent);
+        }
+    }
+
+    /// Loss detection learns of a delivery.
+    fn note_delivered(&mut self, now: Instant, seq: u64, record: &Record) {
+        match &mut self.fack {
+            Some(fack) => fack.on_delivered(seq, record.sent),
+            None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get()),
         }
     }
 
@@ -262,7 +270,7 @@ impl Sender {
                 if self.config.sack {
                     self.rate.count(1);
                     if !self.is_spurious(&record, news.echo) {
-                        self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get());
+                        self.note_delivered(now, seq, &record);
                     }
                 }
             }

@@ -83,7 +83,7 @@ impl Sender {
                     return true;
                 }
                 self.phase = Phase::Open;
-                let settle = self.undo.marker.is_some();
+                let settle = self.undo.marker.is_some() || self.fack.is_some();
                 self.notify(now, &Event::Recovered { settle });
                 false
             }
@@ -100,7 +100,7 @@ impl Sender {
             self.undo.first_retransmission = 0;
         }
         let outstanding = self.board.counts().retransmitted + u32::from(self.transmit.probe_retransmitted());
-        self.undo.begin(self.board.una(), outstanding);
+        self.begin_episode(self.board.una(), outstanding);
         if self.phase != Phase::Cwr {
             self.begin_reduction();
         }
@@ -131,6 +131,7 @@ impl Sender {
 
     /// A mark during a reduction costs nothing more, but the reduction is then no mistake.
     fn note_mark(&mut self, now: Instant) {
+        self.undo.marked = true;
         self.notify(now, &Event::Congestion { cause: Cause::Mark, cut: false, in_flight: self.in_flight() });
     }
 
@@ -184,7 +185,10 @@ impl Sender {
         }
         let retransmitted = self.board.counts().retransmitted;
         let window = self.reordering_window();
-        let (lost, wait) = self.rack.detect(now, &mut self.board, window);
+        let (lost, wait) = match &self.fack {
+            Some(fack) => (fack.detect(&mut self.board), None),
+            None => self.rack.detect(now, &mut self.board, window),
+        };
         self.counters.lost += u64::from(lost);
         if self.timers.set_reordering(now, wait, self.config.tick) {
             news.restarts_timers = false;

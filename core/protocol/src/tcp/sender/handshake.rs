@@ -1,8 +1,8 @@
 //! Opening the connection. The handshake's packets matter to a tunnel: they take their turns in its striping.
 
-use super::{Config, Sender};
+use super::{Config, Recovery, Sender};
 use crate::tcp::{Ack, Kind, Segment, timestamp};
-use control::{Event, PathInfo};
+use control::{Event, PathInfo, Reduction};
 use units::{Instant, Span};
 
 /// Where opening stands.
@@ -21,13 +21,18 @@ pub(super) enum Handshake {
     Open,
 }
 
-/// Wait for an answer to the first SYN (RFC 6298: 1 s), doubled at each try.
-const SYN_TIMEOUT: Span = Span::from_secs(1);
-
 impl Sender {
-    pub(super) fn connect(&mut self, _now: Instant) {
-        if self.handshake == Handshake::Closed {
+    pub(super) fn connect(&mut self, now: Instant) {
+        if self.handshake != Handshake::Closed {
+            return;
+        }
+        if self.config.handshake {
             self.handshake = Handshake::Opening;
+        } else {
+            // What the receiver offers is not known before its first acknowledgement.
+            self.window_end = u64::from(self.config.initial_window);
+            self.handshake = Handshake::Open;
+            self.start(now, None);
         }
     }
 
@@ -41,11 +46,19 @@ impl Sender {
         }
         self.window_end = ack.window / u64::from(self.config.mss);
         self.echo = ack.timestamp;
-        self.last_sent = now;
         self.handshake = Handshake::Answered;
-        let Config { mss, initial_window, tick, .. } = self.config;
-        let path = PathInfo { mss, initial_window, rtt, tick };
-        self.notify(now, &Event::PathUp(path));
+        self.start(now, rtt);
+    }
+
+    /// Data may flow.
+    fn start(&mut self, now: Instant, rtt: Option<Span>) {
+        self.last_sent = now;
+        let Config { mss, initial_window, tick, recovery, window: clamp, .. } = self.config;
+        let reduction = match recovery {
+            Recovery::Rack => Reduction::Proportional,
+            Recovery::Fack => Reduction::Halving,
+        };
+        self.notify(now, &Event::PathUp(PathInfo { mss, initial_window, rtt, tick, clamp, reduction }));
     }
 
     /// The handshake's next packet, if one is due.
@@ -75,10 +88,10 @@ impl Sender {
         })
     }
 
-    /// When the SYN is sent again.
+    /// When the SYN is sent again: the wait is doubled at each try.
     pub(super) fn syn_deadline(&self) -> Instant {
         match self.handshake {
-            Handshake::Waiting { sent, tries } => sent + SYN_TIMEOUT * (1 << (tries - 1).min(6)),
+            Handshake::Waiting { sent, tries } => sent + self.config.initial_timeout * (1 << (tries - 1).min(6)),
             _ => Instant::NEVER,
         }
     }

@@ -15,7 +15,7 @@ mod undo;
 
 use crate::tcp::{Ack, Segment};
 use control::{Context, Controller, Decision, Event, Feedback, Phase};
-use recovery::{Pacer, Rack, RateSampler, RoundTrip, Scoreboard, Totals, WindowUse, WindowedMin};
+use recovery::{Fack, Pacer, Rack, RateSampler, RoundTrip, Scoreboard, Totals, WindowUse, WindowedMin};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span, Stream};
@@ -43,8 +43,26 @@ pub struct Config {
     pub reordering: u32,
     /// `tcp_max_reordering`.
     pub max_reordering: u32,
+    /// How losses are found and answered.
+    pub recovery: Recovery,
+    /// The connection is opened by a handshake; without one, data leaves at once, as from ns-2's one-way agents.
+    pub handshake: bool,
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_timeout: Span,
+    /// The greatest window, and most packets outstanding, whatever the receiver offers.
+    pub window: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
+}
+
+/// How losses are found and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// As Linux 6.1: RACK-TLP (RFC 8985), proportional rate reduction, F-RTO, and undo of what proves spurious.
+    Rack,
+    /// As Linux before 3.2, as far as ns-2's TCP-Linux agents follow it: forward acknowledgement and rate halving, and
+    /// nothing of the other.
+    Fack,
 }
 
 /// What a sender is told.
@@ -119,6 +137,8 @@ pub struct Sender {
     min_rtt: WindowedMin,
     rate: RateSampler,
     rack: Rack,
+    /// Instead of `rack`, which then learns nothing.
+    fack: Option<Fack>,
     pacer: Pacer,
     usage: WindowUse,
     phase: Phase,
@@ -153,10 +173,11 @@ impl Sender {
             random,
             decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
             board: Scoreboard::default(),
-            round_trip: RoundTrip::default(),
+            round_trip: RoundTrip::new(config.initial_timeout),
             min_rtt: WindowedMin::default(),
             rate: RateSampler::default(),
             rack: Rack::new(config.reordering, config.max_reordering),
+            fack: (config.recovery == Recovery::Fack).then(|| Fack::new(config.reordering)),
             pacer: Pacer::default(),
             usage: WindowUse::default(),
             phase: Phase::Open,

@@ -98,6 +98,7 @@ impl Sender {
     fn schedule_probe(&mut self, now: Instant) {
         let out = self.board.counts().out;
         if !self.config.sack
+            || self.fack.is_some()
             || out == 0
             || !matches!(self.phase, Phase::Open | Phase::Cwr)
             || self.transmit.probe_outstanding()
@@ -169,9 +170,9 @@ impl Sender {
         }
         if cut {
             let probe = u32::from(self.transmit.probe_retransmitted());
-            self.undo.begin(una, self.board.counts().retransmitted + probe);
+            self.begin_episode(una, self.board.counts().retransmitted + probe);
         }
-        self.transmit.spurious_timeout_possible = first || self.timers.retransmissions > 0;
+        self.transmit.spurious_timeout_possible = self.fack.is_none() && (first || self.timers.retransmissions > 0);
         self.transmit.new_data_only = false;
         self.transmit.forget_probe();
         self.high = next;

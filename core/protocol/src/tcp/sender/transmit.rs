@@ -101,9 +101,10 @@ impl Sender {
     }
 
     fn hold(&self) -> Option<Hold> {
-        if self.board.next() >= self.window_end {
+        let out = self.board.counts().out;
+        if self.board.next() >= self.window_end || out >= self.config.window {
             Some(Hold::ReceiveWindow)
-        } else if u64::from(self.board.counts().out) >= self.config.send_buffer {
+        } else if u64::from(out) >= self.config.send_buffer {
             Some(Hold::SendBuffer)
         } else {
             None

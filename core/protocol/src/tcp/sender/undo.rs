@@ -14,6 +14,8 @@ pub(super) struct Undo {
     pub pending: Option<u32>,
     /// Timestamp of the first retransmission, milliseconds; 0 if there was none.
     pub first_retransmission: u32,
+    /// A mark came in the episode: whatever becomes of the losses, it has to be answered.
+    pub marked: bool,
 }
 
 impl Undo {
@@ -21,6 +23,7 @@ impl Undo {
     pub(super) fn begin(&mut self, una: u64, retransmitted: u32) {
         self.marker = Some(una);
         self.pending = (retransmitted > 0).then_some(retransmitted);
+        self.marked = false;
     }
 
     pub(super) fn on_retransmission(&mut self, timestamp: u32) {
@@ -40,6 +43,13 @@ impl Undo {
 }
 
 impl Sender {
+    /// An episode begins with so many retransmissions already outstanding; forward acknowledgement never looks back.
+    pub(super) fn begin_episode(&mut self, una: u64, retransmitted: u32) {
+        if self.fack.is_none() {
+            self.undo.begin(una, retransmitted);
+        }
+    }
+
     /// The echoed timestamp is older than the first retransmission, or nothing was retransmitted at all.
     pub(super) fn original_was_late(&self, echo: u32) -> bool {
         let first = self.undo.first_retransmission;
@@ -56,6 +66,7 @@ impl Sender {
             self.board.unmark_lost();
         }
         self.notify(now, &Event::SpuriousLoss);
+        self.transmit.reduced &= self.undo.marked;
         self.undo.marker = None;
         self.rack.reconsider();
         self.counters.undone += 1;

@@ -151,7 +151,7 @@ fn packets_of_a_trace_link_leave_at_opportunities() {
 
 /// CoDel that never finds a delay too long.
 pub(super) fn codel_never() -> Discipline {
-    Discipline::CoDel { target: Span::MAX, interval: Span::from_millis(100) }
+    Discipline::CoDel(CoDel { target: Span::MAX, ..CoDel::default() })
 }
 
 /// Exponential gaps of this mean, ns.

@@ -3,10 +3,11 @@
 mod aqm;
 mod change;
 mod closed_form;
+mod fair;
 mod property;
 
 use super::{Packet, Pipe, Verdict};
-use scenario::model::{self, Discipline, Limit, Loss, Queue};
+use scenario::model::{self, CoDel, Discipline, Limit, Loss, Queue};
 use units::{Instant, Rate, Span, Stream};
 
 /// Nanoseconds in a microsecond and in a millisecond.
@@ -17,6 +18,7 @@ const MS: u64 = 1_000_000;
 struct Numbered {
     number: u64,
     bytes: u32,
+    flow: u16,
     ecn: bool,
     marked: bool,
 }
@@ -24,6 +26,9 @@ struct Numbered {
 impl Packet for Numbered {
     fn bytes(&self) -> u32 {
         self.bytes
+    }
+    fn flow(&self) -> u16 {
+        self.flow
     }
     fn ecn_capable(&self) -> bool {
         self.ecn
@@ -34,7 +39,7 @@ impl Packet for Numbered {
 }
 
 fn packet(number: u64, bytes: u32) -> Numbered {
-    Numbered { number, bytes, ecn: false, marked: false }
+    Numbered { number, bytes, flow: 0, ecn: false, marked: false }
 }
 
 /// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.

@@ -42,9 +42,20 @@ fn limit() -> impl Strategy<Value = Limit> {
 fn discipline() -> impl Strategy<Value = Discipline> {
     prop_oneof![
         Just(Discipline::DropTail),
-        Just(Discipline::CoDel { target: Span(MS), interval: Span(5 * MS) }),
+        Just(Discipline::CoDel(QUICK)),
         Just(Discipline::Red { least: 3_000, most: 20_000, probability: 0.2, weight: 0.1 }),
+        Just(Discipline::Pie { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 }),
+        Just(Discipline::FqCodel { flows: 2, quantum: 300, codel: QUICK }),
+        Just(Discipline::Cake { rtt: Span(5 * MS) }),
     ]
+}
+
+/// A CoDel that acts within the few milliseconds of a test.
+const QUICK: CoDel = CoDel { target: Span(MS), interval: Span(5 * MS), ce_threshold: Some(Span(3 * MS)) };
+
+/// Flows overtake each other.
+fn is_fair(config: &model::Pipe) -> bool {
+    matches!(config.queue.discipline, Discipline::FqCodel { .. } | Discipline::Cake { .. })
 }
 
 fn config() -> impl Strategy<Value = model::Pipe> {
@@ -83,7 +94,8 @@ impl Run {
         let now = Instant(self.now);
         match *step {
             Step::Offer(bytes) => {
-                self.pipe.offer(now, Numbered { ecn: bytes.is_multiple_of(2), ..packet(self.offered, bytes) });
+                let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
+                self.pipe.offer(now, Numbered { ecn, flow, ..packet(self.offered, bytes) });
                 self.offered += 1;
             }
             Step::Wait(ns) => {
@@ -130,7 +142,12 @@ proptest! {
         prop_assert_eq!(run.pipe.inside(), 0);
         prop_assert!(balanced(&run.pipe));
         prop_assert_eq!(run.pipe.counters().delivered, run.arrived.len() as u64);
-        prop_assert!(run.arrived.is_sorted_by(|a, b| a.0 <= b.0 && a.1.number < b.1.number));
+        prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
+        for flow in 0..3 {
+            let of_flow = |packet: &Numbered| packet.flow == flow || !is_fair(&config);
+            let numbers = run.arrived.iter().map(|(_, packet)| packet).filter(|packet| of_flow(packet)).map(|p| p.number);
+            prop_assert!(numbers.is_sorted());
+        }
     }
 
     #[test]
@@ -157,23 +174,36 @@ proptest! {
     /// Two implementations, one truth: CoDel that never acts is drop-tail.
     #[test]
     fn deciding_on_arrival_or_at_departure_is_the_same_without_early_drops(config in config(), steps in steps()) {
-        let plain = |discipline| {
-            // Jitter is drawn anew, losses and the delay stage's drops are not, where a fused queue is sent again.
-            let (loss, jitter, wire_limit) = (Loss::None, Span::ZERO, None);
-            let queue = Queue { discipline, ..config.queue };
-            Run::new(&model::Pipe { queue, loss, jitter, wire_limit, ..config.clone() })
-        };
-        let (mut fused, mut serviced) = (plain(Discipline::DropTail), plain(codel_never()));
-        for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
-            fused.step(step);
-            serviced.step(step);
-            if config.trace.is_none() {
-                prop_assert_eq!(fused.view(), serviced.view());
-            }
-        }
-        fused.drain();
-        serviced.drain();
-        prop_assert_eq!(fused.arrived, serviced.arrived);
-        prop_assert_eq!(fused.pipe.counters(), serviced.pipe.counters());
+        same_as_drop_tail(&config, &steps, Queue { discipline: codel_never(), ..config.queue })?;
     }
+
+    /// And so are the lanes, where there is one and it does not overflow.
+    #[test]
+    fn a_single_lane_is_a_queue_as_any_other(config in config(), steps in steps()) {
+        let codel = CoDel { target: Span::MAX, ..CoDel::default() };
+        let discipline = Discipline::FqCodel { flows: 1, quantum: 1514, codel };
+        same_as_drop_tail(&config, &steps, Queue { discipline, limit: Limit::Packets(u64::MAX), ecn: false })?;
+    }
+}
+
+/// Runs `steps` through `queue` and through a drop-tail queue of the same limit.
+fn same_as_drop_tail(config: &model::Pipe, steps: &[Step], queue: Queue) -> Result<(), TestCaseError> {
+    let plain = |queue| {
+        // Jitter is drawn anew, losses and the delay stage's drops are not, where a fused queue is sent again.
+        let (loss, jitter, wire_limit) = (Loss::None, Span::ZERO, None);
+        Run::new(&model::Pipe { queue, loss, jitter, wire_limit, ..config.clone() })
+    };
+    let (mut fused, mut serviced) = (plain(Queue { discipline: Discipline::DropTail, ..queue }), plain(queue));
+    for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
+        fused.step(step);
+        serviced.step(step);
+        if config.trace.is_none() {
+            prop_assert_eq!(fused.view(), serviced.view());
+        }
+    }
+    fused.drain();
+    serviced.drain();
+    prop_assert_eq!(fused.arrived, serviced.arrived);
+    prop_assert_eq!(fused.pipe.counters(), serviced.pipe.counters());
+    Ok(())
 }

@@ -1,0 +1,306 @@
+//! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its lanes.
+//!
+//! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no states to enter and leave with
+//!   rules of their own: `count` goes up with each signal while the delay is above `target`, and down at the same pace
+//!   while it is not. Who comes back above target soon goes on where it was.
+//! - BLUE drops at random what does not listen. Its probability goes up by 1/256 when the queue overflows, and down by
+//!   1/4096 when the lane is found empty; each at most once in a `target`. It never marks.
+//! - A lane's last packet may be marked but is not dropped.
+//!
+//! `target` is a 20th of the round-trip time it is tuned for, `interval` that time; on slow links `target` is one and a
+//! half full packets, and no delay below four full packets counts.
+//!
+//! Sources: T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", 2018; J. Palmei et al., "Design and Evaluation
+//! of COBALT Queue Discipline", 2019; W. Feng et al., "The BLUE Active Queue Management Algorithms", 2002; `tc-cake`
+//! and the numbers of Linux 6.1.
+
+use super::Packet;
+use super::head::{Around, Head};
+use super::lane::{Lane, Waiting};
+use super::outlet::Outlet;
+use units::{Instant, Rate, Span, Stream};
+
+/// A full packet, bytes.
+const FULL: u64 = 1514;
+/// BLUE's steps.
+const UP: f64 = 1.0 / 256.0;
+const DOWN: f64 = 1.0 / 4096.0;
+
+/// COBALT at the head of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cobalt {
+    rtt: Span,
+    marks: bool,
+    target: Span,
+    interval: Span,
+    /// No delay up to this counts: four full packets at the link's rate.
+    least: Span,
+    /// The delay was above target.
+    above: bool,
+    count: u32,
+    /// When `count` moves next.
+    next: Instant,
+    blue: Blue,
+}
+
+/// BLUE: a drop probability that follows overflow and idleness.
+#[derive(Clone, Copy, Debug, Default)]
+struct Blue {
+    probability: f64,
+    moved: Instant,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Mark,
+    Drop,
+}
+
+impl Cobalt {
+    pub(super) fn new(rtt: Span, marks: bool) -> Self {
+        Self {
+            rtt,
+            marks,
+            target: rtt / 20,
+            interval: rtt,
+            least: Span::ZERO,
+            above: false,
+            count: 0,
+            next: Instant::ZERO,
+            blue: Blue::default(),
+        }
+    }
+
+    fn judge(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut Stream) -> Fate {
+        let due = self.is_due(now);
+        self.note(now, sojourn > self.target && sojourn > self.least);
+        let mut fate = Fate::Pass;
+        if due && self.above {
+            fate = if markable { Fate::Mark } else { Fate::Drop };
+            self.count = self.count.saturating_add(1);
+            self.next += self.gap();
+        } else if due {
+            self.fade(now);
+        }
+        if self.blue.probability > 0.0 && random.chance(self.blue.probability) {
+            fate = Fate::Drop;
+        }
+        self.wind(now, fate);
+        fate
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.count > 0 && now >= self.next
+    }
+
+    fn note(&mut self, now: Instant, above: bool) {
+        if above && !self.above {
+            self.next = now + self.gap();
+        }
+        self.above = above;
+        if above {
+            self.count = self.count.max(1);
+        }
+    }
+
+    /// The count goes down at the pace at which it went up.
+    fn fade(&mut self, now: Instant) {
+        while self.is_due(now) {
+            self.count -= 1;
+            self.next += self.gap();
+        }
+    }
+
+    /// Signals that are overdue are not made up for, but the next one is due at once.
+    fn wind(&mut self, now: Instant, fate: Fate) {
+        if self.count == 0 {
+            self.next = now + self.interval;
+        } else if now > self.next && fate != Fate::Drop {
+            self.next = now;
+        }
+    }
+
+    fn gap(&self) -> Span {
+        Span((self.interval.0 as f64 / f64::from(self.count.max(1)).sqrt()) as u64)
+    }
+}
+
+impl Head for Cobalt {
+    fn leave<P: Packet>(
+        &mut self,
+        now: Instant,
+        lane: &mut Lane<P>,
+        _around: Around,
+        outlet: &mut Outlet<P>,
+    ) -> Option<Waiting<P>> {
+        loop {
+            let mut head = lane.pop()?;
+            let markable = self.marks && head.packet.ecn_capable();
+            match self.judge(now, now.since(head.arrived), markable, &mut outlet.random) {
+                Fate::Drop if !lane.is_empty() => {
+                    outlet.drop_packet(head.packet);
+                    continue;
+                }
+                Fate::Mark => outlet.mark(&mut head.packet),
+                Fate::Drop | Fate::Pass => {}
+            }
+            return Some(head);
+        }
+    }
+
+    fn on_overflow(&mut self, now: Instant, _packets: u32) {
+        self.blue.press(now, self.target);
+        self.above = true;
+        self.count = self.count.max(1);
+        self.next = now;
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        self.blue.relieve(now, self.target);
+        self.above = false;
+        self.fade(now);
+    }
+
+    /// Meanwhile it would have been found empty again and again.
+    fn on_return(&mut self, now: Instant) {
+        self.blue.rest(now, self.target);
+        self.fade(now);
+    }
+
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        let full = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL));
+        let ideal = self.rtt / 20;
+        self.target = ideal.max(full * 3 / 2);
+        self.interval = (self.rtt + self.target.saturating_sub(ideal)).max(self.target * 2);
+        self.least = full * 4;
+    }
+}
+
+impl Blue {
+    /// The queue overflowed.
+    fn press(&mut self, now: Instant, pause: Span) {
+        if now.since(self.moved) > pause {
+            self.probability = (self.probability + UP).min(1.0);
+            self.moved = now;
+        }
+    }
+
+    /// The lane was found empty.
+    fn relieve(&mut self, now: Instant, pause: Span) {
+        if self.probability > 0.0 && now.since(self.moved) > pause {
+            self.probability = (self.probability - DOWN).max(0.0);
+            self.moved = now;
+        }
+    }
+
+    /// The lane has been empty for some time.
+    fn rest(&mut self, now: Instant, pause: Span) {
+        let steps = now.since(self.moved).0 / pause.0.max(1);
+        if self.probability > 0.0 && steps > 0 {
+            self.probability = (self.probability - DOWN * steps as f64).max(0.0);
+            self.moved += pause * steps;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn cobalt() -> Cobalt {
+        Cobalt::new(Span::from_millis(100), true)
+    }
+
+    /// Feeds a packet each millisecond with this sojourn time from `from` to `to` ms; when signals came, ms.
+    fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
+        let mut random = Stream::named(1, "cobalt");
+        let mut fate = |ms: &u64| cobalt.judge(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut random);
+        (from..to).filter(|ms| fate(ms) == Fate::Mark).collect()
+    }
+
+    /// The first `n` signals of a delay that is above target from `from` ms on: an interval later, and then ever faster,
+    /// the gap after the k-th being interval / sqrt(k + 1).
+    fn law(from: u64, n: u64) -> Vec<u64> {
+        let mut at = from as f64;
+        let due = |k| {
+            at += 100.0 / f64::from(k).sqrt();
+            at.ceil() as u64
+        };
+        (1..=n as u32).map(due).collect()
+    }
+
+    #[test]
+    fn target_and_interval_follow_the_round_trip_time_and_on_slow_links_the_packet() {
+        let at = |rate: Option<u64>| {
+            let mut cobalt = cobalt();
+            cobalt.set_rate(rate.map(Rate::from_bits));
+            [cobalt.target, cobalt.interval, cobalt.least].map(Span::as_micros)
+        };
+        assert_eq!(at(None), [5_000, 100_000, 0]);
+        assert_eq!(at(Some(100_000_000)), [5_000, 100_000, 484]);
+        // A packet of 1514 bytes takes 12.112 ms.
+        assert_eq!(at(Some(1_000_000)), [18_168, 113_168, 48_448]);
+        assert_eq!(at(Some(100_000)), [181_680, 363_360, 484_480]);
+    }
+
+    #[test]
+    fn signals_come_an_interval_after_the_first_delay_and_then_ever_faster() {
+        let mut cobalt = cobalt();
+        assert_eq!(signals(&mut cobalt, 0, 50, 5), [0; 0], "not above target");
+        assert_eq!(signals(&mut cobalt, 50, 500, 6), law(50, 8), "the ninth comes at 520 ms");
+    }
+
+    #[test]
+    fn after_a_calm_the_count_has_gone_down_at_the_pace_at_which_it_went_up() {
+        let mut cobalt = cobalt();
+        let seen = signals(&mut cobalt, 0, 400, 20);
+        let (count, calm_from) = (cobalt.count, *seen.last().expect("some"));
+        assert_eq!(count as usize, seen.len() + 1);
+        // What is due next while calm takes one away: at next, and then interval / sqrt of what is left later.
+        let mut expected = count;
+        let mut at = cobalt.next;
+        while at <= Instant(500 * MS) {
+            expected -= 1;
+            at += Span((100.0 * MS as f64 / f64::from(expected.max(1)).sqrt()) as u64);
+        }
+        assert_eq!(signals(&mut cobalt, 400, 501, 0), [0; 0]);
+        assert_eq!(cobalt.count, expected, "calm from {calm_from} to 500 ms");
+        assert!(expected > 1);
+        // Above target again: the next signal after interval / sqrt(count), not after an interval.
+        let gap = (100.0 / f64::from(expected).sqrt()).ceil() as u64;
+        assert_eq!(signals(&mut cobalt, 501, 700, 20)[0], 501 + gap);
+    }
+
+    #[test]
+    fn blue_goes_up_by_a_256th_a_target_of_overflow_and_down_by_a_4096th_a_target_of_idleness() {
+        let mut blue = Blue::default();
+        let pause = Span::from_millis(5);
+        (1..=1000).for_each(|ms| blue.press(Instant(ms * MS), pause));
+        // More than 5 ms apart: at 6, 12, ... 996 ms.
+        assert_eq!(blue.probability, 166.0 / 256.0);
+        (1001..=2000).for_each(|ms| blue.relieve(Instant(ms * MS), pause));
+        // At 1002, 1008, ... 1998 ms.
+        assert_eq!(blue.probability, 166.0 / 256.0 - 167.0 / 4096.0);
+        blue.rest(Instant(1998 * MS + 12 * MS), pause);
+        assert_eq!((blue.probability, blue.moved), (166.0 / 256.0 - 169.0 / 4096.0, Instant(2008 * MS)));
+        blue.rest(Instant(60_000 * MS), pause);
+        assert_eq!(blue.probability, 0.0);
+        (0..3000).for_each(|step| blue.press(Instant((60_000 + step * 6) * MS), pause));
+        assert_eq!(blue.probability, 1.0, "and not beyond");
+    }
+
+    #[test]
+    fn blue_drops_its_share_and_never_marks() {
+        let mut cobalt = Cobalt { blue: Blue { probability: 0.25, moved: Instant::ZERO }, ..cobalt() };
+        let mut random = Stream::named(2, "cobalt");
+        let fates: Vec<Fate> =
+            (0..100_000).map(|us| cobalt.judge(Instant(us * 1000), Span::ZERO, true, &mut random)).collect();
+        assert!(!fates.contains(&Fate::Mark));
+        let share = fates.iter().filter(|fate| **fate == Fate::Drop).count() as f64 / 1e5;
+        assert!((share - 0.25).abs() < 5.0 * (0.25 * 0.75 / 1e5_f64).sqrt(), "{share}");
+    }
+}

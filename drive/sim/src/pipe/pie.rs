@@ -1,0 +1,263 @@
+//! PIE: drop on arrival with a probability that a proportional-integral controller sets by the delay.
+//!
+//! RFC 8033; names in brackets are its own:
+//! - every `tupdate` (section 4.2): `p += f(p) (alpha (delay - target) + beta (delay - delay before))`, `f` the table
+//!   of [`tuning`], so that a small `p` moves in small steps; from `p` = 10 % on by no more than 2 points at once
+//!   (section 5.5); without delay twice in a row, `p *= 0.98`;
+//! - the delay is that of the packet that left last, by its time stamps (section 4.3, the second way, and Linux's
+//!   default); zero if it left the queue empty. No departure rate is estimated (section 5.2);
+//! - no early drop while the burst allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
+//!   20 %, nor with two packets or less (section 4.1);
+//! - drops are spread (section 5.4): none before the probabilities since the last one add up to 0.85, and one at 8.5 at
+//!   the latest. So the share that is dropped is less than `p`: about `p / 1.85` where `p` is small;
+//! - with ECN, marks instead of drops as long as `p` is at most 10 % (section 5.1).
+//!
+//! As in Linux, and beyond the RFC, `p` grows by another 2 points at each update with more than 250 ms of delay. Unlike
+//! in Linux the burst allowance is consumed by time, as the RFC has it, not by departures.
+
+use super::red::Early;
+use units::{Instant, Span, Stream};
+
+/// Burst allowance \[`MAX_BURST`\].
+const BURST: Span = Span::from_millis(150);
+/// Two full packets may always wait; with their Ethernet header, as Linux counts them.
+const PAIR: u64 = 2 * 1514;
+/// Up to this probability marks do.
+const MOST_MARKED: f64 = 0.1;
+/// The greatest step up from 10 % on, and the extra step above [`VERY_LATE`].
+const STEP: f64 = 0.02;
+const VERY_LATE: Span = Span::from_millis(250);
+
+/// PIE's parameters and state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pie {
+    target: Span,
+    tupdate: Span,
+    alpha: f64,
+    beta: f64,
+    marks: bool,
+    /// Drop probability \[`drop_prob_`\].
+    probability: f64,
+    /// Probabilities since the last drop \[`accu_prob_`\].
+    accumulated: f64,
+    /// Of the packet that left last, and at the last update \[`current_qdelay`, `qdelay_old_`\].
+    delay: Span,
+    old_delay: Span,
+    allowance: Span,
+    next_update: Instant,
+}
+
+impl Pie {
+    pub(super) fn new(target: Span, tupdate: Span, alpha: f64, beta: f64, marks: bool) -> Self {
+        assert!(tupdate > Span::ZERO, "the probability is updated now and then");
+        Self {
+            target,
+            tupdate,
+            alpha,
+            beta,
+            marks,
+            probability: 0.0,
+            accumulated: 0.0,
+            delay: Span::ZERO,
+            old_delay: Span::ZERO,
+            allowance: BURST,
+            next_update: Instant::ZERO + tupdate,
+        }
+    }
+
+    /// A packet arrives at `now` while `bytes` wait: [`Early::Signal`] if it is to be marked.
+    pub(super) fn judge(&mut self, now: Instant, bytes: u64, ecn_capable: bool, random: &mut Stream) -> Early {
+        self.update_until(now);
+        if self.is_lenient(bytes) || !self.strikes(random) {
+            return Early::Keep;
+        }
+        if self.marks && ecn_capable && self.probability <= MOST_MARKED { Early::Signal } else { Early::Drop }
+    }
+
+    /// A packet leaves at `now` that has waited for `sojourn`.
+    pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, leaves_nothing: bool) {
+        self.update_until(now);
+        self.delay = if leaves_nothing { Span::ZERO } else { sojourn };
+    }
+
+    fn is_lenient(&self, bytes: u64) -> bool {
+        self.allowance > Span::ZERO || (self.delay < self.target / 2 && self.probability < 0.2) || bytes <= PAIR
+    }
+
+    /// Random, but neither soon after the last time nor very long after it.
+    fn strikes(&mut self, random: &mut Stream) -> bool {
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        let strikes = self.accumulated >= 8.5 || (self.accumulated >= 0.85 && random.chance(self.probability));
+        if strikes {
+            self.accumulated = 0.0;
+        }
+        strikes
+    }
+
+    /// The updates that were due by `now`: nothing but time has passed since the last packet came or went.
+    fn update_until(&mut self, now: Instant) {
+        while self.next_update <= now {
+            self.update();
+            self.next_update += self.tupdate;
+            if self.is_at_rest() {
+                self.next_update += self.tupdate * (now.since(self.next_update).0 / self.tupdate.0);
+            }
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.probability == 0.0 && (self.delay, self.old_delay, self.allowance) == (Span::ZERO, Span::ZERO, BURST)
+    }
+
+    fn update(&mut self) {
+        let (delay, old, target) = (self.delay.as_secs_f64(), self.old_delay.as_secs_f64(), self.target.as_secs_f64());
+        let step = tuning(self.probability) * (self.alpha * (delay - target) + self.beta * (delay - old));
+        self.probability += if self.probability >= 0.1 { step.min(STEP) } else { step };
+        if self.delay > VERY_LATE {
+            self.probability += STEP;
+        }
+        if self.delay == Span::ZERO && self.old_delay == Span::ZERO {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.allowance = self.allowance.saturating_sub(self.tupdate);
+        let (calm, calm_before) = (self.delay < self.target / 2, self.old_delay < self.target / 2);
+        if self.probability == 0.0 && calm && calm_before {
+            self.allowance = BURST;
+        }
+        self.old_delay = self.delay;
+    }
+}
+
+/// How much of a step counts at drop probability `p` (RFC 8033, section 4.2).
+fn tuning(p: f64) -> f64 {
+    match p {
+        p if p < 0.000_001 => 1.0 / 2048.0,
+        p if p < 0.000_01 => 1.0 / 512.0,
+        p if p < 0.000_1 => 1.0 / 128.0,
+        p if p < 0.001 => 1.0 / 32.0,
+        p if p < 0.01 => 1.0 / 8.0,
+        p if p < 0.1 => 1.0 / 2.0,
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// PIE as the RFC has it, past its burst allowance, at this probability and delays of so many ms, now and before.
+    fn pie(probability: f64, delay: u64, old_delay: u64) -> Pie {
+        let (delay, old_delay) = (Span::from_millis(delay), Span::from_millis(old_delay));
+        let pie = Pie::new(Span::from_millis(15), Span::from_millis(15), 0.125, 1.25, true);
+        Pie { probability, delay, old_delay, allowance: Span::ZERO, ..pie }
+    }
+
+    fn updated(probability: f64, delay: u64, old_delay: u64) -> f64 {
+        let mut pie = pie(probability, delay, old_delay);
+        pie.update();
+        pie.probability
+    }
+
+    #[test]
+    fn the_probability_moves_by_the_rfcs_formula_and_table() {
+        // 25 ms now, 20 ms before: 0.125 x 0.010 + 1.25 x 0.005 = 0.0075, times the factor of each row of the table.
+        let rows = [(0.0, 2048.0), (5e-6, 512.0), (5e-5, 128.0), (5e-4, 32.0), (5e-3, 8.0), (0.05, 2.0), (0.5, 1.0)];
+        for (probability, divisor) in rows {
+            let expected = probability + 0.0075 / divisor;
+            assert!((updated(probability, 25, 20) - expected).abs() < 1e-15, "{probability}: {expected}");
+        }
+        // 10 ms now, 30 ms before: 0.125 x -0.005 + 1.25 x -0.020 = -0.025625.
+        assert!((updated(0.5, 10, 30) - 0.474_375).abs() < 1e-15);
+        assert_eq!(updated(0.001, 10, 30), 0.0, "a probability is not negative");
+    }
+
+    #[test]
+    fn steps_up_are_two_points_at_most_from_ten_percent_on() {
+        // 100 ms, 15 ms before: 0.125 x 0.085 + 1.25 x 0.085 = 0.116875.
+        assert!((updated(0.1, 100, 15) - 0.12).abs() < 1e-15);
+        assert!((updated(0.09, 100, 15) - (0.09 + 0.116_875 / 2.0)).abs() < 1e-15, "not below");
+        assert!((updated(0.5, 300, 300) - (0.5 + 0.02 + 0.02)).abs() < 1e-15, "and two more above 250 ms");
+        assert_eq!(updated(0.99, 300, 300), 1.0);
+    }
+
+    #[test]
+    fn without_delay_the_probability_decays() {
+        // 0.125 x -0.015 = -0.001875, then 0.98 of what is left.
+        assert!((updated(0.5, 0, 0) - (0.5 - 0.001_875) * 0.98).abs() < 1e-15);
+        assert!((updated(0.5, 0, 1) - (0.5 - 0.001_875 - 0.00125)).abs() < 1e-15, "twice in a row");
+    }
+
+    #[test]
+    fn a_burst_passes_for_as_long_as_the_allowance_lasts() {
+        let (mut random, mut pie) = (Stream::named(1, "pie"), Pie { allowance: BURST, ..pie(1.0, 100, 100) });
+        let first = (0..).find(|ms| pie.judge(Instant(ms * MS), 1 << 20, false, &mut random) != Early::Keep);
+        assert_eq!(first, Some(150), "ten updates of 15 ms");
+        // It comes back once there is nothing to drop and the delay was below half the target twice.
+        pie.delay = Span::from_millis(7);
+        let calm = (151..).find(|ms| {
+            pie.judge(Instant(ms * MS), 0, false, &mut random);
+            pie.allowance == BURST
+        });
+        assert!(calm.is_some() && pie.probability == 0.0);
+    }
+
+    #[test]
+    fn short_queues_and_short_delays_are_spared() {
+        let mut random = Stream::named(2, "pie");
+        let mut judge = |mut pie: Pie, bytes| pie.judge(Instant::ZERO, bytes, false, &mut random);
+        // A probability of one drops whatever is not spared.
+        assert_eq!(judge(pie(1.0, 100, 100), 3028), Early::Keep);
+        assert_eq!(judge(pie(1.0, 100, 100), 3029), Early::Drop);
+        let ready = |probability, delay| Pie { accumulated: 8.5, ..pie(probability, delay, 100) };
+        assert_eq!(judge(ready(0.19, 7), 1 << 20), Early::Keep);
+        assert_eq!(judge(ready(0.2, 7), 1 << 20), Early::Drop);
+        assert_eq!(judge(ready(0.19, 8), 1 << 20), Early::Drop);
+    }
+
+    #[test]
+    fn marks_stand_in_for_drops_up_to_ten_percent() {
+        let mut random = Stream::named(3, "pie");
+        let mut judge = |probability, capable| {
+            let mut pie = Pie { accumulated: 8.5, ..pie(probability, 100, 100) };
+            pie.judge(Instant::ZERO, 1 << 20, capable, &mut random)
+        };
+        assert_eq!(
+            [judge(0.1, true), judge(0.101, true), judge(0.1, false)],
+            [Early::Signal, Early::Drop, Early::Drop]
+        );
+    }
+
+    #[test]
+    fn drops_are_neither_close_together_nor_far_apart() {
+        let (mut pie, mut random) = (pie(1.0 / 16.0, 100, 100), Stream::named(4, "pie"));
+        let (mut gaps, mut gap) = (Vec::new(), 0u32);
+        for _ in 0..1_000_000 {
+            gap += 1;
+            if pie.judge(Instant::ZERO, 1 << 20, false, &mut random) == Early::Drop {
+                gaps.push(f64::from(std::mem::take(&mut gap)));
+            }
+        }
+        // Thirteen packets add up to 0.81; from the 14th on each strikes with 1 in 16, a geometric number of mean 16 and
+        // deviation 16 sqrt(15/16); the 136th adds up to 8.5 and strikes for sure.
+        let (mean, count) = (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.len() as f64);
+        let (expected, deviation) = (13.0 + 16.0 * (1.0 - 0.9375f64.powi(123)), 16.0 * 0.9375f64.sqrt());
+        assert!((mean - expected).abs() < 5.0 * deviation / count.sqrt(), "{mean} for {expected}");
+        let (least, most) = (gaps.iter().copied().fold(f64::MAX, f64::min), gaps.iter().copied().fold(0.0, f64::max));
+        assert_eq!((least, most), (14.0, 136.0));
+    }
+
+    #[test]
+    fn long_idle_times_leave_it_at_rest_and_in_step() {
+        let mut idle = pie(0.3, 40, 40);
+        idle.delay = Span::ZERO;
+        idle.update_until(Instant(3_600_000 * MS + 7 * MS));
+        assert!(idle.is_at_rest());
+        assert_eq!(idle.next_update, Instant(3_600_015 * MS), "240 000 whole updates");
+    }
+}

@@ -1,0 +1,148 @@
+//! Flows in lanes of their own: FQ-CoDel and CAKE.
+
+use super::*;
+
+/// A full packet at 10 Mbit/s.
+const FULL: u64 = 1200 * US;
+
+/// FQ-CoDel and CAKE that drop nothing before they are full. So many lanes that none is shared by chance.
+fn patient() -> [Discipline; 2] {
+    let codel = CoDel { target: Span::MAX, ..CoDel::default() };
+    [Discipline::FqCodel { flows: 16_384, quantum: 1514, codel }, Discipline::Cake { rtt: Span::from_secs(3600) }]
+}
+
+/// 10 Mbit/s, no delay.
+fn fair(discipline: Discipline, packets: u64) -> Pipe<Numbered> {
+    let queue = Queue { limit: Limit::Packets(packets), discipline, ecn: false };
+    pipe(&model::Pipe { rate: Some(Rate::from_mbit(10)), delay: Span::ZERO, queue, ..link() })
+}
+
+/// Packets of `flow` at `now`, each with the number of its place.
+fn offer(pipe: &mut Pipe<Numbered>, now: u64, flow: u16, bytes: u32, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        pipe.offer(Instant(now), Numbered { flow, ..packet(number, bytes) });
+    }
+}
+
+/// RFC 8290, section 1: a flow that builds no queue waits for the packet in transmission, whatever the others have.
+#[test]
+fn a_sparse_flows_packet_leaves_ahead_of_any_backlog() {
+    for discipline in patient() {
+        let mut pipe = fair(discipline, 100_000);
+        (1..=8).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
+        // One packet each 50 ms: in a round of eight packets its lane is found empty, and leaves the lists.
+        for k in 0..30 {
+            let now = (k + 1) * 50 * MS;
+            arrivals(&mut pipe, now);
+            offer(&mut pipe, now, 0, 200, k..k + 1);
+            let wait = arrivals(&mut pipe, now + 10 * FULL).into_iter().find(|(_, packet)| packet.flow == 0);
+            let wait = wait.expect("it has arrived").0 - now;
+            assert!(wait <= FULL + 160 * US, "{discipline:?}, packet {k}: {wait} ns");
+        }
+    }
+}
+
+/// With `n` sparse flows a packet may wait for the others' quanta besides.
+#[test]
+fn new_flows_wait_for_each_other_only() {
+    for discipline in patient() {
+        let mut pipe = fair(discipline, 100_000);
+        (100..=104).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
+        arrivals(&mut pipe, 100 * MS);
+        (0..20).for_each(|flow| offer(&mut pipe, 100 * MS, flow, 200, 0..1));
+        let order: Vec<u16> = arrivals(&mut pipe, 200 * MS).iter().map(|(_, packet)| packet.flow).collect();
+        assert!(order[1..=20].iter().copied().eq(0..20), "{order:?}");
+    }
+}
+
+/// A lane's visits differ by one at most, and each visit ends with less than nothing left of its credit, but not by
+/// as much as a packet: two flows are never further apart than a quantum and a packet (section 4.2).
+#[test]
+fn backlogged_flows_share_to_a_quantum_and_a_packet_whatever_their_packets() {
+    for discipline in patient() {
+        let mut pipe = fair(discipline, 100_000);
+        let sizes = [1500, 1000, 700, 64, 333];
+        (0..5).for_each(|flow| offer(&mut pipe, 0, flow, sizes[usize::from(flow)], 0..3000));
+        let mut sent = [0u64; 5];
+        // The smallest have 192 kB each to send, and are done when all have sent that: after 768 ms.
+        for (_, packet) in arrivals(&mut pipe, 700 * MS) {
+            sent[usize::from(packet.flow)] += u64::from(packet.bytes);
+            let (least, most) = (sent.iter().min().expect("five"), sent.iter().max().expect("five"));
+            assert!(most - least < 1514 + 1500, "{discipline:?}: {sent:?}");
+        }
+        assert!(sent.iter().sum::<u64>() > 850_000);
+    }
+}
+
+/// RFC 8290, section 4.1: half of the fattest lane's bytes go, from its head, but 64 packets at most; CAKE takes one.
+#[test]
+fn a_full_queue_drops_from_the_head_of_the_fattest_lane() {
+    for (discipline, fat, expected) in
+        [(patient()[0], 100, 50), (patient()[0], 1000, 64), (patient()[1], 100, 1), (patient()[1], 1000, 1)]
+    {
+        let mut pipe = fair(discipline, fat + 30);
+        offer(&mut pipe, 0, 1, 1500, 0..fat + 1);
+        offer(&mut pipe, 0, 2, 1500, 0..30);
+        assert_eq!(pipe.counters().dropped, 0, "full, but not too full");
+        assert_eq!(pipe.offer(Instant(0), Numbered { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
+        let mut lost: Vec<_> = std::iter::from_fn(|| pipe.take_discarded()).map(|p| (p.flow, p.number)).collect();
+        lost.sort_unstable();
+        assert!(lost.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {lost:?}");
+        assert!(balanced(&pipe));
+    }
+}
+
+#[test]
+fn a_newcomer_that_is_the_fattest_lane_by_itself_is_dropped() {
+    for discipline in patient() {
+        let queue = Queue { limit: Limit::Bytes(1000), discipline, ecn: false };
+        let mut pipe = pipe(&model::Pipe { queue, ..link() });
+        assert_eq!(burst(&mut pipe, 0, 2), [Verdict::Accepted, Verdict::Dropped], "the first one found the link free");
+        assert_eq!((pipe.counters().dropped, pipe.queued_packets(Instant(0))), (1, 0));
+    }
+}
+
+/// A lane that is found empty leaves the lists, and its flow is new again. One that is not visited while it is empty
+/// keeps its turn and its debts.
+#[test]
+fn who_was_idle_is_new_again_and_who_was_not_takes_turns() {
+    for discipline in patient() {
+        let mut pipe = fair(discipline, 100_000);
+        offer(&mut pipe, 0, 1, 1500, 0..10);
+        arrivals(&mut pipe, 100 * MS);
+        // The transmitter asked at 12 ms, and found nothing.
+        offer(&mut pipe, 100 * MS, 2, 1500, 0..10);
+        arrivals(&mut pipe, 110 * MS);
+        offer(&mut pipe, 110 * MS, 1, 1500, 10..11);
+        let order: Vec<u16> = arrivals(&mut pipe, 200 * MS).iter().map(|(_, packet)| packet.flow).collect();
+        assert_eq!(order[..3], [2, 1, 2], "{discipline:?}: after the packet in transmission");
+        // Flow 1 has its last packet in transmission: its lane is empty, and has not been asked again.
+        offer(&mut pipe, 300 * MS, 1, 1500, 11..13);
+        arrivals(&mut pipe, 300 * MS + FULL);
+        offer(&mut pipe, 300 * MS + FULL, 2, 1500, 10..13);
+        offer(&mut pipe, 300 * MS + FULL, 1, 1500, 13..15);
+        let order: Vec<u16> = arrivals(&mut pipe, 400 * MS).iter().map(|(_, packet)| packet.flow).collect();
+        // Flow 2 is new, and its quantum lets two packets go (14 bytes are left after the first). Were flow 1 new as
+        // well, its next two would follow each other.
+        assert_eq!(order, [1, 2, 2, 1, 2, 1], "{discipline:?}");
+    }
+}
+
+/// BLUE takes over where signals do not help: what is dropped at last is what the link does not carry, at random and
+/// no longer by overflow.
+#[test]
+fn blue_takes_what_an_unresponsive_flow_sends_too_much() {
+    let mut pipe = fair(Discipline::Cake { rtt: Span::from_millis(100) }, 100);
+    // Three packets in the time of two: a third must go, 85 steps of BLUE, no more than one each 5 ms.
+    let mut full = 0;
+    for k in 0..20_000u64 {
+        let now = k * 800 * US;
+        arrivals(&mut pipe, now);
+        offer(&mut pipe, now, 1, 1500, k..k + 1);
+        full += u64::from(k >= 15_000 && pipe.queued_packets(Instant(now)) == 100);
+    }
+    let share = pipe.counters().dropped as f64 / 20_000.0;
+    assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
+    assert!(full < 2_500, "full at {full} of 5000 arrivals");
+    assert!(balanced(&pipe));
+}
