@@ -64,7 +64,8 @@ impl Manifest {
     /// Whether the runs of `other` can stand beside ours: the same scenario run by the same program, on the same
     /// driver.
     pub(crate) fn same_study(&self, other: &Self) -> bool {
-        let study = |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone(), m.driver.clone());
+        let study =
+            |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone(), m.driver.clone());
         study(self) == study(other)
     }
 
@@ -72,6 +73,8 @@ impl Manifest {
     pub(crate) fn describe(&self) -> String {
         let state = if self.complete { "complete" } else { "unfinished" };
         let Self { scenario, scenario_hash, ropewalk_version, commit, driver, .. } = self;
-        format!("{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})")
+        format!(
+            "{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})"
+        )
     }
 }

@@ -3,17 +3,23 @@
 use crate::shell;
 use std::path::Path;
 
-/// A Debian package that some test needs.
+/// A Debian package that some test needs. Without it the test is skipped.
 #[derive(Debug, PartialEq)]
-struct Package {
-    name: &'static str,
-    /// The program by which we see that it is there.
-    command: &'static str,
-    why: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    /// The program, or the file with its whole path, by which we see that it is there.
+    pub(crate) command: &'static str,
+    pub(crate) why: &'static str,
 }
 
-/// Empty today: the simulator, its reports and their tests need nothing but Rust.
-const PACKAGES: &[Package] = &[];
+/// What the lab's guests are made of. The simulator, its reports and their tests need nothing but Rust.
+const PACKAGES: &[Package] = &[
+    Package { name: "user-mode-linux", command: "linux", why: "the lab: the kernel" },
+    Package { name: "kmod", command: "modprobe", why: "the lab: the kernel's modules" },
+    Package { name: "iproute2", command: "tc", why: "the lab: paths with rate, delay and loss" },
+    Package { name: "ethtool", command: "ethtool", why: "the lab: devices without offloads" },
+    Package { name: "procps", command: "sysctl", why: "the lab: TCP's settings" },
+];
 
 /// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -21,9 +27,17 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Installs what is missing where that is possible, and otherwise says how to.
 pub(crate) fn run() -> Result<(), String> {
     components()?;
-    let missing = missing(PACKAGES, on_path);
+    match install(PACKAGES)? {
+        None => shell::say("setup: nothing is missing\n"),
+        Some(by_hand) => shell::say(&format!("setup: tests that need these are skipped; {by_hand}\n")),
+    }
+}
+
+/// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.
+pub(crate) fn install(packages: &'static [Package]) -> Result<Option<String>, String> {
+    let missing = missing(packages, is_there);
     if missing.is_empty() {
-        return shell::say("setup: nothing is missing\n");
+        return Ok(None);
     }
     for package in &missing {
         shell::say(&format!("setup: `{}` is missing ({})\n", package.command, package.why))?;
@@ -31,10 +45,10 @@ pub(crate) fn run() -> Result<(), String> {
     let install = install_line(&missing);
     let root_on_debian = Path::new("/etc/debian_version").exists() && shell::output("id -u")?.trim() == "0";
     if !root_on_debian {
-        return Err(format!("setup can install packages only as root on Debian; there: {install}"));
+        return Ok(Some(format!("packages can be installed only as root on Debian; there: {install}")));
     }
     shell::run("apt-get update")?;
-    shell::run(&install)
+    shell::run(&install).map(|()| None)
 }
 
 fn components() -> Result<(), String> {
@@ -55,9 +69,11 @@ fn install_line(packages: &[&Package]) -> String {
     format!("apt-get install --yes --no-install-recommends {}", names.join(" "))
 }
 
-fn on_path(command: &str) -> bool {
+/// A program of an administrator is there even if it is not on an ordinary user's path.
+fn is_there(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.into_iter().any(|folder| folder.join(command).is_file())
 }
 
 #[cfg(test)]
@@ -78,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_program_on_the_path_is_found_and_another_is_not() {
-        assert!(on_path("cargo"));
-        assert!(!on_path("no-program-has-this-name"));
+        assert!(is_there("cargo") && is_there("/etc/hosts"));
+        assert!(!is_there("no-program-has-this-name"));
     }
 }

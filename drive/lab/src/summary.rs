@@ -89,8 +89,8 @@ fn summary(
         timeouts: seen.episodes.timeouts,
         receive_window_limited_s: tcp.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: tcp.send_buffer_limited as f64 / 1e6,
-        completion_s: None,
         rtt_ms: rtt(&seen.samples, f64::from(tcp.min_rtt) / 1e3),
+        ..Flow::default()
     })
 }
 

@@ -2,7 +2,7 @@
 //! the scenario's key.
 
 use crate::Error;
-use scenario::model::{Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe};
+use scenario::model::{Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe, Recovery};
 use units::Span;
 
 /// The congestion controls of Linux 6.1.
@@ -27,6 +27,8 @@ const CONGESTION: [&str; 17] = [
 ];
 /// User-Mode Linux has HZ=100.
 const TICK: Span = Span::from_millis(10);
+/// Ethernet's.
+const MTU: u32 = 1500;
 /// Flows' numbers are bytes of addresses.
 const FLOWS: usize = 250;
 
@@ -58,8 +60,13 @@ pub fn check(experiment: &Experiment) -> Result<(), Error> {
     refuse(
         &format!("path.{}", experiment.paths[0].name),
         &[
-            (!rated && events().any(|event| event.rate.is_some()), "rate", "a new rate for a link without rate"),
-            (local && experiment.flows.len() > 1, "local", "a queue in a host that several flows share"),
+            (experiment.paths[0].mtu != MTU, "mtu", "MTU other than 1500 bytes"),
+            (!rated && events().any(|event| event.rate.is_some()), "rate", "new rate for a link without one"),
+            (
+                local && experiment.flows.len() > 1,
+                "local",
+                "host that several flows share: a local queue is one flow's",
+            ),
         ],
     )?;
     [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&experiment.paths[0].name, pipe))?;
@@ -88,7 +95,7 @@ fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
     let FlowKind::Tcp { congestion: Congestion { name, parameters }, size, host } = &flow.kind else {
         return refuse(&key, &[(true, "kind", "flows other than TCP")]);
     };
-    let unknown = format!("the congestion control `{name}`: Linux 6.1 has {}", CONGESTION.join(", "));
+    let unknown = format!("congestion control `{name}`: Linux 6.1 has {}", CONGESTION.join(", "));
     refuse(
         &key,
         &[
@@ -104,7 +111,11 @@ fn check_host(host: &Host, forward: &Pipe) -> Result<(), Error> {
     refuse(
         "host",
         &[
-            (host.tick != TICK, "tick", "another timer than User-Mode Linux has: write `tick = \"10ms\"` under [host]"),
+            (host.tick != TICK, "tick", "timer but its own: write `tick = \"10ms\"` under [host]"),
+            (host.recovery != Recovery::Rack, "recovery", "loss recovery other than Linux's own"),
+            (!host.handshake, "handshake", "connection without a handshake"),
+            (host.initial_timeout != Span::from_secs(1), "initial_timeout", "first timeout other than one second"),
+            (host.window.is_some(), "window", "greatest window"),
             (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
             (host.pacing && forward.local, "pacing", "room for the fq discipline where a local queue stands"),
         ],

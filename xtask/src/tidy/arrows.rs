@@ -36,7 +36,8 @@ const ROOMS: &[Room] = &[
     free(
         "ropewalk",
         &[
-            "control", "lab", "protocol", "record", "recovery", "report", "scenario", "schedule", "sim", "store", "units",
+            "control", "lab", "protocol", "record", "recovery", "report", "scenario", "schedule", "sim", "store",
+            "units",
         ],
     ),
     free("xtask", &[]),
