@@ -50,12 +50,21 @@ pub(crate) enum Verb {
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,
+    /// Inside a guest of the lab: not for people
+    #[command(hide = true)]
+    LabAgent {
+        /// A plan and where its answer goes
+        words: Vec<String>,
+    },
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// The scenario, a TOML file
     pub(crate) file: PathBuf,
+    /// What carries it out
+    #[arg(long, value_enum, default_value_t = On::Sim)]
+    pub(crate) on: On,
     /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) set: Vec<String>,
@@ -77,6 +86,15 @@ pub(crate) struct Run {
     /// No progress and no notes on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// The drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    /// The simulator
+    Sim,
+    /// Real Linux TCP: a User-Mode Linux kernel for each run
+    Kernel,
 }
 
 #[derive(Args, Debug)]

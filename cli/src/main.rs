@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod arguments;
 mod checks;
 mod document;
+mod driver;
 mod failure;
 mod list;
 mod output;
@@ -18,7 +19,11 @@ use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    match dispatch(&Arguments::parse().verb) {
+    let verb = Arguments::parse().verb;
+    if let Verb::LabAgent { words } = &verb {
+        return lab::agent(words);
+    }
+    match dispatch(&verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::complain(&failure.to_string());
@@ -33,6 +38,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
         Verb::Compare { first, second, json } => study::compare(first, second, *json),
+        Verb::LabAgent { .. } => unreachable!("answered before"),
         Verb::Schema => output::json(&scenario::schema()),
     }
 }

@@ -1,6 +1,7 @@
 //! `ropewalk run`: scenario in, table, report and results folder out.
 
 use crate::arguments::Run as Arguments;
+use crate::driver::Driver;
 use crate::{Failure, checks, output, simulate, study};
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
@@ -12,7 +13,9 @@ use store::{Key, Manifest, Results};
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
-    let (dir, results, mut runs) = open(arguments, &manifest(&scenario))?;
+    Driver::check(arguments.on, &scenario)?;
+    let driver = Driver::find(arguments.on)?;
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver))?;
     let wanted: Vec<Key> =
         (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
@@ -21,13 +24,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
     let begin = Instant::now();
-    runs.extend(simulate::simulate(&scenario, &jobs, arguments.jobs, arguments.quiet, &results)?);
+    runs.extend(simulate::simulate(&driver, &scenario, &jobs, (arguments.jobs, arguments.quiet), &results)?);
     if !jobs.is_empty() && !arguments.quiet {
         output::complain(&time_taken(jobs.len(), begin.elapsed()));
     }
     runs.sort_by_key(|(key, _)| *key);
     let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();
     let manifest = results.finish(&runs)?;
+    if let Some(text) = driver.setup(&scenario) {
+        Results::write_text(&dir, "setup.txt", &text)?;
+    }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
     study::show(&dir, &manifest, runs, arguments.json)
 }
@@ -46,8 +52,9 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-fn manifest(scenario: &Scenario) -> Manifest {
+fn manifest(scenario: &Scenario, driver: &Driver) -> Manifest {
     Manifest {
+        driver: driver.describe(),
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("ROPEWALK_COMMIT").to_owned(),
         scenario: scenario.name.clone(),

@@ -15,6 +15,9 @@ pub struct Manifest {
     pub ropewalk_version: String,
     /// The commit it was built from.
     pub commit: String,
+    /// What carried it out: the simulator, or a kernel and its version.
+    #[serde(default)]
+    pub driver: String,
     /// The scenario's name.
     pub scenario: String,
     /// Digest of the scenario as it was run, overrides included.
@@ -58,16 +61,20 @@ impl Manifest {
         files::write(&dir.join(FILE), text.as_bytes())
     }
 
-    /// Whether the runs of `other` can stand beside ours: the same scenario run by the same program.
+    /// Whether the runs of `other` can stand beside ours: the same scenario run by the same program, on the same
+    /// driver.
     pub(crate) fn same_study(&self, other: &Self) -> bool {
-        let study = |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone());
+        let study =
+            |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone(), m.driver.clone());
         study(self) == study(other)
     }
 
     /// How an error calls the folder's contents.
     pub(crate) fn describe(&self) -> String {
         let state = if self.complete { "complete" } else { "unfinished" };
-        let Self { scenario, scenario_hash, ropewalk_version, commit, .. } = self;
-        format!("{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit})")
+        let Self { scenario, scenario_hash, ropewalk_version, commit, driver, .. } = self;
+        format!(
+            "{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})"
+        )
     }
 }

@@ -62,7 +62,7 @@ fn options_from(words: &[&str]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn release_folder() -> Result<PathBuf, String> {
+pub(crate) fn release_folder() -> Result<PathBuf, String> {
     let metadata = shell::metadata()?;
     let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
     Ok(Path::new(target).join("release"))

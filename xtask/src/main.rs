@@ -1,8 +1,9 @@
-//! The chores: `cargo xtask setup | test | tidy | bench`.
+//! The chores: `cargo xtask setup | test | tidy | bench | kernel | kernel-traces`.
 
 use std::process::ExitCode;
 
 mod bench;
+mod kernel;
 mod measure;
 mod setup;
 mod shell;
@@ -15,6 +16,8 @@ cargo xtask CHORE
   setup                         install what the tests need, or say what is missing
   test                          setup, formatting, lints, tidy, then every test; stops at the first failure
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
+  kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
+  kernel-traces                 what that kernel does in scenarios/validation/kernel.toml, into kernel-6.1 beside it
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
 ";
 
@@ -37,6 +40,8 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["test"] => test::run(),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
+        ["kernel"] => kernel::build(),
+        ["kernel-traces"] => kernel::traces(),
         ["bench", options @ ..] => bench::run(options),
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::say(&format!("{}\n", bench::calibrate())),

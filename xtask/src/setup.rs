@@ -3,17 +3,24 @@
 use crate::shell;
 use std::path::Path;
 
-/// A Debian package that some test needs.
+/// A Debian package that some test needs. Without it the test is skipped.
 #[derive(Debug, PartialEq)]
-struct Package {
-    name: &'static str,
-    /// The program by which we see that it is there.
-    command: &'static str,
-    why: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    /// The program, or the file with its whole path, by which we see that it is there.
+    pub(crate) command: &'static str,
+    pub(crate) why: &'static str,
 }
 
-/// What tests compare with. Where it is missing, they say so and are skipped.
-const PACKAGES: &[Package] = &[Package { name: "ns2", command: "ns", why: "an independent simulator" }];
+/// What the lab's guests are made of, and what tests compare with. The simulator and its reports need nothing but Rust.
+const PACKAGES: &[Package] = &[
+    Package { name: "user-mode-linux", command: "linux", why: "the lab: the kernel" },
+    Package { name: "kmod", command: "modprobe", why: "the lab: the kernel's modules" },
+    Package { name: "iproute2", command: "tc", why: "the lab: paths with rate, delay and loss" },
+    Package { name: "ethtool", command: "ethtool", why: "the lab: devices without offloads" },
+    Package { name: "procps", command: "sysctl", why: "the lab: TCP's settings" },
+    Package { name: "ns2", command: "ns", why: "an independent simulator" },
+];
 
 /// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -21,9 +28,17 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Installs what is missing where that is possible, and otherwise says how to.
 pub(crate) fn run() -> Result<(), String> {
     components()?;
-    let missing = missing(PACKAGES, on_path);
+    match install(PACKAGES)? {
+        None => shell::say("setup: nothing is missing\n"),
+        Some(by_hand) => shell::say(&format!("setup: tests that need these are skipped; {by_hand}\n")),
+    }
+}
+
+/// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.
+pub(crate) fn install(packages: &'static [Package]) -> Result<Option<String>, String> {
+    let missing = missing(packages, is_there);
     if missing.is_empty() {
-        return shell::say("setup: nothing is missing\n");
+        return Ok(None);
     }
     for package in &missing {
         shell::say(&format!("setup: `{}` is missing ({})\n", package.command, package.why))?;
@@ -31,11 +46,10 @@ pub(crate) fn run() -> Result<(), String> {
     let install = install_line(&missing);
     let root_on_debian = Path::new("/etc/debian_version").exists() && shell::output("id -u")?.trim() == "0";
     if !root_on_debian {
-        // The tests that compare with these programs are skipped, and say so.
-        return shell::say(&format!("setup can install packages only as root on Debian; there: {install}\n"));
+        return Ok(Some(format!("packages can be installed only as root on Debian; there: {install}")));
     }
     shell::run("apt-get update")?;
-    shell::run(&install)
+    shell::run(&install).map(|()| None)
 }
 
 fn components() -> Result<(), String> {
@@ -56,9 +70,11 @@ fn install_line(packages: &[&Package]) -> String {
     format!("apt-get install --yes --no-install-recommends {}", names.join(" "))
 }
 
-fn on_path(command: &str) -> bool {
+/// A program of an administrator is there even if it is not on an ordinary user's path.
+fn is_there(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.into_iter().any(|folder| folder.join(command).is_file())
 }
 
 #[cfg(test)]
@@ -79,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_program_on_the_path_is_found_and_another_is_not() {
-        assert!(on_path("cargo"));
-        assert!(!on_path("no-program-has-this-name"));
+        assert!(is_there("cargo") && is_there("/etc/hosts"));
+        assert!(!is_there("no-program-has-this-name"));
     }
 }

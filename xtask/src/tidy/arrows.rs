@@ -30,11 +30,15 @@ const ROOMS: &[Room] = &[
     core("recovery", &["control", "units"], &["libm"]),
     core("protocol", &["control", "record", "recovery", "schedule", "units"], &["libm"]),
     free("sim", &["control", "protocol", "record", "recovery", "scenario", "schedule", "units"]),
+    free("lab", &["record", "scenario", "units"]),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),
     free(
         "ropewalk",
-        &["control", "protocol", "record", "recovery", "report", "scenario", "schedule", "sim", "store", "units"],
+        &[
+            "control", "lab", "protocol", "record", "recovery", "report", "scenario", "schedule", "sim", "store",
+            "units",
+        ],
     ),
     free("xtask", &[]),
 ];

@@ -1,0 +1,27 @@
+//! What the agent does, and when.
+
+use crate::plan::Plan;
+use units::Span;
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task<'a> {
+    /// Sample every flow.
+    Sample,
+    /// Stop a flow's source.
+    Stop(usize),
+    /// Run a command.
+    Run(&'a str),
+}
+
+/// All there is to do until the end of the run, earliest first. At one instant samples come first: they tell of the
+/// interval before it.
+pub(super) fn of(plan: &Plan) -> Vec<(Span, Task<'_>)> {
+    let sample = plan.sample.as_nanos().max(1);
+    let samples = (1..=plan.duration.as_nanos() / sample).map(|n| (Span(n * sample), Task::Sample));
+    let stops = plan.flows.iter().enumerate().filter_map(|(k, flow)| Some((flow.stop?, Task::Stop(k))));
+    let events = plan.events.iter().map(|(at, line)| (*at, Task::Run(line)));
+    let mut all: Vec<_> = samples.chain(stops).chain(events).filter(|(at, _)| *at <= plan.duration).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}

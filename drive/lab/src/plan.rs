@@ -1,0 +1,87 @@
+//! What the host tells the agent inside the guest, and what the agent answers. Both are JSON files.
+
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+/// What is to happen. Times count from the beginning of the run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) duration: Span,
+    pub(crate) sample: Span,
+    /// One TCP flow from host `s0` to `d0`, one from `s1` to `d1` ...
+    pub(crate) flows: Vec<Traffic>,
+    /// Commands at their instants.
+    pub(crate) events: Vec<(Span, String)>,
+    /// Commands that print the path's counters, at the end of the run.
+    pub(crate) counters: Vec<String>,
+    /// Commands that silence the sending hosts, after the run.
+    pub(crate) silence: Vec<String>,
+    /// How long the last packets then need to arrive.
+    pub(crate) drain: Span,
+    /// Commands that print the hosts' counters, after that.
+    pub(crate) totals: Vec<String>,
+}
+
+/// When a flow's source is on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Traffic {
+    pub(crate) start: Span,
+    pub(crate) stop: Option<Span>,
+}
+
+/// What was seen.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Observed {
+    /// How long the guest did not get the CPU when it wanted it. In virtual time it always does.
+    pub(crate) stolen: Span,
+    pub(crate) flows: Vec<Observation>,
+    /// What [`Plan::counters`] printed.
+    pub(crate) counters: Vec<String>,
+    /// What [`Plan::totals`] printed.
+    pub(crate) totals: Vec<String>,
+}
+
+/// One flow.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    /// One every [`Plan::sample`], the last one at the end of the run.
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) episodes: Episodes,
+}
+
+/// A flow at one instant, counters since its beginning.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Read by the application, bytes.
+    pub(crate) delivered: u64,
+    /// Data packets that arrived, first time or again.
+    pub(crate) arrived: u32,
+    /// Nothing before the connection stands.
+    pub(crate) tcp: Option<TcpInfo>,
+}
+
+/// Of the kernel's `tcp_info` what a record needs. Times in microseconds, rates in bytes a second, the rest packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TcpInfo {
+    pub(crate) window: u32,
+    pub(crate) threshold: u32,
+    pub(crate) rtt: u32,
+    pub(crate) min_rtt: u32,
+    pub(crate) in_flight: u32,
+    pub(crate) sent: u32,
+    pub(crate) retransmitted: u32,
+    pub(crate) pacing_rate: u64,
+    pub(crate) delivery_rate: u64,
+    /// 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss.
+    pub(crate) state: u8,
+    pub(crate) receive_window_limited: u64,
+    pub(crate) send_buffer_limited: u64,
+}
+
+/// The sending host's `TcpExt` counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Episodes {
+    pub(crate) recoveries: u64,
+    pub(crate) undone: u64,
+    pub(crate) timeouts: u64,
+}

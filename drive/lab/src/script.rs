@@ -1,0 +1,53 @@
+//! How the cells of a study were set up, for whoever wants to do it again by hand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// All lines of all cells in order, each once; one that is not every cell's has the cells' numbers in front.
+pub(crate) fn script(cells: &[Vec<String>]) -> String {
+    let mut lines: Vec<&String> = Vec::new();
+    let mut users: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+    for (index, cell) in cells.iter().enumerate() {
+        for line in cell {
+            let of = users.entry(line).or_default();
+            if of.is_empty() {
+                lines.push(line);
+            }
+            if of.last() != Some(&index) {
+                of.push(index);
+            }
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        let who = &users[line];
+        let label = if who.len() == cells.len() { String::new() } else { format!("[{}] ", ranges(who)) };
+        let _ = writeln!(text, "{label}{line}");
+    }
+    text
+}
+
+/// `0-2,5` for 0, 1, 2, 5.
+fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<[usize; 2]> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some([_, last]) if *last + 1 == number => *last = number,
+            _ => runs.push([number, number]),
+        }
+    }
+    let shown = runs.iter().map(|[a, b]| if a == b { a.to_string() } else { format!("{a}-{b}") });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_some_cells_says_which() {
+        let cell = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let cells = [cell(&["a", "b"]), cell(&["a", "c"]), cell(&["a", "b"]), cell(&["a", "b"])];
+        assert_eq!(script(&cells), "a\n[0,2-3] b\n[1] c\n");
+    }
+}
