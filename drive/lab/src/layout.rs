@@ -167,14 +167,12 @@ fn cable(a: [&str; 2], b: [&str; 2], net: &str, mac: &str) -> Vec<String> {
 fn settings(k: usize, congestion: &str, host: &Host) -> Vec<String> {
     let flag = u8::from;
     let [least, initial, most] = host.receive_buffer;
-    // Timestamps are 1 by default: with a random offset, different for each connection, to which TCP-LP's one-way delays
-    // are not immune. 2 is without.
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
     let ecn = if host.ecn { 1 } else { 2 };
     let mut sysctls = vec![
         format!("tcp_congestion_control={congestion}"),
         "tcp_no_metrics_save=1".to_owned(),
-        format!("tcp_timestamps={}", 2 * flag(host.timestamps)),
+        format!("tcp_timestamps={}", flag(host.timestamps)),
         format!("tcp_sack={}", flag(host.sack)),
         format!("tcp_ecn={ecn}"),
         format!("tcp_rmem={least} {initial} {most}"),
@@ -224,7 +222,7 @@ fn shaper(way: &Way, verb: &str, burst: u32) -> Vec<String> {
     lines
 }
 
-/// Delay and loss.
+/// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
 fn wire(way: &Way, verb: &str) -> String {
     let [space, device] = way.delay;
     let limit = way.pipe.wire_limit.unwrap_or(1_000_000);
@@ -233,7 +231,9 @@ fn wire(way: &Way, verb: &str) -> String {
         Loss::Random(share) => format!(" loss random {}%", share * 100.0),
         Loss::None | Loss::GilbertElliott { .. } => String::new(),
     };
-    format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{loss}")
+    let overhead = i64::from(way.pipe.overhead) - ETHERNET;
+    let rate = way.pipe.rate.map_or(String::new(), |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
+    format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{loss}{rate}")
 }
 
 /// An event's commands; `ways` keeps what they come to.
@@ -249,11 +249,9 @@ fn change(ways: &mut [Way; 2], event: &Change, burst: u32) -> Vec<String> {
             way.pipe.rate = Some(rate);
             lines.extend(shaper(way, "change", burst));
         }
-        if event.delay.is_some() || event.loss.is_some() {
-            way.pipe.delay = event.delay.unwrap_or(way.pipe.delay);
-            way.pipe.loss = event.loss.unwrap_or(way.pipe.loss);
-            lines.push(wire(way, "change"));
-        }
+        way.pipe.delay = event.delay.unwrap_or(way.pipe.delay);
+        way.pipe.loss = event.loss.unwrap_or(way.pipe.loss);
+        lines.push(wire(way, "change"));
     }
     lines
 }
@@ -280,7 +278,7 @@ mod tests {
         let tc: Vec<&str> = setup.iter().map(String::as_str).filter(|line| line.starts_with("tc ")).collect();
         // 38 bytes around the IP packet are 24 around the Ethernet frame; 1538 bytes and some room in the bucket.
         let shaper = "root handle 1: stab overhead 24 tbf rate 20000000bit burst 1602b limit 13";
-        let wire = "root netem limit 1000000 delay 2500us";
+        let wire = "root netem limit 1000000 delay 2500us rate 20000000bit 24";
         let expected = [
             format!("tc -n r1 qdisc add dev right {shaper}"),
             "tc -n r1 qdisc add dev right parent 1:1 handle 10: pfifo limit 13".to_owned(),
@@ -296,7 +294,8 @@ mod tests {
     fn an_event_states_the_whole_discipline_anew() {
         let (_, events) = lines(&["path.w.overhead=14b"]);
         let shaper = "tc -n r1 qdisc change dev right root handle 1: tbf rate 1000000bit burst 1578b limit 13";
-        let wire = "tc -n r2 qdisc change dev right root netem limit 1000000 delay 2500us loss random 1%";
+        let wire =
+            "tc -n r2 qdisc change dev right root netem limit 1000000 delay 2500us loss random 1% rate 1000000bit 0";
         let at = Span::from_millis(500);
         assert_eq!(events, [(at, shaper.to_owned()), (at, wire.to_owned())]);
     }

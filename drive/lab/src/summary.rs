@@ -41,6 +41,8 @@ pub(crate) fn summarise(
         digest: digest(&flows, &paths),
         duration_s: experiment.duration.as_secs_f64(),
         flows,
+        jain: None,
+        convergence_s: None,
         paths,
         tunnel: None,
         series,

@@ -2,7 +2,9 @@
 //! the scenario's key.
 
 use crate::Error;
-use scenario::model::{Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe, Recovery};
+use scenario::model::{
+    Application, Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe, Recovery,
+};
 use units::Span;
 
 /// The congestion controls of Linux 6.1.
@@ -92,7 +94,7 @@ fn check_pipe(path: &str, pipe: &Pipe) -> Result<(), Error> {
 
 fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    let FlowKind::Tcp { congestion: Congestion { name, parameters }, size, host } = &flow.kind else {
+    let FlowKind::Tcp { congestion: Congestion { name, parameters }, application, size, host } = &flow.kind else {
         return refuse(&key, &[(true, "kind", "flows other than TCP")]);
     };
     let unknown = format!("congestion control `{name}`: Linux 6.1 has {}", CONGESTION.join(", "));
@@ -100,6 +102,7 @@ fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
         &key,
         &[
             (size.is_some(), "size", "flows of a size"),
+            (*application != Application::Greedy, "rate or requests", "applications that do not send all they can"),
             (!CONGESTION.contains(&name.as_str()), "congestion", &unknown),
             (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
         ],
