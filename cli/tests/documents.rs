@@ -5,6 +5,7 @@ mod program;
 use program::{folder, ropewalk, write};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 const SCENARIO: &str = include_str!("../../docs/scenario.md");
 
@@ -40,4 +41,17 @@ fn the_smallest_scenario_runs() {
     let outcome = ropewalk(&["run", &file, "--out", &out, "--set", "duration=1s"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(!dir.join("out/series.parquet").exists(), "no series were asked for");
+}
+
+#[test]
+fn every_algorithm_meets_every_other_in_the_matrix() {
+    let known: BTreeSet<&str> = control::registry::REGISTRY.iter().map(|entry| entry.name).collect();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/coexistence.toml");
+    let overrides = scenario::Overrides { sets: Vec::new(), quick: false };
+    let matrix = scenario::load(&file, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(matrix.cells.len(), known.len() * known.len());
+    for flow in 0..2 {
+        let swept = matrix.cells.iter().map(|cell| cell.parameters[flow].1.as_str());
+        assert_eq!(swept.collect::<BTreeSet<_>>(), known);
+    }
 }
