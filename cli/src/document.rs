@@ -26,9 +26,9 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Flow, Path, Tunnel, Work};
+    use record::{Flow, Path, Tunnel};
     use serde_json::Value;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     /// Every key, at any depth.
     fn keys(value: &Value) -> BTreeSet<String> {
@@ -44,15 +44,10 @@ mod tests {
     #[test]
     fn the_docs_name_every_key_and_no_other() {
         let run = Run {
-            parameters: BTreeMap::new(),
-            seed: 1,
-            digest: String::new(),
-            duration_s: 1.0,
             flows: vec![Flow::default()],
             paths: vec![Path::default()],
             tunnel: Some(Tunnel::default()),
-            series: Vec::new(),
-            work: Work::default(),
+            ..Run::default()
         };
         let document = serde_json::to_value(Document::new(&Manifest::default(), vec![run])).unwrap();
         let docs = include_str!("../../docs/json.md");

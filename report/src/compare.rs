@@ -5,7 +5,7 @@ use crate::study::{Cell, Study};
 use crate::summary::cell_name;
 use crate::terminal::{Line, footer, paragraph, table as lay_out};
 use crate::text::Style;
-use crate::value::{estimate, number};
+use crate::value::{estimate, is_of_run, number};
 use scenario::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,8 +64,10 @@ fn places<'a>(a: &Study<'a>, b: &Study<'a>, value: &str) -> Vec<Place<'a>> {
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
     for cell in a.cells().into_iter().chain(b.cells()) {
-        for flow in &cell.runs[0].flows {
-            let wanted = chosen.is_none_or(|name| name == flow.name) && number(flow, value).is_some();
+        // A value of the run as a whole stands with its first flow.
+        let of_run = is_of_run(value);
+        for flow in cell.runs[0].flows.iter().take(if of_run { 1 } else { usize::MAX }) {
+            let wanted = of_run || chosen.is_none_or(|name| name == flow.name) && number(flow, value).is_some();
             if wanted && seen.insert((cell.parameters, flow.name.as_str())) {
                 places.push((cell.clone(), flow.name.as_str()));
             }

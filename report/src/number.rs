@@ -49,6 +49,11 @@ pub(crate) fn relative_error(simulated: f64, published: f64) -> Option<f64> {
 pub(crate) fn label(field: &str) -> (String, &'static str) {
     const UNITS: [(&str, &str); 6] =
         [("_mbps", "Mbit/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_packets", "packets"), ("_bytes", "bytes")];
+    match field {
+        "jain" => return ("Jain's index".to_owned(), ""),
+        "share" => return ("share of the goodput".to_owned(), ""),
+        _ => {}
+    }
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((head, ""));
@@ -87,5 +92,7 @@ mod tests {
         assert_eq!(title("goodput_mbps"), "goodput, Mbit/s");
         assert_eq!(title("rtt_ms.p95"), "RTT p95, ms");
         assert_eq!(title("recoveries"), "recoveries");
+        assert_eq!(title("requests_ms.p99"), "requests p99, ms");
+        assert_eq!(title("jain"), "Jain's index");
     }
 }

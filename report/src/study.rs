@@ -44,7 +44,9 @@ impl Cell<'_> {
 
     /// The values of some parameters, as a heading.
     pub(crate) fn name(&self, keys: &[&str]) -> String {
-        keys.iter().map(|key| format!("{} {}", short(key), self.parameter(key))).collect::<Vec<_>>().join(", ")
+        let names = short_names(keys);
+        let values = names.iter().zip(keys).map(|(name, key)| format!("{name} {}", self.parameter(key)));
+        values.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -84,7 +86,31 @@ impl<'a> Study<'a> {
     }
 }
 
-/// The last word of a dotted key: `path.eno2.delay` is a delay.
-pub(crate) fn short(key: &str) -> &str {
-    key.rsplit('.').next().unwrap_or(key)
+/// What dotted keys are called beside each other: by their last words, `delay` for `path.eno2.delay`, and by as many more
+/// as tell them apart.
+pub(crate) fn short_names<'k>(keys: &[&'k str]) -> Vec<&'k str> {
+    let name = |key: &&'k str| {
+        let most = key.split('.').count();
+        let alone = |words: &usize| keys.iter().filter(|other| last(other, *words) == last(key, *words)).count() == 1;
+        last(key, (1..most).find(alone).unwrap_or(most))
+    };
+    keys.iter().map(name).collect()
+}
+
+/// The last words of a dotted key.
+fn last(key: &str, words: usize) -> &str {
+    key.rmatch_indices('.').nth(words - 1).map_or(key, |(at, _)| &key[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_go_by_as_few_words_as_tell_them_apart() {
+        assert_eq!(short_names(&["path.eno2.delay", "flow.tcp.congestion"]), ["delay", "congestion"]);
+        assert_eq!(short_names(&["flow.a.congestion", "flow.b.congestion"]), ["a.congestion", "b.congestion"]);
+        let queues = ["path.a.queue.limit", "link.a.queue.limit", "duration"];
+        assert_eq!(short_names(&queues), ["path.a.queue.limit", "link.a.queue.limit", "duration"]);
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::estimate::Estimate;
 use crate::number::{NONE, significant, three};
-use crate::study::{Cell, Study, short};
+use crate::study::{Cell, Study, short_names};
 use record::{Flow, Path, Run, Tunnel};
+use std::slice::from_ref;
 
 /// A table as text.
 #[derive(Clone, Debug)]
@@ -26,6 +27,21 @@ const FLOW: [Field<Flow>; 7] = [
     ("retrans.", |flow| flow.retransmitted_packets as f64),
     ("undone", |flow| flow.undone as f64),
     ("RTOs", |flow| flow.timeouts as f64),
+];
+
+/// Only where flows compete.
+const SHARE: [Field<Flow>; 1] = [("share %", |flow| flow.share.map_or(f64::NAN, |share| share * 100.0))];
+
+/// Only where there are requests.
+const REQUESTS: [Field<Flow>; 3] = [
+    ("requests", |flow| flow.requests as f64),
+    ("request ms", |flow| if flow.requests > 0 { flow.requests_ms.mean } else { f64::NAN }),
+    ("request p95 ms", |flow| if flow.requests > 0 { flow.requests_ms.p95 } else { f64::NAN }),
+];
+
+const RUN: [Field<Run>; 2] = [
+    ("Jain's index", |run| run.jain.unwrap_or(f64::NAN)),
+    ("convergence s", |run| run.convergence_s.unwrap_or(f64::NAN)),
 ];
 
 const PATH: [Field<Path>; 6] = [
@@ -60,13 +76,23 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
         let names = [flow.name.clone(), or_dash(&flow.congestion_control)];
         names.into_iter().take(called.len()).collect()
     };
+    let any = |what: fn(&Flow) -> bool| study.runs.iter().any(|run| run.flows.iter().any(what));
+    let mut fields = FLOW.to_vec();
+    fields.extend(SHARE.iter().filter(|_| any(|flow| flow.share.is_some())));
+    fields.extend(REQUESTS.iter().filter(|_| any(|flow| flow.requests > 0)));
     let path_names = |path: &Path| vec![path.name.clone()];
     let all = [
-        summary(study, "Flows", called, |run| &run.flows, flow_names, &FLOW),
+        summary(study, "Flows", called, |run| &run.flows, flow_names, &fields),
+        summary(study, "Fairness", &[], competition, |_| Vec::new(), &RUN),
         summary(study, "Paths", &["path"], |run| &run.paths, path_names, &PATH),
         summary(study, "Tunnel", &[], |run| run.tunnel.as_slice(), |_| Vec::new(), &TUNNEL),
     ];
     all.into_iter().filter(|summary| !summary.rows.is_empty()).collect()
+}
+
+/// The run itself, if flows compete in it.
+fn competition(run: &Run) -> &[Run] {
+    if run.jain.is_some() { from_ref(run) } else { &[] }
 }
 
 fn or_dash(text: &str) -> String {
@@ -83,7 +109,7 @@ fn summary<T>(
 ) -> Summary {
     let varying = study.varying();
     let several = study.cells().iter().any(|cell| cell.runs.len() > 1);
-    let mut head: Vec<String> = varying.iter().map(|key| short(key).to_owned()).collect();
+    let mut head: Vec<String> = short_names(&varying).into_iter().map(str::to_owned).collect();
     head.extend(called.iter().map(|name| (*name).to_owned()));
     let width = head.len();
     for (index, (name, _)) in fields.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::grid::{Grid, Pair, agreement, comparable, pairs};
 use crate::number::{NONE, maybe, percent, significant, three, title};
-use crate::study::{Study, short};
+use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
 use scenario::{Scope, Table};
@@ -102,8 +102,8 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
 
 /// What stands above the rows' names.
 pub(crate) fn corner(shown: &Table) -> String {
-    let rows = short(&shown.rows);
-    shown.columns.as_ref().map_or_else(|| rows.to_owned(), |columns| format!("{rows} \\ {}", short(columns)))
+    let keys: Vec<&str> = std::iter::once(&shown.rows).chain(&shown.columns).map(String::as_str).collect();
+    short_names(&keys).join(" \\ ")
 }
 
 fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {

@@ -1,4 +1,5 @@
-//! What a table shows of a run: a number of a flow's record, or of its time series where a part of the run is meant.
+//! What a table shows of a run: a number of the run, of a flow's record, or of its time series where a part of the run is
+//! meant.
 
 use crate::estimate::Estimate;
 use crate::study::Cell;
@@ -8,19 +9,32 @@ use scenario::Scope;
 /// Dropped packets as a share of those sent, percent: not a field of the record, but made of two.
 const DROPS: &str = "drop_percent";
 
+/// What belongs to a run as a whole and not to one of its flows.
+const OF_RUN: [(&str, OfRun); 2] = [("jain", |run| run.jain), ("convergence_s", |run| run.convergence_s)];
+type OfRun = fn(&Run) -> Option<f64>;
+
 /// What a part of the run's time has: of these columns of a flow's series the mean over time,
 const MEANS: [&str; 6] =
     ["goodput_mbps", "throughput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets"];
 /// and of these the sum.
 const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
 
-/// The mean of a value over a cell's seeds.
+/// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
+/// would flatter.
 pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
-    Estimate::of(&cell.runs.iter().filter_map(|run| value(run, field, scope)).collect::<Vec<_>>())
+    Estimate::of(&cell.runs.iter().map(|run| value(run, field, scope)).collect::<Option<Vec<_>>>()?)
+}
+
+/// Whether a value belongs to a run as a whole.
+pub(crate) fn is_of_run(field: &str) -> bool {
+    OF_RUN.iter().any(|(name, _)| *name == field)
 }
 
 /// The value of one run.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
+    if let Some((_, of_run)) = OF_RUN.iter().find(|(name, _)| *name == field) {
+        return of_run(run);
+    }
     let flow = run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))?;
     match scope.is_timed() {
         true => timed(run, flow, field, scope),
@@ -63,21 +77,22 @@ fn percent(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| 100.0 * part / whole)
 }
 
-/// What a table's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`, and
-/// `drop_percent`. With `from` or `until` it is a column of the time series instead.
+/// What a table's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`,
+/// `drop_percent`, and the measures of a run: `jain` and `convergence_s`. With `from` or `until` it is a column of the time series instead.
 #[must_use]
 pub fn table_values(timed: bool) -> Vec<String> {
     if timed {
         return MEANS.iter().chain(&SUMS).chain(&[DROPS]).map(|name| (*name).to_owned()).collect();
     }
-    let flow = Flow { completion_s: Some(0.0), ..Flow::default() };
+    let flow = Flow { completion_s: Some(0.0), share: Some(0.0), ..Flow::default() };
     let record = serde_json::to_value(&flow).expect("text and numbers");
     let fields = record.as_object().into_iter().flatten();
     let names = fields.flat_map(|(name, value)| match value.as_object() {
         Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
         None => vec![name.clone()],
     });
-    names.filter(|name| number(&flow, name).is_some()).chain([DROPS.to_owned()]).collect()
+    let others = OF_RUN.iter().map(|(name, _)| *name).chain([DROPS]).map(str::to_owned);
+    names.filter(|name| number(&flow, name).is_some()).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -106,5 +121,15 @@ mod tests {
         assert_eq!(part(None, Some(2.0), "drop_percent"), Some(10.0), "3 of 30");
         assert_eq!(part(Some(3.0), None, "goodput_mbps"), None);
         assert_eq!(value(&run(), "drop_percent", &Scope::default()), Some(5.0), "3 of 60");
+    }
+
+    #[test]
+    fn a_mean_needs_every_seed() {
+        let runs = [Some(10.0), Some(20.0), None].map(|convergence_s| Run { convergence_s, ..run() });
+        let mean = |runs: &[Run]| {
+            let cell = Cell { parameters: &runs[0].parameters, runs: runs.iter().collect() };
+            estimate(&cell, "convergence_s", &Scope::default()).map(|estimate| estimate.mean)
+        };
+        assert_eq!((mean(&runs[..2]), mean(&runs)), (Some(15.0), None));
     }
 }

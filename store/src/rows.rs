@@ -21,6 +21,8 @@ impl Row for Run {
     fn fields(&mut self, to: &mut dyn Fields) {
         to.text("digest", &mut self.digest);
         to.number("duration_s", &mut self.duration_s);
+        to.maybe("jain", &mut self.jain);
+        to.maybe("convergence_s", &mut self.convergence_s);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         to.count("work.data_packet_hops", data_packet_hops);
         to.count("work.packet_hops", packet_hops);
@@ -45,6 +47,9 @@ impl Row for Flow {
         to.number("receive_window_limited_s", &mut self.receive_window_limited_s);
         to.number("send_buffer_limited_s", &mut self.send_buffer_limited_s);
         to.maybe("completion_s", &mut self.completion_s);
+        to.maybe("share", &mut self.share);
+        to.count("requests", &mut self.requests);
+        summary("requests_ms", &mut self.requests_ms, to);
         summary("rtt_ms", &mut self.rtt_ms, to);
         summary("one_way_ms", &mut self.one_way_ms, to);
     }

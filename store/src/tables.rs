@@ -4,7 +4,7 @@ use crate::rows::{Reader, Row, Writer};
 use crate::table::{self, Column, Table};
 use crate::{Error, Key, series};
 use parquet::data_type::ByteArray;
-use record::{Flow, Path as PathRecord, Run, Tunnel, Work};
+use record::{Flow, Path as PathRecord, Run, Tunnel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn write_series(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
 
 fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     let mut writer = Writer::default();
-    writer.push((0, 0), &empty_run());
+    writer.push((0, 0), &Run::default());
     writer.table = writer.table.emptied();
     runs.iter().for_each(|(key, run)| writer.push(*key, *run));
     let names: BTreeSet<&String> = runs.iter().flat_map(|(_, run)| run.parameters.keys()).collect();
@@ -81,7 +81,7 @@ fn read_runs(path: &Path) -> Result<BTreeMap<Key, Run>, Error> {
         for row in 0..table.rows() {
             let mut reader = Reader::new(&table, row);
             let key = reader.key().map_err(Error::damaged(path))?;
-            let run = reader.read(empty_run()).map_err(Error::damaged(path))?;
+            let run = reader.read(Run::default()).map_err(Error::damaged(path))?;
             runs.insert(key, Run { seed: key.1, parameters: parameters(&table, row), ..run });
         }
     }
@@ -119,19 +119,5 @@ fn text(column: &Column, row: usize) -> Option<String> {
     match column {
         Column::Texts(values) => values[row].as_ref()?.as_utf8().ok().map(str::to_owned),
         _ => None,
-    }
-}
-
-fn empty_run() -> Run {
-    Run {
-        parameters: BTreeMap::new(),
-        seed: 0,
-        digest: String::new(),
-        duration_s: 0.0,
-        flows: Vec::new(),
-        paths: Vec::new(),
-        tunnel: None,
-        series: Vec::new(),
-        work: Work::default(),
     }
 }

@@ -214,6 +214,14 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
     assert!((20..60).contains(&threshold), "{threshold}");
 }
 
+/// Linux `tcp_ecn_withdraw_cwr`.
+#[test]
+fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
+    let world = finished(World::with(Options { ecn: true, ..Options::default() }, stalled(378)));
+    assert_eq!((world.sender.counters().timeouts, world.sender.counters().undone), (1, 1));
+    assert!(world.sent.iter().all(|(_, segment)| !segment.reduced));
+}
+
 #[test]
 fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
     let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod digest;
+pub mod fairness;
+
 pub use digest::Digest;
 
 /// One run: one cell of a sweep with one seed.
@@ -19,6 +21,13 @@ pub struct Run {
     pub digest: String,
     /// Simulated (or real) length, seconds.
     pub duration_s: f64,
+    /// Jain's index of the goodput of the TCP flows that always have data, over the whole seconds in which all of them
+    /// were on; none if fewer than two compete.
+    #[serde(default)]
+    pub jain: Option<f64>,
+    /// When these flows share fairly, seconds after the last one's start; none if never. See [`fairness`].
+    #[serde(default)]
+    pub convergence_s: Option<f64>,
     /// One entry a flow.
     pub flows: Vec<Flow>,
     /// One entry a path.
@@ -64,6 +73,15 @@ pub struct Flow {
     pub send_buffer_limited_s: f64,
     /// When a flow of fixed size was done, seconds after its start.
     pub completion_s: Option<f64>,
+    /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does not.
+    #[serde(default)]
+    pub share: Option<f64>,
+    /// Requests answered in full.
+    #[serde(default)]
+    pub requests: u64,
+    /// From each request to the last byte of its answer.
+    #[serde(default)]
+    pub requests_ms: Summary,
     /// RTT samples.
     pub rtt_ms: Summary,
     /// UDP: from sender to receiver, of each datagram that arrived.

@@ -28,11 +28,16 @@ impl WindowUse {
         self.limited || (slow_start && window < 2 * self.most_out)
     }
 
+    /// The connection begins, or goes on after standing idle: how much of the window is used is measured afresh.
+    pub fn restart(&mut self, now: Instant) {
+        self.used = 0;
+        self.last_full = now;
+    }
+
     /// Called after each round of sending: the most that was used, if the window has starved for a whole `timeout`.
     pub fn starved(&mut self, now: Instant, limited: bool, out: u32, timeout: Span) -> Option<u32> {
         if limited {
-            self.used = 0;
-            self.last_full = now;
+            self.restart(now);
             return None;
         }
         self.used = self.used.max(out);

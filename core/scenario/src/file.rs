@@ -2,6 +2,7 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
 
+use crate::drawn::Drawn;
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
@@ -389,10 +390,40 @@ pub(crate) struct Flow {
     pub(crate) size: Option<At<Size>>,
     /// TCP: what differs from `[host]`.
     pub(crate) host: Option<At<Host>>,
-    /// UDP: rate, with IP and UDP headers.
+    /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it can.
     pub(crate) rate: Option<At<BitRate>>,
+    /// TCP with a rate: bytes of one write. Default: a segment.
+    pub(crate) write: Option<At<Size>>,
+    /// TCP: a client asks, receives the answer, thinks, and asks again.
+    pub(crate) requests: Option<At<Requests>>,
     /// UDP: size of a datagram with its IP and UDP headers.
     pub(crate) packet: Option<At<Size>>,
+}
+
+/// Requests and answers, one after the other.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "requests")]
+pub(crate) struct Requests {
+    /// Size of an answer.
+    pub(crate) size: At<Drawn<Size>>,
+    /// Time between an answer and the next request. Default: "0s".
+    pub(crate) think: Option<At<Drawn<Time>>>,
+    /// Default: persistent.
+    #[serde(default)]
+    pub(crate) connection: Connection,
+}
+
+/// On which connection a request goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "connection")]
+pub(crate) enum Connection {
+    /// All on one.
+    #[default]
+    Persistent,
+    /// Each on a new one.
+    New,
 }
 
 /// What a flow is.

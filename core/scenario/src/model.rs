@@ -262,6 +262,8 @@ pub enum FlowKind {
     Tcp {
         /// The congestion control.
         congestion: Congestion,
+        /// What the application does.
+        application: Application,
         /// Bytes to send, or as much as possible.
         size: Option<u64>,
         /// Settings of the two hosts.
@@ -273,6 +275,49 @@ pub enum FlowKind {
         rate: Rate,
         /// Bytes of one datagram with its IP and UDP headers.
         packet: u32,
+    },
+}
+
+/// What the application on top of a TCP flow does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Application {
+    /// It always has data.
+    Greedy,
+    /// It writes at a constant rate, and what it cannot send yet waits.
+    Steady {
+        /// Rate of the payload.
+        rate: Rate,
+        /// Bytes of one write; `None`: a segment.
+        write: Option<u64>,
+    },
+    /// It answers requests, one at a time.
+    Requests(Requests),
+}
+
+/// A client that asks, receives the answer, thinks, and asks again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Requests {
+    /// Bytes of an answer.
+    pub size: Draw,
+    /// Time between an answer and the next request, nanoseconds.
+    pub think: Draw,
+    /// Each request opens a connection of its own.
+    pub new_connections: bool,
+}
+
+/// A quantity that is drawn anew each time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Draw {
+    /// Always this.
+    Fixed(f64),
+    /// Exponential with this mean.
+    Exponential(f64),
+    /// Pareto: P(X > x) = (least / x)^shape from `least` on.
+    Pareto {
+        /// The least value.
+        least: f64,
+        /// The tail's exponent; more than 1, so that there is a mean.
+        shape: f64,
     },
 }
 

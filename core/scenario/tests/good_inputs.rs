@@ -207,7 +207,7 @@ fn flows() -> Vec<Flow> {
             start: half,
             start_within: Span::ZERO,
             stop: Some(Instant(1_000_000_000)),
-            kind: FlowKind::Tcp { congestion, size: Some(1_500_000), host },
+            kind: FlowKind::Tcp { congestion, application: Application::Greedy, size: Some(1_500_000), host },
         },
         udp("udp-1", Instant::ZERO),
         udp("udp-2", Instant(10_000_000)),
@@ -249,7 +249,8 @@ fn what_is_not_said_is_linuxs_default() {
     let e = experiment(SMALL, &[]);
     assert_eq!(e.flows[0].route, Route::Path(0), "the only path");
     let congestion = Congestion { name: "cubic".into(), parameters: BTreeMap::new() };
-    assert_eq!(e.flows[0].kind, FlowKind::Tcp { congestion, size: None, host: Host::default() });
+    let kind = FlowKind::Tcp { congestion, application: Application::Greedy, size: None, host: Host::default() };
+    assert_eq!(e.flows[0].kind, kind);
     assert_eq!((e.sample, &e.tunnel, e.events.len()), (None, &None, 0));
     assert_eq!(e.links[0].forward, e.links[0].reverse);
     let plain = SMALL.replace("queue = { limit = \"1bdp\" }", "");
@@ -295,6 +296,34 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!((e.flows[0].route, tunnel.paths, tunnel.weights), (Route::Tunnel, vec![0, 1], vec![1, 1]));
     assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
     assert_eq!((tunnel.resequence, tunnel.device), (None, None));
+}
+
+#[test]
+fn an_application_writes_at_its_rate_or_answers_requests() {
+    let application = |lines: &str| match experiment(&format!("{SMALL}{lines}\n"), &[]).flows.remove(0).kind {
+        FlowKind::Tcp { application, size, .. } => (application, size),
+        kind => panic!("{kind:?}"),
+    };
+    let rate = Rate::from_mbit(2);
+    assert_eq!(application("rate = \"2mbit\""), (Application::Steady { rate, write: None }, None));
+    let steady = Application::Steady { rate, write: Some(10_000) };
+    assert_eq!(application("rate = \"2mbit\"\nwrite = \"10kB\"\nsize = \"1MB\""), (steady, Some(1_000_000)));
+    let requests =
+        |size, think, new_connections| (Application::Requests(Requests { size, think, new_connections }), None);
+    let plain = requests(Draw::Fixed(20_000.0), Draw::Fixed(0.0), false);
+    assert_eq!(application("requests = { size = \"20kB\" }"), plain);
+    assert_eq!(
+        application("requests = { size = { mean = \"20kB\", distribution = \"fixed\" }, connection = \"persistent\" }"),
+        plain
+    );
+    // The mean of a Pareto distribution is its least value times shape / (shape - 1).
+    let drawn = "size = { mean = \"30kB\", distribution = \"pareto\", shape = 1.5 }, \
+                 think = { mean = \"100ms\", distribution = \"exponential\" }";
+    let pareto = Draw::Pareto { least: 10_000.0, shape: 1.5 };
+    assert_eq!(
+        application(&format!("requests = {{ {drawn}, connection = \"new\" }}")),
+        requests(pareto, Draw::Exponential(100e6), true)
+    );
 }
 
 #[test]

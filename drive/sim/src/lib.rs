@@ -4,17 +4,21 @@
 //! - `pipe`: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
 //!   when the packet is offered.
 //! - `engine`: takes the component that is due first and moves packets; `topology` says where they go next.
-//! - `endpoint`, `tunnel`: the core's machines with their place in the network.
-//! - `series`, `summary`: what is written down.
+//! - `endpoint`, `tcp`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
+//! - `meter`, `series`, `summary`: what is written down.
 
 mod agenda;
+mod application;
 mod endpoint;
 mod engine;
 mod error;
+mod meter;
 mod packet;
 mod pipe;
 mod series;
+mod setup;
 mod summary;
+mod tcp;
 mod topology;
 mod tunnel;
 

@@ -11,6 +11,8 @@ pub(crate) enum Body {
     Segment(Segment),
     /// TCP, towards the sender.
     Ack(Ack),
+    /// A client's request, by its number, towards the sender.
+    Request(u32),
     /// UDP background.
     Datagram {
         /// When it was sent.
@@ -34,6 +36,8 @@ pub(crate) struct Packet {
     /// Number in the tunnel's sequence, if it goes through the tunnel.
     pub tunnel_seq: Option<u64>,
     pub flow: u16,
+    /// Of the flow's connections, the one that it belongs to.
+    pub connection: u16,
     pub path: u16,
     pub hop: u8,
     pub direction: Direction,
@@ -42,8 +46,15 @@ pub(crate) struct Packet {
 impl Packet {
     /// At its host, about to leave.
     #[inline]
-    pub(crate) fn new(body: Body, flow: u16, direction: Direction) -> Self {
-        Self { body, tunnel_seq: None, flow, path: 0, hop: 0, direction }
+    pub(crate) fn new(body: Body, flow: u16, connection: u16, direction: Direction) -> Self {
+        Self { body, tunnel_seq: None, flow, connection, path: 0, hop: 0, direction }
+    }
+
+    /// What a queue tells flows by: a new connection is a new flow. (Multiples of an odd number go through all others
+    /// before they meet another flow's.)
+    #[inline]
+    pub(crate) fn label(&self) -> u16 {
+        self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
 
     /// Counts as a data packet in benchmarks.

@@ -90,10 +90,10 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: 
                 if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
             let rtt = tcp.sender.smoothed_rtt();
             let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
-            let retransmitted = subject.since(1, tcp.sender.counters().retransmitted) as f64;
+            let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.sender.in_flight());
-            let throughput = Rate::of(subject.since(2, tcp.arrived_bytes()), interval).as_mbps();
-            let sent = subject.since(3, tcp.sender.counters().sent) as f64;
+            let throughput = Rate::of(subject.since(2, tcp.arrived_bytes), interval).as_mbps();
+            let sent = subject.since(3, tcp.total(|counters| counters.sent)) as f64;
             let window = f64::from(decision.window);
             [goodput, window, threshold, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }

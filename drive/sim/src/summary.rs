@@ -1,10 +1,12 @@
 //! What is written down at the end of a run.
 
-use crate::endpoint::{Endpoint, Kind, Tcp};
+use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
 use crate::packet::Direction;
 use crate::pipe::Counters;
+use crate::tcp::Tcp;
 use hdrhistogram::Histogram;
+use record::fairness::Fairness;
 use record::{Digest, Flow, Path, Run, Summary, Tunnel};
 use scenario::model::Experiment;
 use units::{Instant, Rate, Span};
@@ -34,8 +36,13 @@ impl Distribution {
         self.most = self.most.max(span);
     }
 
+    /// Samples.
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
     pub(crate) fn summary(&self) -> Summary {
-        let count = self.histogram.len();
+        let count = self.count();
         if count == 0 {
             return Summary::default();
         }
@@ -55,8 +62,9 @@ impl Distribution {
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
-    let flows: Vec<Flow> =
+    let mut flows: Vec<Flow> =
         engine.flows.iter().zip(&engine.network.dropped).map(|(it, lost)| flow(it, *lost, engine.end)).collect();
+    let fairness = fairness(&engine, &mut flows);
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
@@ -65,12 +73,24 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         seed,
         digest,
         duration_s: experiment.duration.as_secs_f64(),
+        jain: fairness.as_ref().map(|fairness| fairness.jain),
+        convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
         flows,
         paths,
         tunnel,
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
         work: engine.network.work,
     }
+}
+
+/// How competing flows shared; each is told its share.
+fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
+    let meter = engine.meter.as_ref()?;
+    let fairness = meter.fairness(&engine.flows)?;
+    for (flow, share) in meter.flows.iter().zip(&fairness.shares) {
+        flows[*flow].share = Some(*share);
+    }
+    Some(fairness)
 }
 
 /// What went in came out, was dropped, was lost, or is still inside; and what is not inside has left the slab.
@@ -111,22 +131,24 @@ fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
 fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
     let completion = tcp.done.map(|done| done.since(endpoint.start));
-    let counters = tcp.sender.counters();
     Flow {
         name: endpoint.name.clone(),
-        congestion_control: tcp.congestion.clone(),
+        congestion_control: tcp.congestion().to_owned(),
         goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
         delivered_bytes,
-        throughput_mbps: Rate::of(tcp.arrived_bytes(), completion.unwrap_or(on)).as_mbps(),
-        sent_packets: counters.sent,
-        retransmitted_packets: counters.retransmitted,
+        throughput_mbps: Rate::of(tcp.arrived_bytes, completion.unwrap_or(on)).as_mbps(),
+        sent_packets: tcp.total(|counters| counters.sent),
+        retransmitted_packets: tcp.total(|counters| counters.retransmitted),
         dropped_packets,
-        recoveries: counters.recoveries,
-        undone: counters.undone,
-        timeouts: counters.timeouts,
-        receive_window_limited_s: counters.receive_window_limited.as_secs_f64(),
-        send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
+        recoveries: tcp.total(|counters| counters.recoveries),
+        undone: tcp.total(|counters| counters.undone),
+        timeouts: tcp.total(|counters| counters.timeouts),
+        receive_window_limited_s: tcp.total(|counters| counters.receive_window_limited.as_secs_f64()),
+        send_buffer_limited_s: tcp.total(|counters| counters.send_buffer_limited.as_secs_f64()),
         completion_s: completion.map(Span::as_secs_f64),
+        share: None,
+        requests: tcp.client().map_or(0, |client| client.times.count()),
+        requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
         ..Flow::default()
     }

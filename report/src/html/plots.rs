@@ -2,7 +2,7 @@
 
 use super::escape;
 use crate::chart::{Chart, Charts, DASHES, charts};
-use crate::study::{Cell, Study, short};
+use crate::study::{Cell, Study, short_names};
 use crate::summary::cell_name;
 use crate::svg;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
         let charts: Vec<Value> = charts.charts.iter().map(chart).collect();
         shown.push(json!({ "values": values, "axis": axis, "charts": charts }));
     }
-    let keys: Vec<&str> = varying.iter().map(|key| short(key)).collect();
+    let keys = short_names(varying);
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
     let data = json!({ "keys": keys, "dashes": DASHES, "axes": axes, "cells": shown });
     data.to_string().replace('<', "\\u003c") // no `</script>` or `<!--` can come of a name

@@ -1,6 +1,6 @@
 //! Made-up runs for looking at reports: sawtooth windows over two paths. Nothing here was simulated.
 
-use record::{Flow, Path, Run, Series, Summary, Tunnel, Work};
+use record::{Flow, Path, Run, Series, Summary, Tunnel};
 use ropewalk_report::{Layout, Reference, Study, Table};
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ fn run(algorithm: &str, delay: u32, seed: u64, samples: u32) -> Run {
         paths: vec![path("eno1"), path("eno2")],
         tunnel: Some(Tunnel { delivered_packets: packets, held_packets: packets / 2, ..Tunnel::default() }),
         series,
-        work: Work::default(),
+        ..Run::default()
     }
 }
 

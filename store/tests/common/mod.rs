@@ -36,6 +36,9 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         receive_window_limited_s: x / 11.0,
         send_buffer_limited_s: x / 13.0,
         completion_s,
+        share: completion_s,
+        requests: seed,
+        requests_ms: summary,
         rtt_ms: summary,
         one_way_ms: summary,
     };
@@ -50,6 +53,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         seed,
         digest: format!("{cell:08x}{seed:08x}"),
         duration_s: x,
+        jain: Some(x / 17.0),
+        convergence_s: (cell > 1).then_some(x),
         flows: vec![flow("one", None), flow("two", Some(x))],
         paths: vec![path; cell % 3],
         tunnel: cell.is_multiple_of(2).then_some(tunnel),

@@ -3,7 +3,7 @@
 use crate::world::{Act, KEEP_ON_UNDO, LOSS_DEEPENS, SETTLE_ANEW, World, excused};
 use control::Entry;
 use control::registry::{REGISTRY, find};
-use control::{Decision, Default, NO_THRESHOLD, Settings, Value};
+use control::{Decision, Default, Ecn, NO_THRESHOLD, Settings, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -24,6 +24,16 @@ fn every_entry_says_what_it_is_and_where_it_comes_from() {
         assert!(!entry.title.is_empty() && !entry.source.is_empty(), "{}", entry.name);
         assert!(entry.parameters.iter().all(|parameter| !parameter.meaning.is_empty()), "{}", entry.name);
     }
+}
+
+#[test]
+fn an_echo_per_packet_is_asked_for_by_who_counts_marks() {
+    let asks = |entry: &Entry, given| entry.controller(&given).expect("allowed").ecn() == Ecn::PerPacket;
+    let by_default: Vec<&str> =
+        REGISTRY.iter().filter(|entry| asks(entry, BTreeMap::new())).map(|entry| entry.name).collect();
+    assert_eq!(by_default, ["dctcp"]);
+    let bbr3 = find("bbr3").expect("registered");
+    assert!(asks(bbr3, BTreeMap::from([("ecn".to_owned(), Value::Word("on".to_owned()))])));
 }
 
 #[test]

@@ -98,11 +98,11 @@ fn dctcp_saws_gently_where_few_packets_are_marked() {
 
 #[test]
 fn low_priority_flows_leave_the_queue_short() {
-    let queue = |algorithm| {
-        let mut flow = Flow::new(algorithm, &[], 10, Link { queue: 60, ..LINK });
+    let queue = |algorithm, parameters| {
+        let mut flow = Flow::new(algorithm, parameters, 10, Link { queue: 60, ..LINK });
         mean(&windows(&mut flow, 20..60)) - 20.0
     };
-    let (lp, reno) = (queue("lp"), queue("reno"));
+    let (lp, reno) = (queue("lp", &[("delay", Value::Word("path".to_owned()))]), queue("reno", &[]));
     assert!(lp < reno / 2.0, "LP {lp}, Reno {reno}");
 }
 

@@ -104,7 +104,9 @@ pub fn new_sender(options: Options) -> Sender {
         initial_timeout: Span::from_secs(1),
         window: u32::MAX,
     };
-    Sender::new(config, controller, Stream::named(1, "lockstep"), options.segments)
+    let mut sender = Sender::new(config, controller, Stream::named(1, "lockstep"));
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
+    sender
 }
 
 pub fn new_receiver(options: Options) -> Receiver {

@@ -3,7 +3,9 @@
 use super::{bytes, find, positive, unique};
 use crate::error::Fault;
 use crate::file::{self, At, File, Kind, Profile};
-use crate::model::{Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
+use crate::model::{
+    Application, Device, Draw, Flow, FlowKind, Host, Path, Recovery, Requests, Resequence, Route, Tunnel,
+};
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -154,20 +156,52 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
 }
 
 fn tcp(given: &file::Flow, defaults: &file::Host) -> Result<FlowKind, Fault> {
-    foreign("tcp", [("rate", given.rate.as_ref().map(At::span)), ("packet", given.packet.as_ref().map(At::span))])?;
+    foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
     let size = given.size.as_ref().map(|size| positive("size", size, |size| size.0)).transpose()?;
     let mut host = Host::default();
     set_host(&mut host, defaults)?;
     given.host.as_ref().map_or(Ok(()), |own| set_host(&mut host, own.get()))?;
     let congestion = given.congestion.as_ref().map(|congestion| congestion.get().clone()).unwrap_or_default();
-    Ok(FlowKind::Tcp { congestion: congestion.0, size: size.map(|size| size.0), host })
+    let size = size.map(|size| size.0);
+    Ok(FlowKind::Tcp { congestion: congestion.0, application: application(given)?, size, host })
+}
+
+fn application(given: &file::Flow) -> Result<Application, Fault> {
+    let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
+    if let Some(asked) = &given.requests {
+        let size = given.size.as_ref().map(At::span);
+        let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", size)];
+        return match others.into_iter().find_map(|(key, span)| Some((key, span?))) {
+            Some((key, span)) => Err(Fault::at(span, format!("a flow of requests has no `{key}` of its own"))),
+            None => requests(asked.get()).map(Application::Requests),
+        };
+    }
+    match (rate, write) {
+        (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
+        (Some(rate), Some(write)) => {
+            let write = positive("write", write, |write| write.0)?.0;
+            Ok(Application::Steady { rate: rate.get().0, write: Some(write) })
+        }
+        (None, Some(write)) => Err(Fault::at(write.span(), "`write` goes with `rate`")),
+        (None, None) => Ok(Application::Greedy),
+    }
+}
+
+fn requests(given: &file::Requests) -> Result<Requests, Fault> {
+    Ok(Requests {
+        size: positive("size", &given.size, |size| size.mean.0)?.draw(|size| size.0),
+        think: given.think.as_ref().map_or(Draw::Fixed(0.0), |think| think.get().draw(|think| think.0.0)),
+        new_connections: given.connection == file::Connection::New,
+    })
 }
 
 fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     let given = at.get();
     let congestion = given.congestion.as_ref().map(At::span);
     let (size, host) = (given.size.as_ref().map(At::span), given.host.as_ref().map(At::span));
-    foreign("udp", [("congestion", congestion), ("size", size), ("host", host)])?;
+    let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
+    let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
+    foreign("udp", keys)?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
         let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
         return Err(fault.help("for example rate = \"10mbit\", packet = \"1000b\""));

@@ -9,6 +9,8 @@ pub(super) enum Component {
     Changes,
     /// The next sample of the time series.
     Sampler,
+    /// The end of the meter's window.
+    Meter,
     /// The tunnel's thread, blocked by a full socket.
     Ingress(Direction),
     /// The resequencer.
@@ -21,10 +23,11 @@ pub(super) enum Component {
     Sink(u16),
 }
 
-use Component::{Changes, Egress, Ingress, Pipe, Sampler, Sink, Source};
+use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source};
 
 /// The components that every experiment has; number on the agenda = position.
-const FIXED: [Component; 6] = [Changes, Sampler, Ingress(Forward), Ingress(Reverse), Egress(Forward), Egress(Reverse)];
+const FIXED: [Component; 7] =
+    [Changes, Sampler, Meter, Ingress(Forward), Ingress(Reverse), Egress(Forward), Egress(Reverse)];
 
 /// All components of an experiment: the fixed ones, the pipes, a source and a sink for each flow.
 #[derive(Debug)]
@@ -57,8 +60,9 @@ impl Roster {
         match component {
             Changes => 0,
             Sampler => 1,
-            Ingress(direction) => 2 + direction as u32,
-            Egress(direction) => 4 + direction as u32,
+            Meter => 2,
+            Ingress(direction) => 3 + direction as u32,
+            Egress(direction) => 5 + direction as u32,
             Pipe(pipe) => first_pipe + pipe,
             Source(flow) => first_flow + 2 * u32::from(flow),
             Sink(flow) => first_flow + 2 * u32::from(flow) + 1,
@@ -73,7 +77,7 @@ mod tests {
     #[test]
     fn every_component_is_found_by_its_number() {
         let roster = Roster::new(5, 3);
-        assert_eq!(roster.len(), 6 + 5 + 2 * 3);
+        assert_eq!(roster.len(), FIXED.len() as u32 + 5 + 2 * 3);
         assert!((0..roster.len()).all(|id| roster.id(roster.component(id)) == id));
     }
 }

@@ -4,6 +4,7 @@ use super::Engine;
 use super::component::Component;
 use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
+use crate::tcp::Tcp;
 use protocol::tcp::sender::{Input, Output};
 use protocol::tcp::{Ack, Segment};
 use units::Instant;
@@ -14,10 +15,20 @@ impl Engine {
         let packet = self.network.slab.remove(parcel.slot);
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
-            Body::Segment(segment) => self.on_segment(packet.flow, &segment, parcel.marked),
-            Body::Ack(ack) => self.on_ack(packet.flow, &ack),
+            Body::Segment(segment) => self.on_segment(&packet, &segment, parcel.marked),
+            Body::Ack(ack) => self.on_ack(&packet, &ack),
+            Body::Request(number) => self.on_request(&packet, number),
             Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
             Body::Stray => {}
+        }
+    }
+
+    /// The TCP flow that a packet is for, unless it comes from a connection that is no more.
+    #[inline]
+    fn tcp(&mut self, packet: &Packet) -> Option<&mut Tcp> {
+        match &mut self.flows[usize::from(packet.flow)].kind {
+            Kind::Tcp(tcp) if tcp.connection == packet.connection => Some(tcp),
+            _ => None,
         }
     }
 
@@ -34,51 +45,64 @@ impl Engine {
         let Endpoint { start, stop, kind, .. } = &mut self.flows[usize::from(flow)];
         let Kind::Tcp(tcp) = kind else { return self.send_datagram(flow) };
         if now == *start {
-            tcp.sender.handle(now, Input::Connect);
+            tcp.start(now);
+            self.network.arm(Component::Sink(flow), tcp.sink_deadline());
         }
         if now >= *stop && !tcp.stopped {
-            tcp.stopped = true;
-            tcp.sender.handle(now, Input::Stop);
+            tcp.stop(now);
         }
-        tcp.sender.handle(now, Input::Timeout);
+        tcp.wake_source(now);
         self.drive(flow);
     }
 
     pub(super) fn wake_sink(&mut self, flow: u16) {
         let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-        let ack = tcp.receiver.on_timeout(self.network.now);
+        let now = self.network.now;
+        let ack = tcp.receiver.on_timeout(now);
         self.acknowledge(flow, ack);
+        self.ask(flow);
     }
 
-    fn on_segment(&mut self, flow: u16, segment: &Segment, marked: bool) {
-        let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-        let now = self.network.now;
-        tcp.arrived += u64::from(segment.kind == protocol::tcp::Kind::Data);
-        let ack = tcp.receiver.handle(now, segment, marked);
-        if tcp.done.is_none() && tcp.receiver.delivered() >= tcp.segments {
-            tcp.done = Some(now);
+    /// A client's request leaves, if it is time.
+    fn ask(&mut self, flow: u16) {
+        let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else { return };
+        if let Some(number) = tcp.ask(self.network.now) {
+            let packet = Packet::new(Body::Request(number), flow, tcp.connection, Direction::Reverse);
+            self.network.arm(Component::Sink(flow), tcp.sink_deadline());
+            self.network.send(*route, packet, tcp.request_bytes(), tcp.marks_all());
         }
+    }
+
+    fn on_segment(&mut self, packet: &Packet, segment: &Segment, marked: bool) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        let ack = tcp.on_segment(now, segment, marked);
         self.network.work.delivered_data_packets += 1;
-        self.acknowledge(flow, ack);
+        self.acknowledge(packet.flow, ack);
     }
 
     /// The receiver has acted.
     fn acknowledge(&mut self, flow: u16, ack: Option<Ack>) {
         let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
-        self.network.arm(Component::Sink(flow), tcp.receiver.deadline());
+        self.network.arm(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
-            let packet = Packet::new(Body::Ack(ack), flow, Direction::Reverse);
+            let packet = Packet::new(Body::Ack(ack), flow, tcp.connection, Direction::Reverse);
             self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
         }
     }
 
-    fn on_ack(&mut self, flow: u16, ack: &Ack) {
-        let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-        tcp.sender.handle(self.network.now, Input::Ack(ack));
-        if let Some(rtt) = tcp.sender.last_rtt() {
-            tcp.rtt.add(rtt);
-        }
-        self.drive(flow);
+    fn on_ack(&mut self, packet: &Packet, ack: &Ack) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        tcp.on_ack(now, ack);
+        self.drive(packet.flow);
+    }
+
+    fn on_request(&mut self, packet: &Packet, number: u32) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        tcp.serve(now, number);
+        self.drive(packet.flow);
     }
 
     /// Polls a sender until it has nothing more to send now.
@@ -88,14 +112,14 @@ impl Engine {
         loop {
             match tcp.sender.poll(now) {
                 Output::Transmit(segment) => {
-                    let packet = Packet::new(Body::Segment(segment), flow, Direction::Forward);
+                    let packet = Packet::new(Body::Segment(segment), flow, tcp.connection, Direction::Forward);
                     let (bytes, capable) = tcp.segment_bytes(&segment);
                     if !self.network.send(*route, packet, bytes, capable) {
                         tcp.sender.handle(now, Input::Refused(segment));
                     }
                 }
                 Output::Until(deadline) => {
-                    let deadline = if tcp.stopped { deadline } else { deadline.min(*stop) };
+                    let deadline = if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()) };
                     return self.network.arm(Component::Source(flow), deadline);
                 }
             }
@@ -110,7 +134,7 @@ impl Engine {
             return;
         }
         source.sent += 1;
-        let packet = Packet::new(Body::Datagram { sent: self.network.now }, flow, Direction::Forward);
+        let packet = Packet::new(Body::Datagram { sent: self.network.now }, flow, 0, Direction::Forward);
         self.network.send(*route, packet, source.packet, false);
         self.network.arm(Component::Source(flow), self.network.now + source.interval);
     }

@@ -12,6 +12,7 @@ mod striping;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::meter::Meter;
 use crate::packet::Parcel;
 use crate::series::Sampler;
 use component::Component;
@@ -41,6 +42,7 @@ pub(crate) struct Engine {
     pub network: Network,
     pub flows: Vec<Endpoint>,
     pub sampler: Option<Sampler>,
+    pub meter: Option<Meter>,
     /// Changes to come, the next one last.
     changes: Vec<Change>,
     /// Packets that the tunnel hands up, for a moment.
@@ -52,10 +54,12 @@ pub(crate) struct Engine {
 impl Engine {
     fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
         let flows = experiment.flows.iter().map(|flow| Endpoint::new(experiment, flow, seed));
+        let flows: Vec<Endpoint> = flows.collect::<Result<_, _>>()?;
         let mut engine = Self {
             end: Instant::ZERO + experiment.duration,
             network: Network::new(experiment, seed)?,
-            flows: flows.collect::<Result<_, _>>()?,
+            meter: Meter::new(&flows),
+            flows,
             sampler: experiment.sample.map(|interval| Sampler::new(experiment, interval)),
             changes: experiment.events.iter().rev().cloned().collect(),
             up: Vec::new(),
@@ -75,6 +79,9 @@ impl Engine {
         if let Some(sampler) = &self.sampler {
             self.network.arm(Component::Sampler, Instant::ZERO + sampler.interval);
         }
+        if let Some(meter) = &self.meter {
+            self.network.arm(Component::Meter, meter.due());
+        }
         for _ in 0..experiment.tunnel.as_ref().map_or(0, |tunnel| tunnel.stray_packets) {
             self.network.send_strays();
         }
@@ -93,6 +100,7 @@ impl Engine {
                 }
                 Component::Changes => self.change(),
                 Component::Sampler => self.sample(),
+                Component::Meter => self.meter(),
             }
         }
     }
@@ -115,6 +123,13 @@ impl Engine {
         }
         if let Some(next) = self.changes.last() {
             self.network.arm(Component::Changes, next.at);
+        }
+    }
+
+    fn meter(&mut self) {
+        if let Some(meter) = &mut self.meter {
+            meter.take(&self.flows);
+            self.network.arm(Component::Meter, meter.due());
         }
     }
 

@@ -60,7 +60,7 @@ impl Network {
     /// A host sends a packet. False if the host's own interface refused it.
     #[inline]
     pub(super) fn send(&mut self, route: Route, packet: Packet, bytes: u32, capable: bool) -> bool {
-        let (direction, flow) = (packet.direction, packet.flow);
+        let (direction, flow) = (packet.direction, packet.label());
         let parcel = Parcel { slot: self.slab.insert(packet), bytes, flow, capable, marked: false };
         match route {
             Route::Path(path) => self.start_path(path as u16, parcel),

@@ -15,7 +15,7 @@ impl Network {
     /// One packet each way that belongs to no flow.
     pub(super) fn send_strays(&mut self) {
         for direction in [Direction::Forward, Direction::Reverse] {
-            self.send(Route::Tunnel, Packet::new(Body::Stray, NOBODY, direction), STRAY, false);
+            self.send(Route::Tunnel, Packet::new(Body::Stray, NOBODY, 0, direction), STRAY, false);
         }
     }
 

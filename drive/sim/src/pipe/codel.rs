@@ -7,7 +7,8 @@
 //!
 //! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
 //! a time. Besides, whatever waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
-//! what Linux does.
+//! what Linux does. Where there are several lanes, bytes left in any of them count as left in the queue, again as in
+//! Linux.
 
 use super::Packet;
 use super::head::{Around, Head};

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use scenario::model::{
-    Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue, Route,
+    Application, Congestion, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue,
+    Requests, Route,
 };
 use units::{Instant, Rate, Span};
 
@@ -34,6 +35,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         stop: None,
         kind: FlowKind::Tcp {
             congestion: Congestion { name: algorithm.to_owned(), parameters: Default::default() },
+            application: Application::Greedy,
             size: None,
             host: Host::default(),
         },
@@ -68,6 +70,22 @@ pub(crate) fn host(flow: &mut Flow) -> &mut Host {
         FlowKind::Tcp { host, .. } => host,
         FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
     }
+}
+
+/// What the flow's application does.
+pub(crate) fn application(flow: &mut Flow) -> &mut Application {
+    match &mut flow.kind {
+        FlowKind::Tcp { application, .. } => application,
+        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+    }
+}
+
+/// A flow of requests over path 0: fixed size and time to think.
+pub(crate) fn requests(algorithm: &str, bytes: u32, think: Span, new_connections: bool) -> Flow {
+    let [size, think] = [f64::from(bytes), think.as_nanos() as f64].map(Draw::Fixed);
+    let mut flow = bulk("web", algorithm);
+    *application(&mut flow) = Application::Requests(Requests { size, think, new_connections });
+    flow
 }
 
 /// Datagrams of `packet` bytes at a constant rate over path 0.

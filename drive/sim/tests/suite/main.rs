@@ -3,8 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod applications;
 mod changes;
 mod ecn;
+mod fairness;
 mod queues;
 mod swarm;
 mod traffic;

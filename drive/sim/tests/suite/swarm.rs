@@ -1,10 +1,10 @@
 //! Two hundred small experiments by chance. Every run checks conservation itself; here: no panic, the same digest twice,
 //! no more goodput than capacity, and every situation that matters comes up.
 
-use crate::common::{bulk, datagrams, host, one_link, pipe};
+use crate::common::{application, bulk, datagrams, host, one_link, pipe};
 use scenario::model::{
-    Change, CoDel, Device, Directions, Discipline, Experiment, Flow, FlowKind, Limit, Link, Loss, Path, Pipe, Queue,
-    Recovery, Resequence, Route, Trace, Tunnel,
+    Application, Change, CoDel, Device, Directions, Discipline, Draw as Drawn, Experiment, Flow, FlowKind, Limit, Link,
+    Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -12,7 +12,7 @@ use units::{Instant, Rate, Span, Stream};
 const EXPERIMENTS: u64 = 200;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 13] = [
+const SITUATIONS: [&str; 16] = [
     "queue drop",
     "wire loss",
     "CoDel drop",
@@ -26,6 +26,9 @@ const SITUATIONS: [&str; 13] = [
     "device ring full",
     "retransmission timeout",
     "recovery undone",
+    "requests on one connection",
+    "requests on many connections",
+    "competition",
 ];
 
 /// Prints the experiment if the test fails while it is the one.
@@ -90,8 +93,20 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         tunnel.dropped_packets > 0,
         run.flows.iter().any(|flow| flow.timeouts > 0),
         run.flows.iter().any(|flow| flow.undone > 0),
+        asked(experiment, run, false),
+        asked(experiment, run, true),
+        run.jain.is_some(),
     ];
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
+}
+
+/// Several requests were answered on one connection, or each on its own.
+fn asked(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
+    let so = |flow: &Flow| match &flow.kind {
+        FlowKind::Tcp { application: Application::Requests(requests), .. } => requests.new_connections == new,
+        _ => false,
+    };
+    experiment.flows.iter().zip(&run.flows).any(|(flow, result)| so(flow) && result.requests > 1)
 }
 
 const ENDLESS: Limit = Limit::Packets(u64::MAX);
@@ -199,6 +214,7 @@ impl Draw {
             if let FlowKind::Tcp { size, .. } = &mut flow.kind {
                 *size = self.chance(0.2).then(|| self.between(1, 500_000));
             }
+            *application(&mut flow) = self.application();
             flow
         };
         if tunnel && self.chance(0.8) {
@@ -209,6 +225,25 @@ impl Draw {
         flow.start = Instant::ZERO + self.millis(0, 500);
         flow.stop = self.chance(0.2).then(|| flow.start + self.millis(1, 3000));
         flow
+    }
+
+    fn application(&mut self) -> Application {
+        match self.between(0, 9) {
+            0 | 1 => {
+                let write = self.chance(0.5).then(|| self.between(1, 30_000));
+                Application::Steady { rate: Rate::from_bits(self.between(100_000, 5_000_000)), write }
+            }
+            2..=4 => {
+                let size = match self.between(0, 2) {
+                    0 => Drawn::Fixed(self.between(1, 50_000) as f64),
+                    1 => Drawn::Exponential(20_000.0),
+                    _ => Drawn::Pareto { least: 5_000.0, shape: 1.2 },
+                };
+                let think = Drawn::Exponential(self.millis(0, 200).as_nanos() as f64);
+                Application::Requests(Requests { size, think, new_connections: self.chance(0.5) })
+            }
+            _ => Application::Greedy,
+        }
     }
 
     fn change(&mut self, links: usize) -> Change {

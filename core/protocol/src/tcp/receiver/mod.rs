@@ -118,6 +118,11 @@ impl Receiver {
         (self.policy.deadline() <= now).then(|| self.acknowledge(now))
     }
 
+    /// The acknowledgement that a packet which leaves for the sender anyway carries along.
+    pub fn piggyback(&mut self, now: Instant) -> Ack {
+        self.acknowledge(now)
+    }
+
     /// Segments delivered in order to the application.
     #[must_use]
     pub fn delivered(&self) -> u64 {

@@ -319,12 +319,13 @@ impl Sender {
         Some(newest)
     }
 
-    /// One lone packet acked, delivered alone since it was sent: the receiver probably waited with the acknowledgement.
+    /// One lone packet acked that was not full and was delivered alone since it was sent: the receiver probably waited
+    /// with the acknowledgement.
     fn seems_delayed(&self, news: &News, before: &Before) -> bool {
         news.released == 1
             && before.counts.sacked == 0
             && self.board.una() == before.una + 1
-            && self.board.una() == self.available
+            && Some(self.board.una()) == self.runt_end
             && news.sample.prior_delivered() + 1 == self.rate.delivered()
             && !news.sacked
             && !news.duplicate

@@ -53,6 +53,7 @@ impl Sender {
     /// Data may flow.
     fn start(&mut self, now: Instant, rtt: Option<Span>) {
         self.last_sent = now;
+        self.usage.restart(now);
         let Config { mss, initial_window, tick, recovery, window: clamp, .. } = self.config;
         let reduction = match recovery {
             Recovery::Rack => Reduction::Proportional,

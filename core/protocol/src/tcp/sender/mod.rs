@@ -76,6 +76,13 @@ pub enum Input<'a> {
     Timeout,
     /// The host's own queue refused the segment just polled (Linux: `NET_XMIT_DROP`).
     Refused(Segment),
+    /// The application has written so many segments more.
+    Write {
+        /// Segments; more than `u64` holds counts as endless.
+        segments: u64,
+        /// The last of them carries less than the MSS.
+        runt: bool,
+    },
     /// The application ends: nothing new is sent.
     Stop,
 }
@@ -153,6 +160,8 @@ pub struct Sender {
     /// Segments that the receive window and the application allow.
     window_end: u64,
     available: u64,
+    /// The end of the latest segment that carries less than the MSS.
+    runt_end: Option<u64>,
     /// The blocks of the previous acknowledgement: what they covered is known.
     known_blocks: crate::tcp::Blocks,
     sent_since: u32,
@@ -163,9 +172,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that is controlled by `control`, draws its luck from `random` and sends `segments` segments in all.
+    /// A sender that is controlled by `control` and draws its luck from `random`. It has nothing to send yet.
     #[must_use]
-    pub fn new(config: Config, control: Box<dyn Controller>, random: Stream, segments: u64) -> Self {
+    pub fn new(config: Config, control: Box<dyn Controller>, random: Stream) -> Self {
         Self {
             config,
             path: PathId(0),
@@ -188,7 +197,8 @@ impl Sender {
             transmit: transmit::Transmit::default(),
             window_edge: 0,
             window_end: 0,
-            available: segments,
+            available: 0,
+            runt_end: None,
             known_blocks: crate::tcp::Blocks::default(),
             sent_since: 0,
             last_sent: Instant::ZERO,
@@ -206,6 +216,7 @@ impl Sender {
             Input::Timeout => self.on_timeout(now),
             Input::Refused(segment) => self.on_refused(now, segment),
             Input::Connect => self.connect(now),
+            Input::Write { segments, runt } => self.on_write(segments, runt),
             Input::Stop => self.available = self.available.min(self.board.next()),
         }
     }
@@ -262,6 +273,13 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    fn on_write(&mut self, segments: u64, runt: bool) {
+        self.available = self.available.saturating_add(segments);
+        if runt {
+            self.runt_end = Some(self.available);
+        }
     }
 
     fn notify(&mut self, now: Instant, event: &Event) {

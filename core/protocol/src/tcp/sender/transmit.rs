@@ -114,8 +114,11 @@ impl Sender {
     fn send_new(&mut self, now: Instant) -> Segment {
         let counts = self.board.counts();
         if counts.in_flight() == 0 {
-            let idle = now.since(self.last_sent);
-            self.notify(now, &Event::Restart { idle, timeout: self.round_trip.timeout() });
+            let (idle, timeout) = (now.since(self.last_sent), self.round_trip.timeout());
+            if idle > timeout {
+                self.usage.restart(now);
+            }
+            self.notify(now, &Event::Restart { idle, timeout });
         }
         let snapshot = self.rate.on_sent(now, counts.out > 0, self.totals(1));
         let seq = self.board.push(now, snapshot);

@@ -1,0 +1,104 @@
+//! How fairly competing flows share, and how soon.
+//!
+//! **Jain's index** of n rates x is (sum x)^2 / (n sum x^2): 1 if all are equal, k/n if k of them share everything (Jain,
+//! Chiu and Hawe, DEC-TR-301, 1984).
+//!
+//! **Convergence time** runs from the start of the last flow to the first instant from which on the index of what the
+//! flows get each second is 0.95 or more for at least five seconds. That is the convergence time of PCC (Dong et al.,
+//! NSDI 2015: from the last flow's entry to the earliest time after which it holds its share for five seconds) with the
+//! index as the measure: for two flows 0.95 means shares within 23 % of one half (RFC 5166 section 2.3 would say: delta-fair
+//! with delta 0.23). Two sawteeth that only pass each other are fair for some seconds too; so the index of all that the
+//! flows get from that instant to the end must be 0.95 as well.
+
+/// Rates are measured over windows of this length, as iperf3 reports them.
+pub const WINDOW_S: u64 = 1;
+/// So many windows in a row must be fair.
+const HELD: usize = 5;
+/// Fair enough.
+const FAIR: f64 = 0.95;
+
+/// What competing flows' shares come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fairness {
+    /// Each flow's share of what all got.
+    pub shares: Vec<f64>,
+    /// Jain's index over all windows.
+    pub jain: f64,
+    /// Seconds from the last start until the flows share fairly; none if they never do.
+    pub convergence_s: Option<f64>,
+}
+
+/// Jain's index; none without rates, or if all are zero.
+#[must_use]
+pub fn jain(rates: &[f64]) -> Option<f64> {
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+}
+
+/// Fairness from what each flow got in each window of [`WINDOW_S`]: a row a window, a column a flow. The first window
+/// begins `lead_s` seconds after the last flow's start. None if nothing was delivered.
+#[must_use]
+pub fn fairness(windows: &[Vec<u64>], lead_s: f64) -> Option<Fairness> {
+    let all = sums(windows)?;
+    let total: f64 = all.iter().sum();
+    Some(Fairness {
+        jain: jain(&all)?,
+        convergence_s: convergence(windows).map(|window| lead_s + (window as u64 * WINDOW_S) as f64),
+        shares: all.iter().map(|bytes| bytes / total).collect(),
+    })
+}
+
+/// How many windows went by before [`HELD`] fair ones in a row, from which on all together are fair.
+fn convergence(windows: &[Vec<u64>]) -> Option<usize> {
+    let fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= FAIR);
+    let held = |from: &usize| windows[*from..from + HELD].chunks(1).all(fair) && fair(&windows[*from..]);
+    (0..(windows.len() + 1).saturating_sub(HELD)).find(held)
+}
+
+fn sums(windows: &[Vec<u64>]) -> Option<Vec<f64>> {
+    let flows = windows.first()?.len();
+    Some((0..flows).map(|flow| windows.iter().map(|window| window[flow] as f64).sum()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_of_known_shares() {
+        assert_eq!(jain(&[3.0; 4]), Some(1.0));
+        // k of n share everything: k / n.
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[5.0, 5.0, 0.0, 0.0]), Some(0.5));
+        assert_eq!(jain(&[1.0, 3.0, 5.0]), Some(81.0 / 105.0));
+        assert_eq!((jain(&[]), jain(&[0.0, 0.0])), (None, None));
+    }
+
+    /// Unequal for ten windows, fair for four, unequal for one, then fair.
+    #[test]
+    fn convergence_is_where_five_fair_seconds_begin() {
+        let window = |n| if n < 10 || n == 14 { vec![100, 0] } else { vec![50, 50] };
+        let windows: Vec<Vec<u64>> = (0..20).map(window).collect();
+        let fairness = fairness(&windows, 0.5).expect("bytes were delivered");
+        assert_eq!(fairness.shares, [0.775, 0.225]);
+        assert!((fairness.jain - 1.0 / (1.0 + 0.55 * 0.55)).abs() < 1e-12, "shares of (1 + d) / 2 and (1 - d) / 2");
+        assert_eq!(fairness.convergence_s, Some(15.5));
+        assert_eq!(convergence(&windows[..19]), None, "four seconds are not enough");
+    }
+
+    #[test]
+    fn rates_that_only_pass_each_other_do_not_converge() {
+        let crossing: Vec<Vec<u64>> = (0..30).map(|n| vec![100 - n, 50 + n]).collect();
+        assert_eq!(convergence(&crossing), Some(8), "92 to 58: 22.7 % from one half");
+        let passing: Vec<Vec<u64>> = (0..30).map(|n| if n < 6 { vec![50, 50] } else { vec![90, 10] }).collect();
+        assert_eq!(convergence(&passing), None);
+    }
+
+    #[test]
+    fn fair_is_within_23_percent_of_one_half() {
+        let shares = |d: u64| vec![vec![1000 + d, 1000 - d]; 5];
+        assert_eq!((convergence(&shares(229)), convergence(&shares(230))), (Some(0), None));
+        assert_eq!(fairness(&[], 0.0), None);
+        assert_eq!(fairness(&[vec![0, 0]], 0.0), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! What runs on top of a TCP flow: it has data always, at a rate, or when it is asked.
+//!
+//! TCP moves segments; what they carry is known here. Bytes come as messages: all segments of a message are full but its
+//! last one.
+
+mod client;
+
+pub(crate) use client::{Ask, Client, REQUEST};
+
+use scenario::model;
+use units::{Instant, Rate, Stream};
+
+/// What the application does.
+#[derive(Debug)]
+pub(crate) enum Application {
+    /// It has written everything when the connection opens.
+    Greedy,
+    /// It writes at a rate.
+    Steady(Writer),
+    /// It answers a client.
+    Requests(Box<Client>),
+}
+
+impl Application {
+    pub(crate) fn new(application: &model::Application, flow: &str, start: Instant, mss: u32, seed: u64) -> Self {
+        match application {
+            model::Application::Greedy => Self::Greedy,
+            model::Application::Steady { rate, write } => {
+                Self::Steady(Writer::new(start, *rate, write.unwrap_or(u64::from(mss))))
+            }
+            model::Application::Requests(requests) => {
+                let luck = Stream::named(seed, &format!("flow {flow} requests"));
+                Self::Requests(Box::new(Client::new(*requests, start, luck)))
+            }
+        }
+    }
+}
+
+/// Bytes that an application wants to have delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// The segment with which it begins.
+    pub first: u64,
+    /// Its length; without one it never ends.
+    pub bytes: Option<u64>,
+    mss: u64,
+}
+
+impl Message {
+    pub(crate) fn new(first: u64, bytes: Option<u64>, mss: u32) -> Self {
+        Self { first, bytes, mss: u64::from(mss) }
+    }
+
+    /// The segments that it takes.
+    pub(crate) fn segments(&self) -> u64 {
+        self.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(self.mss))
+    }
+
+    /// The segment after its last.
+    pub(crate) fn end(&self) -> u64 {
+        self.first.saturating_add(self.segments())
+    }
+
+    /// Its last segment is not full.
+    pub(crate) fn has_runt(&self) -> bool {
+        self.bytes.is_some_and(|bytes| bytes % self.mss != 0)
+    }
+
+    /// Bytes that a segment carries. (Of an earlier message only retransmissions are still sent; they count as full.)
+    pub(crate) fn payload(&self, segment: u64) -> u32 {
+        let left = self.bytes.map(|bytes| bytes.saturating_sub(segment.saturating_sub(self.first) * self.mss));
+        left.map_or(self.mss, |left| left.min(self.mss)) as u32
+    }
+
+    /// Bytes of it that lie below a segment.
+    pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
+        let bytes = segment.saturating_sub(self.first) * self.mss;
+        self.bytes.map_or(bytes, |all| all.min(bytes))
+    }
+}
+
+/// Writes at a constant rate. What does not fill a segment waits for the next write (RFC 896: while data is on its way,
+/// a short segment is held back).
+#[derive(Debug)]
+pub(crate) struct Writer {
+    start: Instant,
+    rate: Rate,
+    /// Bytes of a write.
+    write: u64,
+    writes: u64,
+    /// Segments handed to TCP.
+    handed: u64,
+}
+
+impl Writer {
+    fn new(start: Instant, rate: Rate, write: u64) -> Self {
+        Self { start, rate, write, writes: 0, handed: 0 }
+    }
+
+    /// When the next write is due; never, once all of the message is written.
+    pub(crate) fn due(&self, message: &Message) -> Instant {
+        let written = self.writes * self.write;
+        match message.bytes {
+            Some(bytes) if written >= bytes => Instant::NEVER,
+            _ => self.start + self.rate.time_for(written),
+        }
+    }
+
+    /// Writes what is due. Returns the segments that this fills, and whether the last one is the message's short one.
+    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, bool)> {
+        while self.due(message) <= now {
+            self.writes += 1;
+        }
+        let written = self.writes * self.write;
+        let (segments, runt) = match message.bytes {
+            Some(bytes) if written >= bytes => (message.segments(), message.has_runt()),
+            _ => (written / message.mss, false),
+        };
+        let news = segments - std::mem::replace(&mut self.handed, segments);
+        (news > 0).then_some((news, runt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Span;
+
+    #[test]
+    fn a_message_is_as_long_as_its_bytes() {
+        let message = Message::new(7, Some(2500), 1000);
+        assert_eq!((message.segments(), message.end(), message.has_runt()), (3, 10, true));
+        assert_eq!([6, 7, 8, 9].map(|segment| message.payload(segment)), [1000, 1000, 1000, 500]);
+        assert_eq!([7, 9, 10, 11].map(|segment| message.bytes_below(segment)), [0, 2000, 2500, 2500]);
+        let whole = Message::new(0, Some(3000), 1000);
+        assert_eq!((whole.segments(), whole.has_runt(), whole.payload(2)), (3, false, 1000));
+        let endless = Message::new(0, None, 1000);
+        assert_eq!((endless.end(), endless.payload(1 << 40), endless.bytes_below(5)), (u64::MAX, 1000, 5000));
+    }
+
+    #[test]
+    fn writes_keep_to_the_rate_and_fill_segments() {
+        // 1200 bytes every 1.2 ms: five writes make six segments of 1000 bytes.
+        let (message, start) = (Message::new(0, None, 1000), Instant(5_000_000));
+        let mut writer = Writer::new(start, Rate::from_mbit(8), 1200);
+        assert_eq!(writer.due(&message), start);
+        let mut handed = Vec::new();
+        for step in 0..5 {
+            let now = start + Span::from_micros(1200) * step;
+            assert_eq!(writer.due(&message), now);
+            handed.push(writer.write(now, &message).map(|(segments, _)| segments));
+        }
+        assert_eq!(handed, [Some(1), Some(1), Some(1), Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_sized_flow_stops_writing_and_sends_its_short_end() {
+        let message = Message::new(0, Some(2500), 1000);
+        let mut writer = Writer::new(Instant::ZERO, Rate::from_mbit(8), 1000);
+        let all = writer.write(Instant::ZERO + Span::from_secs(1), &message);
+        assert_eq!((all, writer.due(&message)), (Some((3, true)), Instant::NEVER));
+        assert_eq!(writer.write(Instant::ZERO + Span::from_secs(2), &message), None);
+    }
+}

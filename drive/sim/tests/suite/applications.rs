@@ -1,0 +1,154 @@
+//! Applications on TCP: one that writes at a rate, a client that asks. Closed forms on a path without a queue to speak of.
+
+use crate::common::{application, bulk, column, host, one_link, pipe, requests, run};
+use scenario::model::{Application, Draw, Experiment, Flow, Loss};
+use units::{Rate, Span};
+
+const RTT_MS: f64 = 100.0;
+const MSS: u32 = 1448;
+
+/// 1 Gbit/s: a packet takes 12 us, nothing beside 100 ms.
+fn wide(flow: Flow, seconds: u64) -> Experiment {
+    let mut experiment = one_link("", pipe(Rate::from_mbit(1000), Span::from_millis(50), 10_000), seconds);
+    experiment.flows = vec![flow];
+    experiment
+}
+
+fn steady(algorithm: &str, rate: Rate, write: Option<u64>) -> Flow {
+    let mut flow = bulk("flow", algorithm);
+    *application(&mut flow) = Application::Steady { rate, write };
+    flow
+}
+
+/// Linux (`tcp_cwnd_validate`) lets a window that is not filled grow to twice of what is used, in slow start, and no further.
+#[test]
+fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
+    let rate = Rate::from_mbit(2);
+    let outstanding = (2e6 * RTT_MS / 1e3 / 8.0 / f64::from(MSS)).ceil() + 1.0;
+    for algorithm in ["reno", "cubic", "bic", "htcp"] {
+        let mut flow = steady(algorithm, rate, None);
+        host(&mut flow).quick_ack = true;
+        let mut experiment = wide(flow, 60);
+        experiment.sample = Some(Span::from_millis(10));
+        let run = run(&experiment);
+        // The last round trip is on its way.
+        assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
+        // What was written during the handshake is sent in the first second; its window is given back in a few timeouts.
+        let greatest = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
+        let most = greatest(column(&run, "flow flow", "window_packets"));
+        assert!(most <= 2.0 * outstanding + 2.0, "{algorithm}: {most} packets, {outstanding} are used");
+        let out = greatest(column(&run, "flow flow", "in_flight_packets"));
+        assert!((outstanding - 2.0..=outstanding).contains(&out), "{algorithm}: {out} of {outstanding}");
+    }
+}
+
+/// BBR marks such samples as limited by the application, and keeps the estimate that its initial window's burst gave.
+#[test]
+fn what_a_writer_sends_does_not_lower_bbrs_estimate_of_the_path() {
+    for algorithm in ["bbr", "bbr3"] {
+        let run = run(&wide(steady(algorithm, Rate::from_mbit(2), None), 60));
+        assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
+        assert!(run.flows[0].rtt_ms.p99 < RTT_MS + 41.0, "the longest wait is a delayed acknowledgement's");
+    }
+}
+
+#[test]
+fn a_writer_that_wants_more_than_the_path_has_gets_what_the_path_has() {
+    let mut experiment = one_link("", pipe(Rate::from_mbit(10), Span::from_millis(10), 20), 30);
+    experiment.flows = vec![steady("cubic", Rate::from_mbit(100), None)];
+    let greedy = one_link("cubic", pipe(Rate::from_mbit(10), Span::from_millis(10), 20), 30);
+    let [writer, greedy] = [experiment, greedy].map(|experiment| run(&experiment).flows.remove(0).goodput_mbps);
+    assert!((writer / greedy - 1.0).abs() < 0.01, "{writer} for {greedy}");
+}
+
+/// A write of 100 segments every 0.95 s takes one to three round trips to leave. The sender then stands idle for more than
+/// two timeouts of 300 ms (SRTT 100 ms, and at least 200 ms of variance) and less than three: the window is halved twice
+/// (RFC 2861, Linux `tcp_cwnd_restart`).
+#[test]
+fn a_window_that_stood_idle_is_halved_once_a_timeout() {
+    let mut experiment = wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10);
+    experiment.sample = Some(Span::from_millis(2));
+    let run = run(&experiment);
+    let window = column(&run, "flow flow", "window_packets");
+    let interval = 100.0 * f64::from(MSS) * 8.0 / 1.22e6;
+    // (The first write waits for the handshake, so that the time before the second is shorter.)
+    for write in 2..9 {
+        let at = (f64::from(write) * interval / 0.002).floor() as usize;
+        // Samples end at 2, 4, ... ms: `at - 1` is the last one before the write, 4 more are well before its first ACK.
+        let (before, after) = (window[at - 1], window[at + 4]);
+        assert!(before >= 40.0, "write {write}: a window of {before} would show nothing");
+        assert_eq!(after, (before / 4.0).floor().max(10.0), "write {write}: from {before}");
+    }
+}
+
+/// Thirty segments are windows of 10 and 20: 1.5 round trips for the request, the SYN and its answer, one for the first
+/// window, and half of one for the second. Once the window is open, a request takes a round trip.
+#[test]
+fn a_request_takes_the_rounds_of_slow_start() {
+    let bytes = 30 * MSS;
+    let times = |think, new| run(&wide(requests("reno", bytes, think, new), 60)).flows[0].requests_ms;
+    let near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
+    let persistent = times(Span::from_millis(10), false);
+    assert!(near(persistent.max, 3.0), "with the handshake: {persistent:?}");
+    assert!(near(persistent.min, 1.0) && near(persistent.p99, 1.0), "with an open window: {persistent:?}");
+    let idle = times(Span::from_secs(10), false);
+    assert!(near(idle.max, 3.0) && near(idle.min, 2.0), "back to the initial window: {idle:?}");
+    let new = times(Span::from_millis(10), true);
+    assert!(near(new.max, 3.0) && near(new.min, 3.0), "every one as the first: {new:?}");
+}
+
+/// A request of one segment and nothing to think about: one a round trip, and bytes are counted to the last.
+#[test]
+fn small_requests_follow_each_other_once_a_round_trip() {
+    let flow = run(&wide(requests("cubic", 1000, Span::ZERO, false), 60)).flows.remove(0);
+    // The first takes two round trips.
+    assert!((595..=599).contains(&flow.requests), "{}", flow.requests);
+    assert_eq!(flow.delivered_bytes, 1000 * flow.requests);
+    assert_eq!(flow.retransmitted_packets, 0);
+    let new = run(&wide(requests("cubic", 1000, Span::ZERO, true), 60)).flows.remove(0);
+    assert!((297..=300).contains(&new.requests), "{}", new.requests);
+    assert!(new.sent_packets - new.requests <= 1, "counters go on from connection to connection: {new:?}");
+}
+
+/// What is lost of requests and answers is repeated: no client waits for ever.
+#[test]
+fn every_request_is_answered_through_heavy_loss() {
+    for new in [false, true] {
+        let mut experiment = wide(requests("cubic", 5000, Span::ZERO, new), 300);
+        experiment.links[0].forward.loss = Loss::Random(0.1);
+        experiment.links[0].reverse.loss = Loss::Random(0.3);
+        for seed in 0..5 {
+            let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
+            // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is much.
+            assert!(flow.requests > 300 / 7, "seed {seed}, new {new}: {} requests", flow.requests);
+        }
+    }
+}
+
+/// The mean of n exponential draws has a standard error of mean / sqrt(n).
+#[test]
+fn sizes_and_thinking_are_drawn_with_their_means() {
+    let mut flow = requests("cubic", 0, Span::ZERO, false);
+    if let Application::Requests(requests) = application(&mut flow) {
+        (requests.size, requests.think) = (Draw::Exponential(20_000.0), Draw::Exponential(400e6));
+    }
+    let flow = run(&wide(flow, 2000)).flows.remove(0);
+    let count = flow.requests as f64;
+    let size = flow.delivered_bytes as f64 / count;
+    assert!((size / 20_000.0 - 1.0).abs() < 5.0 / count.sqrt(), "{size} bytes a request");
+    let think = 2_000_000.0 / count - flow.requests_ms.mean;
+    assert!((think / 400.0 - 1.0).abs() < 5.0 / count.sqrt(), "{think} ms of thinking");
+}
+
+/// Goodput = receive window / RTT. Half of a buffer of 128 KiB is window: 45 segments.
+#[test]
+fn a_small_receive_buffer_limits_the_flow_to_a_window_a_round_trip() {
+    let mut flow = bulk("flow", "cubic");
+    host(&mut flow).receive_buffer = [4096, 131_072, 131_072];
+    host(&mut flow).quick_ack = true; // or the odd segment of a window waits for its acknowledgement
+    let flow = run(&wide(flow, 60)).flows.remove(0);
+    let expected = f64::from((65_536 / MSS) * MSS) * 8.0 / (RTT_MS / 1e3) / 1e6;
+    assert!((flow.goodput_mbps / expected - 1.0).abs() < 0.01, "{} for {expected} Mbit/s", flow.goodput_mbps);
+    // All but the handshake and three rounds of slow start.
+    assert!((59.4..59.7).contains(&flow.receive_window_limited_s), "{} s", flow.receive_window_limited_s);
+}
