@@ -31,6 +31,9 @@ pub struct Manifest {
     pub source: String,
     /// What its report shows.
     pub layout: serde_json::Value,
+    /// Name of the results that it is compared with, of which the folder `baseline` is a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Seeds each cell was run with, ascending.
     pub seeds: Vec<u64>,
     /// Cells of the sweep.

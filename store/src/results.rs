@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The folder within a results folder that holds what it is compared with.
+const BASELINE: &str = "baseline";
+
 /// A run's place in a study: its cell of the sweep and its seed.
 pub type Key = (usize, u64);
 
@@ -81,6 +84,22 @@ impl Results {
         }
         let runs = tables::read(dir)?.into_iter().map(|(_, run)| run).collect();
         Ok((manifest, runs))
+    }
+
+    /// Reads the baseline that lies in a finished folder.
+    ///
+    /// # Errors
+    /// As [`Results::open`].
+    pub fn open_baseline(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
+        Self::open(&dir.join(BASELINE))
+    }
+
+    /// Lays a copy of the finished folder `baseline` into this one, in the place of an earlier copy.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn keep_baseline(&self, baseline: &Path) -> Result<(), Error> {
+        files::copy_folder(baseline, &self.dir.join(BASELINE))
     }
 
     /// Writes another file into a folder, such as `report.html`, and says where it is.
