@@ -1,7 +1,7 @@
 //! `ropewalk run`: scenario in, table, report and results folder out.
 
 use crate::arguments::Run as Arguments;
-use crate::{Failure, checks, output, simulate, study};
+use crate::{Failure, baseline, checks, output, simulate, study};
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,9 @@ use store::{Key, Manifest, Results};
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
-    let (dir, results, mut runs) = open(arguments, &manifest(&scenario))?;
+    let (folder, name) = baseline::check(&scenario)?.unzip();
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, name))?;
+    folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
     let wanted: Vec<Key> =
         (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
@@ -46,7 +48,7 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-fn manifest(scenario: &Scenario) -> Manifest {
+fn manifest(scenario: &Scenario, baseline: Option<String>) -> Manifest {
     Manifest {
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("ROPEWALK_COMMIT").to_owned(),
@@ -58,6 +60,7 @@ fn manifest(scenario: &Scenario) -> Manifest {
         about: scenario.about.clone(),
         source: scenario.source.clone(),
         layout: study::value(&scenario.layout),
+        baseline,
         seeds: scenario.seeds.clone(),
         cells: scenario.cells.len(),
         ..Manifest::default()

@@ -1,5 +1,6 @@
 //! What a table shows of a run: a number of a flow's record, or of its time series where a part of the run is meant.
 
+use crate::course::{self, Course};
 use crate::estimate::Estimate;
 use crate::study::Cell;
 use record::{Flow, Run};
@@ -16,16 +17,39 @@ const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packe
 
 /// The mean of a value over a cell's seeds.
 pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
-    Estimate::of(&cell.runs.iter().filter_map(|run| value(run, field, scope)).collect::<Vec<_>>())
+    let of = |run: &&Run| match course::NAMES.contains(&field) {
+        true => nearness(run, &cell.baseline, field, scope),
+        false => value(run, field, scope),
+    };
+    Estimate::of(&cell.runs.iter().filter_map(of).collect::<Vec<_>>())
+}
+
+/// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
+fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
+    let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
+    let ours = window(run, scope)?;
+    let each = baseline.iter().filter_map(|other| course::number(field, &ours, &window(other, &whole)?));
+    Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
+}
+
+/// The course of a flow's window.
+fn window(run: &Run, scope: &Scope) -> Option<Course> {
+    let (times, values) = samples(run, flow(run, scope)?, course::COLUMN, scope)?.unzip();
+    Some(Course { times, values })
 }
 
 /// The value of one run.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
-    let flow = run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))?;
+    let flow = flow(run, scope)?;
     match scope.is_timed() {
         true => timed(run, flow, field, scope),
         false => number(flow, field),
     }
+}
+
+/// The flow that is meant.
+pub(crate) fn flow<'r>(run: &'r Run, scope: &Scope) -> Option<&'r Flow> {
+    run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))
 }
 
 /// A numeric field of a flow's record by its name: `goodput_mbps`, `rtt_ms.p95`.
@@ -46,14 +70,24 @@ fn timed(run: &Run, flow: &Flow, field: &str, scope: &Scope) -> Option<f64> {
         let part = |field| timed(run, flow, field, scope);
         return percent(part("dropped_packets")?, part("sent_packets")?);
     }
+    let known = samples(run, flow, field, scope)?.filter(|(_, value)| value.is_finite());
+    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+}
+
+/// The samples of a column of a flow's series that lie in the scope's time: instant and value.
+pub(crate) fn samples<'r>(
+    run: &'r Run,
+    flow: &Flow,
+    column: &str,
+    scope: &Scope,
+) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
     let subject = format!("flow {}", flow.name);
     let series = run.series.iter().find(|series| series.subject == subject)?;
-    let column = &series.values[series.columns.iter().position(|column| column == field)?];
-    let within =
-        |time: f64| time > scope.from_s.unwrap_or(0.0) + SLACK && time < scope.until_s.unwrap_or(f64::MAX) + SLACK;
-    let samples = series.time_s.iter().zip(column).filter(|(time, value)| within(**time) && value.is_finite());
-    let (sum, count) = samples.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+    let values = &series.values[series.columns.iter().position(|other| other == column)?];
+    let (after, until) = (scope.from_s.unwrap_or(0.0) + SLACK, scope.until_s.unwrap_or(f64::MAX) + SLACK);
+    let samples = series.time_s.iter().copied().zip(values.iter().copied());
+    Some(samples.filter(move |(time, _)| *time > after && *time < until))
 }
 
 /// Instants of samples are whole multiples of the interval but for rounding, seconds.
@@ -78,6 +112,18 @@ pub fn table_values(timed: bool) -> Vec<String> {
         None => vec![name.clone()],
     });
     names.filter(|name| number(&flow, name).is_some()).chain([DROPS.to_owned()]).collect()
+}
+
+/// What a figure's `value` may be: columns of a flow's time series.
+#[must_use]
+pub fn figure_values() -> Vec<String> {
+    MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect()
+}
+
+/// What the `value` of a table or a claim may be where there is a baseline: how near a flow's window is to it.
+#[must_use]
+pub fn baseline_values() -> Vec<String> {
+    course::NAMES.map(str::to_owned).to_vec()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Time series on the page: SVG for every cell, and the same as data for the interactive charts.
 
 use super::escape;
-use crate::chart::{Chart, Charts, DASHES, charts};
-use crate::study::{Cell, Study, short};
+use crate::chart::{Chart, Charts, charts};
+use crate::study::{Baseline, Cell, Study, short};
 use crate::summary::cell_name;
 use crate::svg;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 /// What the section on time series is made of.
 pub(super) struct Plots {
     pub(super) section: String,
-    /// JSON for the script, safe inside a `script` element.
-    pub(super) data: Option<String>,
+    /// For the script, where there are plots.
+    pub(super) data: Option<Value>,
     /// How many cells have plots.
     pub(super) shown: usize,
 }
@@ -41,16 +41,17 @@ pub(super) fn plots(study: &Study<'_>) -> Plots {
         .sum::<usize>()
         .max(1);
     let varying = study.varying();
+    let baseline = study.baseline.map_or("", |baseline| baseline.name);
     let drawn: String = cells[..shown]
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let few = charts(cell.runs[0], (DRAWN / total).clamp(50, 400));
+            let few = charts(cell, baseline, (DRAWN / total).clamp(50, 400));
             static_charts(index, &cell_name(cell, &varying), &few)
         })
         .collect();
     let all: Vec<Charts> =
-        cells[..shown].iter().map(|cell| charts(cell.runs[0], (DATA / total).clamp(100, 2000))).collect();
+        cells[..shown].iter().map(|cell| charts(cell, baseline, (DATA / total).clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
         "<section id=\"series\">\n<h2>Over time</h2>\n<p>{note}</p>\n<div id=\"live\" hidden></div>\n\
@@ -64,6 +65,9 @@ fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
                     Thin lines are helpers. Where there are more samples than the page can carry, the least and the \
                     greatest of each span of time are shown."
         .to_owned();
+    if let Some(Baseline { name, .. }) = study.baseline {
+        note += &format!(" Broad and pale under them: {}, where it ran the same cell.", escape(name));
+    }
     if study.seeds().contains(' ') {
         note += " Each cell shows its first seed.";
     }
@@ -82,7 +86,7 @@ fn static_charts(index: usize, name: &str, charts: &Charts) -> String {
     )
 }
 
-fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
+fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share one
     let mut shown = Vec::new();
     for (cell, charts) in cells.iter().zip(all) {
@@ -96,14 +100,13 @@ fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
     }
     let keys: Vec<&str> = varying.iter().map(|key| short(key)).collect();
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
-    let data = json!({ "keys": keys, "dashes": DASHES, "axes": axes, "cells": shown });
-    data.to_string().replace('<', "\\u003c") // no `</script>` or `<!--` can come of a name
+    json!({ "keys": keys, "axes": axes, "cells": shown })
 }
 
 fn chart(chart: &Chart) -> Value {
     let lines = chart.lines.iter().map(|line| {
         json!({
-            "name": line.name, "colour": line.colour, "dash": line.dash, "thin": line.thin,
+            "name": line.name, "colour": line.colour, "dash": line.dash, "thin": line.thin, "baseline": line.baseline,
             "values": numbers(&line.values, 4),
         })
     });
@@ -112,7 +115,7 @@ fn chart(chart: &Chart) -> Value {
 }
 
 /// Numbers with so many significant digits; `null` where there is none.
-fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
+pub(super) fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
     let number = |value: &f64| match format!("{value:.*e}", digits - 1).parse::<f64>() {
         Ok(rounded) if rounded == rounded.trunc() && rounded.abs() < 1e15 => json!(rounded as i64), // spares the ".0"
         Ok(rounded) => json!(rounded),

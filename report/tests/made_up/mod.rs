@@ -44,6 +44,7 @@ pub(crate) fn study(runs: &[Run]) -> Study<'_> {
         commit: "0000000",
         layout: Layout { tables: vec![table(columns, rows)], ..Layout::default() },
         runs,
+        baseline: None,
     }
 }
 
