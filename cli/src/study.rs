@@ -33,7 +33,7 @@ pub(crate) fn compare(first: &Path, second: &Path, json: bool) -> Result<(), Fai
     output::print(&table)
 }
 
-/// Writes the page; prints the table and where the page is, or the document.
+/// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
     let baseline = Loaded::of_study(dir, manifest)?;
     let study = study(manifest, &runs, baseline.as_ref().map(Loaded::shown))?;

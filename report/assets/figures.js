@@ -56,7 +56,7 @@ data.figures.forEach((figure, index) => {
       legend: { show: false },
       cursor: { sync: { key: sync.key }, focus: { prox: 24 }, drag: { x: true, y: false }, points: { show: false } },
       focus: { alpha: 1 },
-      scales: { x: { time: false }, y: { range: [0, panel.top] } },
+      scales: { x: { time: false }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.05 : panel.top] } },
       axes: [{ ...axis(), size: 44, label: 'seconds', labelSize: 16, labelGap: 0 }, { ...axis(), size: 52 }],
       series: [{}, ...panel.lines.map(line)],
       hooks: {

@@ -73,6 +73,20 @@ impl Grid {
         panels.into_iter().map(grid).collect()
     }
 
+    /// Without the columns for which a reference has no value.
+    pub(crate) fn with_columns_of(&self, reference: &Reference) -> Self {
+        let pairs = pairs(self, reference);
+        let known = |at: &usize| pairs.iter().any(|row| row[*at].published.is_some());
+        let kept: Vec<usize> = (0..self.columns.len()).filter(known).collect();
+        let rows =
+            self.rows.iter().map(|row| Row { values: kept.iter().map(|at| row.values[*at]).collect(), ..row.clone() });
+        Self {
+            columns: kept.iter().map(|at| self.columns[*at].clone()).collect(),
+            rows: rows.collect(),
+            ..self.clone()
+        }
+    }
+
     /// The greatest mean, to scale colours with.
     pub(crate) fn greatest(&self) -> f64 {
         let values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
@@ -176,7 +190,7 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
     let Some(median) = median(&mut errors) else { return "no value to compare yet".to_owned() };
     let within = |percent: f64| errors.iter().filter(|error| **error <= percent / 100.0).count();
     format!(
-        "of {} values {} within 5 %, {} within 10 %, {} within 15 %, {} within 25 %; median |error| {:.1} %",
+        "of {} values, {} within 5 %, {} within 10 %, {} within 15 %, {} within 25 %; median |error| {:.1} %",
         errors.len(),
         within(5.0),
         within(10.0),
@@ -216,7 +230,7 @@ fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
     let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some((*value)?.estimate.mean.abs())).collect();
     let median = median(&mut errors)?;
     let (name, below) = (label(value).0, errors.iter().filter(|error| **error < 10.0).count());
-    Some(format!("median {name} {median:.1} %; {below} of {} cells under 10 %", errors.len()))
+    Some(format!("median |{name}| {median:.1} %; {below} of {} cells under 10 %", errors.len()))
 }
 
 /// The mean of the middle two, or the middle one. Sorts.

@@ -167,7 +167,12 @@ pub(crate) fn table(corner: &str, heads: &[String], lines: &[Line], width: usize
         };
         out += if start > 0 { "\n" } else { "" };
         out += &styled(&line(corner, heads), Style::Dim, color);
-        lines.iter().for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
+        // What belongs to the line above and says nothing about these columns is left out.
+        let silent = |line: &&Line| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == NONE);
+        lines
+            .iter()
+            .filter(|line| !silent(line))
+            .for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
         start = end;
     }
     out

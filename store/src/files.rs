@@ -37,11 +37,11 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Creates or replaces the folder `to` by a copy of the files in `from`, without what lies in folders below.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
+/// Creates or replaces the folder `to` by a copy of those files in `from` whose names are `wanted`.
+pub(crate) fn copy_folder(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
     let [fresh, old] = [temporary(to), temporary(to)];
     fs::create_dir(&fresh).map_err(Error::io("create", &fresh))?;
-    for name in names(from)?.iter().filter(|name| from.join(name).is_file()) {
+    for name in names(from)?.iter().filter(|name| wanted(name)) {
         fs::copy(from.join(name), fresh.join(name)).map_err(Error::io("copy", &from.join(name)))?;
     }
     if to.exists() {

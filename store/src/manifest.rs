@@ -6,7 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-const FILE: &str = "manifest.json";
+/// Its name in a results folder.
+pub(crate) const FILE: &str = "manifest.json";
 
 /// What a results folder holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! A results folder's life: begun or resumed, filled run by run, finished, read back.
 
-use crate::{Error, Manifest, files, parts, series, tables};
+use crate::{Error, Manifest, files, manifest, parts, series, tables};
 use record::{Digest, Run};
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,12 +94,14 @@ impl Results {
         Self::open(&dir.join(BASELINE))
     }
 
-    /// Lays a copy of the finished folder `baseline` into this one, in the place of an earlier copy.
+    /// Lays a copy of the finished folder `baseline`, its manifest and tables, into this one, in the place of an earlier
+    /// copy.
     ///
     /// # Errors
     /// A file cannot be read or written.
     pub fn keep_baseline(&self, baseline: &Path) -> Result<(), Error> {
-        files::copy_folder(baseline, &self.dir.join(BASELINE))
+        let wanted = |name: &str| name == manifest::FILE || name.ends_with(".parquet");
+        files::copy_folder(baseline, &self.dir.join(BASELINE), wanted)
     }
 
     /// Writes another file into a folder, such as `report.html`, and says where it is.

@@ -66,7 +66,8 @@ fn a_baseline_is_copied_whole_and_replaced_whole() {
     let [dir, first, second] = [0; 3].map(|_| tempfile::tempdir().unwrap());
     fill(first.path(), "first", 2, &[1]);
     fill(second.path(), "second", 3, &[1]);
-    fs::create_dir(first.path().join("baseline")).unwrap(); // its own baseline stays behind
+    fs::create_dir(first.path().join("baseline")).unwrap(); // its own baseline stays behind,
+    fs::write(first.path().join("report.html"), "a page").unwrap(); // and its page
     for baseline in [&first, &second] {
         let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
         results.keep_baseline(baseline.path()).unwrap();

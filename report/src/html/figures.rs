@@ -1,7 +1,7 @@
 //! Figures on the page: SVG, and the same as data for the interactive charts.
 
 use super::escape;
-use super::plots::numbers;
+use super::plots::{DATA, DRAWN, FIGURES, LINES, numbers};
 use crate::chart::Line;
 use crate::figure::{Drawn, Panel, drawn, lines};
 use crate::study::Study;
@@ -14,9 +14,6 @@ pub(super) struct Figures {
     pub(super) data: Vec<Value>,
 }
 
-/// Numbers of all figures in data and in SVG, beside those of `plots`: some 3 MB.
-const DATA: usize = 240_000;
-const DRAWN: usize = 100_000;
 /// A figure that stands alone.
 const LARGE: Size = (960.0, 300.0);
 /// One of the charts of a figure.
@@ -25,16 +22,25 @@ const SMALL: Size = (480.0, 210.0);
 /// The figures that the layout asks for and the runs can give.
 pub(super) fn figures(study: &Study<'_>) -> Figures {
     let figures = &study.layout.figures;
-    let total = figures.iter().map(|figure| lines(study, figure)).sum::<usize>().max(1);
-    let all = |limit: usize| figures.iter().filter_map(|figure| drawn(study, figure, limit)).collect::<Vec<_>>();
-    let (few, many) = (all((DRAWN / total).clamp(40, 400)), all((DATA / total).clamp(40, 1000)));
+    let (mut total, mut shown) = (0, 0);
+    for figure in figures {
+        total += lines(study, figure);
+        shown += usize::from(total <= LINES * FIGURES / 100);
+    }
+    let all = |limit| figures[..shown].iter().filter_map(|figure| drawn(study, figure, limit)).collect::<Vec<_>>();
+    let points = |numbers| numbers * FIGURES / 100 / total.clamp(1, LINES * FIGURES / 100);
+    let (few, many) = (all(points(DRAWN).clamp(40, 400)), all(points(DATA).clamp(100, 1000)));
     if few.is_empty() {
         return Figures { section: String::new(), data: Vec::new() };
     }
     let baseline = study.baseline.map_or("", |baseline| baseline.name);
-    let shown: String = few.iter().enumerate().map(|(index, figure)| one(index, figure, baseline)).collect();
-    let note = if study.seeds().contains(' ') { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
-    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{note}{shown}</section>\n");
+    let drawings: String = few.iter().enumerate().map(|(index, figure)| one(index, figure, baseline)).collect();
+    let seeds = if study.seeds().contains(' ') { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
+    let cut = match shown < figures.len() {
+        true => format!("<p>The first {shown} of {} figures fit; series.parquet has all.</p>\n", figures.len()),
+        false => String::new(),
+    };
+    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{cut}{drawings}</section>\n");
     Figures { section, data: many.iter().map(data).collect() }
 }
 

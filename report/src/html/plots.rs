@@ -16,48 +16,52 @@ pub(super) struct Plots {
     pub(super) shown: usize,
 }
 
-/// Numbers of a page in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB.
-const DATA: usize = 600_000;
-const DRAWN: usize = 250_000;
+/// Numbers of a page in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB. Figures have a part of it.
+pub(super) const DATA: usize = 600_000;
+pub(super) const DRAWN: usize = 250_000;
 /// Lines for which there is room at all.
-const LINES: usize = 5000;
+pub(super) const LINES: usize = 5000;
+/// The share of all that, in percent, that is left for the figures where there are some.
+pub(super) const FIGURES: usize = 30;
 
 /// The series of each cell's first seed.
 pub(super) fn plots(study: &Study<'_>) -> Plots {
     let cells = study.cells();
-    let mut lines = 0;
-    let fits = |cell: &&Cell<'_>| {
-        lines += cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
-        lines <= LINES
-    };
-    let shown = cells.iter().take_while(fits).count();
     if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
         return Plots { section: String::new(), data: None, shown: 0 };
     }
-    let total: usize = cells[..shown]
-        .iter()
-        .flat_map(|cell| &cell.runs[0].series)
-        .map(|series| series.columns.len())
-        .sum::<usize>()
-        .max(1);
+    let part = if study.layout.figures.is_empty() { 100 } else { 100 - FIGURES };
+    let sums = cells.iter().scan(0, |sum, cell| {
+        *sum += lines(cell);
+        Some(*sum)
+    });
+    let sums: Vec<usize> = sums.take_while(|sum| *sum <= LINES * part / 100).collect();
+    let (shown, total) = (sums.len(), sums.last().copied().unwrap_or(0).max(1));
+    let (few, many) = (DRAWN * part / 100 / total, DATA * part / 100 / total);
     let varying = study.varying();
     let baseline = study.baseline.map_or("", |baseline| baseline.name);
     let drawn: String = cells[..shown]
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let few = charts(cell, baseline, (DRAWN / total).clamp(50, 400));
+            let few = charts(cell, baseline, few.clamp(50, 400));
             static_charts(index, &cell_name(cell, &varying), &few)
         })
         .collect();
-    let all: Vec<Charts> =
-        cells[..shown].iter().map(|cell| charts(cell, baseline, (DATA / total).clamp(100, 2000))).collect();
+    let all: Vec<Charts> = cells[..shown].iter().map(|cell| charts(cell, baseline, many.clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
         "<section id=\"series\">\n<h2>Over time</h2>\n<p>{note}</p>\n<div id=\"live\" hidden></div>\n\
          <div id=\"drawn\">\n{drawn}</div>\n</section>\n"
     );
     Plots { section, data: Some(data(&varying, &cells[..shown], &all)), shown }
+}
+
+/// How many lines a cell's charts have at most.
+fn lines(cell: &Cell<'_>) -> usize {
+    let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
+    let compared = if cell.baseline.is_empty() { 0 } else { 2 * cell.runs[0].flows.len() };
+    own + compared
 }
 
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {

@@ -76,6 +76,7 @@ fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
+    let grid = &grid.with_columns_of(reference);
     let pairs = pairs(grid, reference);
     let name = escape(&reference.name);
     let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };

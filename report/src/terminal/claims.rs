@@ -20,20 +20,15 @@ pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally(&judged)), width, Style::Bold, color);
     let wide = width >= NARROW;
     if wide {
-        out += &row(["claim", "here", "verdict"], width, Style::Dim, color);
+        out += &beside("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
     }
-    for claim in &judged {
-        let says = says(claim);
-        let mut rows = rows(study, claim).into_iter().peekable();
-        if !wide || rows.peek().is_none() {
-            out += &paragraph(&says, width, Style::Plain, color);
-        }
-        for (index, (numbers, verdict, style)) in rows.enumerate() {
-            out += &match wide {
-                true => row([if index == 0 { &says } else { "" }, &numbers, verdict], width, style, color),
-                false => indented(&format!("{verdict}: {numbers}"), width, style, color),
-            };
-        }
+    for (index, claim) in judged.iter().enumerate() {
+        let (says, rows) = (says(claim), rows(study, claim));
+        out += if index > 0 { "\n" } else { "" };
+        out += &match wide {
+            true => beside(&says, &rows, width, Style::Plain, color),
+            false => below(&says, &rows, width, color),
+        };
     }
     out
 }
@@ -46,37 +41,49 @@ fn says(judged: &Judged<'_>) -> String {
     }
 }
 
-/// Numbers and verdict, ours and then the baseline's.
-fn rows(study: &Study<'_>, judged: &Judged<'_>) -> Vec<(String, &'static str, Style)> {
-    let mut rows = Vec::new();
-    let row = |at: &str, finding: &Finding, style| {
+/// Numbers and verdict.
+type Row = (String, &'static str);
+
+/// Ours, and after each the baseline's.
+fn rows(study: &Study<'_>, judged: &Judged<'_>) -> Vec<Row> {
+    let row = |at: &str, finding: &Finding| {
         let at = if at.is_empty() { String::new() } else { format!("{at}: ") };
-        (format!("{at}{}", finding.numbers), finding.verdict.words(), style)
+        (format!("{at}{}", finding.numbers), finding.verdict.words())
     };
+    let mut rows = Vec::new();
     for Judgement { at, ours, baseline } in &judged.findings {
-        rows.push(row(at, ours, Style::Plain));
+        rows.push(row(at, ours));
         if let (Some(finding), Some(baseline)) = (baseline, study.baseline) {
-            rows.push(row(baseline.name, finding, Style::Dim));
+            rows.push(row(baseline.name, finding));
         }
     }
     rows
 }
 
-fn row(cells: [&str; 3], width: usize, style: Style, color: bool) -> String {
+/// The claim at the left, its rows at the right.
+fn beside(says: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
     let rest = width - VERDICT - 2 * GAP;
-    let widths = [rest * 45 / 100, rest - rest * 45 / 100, VERDICT];
-    let columns: Vec<Vec<String>> = cells.iter().zip(widths).map(|(cell, width)| wrap(cell, width)).collect();
-    let lines = columns.iter().map(Vec::len).max().unwrap_or(0);
-    let line = |index: usize| {
-        let cells = columns.iter().zip(widths);
-        let cells: Vec<String> =
-            cells.map(|(column, width)| left(column.get(index).map_or("", String::as_str), width)).collect();
+    let claim = rest * 45 / 100;
+    let says = wrap(says, claim);
+    let numbers = |(numbers, verdict): &Row| {
+        let lines = wrap(numbers, rest - claim);
+        lines.into_iter().enumerate().map(|(at, line)| (line, if at == 0 { *verdict } else { "" })).collect::<Vec<_>>()
+    };
+    let numbers: Vec<Row> = rows.iter().flat_map(numbers).collect();
+    let line = |at: usize| {
+        let (numbers, verdict) = numbers.get(at).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
+        let cells =
+            [left(says.get(at).map_or("", String::as_str), claim), left(numbers, rest - claim), verdict.to_owned()];
         styled(&cells.join(&" ".repeat(GAP)), style, color)
     };
-    (0..lines).map(line).collect()
+    (0..says.len().max(numbers.len())).map(line).collect()
 }
 
-fn indented(text: &str, width: usize, style: Style, color: bool) -> String {
-    let lines = wrap(text, width.saturating_sub(GAP));
-    lines.iter().map(|line| styled(&format!("{}{line}", " ".repeat(GAP)), style, color)).collect()
+/// The claim, its rows below.
+fn below(says: &str, rows: &[Row], width: usize, color: bool) -> String {
+    let indented = |(numbers, verdict): &Row| {
+        let lines = wrap(&format!("{verdict}: {numbers}"), width.saturating_sub(GAP));
+        lines.iter().map(|line| styled(&format!("{}{line}", " ".repeat(GAP)), Style::Plain, color)).collect::<String>()
+    };
+    paragraph(says, width, Style::Plain, color) + &rows.iter().map(indented).collect::<String>()
 }
