@@ -27,7 +27,7 @@ pub(crate) enum Verb {
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
-    /// Print the table of a results folder and write its report.html anew
+    /// Print the tables of a results folder and write its report.html anew
     #[command(after_help = AFTER_HELP)]
     Report {
         /// A folder that `ropewalk run` has filled

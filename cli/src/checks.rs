@@ -25,25 +25,43 @@ fn layout(scenario: &Scenario) -> Result<(), Failure> {
     let Layout { tables, figures, claims } = &scenario.layout;
     for (at, table) in tables.iter().enumerate() {
         let mut values = table.values.iter();
-        values.try_for_each(|value| known(scenario, &format!("table.{at}.value"), value, table.scope.is_timed()))?;
+        values.try_for_each(|value| shown(scenario, &format!("table.{at}.value"), value, table.scope.is_timed()))?;
     }
+    let in_series = ("a flow's time series has", report::figure_values());
     let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(at, figure)| known(scenario, &format!("figure.{at}.value"), &figure.value, true))?;
+    figures.try_for_each(|(at, it)| known(scenario, &format!("figure.{at}.value"), &it.value, &in_series))?;
     let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(at, it)| known(scenario, &format!("claim.{at}.value"), &it.value, it.scope.is_timed()))
+    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, it.scope.is_timed()))
 }
 
-fn known(scenario: &Scenario, key: &str, value: &str, timed: bool) -> Result<(), Failure> {
-    let values = report::table_values(timed);
+/// A value of a table or a claim: a result, or how near one is to the baseline's.
+fn shown(scenario: &Scenario, key: &str, value: &str, timed: bool) -> Result<(), Failure> {
+    let whose = if timed { "a flow's time series has" } else { "a flow's result has" };
+    let compared = report::baseline_values();
+    if !compared.iter().any(|name| name == value) {
+        let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
+        let values = report::table_values(timed).into_iter().chain(given).collect();
+        return known(scenario, key, value, &(whose, values));
+    }
+    let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{value}` needs {what}"), help).into();
+    match &scenario.baseline {
+        None => Err(needs("a baseline", "baseline = \"FOLDER\": results to compare with")),
+        Some(_) if scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) => {
+            Err(needs("the time series", "set `sample`"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn known(scenario: &Scenario, key: &str, value: &str, (whose, values): &(&str, Vec<String>)) -> Result<(), Failure> {
     if values.iter().any(|known| known == value) {
         return Ok(());
     }
-    let whose = if timed { "time series has" } else { "result has" };
     let help = match scenario::did_you_mean(value, values.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known: {}", values.join(", ")),
     };
-    Err(scenario.error_at(key, &format!("a flow's {whose} no `{value}`"), &help).into())
+    Err(scenario.error_at(key, &format!("{whose} no `{value}`"), &help).into())
 }
 
 /// The time series of the whole study have room.

@@ -4,6 +4,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 mod arguments;
+mod baseline;
 mod checks;
 mod document;
 mod driver;

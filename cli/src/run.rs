@@ -2,7 +2,7 @@
 
 use crate::arguments::Run as Arguments;
 use crate::driver::Driver;
-use crate::{Failure, checks, output, simulate, study};
+use crate::{Failure, baseline, checks, output, simulate, study};
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     checks::check(&scenario)?;
     Driver::check(arguments.on, &scenario)?;
     let driver = Driver::find(arguments.on)?;
-    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver))?;
+    let (folder, name) = baseline::check(&scenario)?.unzip();
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver, name))?;
+    folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
     let wanted: Vec<Key> =
         (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
@@ -52,7 +54,7 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-fn manifest(scenario: &Scenario, driver: &Driver) -> Manifest {
+fn manifest(scenario: &Scenario, driver: &Driver, baseline: Option<String>) -> Manifest {
     Manifest {
         driver: driver.describe(),
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -65,6 +67,7 @@ fn manifest(scenario: &Scenario, driver: &Driver) -> Manifest {
         about: scenario.about.clone(),
         source: scenario.source.clone(),
         layout: study::value(&scenario.layout),
+        baseline,
         seeds: scenario.seeds.clone(),
         cells: scenario.cells.len(),
         ..Manifest::default()

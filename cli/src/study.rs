@@ -1,9 +1,10 @@
 //! Showing a study: the table, the page, the JSON document. `ropewalk report` and `ropewalk compare`.
 
+use crate::baseline::Loaded;
 use crate::document::Document;
 use crate::{Failure, output};
 use record::Run;
-use report::Study;
+use report::{Baseline, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,17 +25,18 @@ pub(crate) fn compare(first: &Path, second: &Path, json: bool) -> Result<(), Fai
         return output::json(&serde_json::json!({ "first": first, "second": second }));
     }
     let table = report::compare_terminal(
-        &study(&first.0, &first.1)?,
-        &study(&second.0, &second.1)?,
+        &study(&first.0, &first.1, None)?,
+        &study(&second.0, &second.1, None)?,
         output::width(),
         output::color(),
     );
     output::print(&table)
 }
 
-/// Writes the page; prints the table and where the page is, or the document.
+/// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
-    let study = study(manifest, &runs)?;
+    let baseline = Loaded::of_study(dir, manifest)?;
+    let study = study(manifest, &runs, baseline.as_ref().map(Loaded::shown))?;
     let page = Results::write_text(dir, "report.html", &report::html(&study))?;
     if json {
         return output::json(&Document::new(manifest, runs));
@@ -43,7 +45,7 @@ pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) 
     output::print(&format!("{table}\nreport  {}\ndigest  {}\n", page.display(), study.digest))
 }
 
-fn study<'a>(manifest: &'a Manifest, runs: &'a [Run]) -> Result<Study<'a>, Failure> {
+fn study<'a>(manifest: &'a Manifest, runs: &'a [Run], baseline: Option<Baseline<'a>>) -> Result<Study<'a>, Failure> {
     Ok(Study {
         title: &manifest.title,
         about: &manifest.about,
@@ -55,6 +57,7 @@ fn study<'a>(manifest: &'a Manifest, runs: &'a [Run]) -> Result<Study<'a>, Failu
         commit: &manifest.commit,
         layout: read(&manifest.layout)?,
         runs,
+        baseline,
     })
 }
 

@@ -26,6 +26,9 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
     ("a --set of an unknown key", 3, "speed", &["run", "{dir}/good.toml", "--set", "path.one.speed=1mbit"]),
     ("a table of what no result has", 3, "did you mean `goodput_mbps`?", &["run", "{dir}/value.toml"]),
+    ("a comparison of windows without a baseline", 3, "baseline = ", &["run", "{dir}/no-baseline.toml"]),
+    ("a figure of what no series has", 3, "did you mean `goodput_mbps`?", &["run", "{dir}/figure.toml"]),
+    ("a baseline that is not there", 3, "not a results folder", &["run", "{dir}/good.toml", "--set", "baseline=none"]),
     (
         "an algorithm in capitals",
         3,
@@ -108,9 +111,33 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     }
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
+    let table = TABLE.replace("goodput_mpbs", "trajectory_percent");
+    write(&dir, "no-baseline.toml", &format!("{GOOD}{table}"));
+    let figure = "\n[[figure]]\nlines = \"path.one.rate\"\nvalue = \"goodput_mpbs\"\n";
+    let [good, sweep] = [GOOD.replace("\"1s\"", "\"1s\"\nsample = \"100ms\""), TABLE.replace("mpbs", "mbps")];
+    write(&dir, "figure.toml", &format!("{good}{sweep}{figure}"));
     write(&dir, "sweep.toml", &format!("{GOOD}{}", sweep_of(1000, 3)));
     let wrong: Vec<_> = CASES.iter().filter_map(|case| complaint(&dir.display().to_string(), *case)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_baseline_is_checked_before_anything_runs() {
+    let dir = folder("bad-baseline");
+    let [file, theirs, ours] = ["good.toml", "theirs", "ours"].map(|name| dir.join(name).display().to_string());
+    write(&dir, "good.toml", GOOD);
+    assert_eq!(ropewalk(&["run", &file, "--out", &theirs, "--quiet"]).code, Some(0));
+    let refused = |phrases: &[&str]| {
+        let outcome = ropewalk(&["run", &file, "--out", &ours]);
+        let said = phrases.iter().all(|phrase| outcome.stderr.contains(phrase));
+        assert!(outcome.code == Some(3) && said && !dir.join("ours").exists(), "{outcome:?}");
+    };
+    let sweep = "\n[sweep]\n\"path.one.delay\" = [\"5ms\"]\n";
+    write(&dir, "good.toml", &format!("baseline = \"theirs\"\n{GOOD}{sweep}"));
+    refused(&["none of the scenario's cells", "path.one.delay = 5ms", "good.toml:1"]);
+    write(&dir, "good.toml", &format!("baseline = \"theirs\"\n{GOOD}"));
+    std::fs::write(dir.join("theirs/flows.parquet"), "not a table").unwrap();
+    refused(&["flows.parquet is damaged", "good.toml:1"]);
 }
 
 fn complaint(dir: &str, (name, code, phrase, words): (&str, i32, &str, &[&str])) -> Option<String> {

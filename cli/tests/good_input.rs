@@ -111,6 +111,23 @@ fn a_finished_folder_is_reused_reported_and_compared() {
 }
 
 #[test]
+fn a_baseline_is_kept_with_the_results_and_reported_again_without_its_folder() {
+    let (dir, file) = sweep("baseline");
+    let shown = "[[table]]\nrows = \"path.one.delay\"\nvalue = [\"goodput_mbps\", \"trajectory_percent\"]\n";
+    let [theirs, ours] = ["kernel-6.1", "ours"].map(|name| dir.join(name));
+    let sampled = format!("sample = \"50ms\"\n{SWEEP}");
+    write(&dir, "small.toml", &sampled);
+    run(&file, &theirs, &["--set", "flow.tcp.congestion=reno", "--seed", "7"]);
+    write(&dir, "small.toml", &format!("baseline = \"kernel-6.1\"\n{sampled}{shown}"));
+    let first = ropewalk(&["run", &file, "--out", ours.to_str().unwrap()]);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(first.stdout.contains("kernel-6.1 (baseline): of 2 values"), "{}", first.stdout);
+    assert!(first.stdout.contains("kernel-6.1: median |trajectory error|"), "{}", first.stdout);
+    std::fs::remove_dir_all(&theirs).unwrap();
+    assert_eq!(ropewalk(&["report", ours.to_str().unwrap()]).stdout, first.stdout);
+}
+
+#[test]
 fn an_edited_scenario_goes_to_a_folder_of_its_own() {
     let (dir, file) = sweep("edited");
     let here = |words: &[&str]| {

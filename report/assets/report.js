@@ -1,29 +1,19 @@
 // Interactive charts in the place of the drawn ones: pick a cell, move the pointer over all charts at once, drag to zoom.
 (() => {
-  'use strict';
-  const data = JSON.parse(document.getElementById('data').textContent);
+  const { keys, axes, cells } = data.time;
   const live = document.getElementById('live');
   const drawn = document.getElementById('drawn');
   const sync = uPlot.sync('time');
-  const dark = matchMedia('(prefers-color-scheme: dark)');
   let shown = 0;
   let plots = [];
-
-  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const make = (tag, parent, text) => {
-    const element = parent.appendChild(document.createElement(tag));
-    if (text !== undefined) element.textContent = text;
-    return element;
-  };
-  const digits = value => value == null ? '–' : String(Number(value.toPrecision(4)));
 
   // One selection for each swept parameter; a choice that no cell has falls back to the nearest that there is.
   const pick = make('div', live);
   pick.className = 'pick';
-  const selects = data.keys.map((key, index) => {
+  const selects = keys.map((key, index) => {
     const label = make('label', pick, key);
     const select = make('select', label);
-    for (const value of new Set(data.cells.map(cell => cell.values[index]))) make('option', select, value).value = value;
+    for (const value of new Set(cells.map(cell => cell.values[index]))) make('option', select, value).value = value;
     select.addEventListener('change', () => choose(index));
     return select;
   });
@@ -34,12 +24,12 @@
     const wanted = selects.map(select => select.value);
     const score = cell => cell.values.reduce((sum, value, index) =>
       sum + (value === wanted[index]) * (index === changed ? selects.length + 1 : 1), 0);
-    show(data.cells.reduce((best, cell, index) => score(cell) > score(data.cells[best]) ? index : best, 0));
+    show(cells.reduce((best, cell, index) => score(cell) > score(cells[best]) ? index : best, 0));
   }
 
   function show(index) {
     shown = index;
-    data.cells[index].values.forEach((value, key) => { selects[key].value = value; });
+    cells[index].values.forEach((value, key) => { selects[key].value = value; });
     // Paper gets the drawn charts of the cell that is on the screen.
     drawn.querySelectorAll('details').forEach((details, at) => { details.open = at === index; });
     draw();
@@ -48,8 +38,8 @@
   function draw() {
     plots.forEach(plot => { sync.unsub(plot); plot.destroy(); });
     charts.replaceChildren();
-    const cell = data.cells[shown];
-    const times = data.axes[cell.axis];
+    const cell = cells[shown];
+    const times = axes[cell.axis];
     plots = cell.charts.map((chart, index) => {
       make('h3', charts, `${chart.title}, ${chart.unit}`);
       const last = index === cell.charts.length - 1;
@@ -59,7 +49,6 @@
   }
 
   function options(chart, last) {
-    const axis = { stroke: css('--soft'), grid: { stroke: css('--line'), width: 1 }, ticks: { stroke: css('--line'), width: 1 } };
     return {
       width: charts.clientWidth,
       height: last ? 190 : 165,
@@ -68,17 +57,14 @@
       legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'dashed', 'dashed'][chart.lines[index - 1].dash] : 'solid' } },
       scales: { x: { time: false }, y: { range: [0, chart.top] } },
       axes: [
-        { ...axis, size: last ? 46 : 26, label: last ? 'seconds' : undefined, labelSize: 18, labelGap: 0 },
-        { ...axis, size: 52 },
+        { ...axis(), size: last ? 46 : 26, label: last ? 'seconds' : undefined, labelSize: 18, labelGap: 0 },
+        { ...axis(), size: 52 },
       ],
       series: [
         { label: 'time', value: (_, time) => time == null ? '–' : `${digits(time)} s` },
         ...chart.lines.map(line => ({
           label: line.name,
-          stroke: css(`--c${line.colour}`),
-          width: line.thin ? 1 : 2,
-          dash: data.dashes[line.dash].split(' ').filter(Boolean).map(Number),
-          points: { show: false },
+          ...looks(line),
           value: (_, value) => digits(value),
         })),
       ],
@@ -87,7 +73,7 @@
 
   function follow() {
     const found = /^#cell-(\d+)$/.exec(location.hash);
-    if (!found || !data.cells[found[1]]) return;
+    if (!found || !cells[found[1]]) return;
     show(Number(found[1]));
     live.scrollIntoView();
   }
@@ -102,10 +88,5 @@
     if (event.target.closest && event.target.closest('a[href^="#cell-"]')) setTimeout(follow);
   });
   dark.addEventListener('change', draw);
-  let width = charts.clientWidth;
-  new ResizeObserver(() => {
-    if (charts.clientWidth === width) return;
-    width = charts.clientWidth;
-    plots.forEach(plot => plot.setSize({ width, height: plot.height }));
-  }).observe(charts);
+  onWidth(charts, () => plots.forEach(plot => plot.setSize({ width: charts.clientWidth, height: plot.height })));
 })();

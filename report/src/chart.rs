@@ -1,8 +1,10 @@
 //! Which time series stand together in a chart, and how each is drawn.
 
 use crate::decimate::aligned;
+use crate::resample::resampled;
+use crate::study::Cell;
 use crate::{colour, number};
-use record::Run;
+use record::{Run, Series};
 
 /// The charts of one run, over one time axis.
 pub(crate) struct Charts {
@@ -18,6 +20,7 @@ pub(crate) struct Chart {
     pub(crate) lines: Vec<Line>,
 }
 
+#[derive(Clone, Default)]
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) colour: usize,
@@ -25,6 +28,8 @@ pub(crate) struct Line {
     pub(crate) dash: usize,
     /// A helper, drawn thin.
     pub(crate) thin: bool,
+    /// A baseline's, drawn broad and pale under ours.
+    pub(crate) baseline: bool,
     pub(crate) values: Vec<f64>,
 }
 
@@ -50,13 +55,26 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
 /// Columns of a flow that are there to be counted up, and would crowd the charts.
 const COUNTED: [&str; 3] = ["throughput_mbps", "sent_packets", "dropped_packets"];
 
-/// The charts of a run with at most `limit` points a line. Lines without anything in them are left out.
-pub(crate) fn charts(run: &Run, limit: usize) -> Charts {
-    let aligned = aligned(&run.series, limit);
+/// Columns of a flow that the baseline's line is drawn for.
+const WITH_BASELINE: [&str; 2] = ["window_packets", "goodput_mbps"];
+
+/// The unit of a column.
+pub(crate) fn unit(column: &str) -> String {
+    place(column).2
+}
+
+/// The charts of a cell's first run with at most `limit` points a line, with what the `baseline` has beside it. Lines
+/// without anything in them are left out.
+pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
+    let run = cell.runs[0];
+    let theirs = cell.baseline.first().map_or(Vec::new(), |other| of_baseline(run, other));
+    let all: Vec<Series> = theirs.iter().chain(&run.series).cloned().collect();
+    let aligned = aligned(&all, limit);
     let mut charts: Vec<(usize, Chart)> = Vec::new();
-    let mut all: Vec<_> = run.series.iter().zip(aligned.values).collect();
-    all.sort_by_key(|(series, _)| !series.subject.starts_with("path ")); // flows are drawn over paths
-    for (series, columns) in all {
+    let mut all: Vec<_> = all.iter().enumerate().zip(aligned.values).collect();
+    all.sort_by_key(|((_, series), _)| !series.subject.starts_with("path ")); // flows are drawn over paths
+    for ((at, series), columns) in all {
+        let whose = (at < theirs.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
             if series.subject.starts_with("flow ") && COUNTED.contains(&column.as_str()) {
                 continue;
@@ -73,11 +91,26 @@ pub(crate) fn charts(run: &Run, limit: usize) -> Charts {
                 });
             let chart = &mut charts[at].1;
             chart.most = if thin { chart.most } else { chart.most.max(most) };
-            chart.lines.push(line(run, &series.subject, &word, thin, values));
+            chart.lines.push(line(run, &series.subject, &word, thin, whose, values));
         }
     }
     charts.sort_by_key(|(rank, _)| *rank);
     Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
+}
+
+/// What a baseline has of the flows of `run`, at the instants of its samples.
+fn of_baseline(run: &Run, baseline: &Run) -> Vec<Series> {
+    let both = baseline.series.iter().filter(|series| series.subject.starts_with("flow "));
+    let both = both.filter_map(|theirs| Some((theirs, run.series.iter().find(|ours| ours.subject == theirs.subject)?)));
+    let resample = |(theirs, ours): (&Series, &Series)| {
+        let columns = theirs.columns.iter().zip(&theirs.values);
+        let columns = columns.filter(|(column, _)| WITH_BASELINE.contains(&column.as_str()));
+        let at = || ours.time_s.iter().copied();
+        let columns = columns.map(|(column, values)| (column.clone(), resampled(&theirs.time_s, values, at())));
+        let (columns, values) = columns.unzip();
+        Series { subject: ours.subject.clone(), columns, time_s: ours.time_s.clone(), values }
+    };
+    both.map(resample).collect()
 }
 
 /// Rank, chart, unit, word and thinness of a column; one that is not known has a chart of its own.
@@ -95,7 +128,7 @@ fn place(column: &str) -> (usize, String, String, String, bool) {
 }
 
 /// A flow has its algorithm's colour, a path a muted one of its own; dashes tell apart what has the same colour.
-fn line(run: &Run, subject: &str, word: &str, thin: bool, values: Vec<f64>) -> Line {
+fn line(run: &Run, subject: &str, word: &str, thin: bool, whose: Option<&str>, values: Vec<f64>) -> Line {
     let named = subject.strip_prefix("flow ").unwrap_or(subject);
     let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == named);
     let path = run.paths.iter().position(|path| subject.strip_prefix("path ") == Some(&path.name));
@@ -115,5 +148,6 @@ fn line(run: &Run, subject: &str, word: &str, thin: bool, values: Vec<f64>) -> L
         _ => dash,
     };
     let name = format!("{subject} {word}").trim_end().to_owned();
-    Line { name, colour, dash: dash % DASHES.len(), thin, values }
+    let name = whose.map_or(name.clone(), |baseline| format!("{name}, {baseline}"));
+    Line { name, colour, dash: dash % DASHES.len(), thin, baseline: whose.is_some(), values }
 }

@@ -46,11 +46,21 @@ pub(crate) fn path(index: usize) -> usize {
     COLOURS.len() - PATHS + index % PATHS
 }
 
+/// The colour that is kept for this name, if there is one.
+pub(crate) fn known(name: &str) -> Option<usize> {
+    COLOURS.iter().position(|(other, ..)| *other == name)
+}
+
+/// Colours for what has none of its own, one after the other.
+pub(crate) fn in_turn(index: usize) -> usize {
+    index % (COLOURS.len() - PATHS)
+}
+
 /// The colour of an algorithm; one without a name of its own (UDP) is grey.
 pub(crate) fn index(name: &str) -> usize {
     let name = if name.is_empty() || name == "udp" { "uncontrolled" } else { name };
-    let known = COLOURS.iter().position(|(other, ..)| *other == name);
-    known.unwrap_or_else(|| name.bytes().fold(7, |hash: usize, byte| hash.wrapping_mul(31) ^ usize::from(byte)) % 8)
+    known(name)
+        .unwrap_or_else(|| name.bytes().fold(7, |hash: usize, byte| hash.wrapping_mul(31) ^ usize::from(byte)) % 8)
 }
 
 /// The colours as custom properties `--c0`, `--c1`, ... for both themes.

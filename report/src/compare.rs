@@ -1,5 +1,6 @@
 //! Two studies side by side in the terminal: each cell's value in both, and how far the second is from the first.
 
+use crate::course;
 use crate::number::{NONE, maybe, percent, relative_error, title};
 use crate::study::{Cell, Study};
 use crate::summary::cell_name;
@@ -27,7 +28,9 @@ pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: b
             + &paragraph("No cell of one has the parameters of a cell of the other.", width, Style::Plain, color));
     }
     let table = a.layout.tables.first();
-    let values = table.map_or(USUAL.to_vec(), |table| table.values.iter().map(String::as_str).collect());
+    let values = table.iter().flat_map(|table| &table.values).map(String::as_str);
+    let values: Vec<&str> = values.filter(|value| !course::NAMES.contains(value)).collect();
+    let values = if values.is_empty() { USUAL.to_vec() } else { values };
     for value in values {
         let places = places(a, b, value);
         let names = labels(a, b, &places);

@@ -1,10 +1,12 @@
 //! The sweep as a table: one parameter down, one across, one value in each cell.
 
+use crate::course;
 use crate::estimate::Estimate;
 use crate::number::{label, relative_error, title};
-use crate::study::{Cell, Study};
+use crate::study::{Baseline, Cell, Study};
 use crate::value::estimate;
 use scenario::{Reference, Table};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One table. A sweep over more than two parameters makes several, one for each setting of the others.
@@ -19,6 +21,8 @@ pub(crate) struct Grid {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
+    /// It is known from a publication only.
+    pub(crate) coming: bool,
     /// One a column; nothing where nothing was run.
     pub(crate) values: Vec<Option<Value>>,
 }
@@ -28,13 +32,6 @@ pub(crate) struct Value {
     /// Index of the cell in [`Study::cells`].
     pub(crate) cell: usize,
     pub(crate) estimate: Estimate,
-}
-
-impl Row {
-    /// A row that is known from a publication only.
-    pub(crate) fn is_coming(&self) -> bool {
-        self.values.iter().all(Option::is_none)
-    }
 }
 
 impl Grid {
@@ -65,13 +62,29 @@ impl Grid {
                 let cell = *index.get(&(panel.clone(), row.clone(), across.to_owned()))?;
                 Some(Value { cell, estimate: estimate(&all[cell], value, &table.scope)? })
             };
+            let run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
                 name: name.clone(),
+                coming: !run(name),
                 values: columns.iter().enumerate().map(|column| find(name, column)).collect(),
             };
             Self { rows: rows.iter().map(row).collect(), columns: columns.clone(), panel }
         };
         panels.into_iter().map(grid).collect()
+    }
+
+    /// Without the columns for which a reference has no value.
+    pub(crate) fn with_columns_of(&self, reference: &Reference) -> Self {
+        let pairs = pairs(self, reference);
+        let known = |at: &usize| pairs.iter().any(|row| row[*at].published.is_some());
+        let kept: Vec<usize> = (0..self.columns.len()).filter(known).collect();
+        let rows =
+            self.rows.iter().map(|row| Row { values: kept.iter().map(|at| row.values[*at]).collect(), ..row.clone() });
+        Self {
+            columns: kept.iter().map(|at| self.columns[*at].clone()).collect(),
+            rows: rows.collect(),
+            ..self.clone()
+        }
     }
 
     /// The greatest mean, to scale colours with.
@@ -94,7 +107,7 @@ fn index(cells: &[(usize, &Cell<'_>)], table: &Table, others: &[&str]) -> BTreeM
 }
 
 /// The parameters that differ between these cells, but for those that a table shows anyway.
-fn others<'a>(cells: &[(usize, &Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+pub(crate) fn others<'a>(cells: &[(usize, &Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
     let Some((_, first)) = cells.first() else { return Vec::new() };
     let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
     let keys = first.parameters.keys().filter(|key| !shown.contains(&Some(key)));
@@ -102,7 +115,7 @@ fn others<'a>(cells: &[(usize, &Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'
 }
 
 /// The values once each, in order of appearance.
-fn unique(values: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn unique<T: Clone + Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = std::collections::BTreeSet::new();
     values.filter(|value| seen.insert(value.clone())).collect()
 }
@@ -122,9 +135,40 @@ impl Pair {
 
 /// Whether a reference's values are of the unit that the table shows: `--set table.0.value=rtt_ms.p95` leaves the
 /// goodput that a paper published without a counterpart.
-pub(crate) fn comparable(table: &Table, reference: &Reference) -> bool {
+fn comparable(table: &Table, reference: &Reference) -> bool {
     let (shown, given) = (label(&table.values[0]).1, reference.unit.as_str());
     shown.is_empty() || given.is_empty() || shown == given
+}
+
+/// What a grid is compared with: the table's references, or the baseline's values where it has none of its own.
+pub(crate) fn references<'t>(study: &Study<'_>, table: &'t Table, grid: &Grid) -> Vec<Cow<'t, Reference>> {
+    if table.references.is_empty() {
+        return baseline(study, table, grid).map(Cow::Owned).into_iter().collect();
+    }
+    table.references.iter().filter(|it| comparable(table, it)).map(Cow::Borrowed).collect()
+}
+
+/// The values that the baseline has in a grid's cells; nothing if it has none.
+fn baseline(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> {
+    let (name, cells) = (study.baseline?.name, study.cells());
+    let value = |(column, ours): (usize, &Option<Value>)| {
+        Some(estimate(&cells[(*ours)?.cell].of_baseline()?, value_of(table, column), &table.scope)?.mean)
+    };
+    let values = |row: &Row| row.values.iter().enumerate().map(value).collect::<Vec<_>>();
+    let rows: Vec<_> = grid.rows.iter().map(|row| (row.name.clone(), values(row))).collect();
+    rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
+        name: name.to_owned(),
+        source: "baseline".to_owned(),
+        unit: table.columns.as_ref().map_or("", |_| label(&table.values[0]).1).to_owned(),
+        columns: grid.columns.clone(),
+        rows,
+        note: String::new(),
+    })
+}
+
+/// The value that stands in a column.
+fn value_of(table: &Table, column: usize) -> &str {
+    &table.values[if table.columns.is_some() { 0 } else { column }]
 }
 
 /// Every value of a grid beside that of a reference.
@@ -141,17 +185,56 @@ pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
 }
 
 /// How well simulated and published values agree, in one sentence.
-pub(crate) fn agreement(pairs: &[Vec<Pair>]) -> String {
-    let mut errors: Vec<f64> = pairs.iter().flatten().filter_map(Pair::error).map(f64::abs).collect();
-    errors.sort_by(f64::total_cmp);
-    let Some(median) = errors.get(errors.len() / 2) else { return "no value to compare yet".to_owned() };
-    let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
-    let total = errors.len();
+pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> String {
+    let mut errors: Vec<f64> = pairs.into_iter().flatten().filter_map(Pair::error).map(f64::abs).collect();
+    let Some(median) = median(&mut errors) else { return "no value to compare yet".to_owned() };
+    let within = |percent: f64| errors.iter().filter(|error| **error <= percent / 100.0).count();
     format!(
-        "{} of {total} values within 10 %, {} within 25 %; median |error| {:.1} %",
-        within(0.10),
-        within(0.25),
-        // The mean of the middle two, if there are two.
-        (median + errors[(total - 1) / 2]) * 50.0
+        "of {} values, {} within 5 %, {} within 10 %, {} within 15 %, {} within 25 %; median |error| {:.1} %",
+        errors.len(),
+        within(5.0),
+        within(10.0),
+        within(15.0),
+        within(25.0),
+        median * 100.0
     )
+}
+
+/// What is to be said about all grids of a table together: how near windows are to the baseline's, and how well values
+/// agree with it where they stand in several grids.
+pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<String> {
+    let Some(Baseline { name, .. }) = study.baseline else { return Vec::new() };
+    let mut sentences: Vec<String> = table
+        .values
+        .iter()
+        .filter_map(|value| nearness(table, grids, value))
+        .map(|it| format!("{name}: {it}."))
+        .collect();
+    if grids.len() > 1 && table.references.is_empty() {
+        let all = grids.iter().filter_map(|grid| Some(pairs(grid, &baseline(study, table, grid)?)));
+        let all: Vec<Vec<Pair>> = all.flatten().collect();
+        if all.iter().flatten().any(|pair| pair.error().is_some()) {
+            sentences.push(format!("{name}, all tables above: {}.", agreement(&all)));
+        }
+    }
+    sentences
+}
+
+/// The median of a number that says how near a window is to the baseline's.
+fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
+    if !course::NAMES.contains(&value) {
+        return None;
+    }
+    let rows = grids.iter().flat_map(|grid| &grid.rows);
+    let cells = rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| value_of(table, *at) == value));
+    let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some((*value)?.estimate.mean.abs())).collect();
+    let median = median(&mut errors)?;
+    let (name, below) = (label(value).0, errors.iter().filter(|error| **error < 10.0).count());
+    Some(format!("median |{name}| {median:.1} %; {below} of {} cells under 10 %", errors.len()))
+}
+
+/// The mean of the middle two, or the middle one. Sorts.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    Some((values.get(values.len() / 2)? + values[(values.len() - 1) / 2]) / 2.0)
 }

@@ -1,20 +1,26 @@
 //! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
 
+mod claims;
+mod figures;
 mod plots;
 mod tables;
 
+use crate::chart::DASHES;
 use crate::study::Study;
 use crate::{colour, number};
+use serde_json::json;
 
 const STYLE: &str = include_str!("../assets/report.css");
-const SCRIPT: &str = include_str!("../assets/report.js");
+/// What both kinds of charts need, those over time of a cell, those of the figures.
+const SCRIPTS: [&str; 3] =
+    [include_str!("../assets/common.js"), include_str!("../assets/figures.js"), include_str!("../assets/report.js")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 
 /// The page.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
-    let plots = plots::plots(study);
+    let (plots, figures) = (plots::plots(study), figures::figures(study));
     let title = escape(study.title);
     let head = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -25,21 +31,37 @@ pub fn html(study: &Study<'_>) -> String {
     );
     let (summaries, series) = (tables::summaries(study), plots.section);
     let [first, second] = if !study.layout.tables.is_empty() { [series, summaries] } else { [summaries, series] };
-    let body = [
-        header(study),
+    let sections = [
+        claims::claims(study),
+        figures.section,
         tables::results(study, plots.shown),
         first,
         second,
         what_was_run(study),
-        format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit)),
     ];
-    let scripts = plots.data.map_or(String::new(), |data| {
+    let scripts = plots.data.map_or(String::new(), |over_time| {
+        let data = json!({ "dashes": DASHES, "figures": figures.data, "time": over_time }).to_string();
+        let data = data.replace('<', "\\u003c"); // no `</script>` or `<!--` can come of a name
+        let scripts = SCRIPTS.concat();
         format!(
             "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{UPLOT}</script>\n\
-             <script>{SCRIPT}</script>\n"
+             <script>{scripts}</script>\n"
         )
     });
-    format!("{head}<body>\n{}{scripts}</body>\n</html>\n", body.concat())
+    let footer = format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit));
+    let (header, contents, sections) = (header(study), contents(&sections), sections.concat());
+    format!("{head}<body>\n{header}{contents}{sections}{footer}{scripts}</body>\n</html>\n")
+}
+
+/// Links to the sections, by their ids and headings.
+fn contents(sections: &[String]) -> String {
+    let heading = |section: &String| {
+        let (_, rest) = section.split_once("id=\"")?;
+        let (id, rest) = rest.split_once('"')?;
+        let (title, _) = rest.split_once("<h2>")?.1.split_once("</h2>")?;
+        Some(format!("<a href=\"#{id}\">{title}</a>"))
+    };
+    format!("<nav>{}</nav>\n", sections.iter().filter_map(heading).collect::<Vec<_>>().join(" "))
 }
 
 fn header(study: &Study<'_>) -> String {
@@ -48,6 +70,7 @@ fn header(study: &Study<'_>) -> String {
     let facts = [
         ("Source", study.source.to_owned()),
         ("Scenario", study.scenario.to_owned()),
+        ("Baseline", study.baseline.map_or(String::new(), |baseline| baseline.name.to_owned())),
         ("Runs", format!("{} ({}, {})", study.runs.len(), counted(cells, "cell"), seeds(study))),
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),

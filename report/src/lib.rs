@@ -1,17 +1,22 @@
 //! Records in, tables and plots out: for the terminal, and as one HTML page that needs nothing beside itself.
 //!
 //! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables, the
-//! [`html`] page, and [`compare_terminal`], which sets two studies side by side. Values are never made up: what was
-//! published but not run is shown as coming, and what was run but never published stands alone.
+//! [`html`] page, and [`compare_terminal`], which sets two studies side by side. With a [`Baseline`], another driver's runs
+//! of the same cells, tables and charts show both. Values are never made up: what was published but not run is shown as
+//! coming, and what was run but never published stands alone.
 
 mod chart;
+mod claim;
 mod colour;
 mod compare;
+mod course;
 mod decimate;
 mod estimate;
+mod figure;
 mod grid;
 mod html;
 mod number;
+mod resample;
 mod study;
 mod summary;
 mod svg;
@@ -21,7 +26,7 @@ mod value;
 
 pub use compare::compare_terminal;
 pub use html::html;
-pub use scenario::{Layout, Reference, Scope, Table};
-pub use study::Study;
+pub use scenario::{Claim, Figure, Layout, Reference, Scope, Table, Test};
+pub use study::{Baseline, Study};
 pub use terminal::terminal;
-pub use value::table_values;
+pub use value::{baseline_values, figure_values, table_values};

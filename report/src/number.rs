@@ -30,6 +30,16 @@ pub(crate) fn maybe(x: Option<f64>) -> String {
     x.map_or_else(|| NONE.to_owned(), three)
 }
 
+/// Numbers with three significant digits, or with up to six if otherwise different ones looked alike.
+pub(crate) fn told_apart(numbers: &[f64]) -> Vec<String> {
+    let shown = |digits| numbers.iter().map(|number| significant(*number, digits)).collect::<Vec<_>>();
+    let alike = |texts: &[String]| {
+        let mut pairs = (0..texts.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        pairs.any(|(one, other)| texts[one] == texts[other] && numbers[one] != numbers[other])
+    };
+    (3..6).map(shown).find(|texts| !alike(texts)).unwrap_or_else(|| shown(6))
+}
+
 /// A relative error in percent, with its sign.
 pub(crate) fn percent(error: f64) -> String {
     let percent = error * 100.0;
@@ -47,8 +57,22 @@ pub(crate) fn relative_error(simulated: f64, published: f64) -> Option<f64> {
 
 /// What a field is called, and its unit, from its name: `rtt_ms.p95` is "RTT p95" in "ms".
 pub(crate) fn label(field: &str) -> (String, &'static str) {
-    const UNITS: [(&str, &str); 6] =
-        [("_mbps", "Mbit/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_packets", "packets"), ("_bytes", "bytes")];
+    const UNITS: [(&str, &str); 7] = [
+        ("_mbps", "Mbit/s"),
+        ("_ms", "ms"),
+        ("_us", "µs"),
+        ("_s", "s"),
+        ("_packets", "packets"),
+        ("_bytes", "bytes"),
+        ("_percent", "%"),
+    ];
+    // Where the field's own words say too little.
+    const NAMES: [(&str, &str); 4] = [
+        ("drop", "dropped packets"),
+        ("trajectory", "trajectory error"),
+        ("window", "error of the mean window"),
+        ("quantile", "quantile error"),
+    ];
     match field {
         "jain" => return ("Jain's index".to_owned(), ""),
         "share" => return ("share of the goodput".to_owned(), ""),
@@ -57,6 +81,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((head, ""));
+    let told = NAMES.iter().find(|(short, _)| unit == "%" && *short == name);
+    let name = told.map_or(name, |(_, told)| told);
     (format!("{name} {tail}").trim().replace('_', " ").replace("rtt", "RTT"), unit)
 }
 
@@ -79,6 +105,13 @@ mod tests {
     }
 
     #[test]
+    fn different_numbers_look_different() {
+        assert_eq!(told_apart(&[183.04, 183.02, 12.0]), ["183.04", "183.02", "12"]);
+        assert_eq!(told_apart(&[183.04, 183.04, 1.5]), ["183", "183", "1.50"]);
+        assert_eq!(told_apart(&[1.0000001, 1.0000002]), ["1.00000", "1.00000"], "but not at any price");
+    }
+
+    #[test]
     fn the_relative_error_is_a_share_of_the_published_value() {
         assert_eq!(relative_error(110.0, 100.0).map(percent).unwrap(), "+10%");
         assert_eq!(relative_error(98.0, 100.0).map(percent).unwrap(), "-2.0%");
@@ -94,5 +127,7 @@ mod tests {
         assert_eq!(title("recoveries"), "recoveries");
         assert_eq!(title("requests_ms.p99"), "requests p99, ms");
         assert_eq!(title("jain"), "Jain's index");
+        assert_eq!(title("window_percent"), "error of the mean window, %");
+        assert_eq!(title("window_packets"), "window, packets");
     }
 }

@@ -27,6 +27,17 @@ pub struct Study<'a> {
     pub layout: Layout,
     /// The runs, in the order of the sweep.
     pub runs: &'a [Run],
+    /// What they are compared with, cell by cell.
+    pub baseline: Option<Baseline<'a>>,
+}
+
+/// Another driver's runs of the same cells, or of some of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Baseline<'a> {
+    /// Short name, such as "kernel-6.1".
+    pub name: &'a str,
+    /// Its runs; a cell is found by its parameters.
+    pub runs: &'a [Run],
 }
 
 /// The runs of one cell of the sweep: the same parameters, a seed each.
@@ -34,9 +45,17 @@ pub struct Study<'a> {
 pub(crate) struct Cell<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
     pub(crate) runs: Vec<&'a Run>,
+    /// The baseline's runs with these parameters.
+    pub(crate) baseline: Vec<&'a Run>,
 }
 
 impl Cell<'_> {
+    /// The same cell as the baseline ran it.
+    pub(crate) fn of_baseline(&self) -> Option<Self> {
+        let runs = self.baseline.clone();
+        (!runs.is_empty()).then_some(Self { parameters: self.parameters, runs, baseline: Vec::new() })
+    }
+
     /// The cell's value of a parameter, or empty.
     pub(crate) fn parameter(&self, key: &str) -> &str {
         self.parameters.get(key).map_or("", String::as_str)
@@ -58,9 +77,14 @@ impl<'a> Study<'a> {
         for run in self.runs {
             let at = *index.entry(&run.parameters).or_insert(cells.len());
             if at == cells.len() {
-                cells.push(Cell { parameters: &run.parameters, runs: Vec::new() });
+                cells.push(Cell { parameters: &run.parameters, runs: Vec::new(), baseline: Vec::new() });
             }
             cells[at].runs.push(run);
+        }
+        for run in self.baseline.iter().flat_map(|baseline| baseline.runs) {
+            if let Some(at) = index.get(&run.parameters) {
+                cells[*at].baseline.push(run);
+            }
         }
         cells
     }

@@ -4,10 +4,10 @@ use crate::chart::{Chart, DASHES, Line};
 use crate::html::escape;
 use crate::number::{relative_error, three};
 
-const WIDTH: f64 = 460.0;
-const HEIGHT: f64 = 150.0;
-/// Left, right, top, bottom of the plot inside the picture.
-const PLOT: [f64; 4] = [44.0, WIDTH - 16.0, 8.0, HEIGHT - 20.0];
+/// Width and height of a picture.
+pub(crate) type Size = (f64, f64);
+/// One among several.
+pub(crate) const SMALL: Size = (460.0, 150.0);
 
 /// Round numbers from zero to at least `most`: at most five steps of 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(most: f64) -> Vec<f64> {
@@ -17,13 +17,32 @@ pub(crate) fn ticks(most: f64) -> Vec<f64> {
     (0..).map(|index| f64::from(index) * step).take_while(|tick| *tick < most + step * 0.999).collect()
 }
 
+/// Round numbers in a span of time.
+fn instants((start, end): (f64, f64)) -> Vec<f64> {
+    let step = ticks(end - start)[1];
+    let first = (start / step - 1e-6).ceil();
+    (0..).map(|index| (first + f64::from(index)) * step).take_while(|tick| *tick <= end + step * 1e-3).collect()
+}
+
 /// One chart over time, with its lines' names below.
 pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
-    let [left, right, top, bottom] = PLOT;
-    let (start, end) = (times.first().copied().unwrap_or(0.0).min(0.0), times.last().copied().unwrap_or(1.0));
+    let span = (times.first().copied().unwrap_or(0.0).min(0.0), times.last().copied().unwrap_or(1.0));
+    let title = format!("{}, {}", escape(&chart.title), escape(&chart.unit));
+    let (picture, names) = (picture(chart, times, span, SMALL, &title), legend(&chart.lines));
+    format!(r#"<figure><figcaption>{title}</figcaption>{picture}{names}</figure>"#)
+}
+
+/// The names of lines.
+pub(crate) fn legend(lines: &[Line]) -> String {
+    format!(r#"<div class="key">{}</div>"#, lines.iter().map(key).collect::<String>())
+}
+
+/// Lines over a span of time; `title` (markup) is for those who cannot see them.
+pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), (width, height): Size, title: &str) -> String {
+    let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
     let vertical = ticks(chart.most);
     let greatest = vertical[vertical.len() - 1];
-    let x = |time: f64| left + (time - start) / (end - start).max(1e-9) * (right - left);
+    let x = |time: f64| left + (time - span.0) / (span.1 - span.0).max(1e-9) * (right - left);
     let y = |value: f64| bottom - value.clamp(0.0, greatest) / greatest * (bottom - top);
     let mut marks = String::new();
     for tick in &vertical {
@@ -35,15 +54,11 @@ pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
             short(*tick)
         );
     }
-    for tick in ticks(end).iter().filter(|tick| **tick <= end * 1.001) {
-        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(*tick), bottom + 14.0, short(*tick));
+    for tick in instants(span) {
+        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(tick), bottom + 14.0, short(tick));
     }
     let lines: String = chart.lines.iter().map(|line| polyline(line, times, x, y)).collect();
-    let title = format!("{}, {}", escape(&chart.title), escape(&chart.unit));
-    let names: String = chart.lines.iter().map(legend).collect();
-    format!(
-        r#"<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title} over time">{marks}{lines}</svg><div class="key">{names}</div></figure>"#
-    )
+    format!(r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title} over time">{marks}{lines}</svg>"#)
 }
 
 fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
@@ -62,10 +77,15 @@ fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) 
 fn stroke(line: &Line) -> String {
     let dash = DASHES[line.dash];
     let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
-    format!(r#"style="stroke:var(--c{})" stroke-width="{}"{dash}"#, line.colour, if line.thin { 0.9 } else { 1.6 })
+    let (width, pale) = match () {
+        () if line.baseline => (4.0, r#" stroke-opacity="0.35""#),
+        () if line.thin => (0.9, ""),
+        () => (1.6, ""),
+    };
+    format!(r#"style="stroke:var(--c{})" stroke-width="{width}"{pale}{dash}"#, line.colour)
 }
 
-fn legend(line: &Line) -> String {
+fn key(line: &Line) -> String {
     format!(
         r#"<span><svg viewBox="0 0 22 8"><path class="l" {} d="M0 4H22"/></svg>{}</span>"#,
         stroke(line),

@@ -1,11 +1,14 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
-use crate::grid::{Grid, Pair, agreement, comparable, pairs};
+use crate::figure;
+use crate::grid::{Grid, Pair, agreement, closing, pairs, references};
 use crate::number::{NONE, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
 use scenario::{Scope, Table};
+
+mod claims;
 
 /// A row of a table: a name, then numbers.
 pub(crate) struct Line {
@@ -20,14 +23,27 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = paragraph(study.title, width, Style::Bold, color);
     out += &paragraph(study.source, width, Style::Dim, color);
     for shown in &study.layout.tables {
-        for grid in Grid::of(study, shown) {
-            out += &grid_table(study, shown, &grid, width, color);
+        let grids = Grid::of(study, shown);
+        grids.iter().for_each(|grid| out += &grid_table(study, shown, grid, width, color));
+        for sentence in closing(study, shown, &grids) {
+            out += &("\n".to_owned() + &paragraph(&sentence, width, Style::Plain, color));
         }
     }
     if study.layout.tables.is_empty() {
         summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
+    out += &claims::claims(study, width, color);
+    out += &figures(study, width, color);
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
+}
+
+/// Which figures the page has.
+fn figures(study: &Study<'_>, width: usize, color: bool) -> String {
+    let titles: Vec<String> = study.layout.figures.iter().map(figure::title).collect();
+    if titles.is_empty() {
+        return String::new();
+    }
+    "\n".to_owned() + &paragraph(&format!("Figures in the report: {}.", titles.join("; ")), width, Style::Plain, color)
 }
 
 /// One line of what it takes to make the same numbers again.
@@ -73,7 +89,7 @@ pub(crate) fn paragraph(text: &str, width: usize, style: Style, color: bool) -> 
 }
 
 fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color: bool) -> String {
-    let references: Vec<_> = shown.references.iter().filter(|reference| comparable(shown, reference)).collect();
+    let references = references(study, shown, grid);
     let compared: Vec<(&str, Vec<Vec<Pair>>)> =
         references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
     let mut lines = Vec::new();
@@ -83,7 +99,7 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
             let published = cells(|pair| maybe(pair.published));
             lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
-            if !row.is_coming() {
+            if !row.coming {
                 let errors = cells(|pair| pair.error().map_or_else(|| NONE.to_owned(), percent));
                 lines.push(Line { label: "  error".to_owned(), cells: errors, style: Style::Plain });
             }
@@ -108,7 +124,7 @@ pub(crate) fn corner(shown: &Table) -> String {
 
 fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
     let row = &grid.rows[index];
-    if row.is_coming() {
+    if row.coming {
         let mut cells = vec![String::new(); grid.columns.len()];
         cells[0] = "coming".to_owned();
         return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
@@ -151,7 +167,12 @@ pub(crate) fn table(corner: &str, heads: &[String], lines: &[Line], width: usize
         };
         out += if start > 0 { "\n" } else { "" };
         out += &styled(&line(corner, heads), Style::Dim, color);
-        lines.iter().for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
+        // What belongs to the line above and says nothing about these columns is left out.
+        let silent = |line: &&Line| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == NONE);
+        lines
+            .iter()
+            .filter(|line| !silent(line))
+            .for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
         start = end;
     }
     out

@@ -66,11 +66,13 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     head
 }
 
-/// `text` in lines of at most `columns` columns, broken between words where that is possible.
+/// `text` in lines of at most `columns` columns, broken between words where that is possible, but not before a percent
+/// sign.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2); // the widest character
     let mut lines = vec![String::new()];
-    for word in clean(text).split_whitespace() {
+    let text = clean(text).replace(" %", "\u{a0}%");
+    for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
         let last = lines.last_mut().expect("never empty");
         if last.is_empty() || width(last) + 1 + width(word) > columns {
             if !last.is_empty() {
@@ -82,7 +84,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
             last.push_str(word);
         }
     }
-    lines
+    lines.iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }
 
 /// Puts a word on the empty last line, and on more if it is longer than a line.

@@ -1,6 +1,7 @@
 //! What a table shows of a run: a number of the run, of a flow's record, or of its time series where a part of the run is
 //! meant.
 
+use crate::course::{self, Course};
 use crate::estimate::Estimate;
 use crate::study::Cell;
 use record::{Flow, Run};
@@ -22,7 +23,11 @@ const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packe
 /// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
 /// would flatter.
 pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
-    Estimate::of(&cell.runs.iter().map(|run| value(run, field, scope)).collect::<Option<Vec<_>>>()?)
+    let of = |run: &&Run| match course::NAMES.contains(&field) {
+        true => nearness(run, &cell.baseline, field, scope),
+        false => value(run, field, scope),
+    };
+    Estimate::of(&cell.runs.iter().map(of).collect::<Option<Vec<_>>>()?)
 }
 
 /// Whether a value belongs to a run as a whole.
@@ -30,16 +35,35 @@ pub(crate) fn is_of_run(field: &str) -> bool {
     OF_RUN.iter().any(|(name, _)| *name == field)
 }
 
+/// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
+fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
+    let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
+    let ours = window(run, scope)?;
+    let each = baseline.iter().filter_map(|other| course::number(field, &ours, &window(other, &whole)?));
+    Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
+}
+
+/// The course of a flow's window.
+fn window(run: &Run, scope: &Scope) -> Option<Course> {
+    let (times, values) = samples(run, flow(run, scope)?, course::COLUMN, scope)?.unzip();
+    Some(Course { times, values })
+}
+
 /// The value of one run.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if let Some((_, of_run)) = OF_RUN.iter().find(|(name, _)| *name == field) {
         return of_run(run);
     }
-    let flow = run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))?;
+    let flow = flow(run, scope)?;
     match scope.is_timed() {
         true => timed(run, flow, field, scope),
         false => number(flow, field),
     }
+}
+
+/// The flow that is meant.
+pub(crate) fn flow<'r>(run: &'r Run, scope: &Scope) -> Option<&'r Flow> {
+    run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))
 }
 
 /// A numeric field of a flow's record by its name: `goodput_mbps`, `rtt_ms.p95`.
@@ -60,14 +84,24 @@ fn timed(run: &Run, flow: &Flow, field: &str, scope: &Scope) -> Option<f64> {
         let part = |field| timed(run, flow, field, scope);
         return percent(part("dropped_packets")?, part("sent_packets")?);
     }
+    let known = samples(run, flow, field, scope)?.filter(|(_, value)| value.is_finite());
+    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+}
+
+/// The samples of a column of a flow's series that lie in the scope's time: instant and value.
+pub(crate) fn samples<'r>(
+    run: &'r Run,
+    flow: &Flow,
+    column: &str,
+    scope: &Scope,
+) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
     let subject = format!("flow {}", flow.name);
     let series = run.series.iter().find(|series| series.subject == subject)?;
-    let column = &series.values[series.columns.iter().position(|column| column == field)?];
-    let within =
-        |time: f64| time > scope.from_s.unwrap_or(0.0) + SLACK && time < scope.until_s.unwrap_or(f64::MAX) + SLACK;
-    let samples = series.time_s.iter().zip(column).filter(|(time, value)| within(**time) && value.is_finite());
-    let (sum, count) = samples.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+    let values = &series.values[series.columns.iter().position(|other| other == column)?];
+    let (after, until) = (scope.from_s.unwrap_or(0.0) + SLACK, scope.until_s.unwrap_or(f64::MAX) + SLACK);
+    let samples = series.time_s.iter().copied().zip(values.iter().copied());
+    Some(samples.filter(move |(time, _)| *time > after && *time < until))
 }
 
 /// Instants of samples are whole multiples of the interval but for rounding, seconds.
@@ -93,6 +127,18 @@ pub fn table_values(timed: bool) -> Vec<String> {
     });
     let others = OF_RUN.iter().map(|(name, _)| *name).chain([DROPS]).map(str::to_owned);
     names.filter(|name| number(&flow, name).is_some()).chain(others).collect()
+}
+
+/// What a figure's `value` may be: columns of a flow's time series.
+#[must_use]
+pub fn figure_values() -> Vec<String> {
+    MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect()
+}
+
+/// What the `value` of a table or a claim may be where there is a baseline: how near a flow's window is to it.
+#[must_use]
+pub fn baseline_values() -> Vec<String> {
+    course::NAMES.map(str::to_owned).to_vec()
 }
 
 #[cfg(test)]
@@ -127,7 +173,7 @@ mod tests {
     fn a_mean_needs_every_seed() {
         let runs = [Some(10.0), Some(20.0), None].map(|convergence_s| Run { convergence_s, ..run() });
         let mean = |runs: &[Run]| {
-            let cell = Cell { parameters: &runs[0].parameters, runs: runs.iter().collect() };
+            let cell = Cell { parameters: &runs[0].parameters, runs: runs.iter().collect(), baseline: Vec::new() };
             estimate(&cell, "convergence_s", &Scope::default()).map(|estimate| estimate.mean)
         };
         assert_eq!((mean(&runs[..2]), mean(&runs)), (Some(15.0), None));

@@ -2,7 +2,7 @@
 
 mod made_up;
 
-use ropewalk_report::html;
+use ropewalk_report::{Baseline, Study, Test, html};
 
 #[test]
 fn the_page_loads_nothing() {
@@ -37,6 +37,71 @@ fn without_javascript_every_value_and_chart_is_there() {
     }
 }
 
+/// How often `part` stands in the page before its scripts.
+fn count(page: &str, part: &str) -> usize {
+    page.split("<script").next().unwrap().matches(part).count()
+}
+
+#[test]
+fn a_figure_is_a_chart_for_each_setting_with_a_line_for_each_value() {
+    let runs = made_up::runs(&[1], 50);
+    let mut study = made_up::study(&runs);
+    let paths = |study: &Study<'_>| {
+        let page = html(study);
+        let (_, figures) = page.split_once("id=\"figures\"").expect("there is a section");
+        let figures = figures.split("</section>").next().unwrap().to_owned();
+        (count(&figures, "<figure>"), count(&figures, "class=\"l\""), figures)
+    };
+    study.layout.figures = vec![made_up::figure()];
+    let (charts, lines, _) = paths(&study);
+    assert_eq!((charts, lines), (6, 6 * 8 + 8), "six delays, eight algorithms, and their names once");
+    study.layout.figures[0].scope.only = [("path.eno2.delay".to_owned(), vec!["10ms".to_owned()])].into();
+    study.layout.figures[0].scope.until_s = Some(30.0);
+    let (charts, lines, figures) = paths(&study);
+    assert_eq!((charts, lines), (1, 8 + 8));
+    assert!(figures.contains("Windows in the first 30 s") && figures.contains(">30 s<") && !figures.contains(">35 s<"));
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs[..12] });
+    let (_, lines, figures) = paths(&study);
+    assert_eq!(lines, 8 + 2 + 8, "the baseline has two of the algorithms");
+    assert!(figures.contains("Broad and pale: kernel-6.1."));
+}
+
+#[test]
+fn claims_have_a_mark_a_word_and_the_numbers() {
+    let runs = made_up::runs(&[1], 20);
+    let mut study = made_up::study(&runs);
+    let [vegas, cubic] = ["vegas", "cubic"].map(|name| vec![name.to_owned()]);
+    study.layout.claims = vec![
+        made_up::claim("Vegas is slow", Test::Lowest(vegas.clone())),
+        made_up::claim("CUBIC is slow", Test::Lowest(cubic)),
+        made_up::claim("Westwood is slow", Test::Lowest(vec!["westwood".to_owned()])),
+    ];
+    let page = html(&study);
+    for (mark, words) in [("✓", "holds"), ("✗", "does not hold"), ("–", "not run")] {
+        assert_eq!(count(&page, &format!("<i>{mark}</i> {words}</td>")), 1, "{words}");
+    }
+    assert!(page.contains("1 holds, 1 does not hold, 1 not run.") && page.contains("no value of westwood"));
+    assert!(page.contains("before cubic") && page.contains("<small>Section 5</small>"));
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
+    assert_eq!(count(&html(&study), "<i>✓</i> holds</td>"), 2, "the baseline has a verdict of its own");
+}
+
+#[test]
+fn a_baseline_stands_beside_values_and_under_lines() {
+    let runs = made_up::runs(&[1], 50);
+    let other: Vec<_> = runs[..6].to_vec();
+    let mut study = made_up::study(&runs);
+    study.layout.tables[0].references.clear();
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &other });
+    let page = html(&study);
+    assert!(page.contains("Simulated against kernel-6.1") && page.contains("of 6 values, 6 within 5 %"));
+    assert_eq!(count(&page, "flow tcp window, kernel-6.1"), 6);
+    assert_eq!(count(&page, "flow tcp goodput, kernel-6.1"), 6);
+    let published = &made_up::study(&runs).layout.tables[0].references;
+    study.layout.tables[0].references = published.clone();
+    assert!(!html(&study).contains("Simulated against kernel-6.1"), "a table's own references come first");
+}
+
 #[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = "</script><script>alert(1)</script><img onerror='x' \"&";
@@ -51,6 +116,12 @@ fn hostile_names_stay_text() {
         run.parameters.insert("path.eno2.delay".to_owned(), EVIL.to_owned());
     }
     let mut study = made_up::study(&runs);
+    study.baseline = Some(Baseline { name: EVIL, runs: &runs });
+    study.layout.figures = vec![made_up::figure()];
+    study.layout.figures[0].title = EVIL.to_owned();
+    study.layout.claims = vec![made_up::claim(EVIL, Test::Highest(vec![EVIL.to_owned()]))];
+    study.layout.claims[0].source = EVIL.to_owned();
+    study.layout.claims[0].each = Some(EVIL.to_owned());
     study.layout.tables[0].references[0].name = EVIL.to_owned();
     study.layout.tables[0].references[0].source = EVIL.to_owned();
     study.layout.tables[0].references[0].note = EVIL.to_owned();
@@ -78,7 +149,10 @@ fn a_big_sweep_stays_below_ten_megabytes() {
         more.iter_mut().for_each(|run| drop(run.parameters.insert("path.eno1.queue".to_owned(), format!("{buffer}p"))));
         runs.append(&mut more);
     }
-    let page = html(&made_up::study(&runs));
+    let mut study = made_up::study(&runs);
+    study.layout.figures = vec![made_up::figure(); 3];
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
+    let page = html(&study);
     assert!(page.len() < 10_000_000, "{} bytes", page.len());
     assert!(page.contains("of 576 cells are shown"), "what does not fit is said");
     assert!(page.contains("queue 11p"), "a third parameter makes a table for each of its values");

@@ -3,7 +3,7 @@
 mod made_up;
 
 use record::Run;
-use ropewalk_report::{Layout, Study, compare_terminal, terminal};
+use ropewalk_report::{Baseline, Layout, Study, Test, compare_terminal, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn assert_fits(text: &str, width: usize) {
@@ -34,6 +34,11 @@ fn nothing_is_wider_than_the_terminal() {
         let mut study = made_up::study(runs);
         study.layout.tables[0].references[0].name = LONG.to_owned();
         study.title = LONG;
+        study.layout.claims = vec![made_up::claim(LONG, Test::Highest(vec!["cubic".to_owned()])); 2];
+        study.layout.claims[1].each = Some("path.eno2.delay".to_owned());
+        study.layout.figures = vec![made_up::figure()];
+        study.layout.figures[0].title = LONG.to_owned();
+        study.baseline = Some(Baseline { name: LONG, runs });
         for width in [20, 40, 80, 120, 200] {
             for text in all(&study, width) {
                 assert_fits(&text, width);
@@ -86,6 +91,92 @@ fn what_was_published_but_not_run_is_coming() {
         assert_eq!(rows[0], [name, "coming"]);
         assert_eq!(rows[1].len(), 7, "its published values: {rows:?}");
     }
+}
+
+#[test]
+fn claims_wrap_beside_their_numbers_and_below_each_other_where_it_is_narrow() {
+    let runs = made_up::runs(&[1], 0);
+    let mut study = made_up::study(&runs);
+    study.layout.claims =
+        vec![made_up::claim("Vegas, of all that were tried, is the slowest", Test::Lowest(vec!["vegas".to_owned()]))];
+    let claims = |study: &Study<'_>, width| {
+        let text = terminal(study, width, false);
+        let lines: Vec<String> =
+            text.lines().skip_while(|line| !line.starts_with("Claims")).map(str::to_owned).collect();
+        lines.split(String::is_empty).next().unwrap().to_vec()
+    };
+    let wide = claims(&study, 160);
+    assert_eq!((wide[0].as_str(), wide.len()), ("Claims: 1 holds", 3), "{wide:?}");
+    assert!(
+        wide[2].starts_with("Vegas, of all that were tried, is the slowest (Section 5)  ")
+            && wide[2].ends_with("  holds")
+    );
+    assert!(
+        wide[2].contains("vegas 2.") && wide[2].contains(", next bbr ") && wide[2].contains(" Mbit/s "),
+        "{}",
+        wide[2]
+    );
+    let narrow = claims(&study, 40);
+    assert_eq!(narrow[1], "Vegas, of all that were tried, is the");
+    assert!(narrow[3].starts_with("  holds: vegas 2."), "{narrow:?}");
+    study.layout.claims[0].each = Some("path.eno2.delay".to_owned());
+    assert_eq!(claims(&study, 160).iter().filter(|line| line.contains("ms: vegas ")).count(), 6, "a verdict a delay");
+}
+
+#[test]
+fn a_name_without_a_value_in_one_cell_cannot_be_compared() {
+    let mut runs = made_up::runs(&[1], 0);
+    let lost = runs.iter_mut().find(|run| run.parameters["flow.tcp.congestion"] == "vegas").unwrap();
+    lost.flows[0].goodput_mbps = f64::NAN;
+    let mut study = made_up::study(&runs);
+    let [vegas, cubic] = ["vegas", "cubic"].map(|name| vec![name.to_owned()]);
+    study.layout.claims = vec![made_up::claim("One", Test::Lowest(vegas)), made_up::claim("Two", Test::Highest(cubic))];
+    let text = terminal(&study, 160, false);
+    assert!(text.contains("no value of vegas") && text.contains("1 not run"), "{text}");
+}
+
+#[test]
+fn a_table_without_references_is_compared_with_the_baseline() {
+    let runs = made_up::runs(&[1], 0);
+    let mut theirs = runs.clone();
+    theirs.iter_mut().for_each(|run| run.flows[0].goodput_mbps /= 1.12);
+    theirs.retain(|run| run.parameters["flow.tcp.congestion"] != "reno");
+    let mut study = made_up::study(&runs);
+    study.layout.tables[0].references.clear();
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &theirs });
+    let text = terminal(&study, 120, false);
+    assert!(text.contains("of 42 values, 0 within 5 %, 0 within 10 %, 42 within 15 %, 42 within 25 %;"), "{text}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = text.lines().map(words).collect();
+    let at = |name: &str| lines.iter().position(|line| line.first().is_some_and(|first| first == name)).unwrap();
+    assert_eq!(lines[at("vegas") + 1][0], "kernel-6.1");
+    assert_eq!(lines[at("vegas") + 2], ["error", "+12%", "+12%", "+12%", "+12%", "+12%", "+12%"]);
+    assert_eq!(lines[at("reno") + 1][0], "vegas", "what the baseline has not run stands alone");
+}
+
+#[test]
+fn the_course_of_windows_is_compared_with_the_baseline() {
+    let runs = made_up::runs(&[1], 300);
+    let mut theirs = runs.clone();
+    for series in theirs.iter_mut().map(|run| &mut run.series[0]) {
+        series.values[1].iter_mut().for_each(|window| *window /= 1.2);
+    }
+    let mut study = made_up::study(&runs);
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &theirs });
+    let table = &mut study.layout.tables[0];
+    (table.columns, table.references) = (None, Vec::new());
+    table.values = ["window_percent", "quantile_percent"].map(str::to_owned).to_vec();
+    table.scope.only = [("path.eno2.delay".to_owned(), vec!["10ms".to_owned()])].into();
+    let text = terminal(&study, 120, false);
+    let cubic: Vec<&str> = text.lines().find(|line| line.starts_with("cubic")).unwrap().split_whitespace().collect();
+    // The mean of the percentiles is near the mean, and both are a fifth too great.
+    assert!(cubic[1] == "20.0" && cubic[2].starts_with("20."), "{text}");
+    assert!(text.contains("kernel-6.1: median |error of the mean window| 20.0 %; 0 of 8 cells under 10 %"), "{text}");
+    assert!(!text.contains("coming") && !text.contains("baseline)"), "{text}");
+    study.layout.tables[0].values = vec!["trajectory_percent".to_owned()];
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
+    let text = terminal(&study, 120, false);
+    assert!(text.contains("median |trajectory error| 0.0 %; 8 of 8 cells under 10 %"), "{text}");
 }
 
 #[test]

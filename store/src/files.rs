@@ -1,8 +1,8 @@
-//! Files that are whole or not there: written under a hidden name, then renamed.
+//! Files and folders that are whole or not there: written under a hidden name, then renamed.
 
 use crate::Error;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Distinguishes files that threads of one process write at the same time.
@@ -15,9 +15,7 @@ fn is_temporary(name: &str) -> bool {
 
 /// Creates or replaces `path` by what `fill` writes.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let count = NEXT.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_file_name(format!(".{name}.{}.{count}.tmp", std::process::id()));
+    let temporary = temporary(path);
     let filled = File::create(&temporary).map_err(Error::io("write", path)).and_then(|mut file| fill(&mut file));
     let done = filled.and_then(|()| fs::rename(&temporary, path).map_err(Error::io("write", path)));
     if done.is_err() {
@@ -39,11 +37,33 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// Creates or replaces the folder `to` by a copy of those files in `from` whose names are `wanted`.
+pub(crate) fn copy_folder(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let [fresh, old] = [temporary(to), temporary(to)];
+    fs::create_dir(&fresh).map_err(Error::io("create", &fresh))?;
+    for name in names(from)?.iter().filter(|name| wanted(name)) {
+        fs::copy(from.join(name), fresh.join(name)).map_err(Error::io("copy", &from.join(name)))?;
+    }
+    if to.exists() {
+        fs::rename(to, &old).map_err(Error::io("replace", to))?;
+    }
+    fs::rename(&fresh, to).map_err(Error::io("write", to))?;
+    if old.exists() { fs::remove_dir_all(&old).map_err(Error::io("remove", &old)) } else { Ok(()) }
+}
+
+/// A hidden name beside `path`, another one at each call.
+fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
+    path.with_file_name(format!(".{name}.{}.{count}.tmp", std::process::id()))
+}
+
 /// Removes what a killed process left half-written.
 pub(crate) fn sweep(dir: &Path) -> Result<(), Error> {
     for name in every_name(dir)?.iter().filter(|name| is_temporary(name)) {
         let path = dir.join(name);
-        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(Error::io("remove", &path))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 //! paths.parquet     one row a path of a run
 //! tunnels.parquet   one row a run with a tunnel
 //! series.parquet    where there are series, one row a sample: cell, seed, subject, column, time_s, value
+//! baseline/         where the study is compared with another one: a copy of that one's files
 //! parts/            while it runs: one file a finished run
 //! ```
 //!

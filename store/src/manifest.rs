@@ -6,7 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-const FILE: &str = "manifest.json";
+/// Its name in a results folder.
+pub(crate) const FILE: &str = "manifest.json";
 
 /// What a results folder holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Manifest {
     pub source: String,
     /// What its report shows.
     pub layout: serde_json::Value,
+    /// Name of the results that it is compared with, of which the folder `baseline` is a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Seeds each cell was run with, ascending.
     pub seeds: Vec<u64>,
     /// Cells of the sweep.

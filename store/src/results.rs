@@ -1,10 +1,13 @@
 //! A results folder's life: begun or resumed, filled run by run, finished, read back.
 
-use crate::{Error, Manifest, files, parts, series, tables};
+use crate::{Error, Manifest, files, manifest, parts, series, tables};
 use record::{Digest, Run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The folder within a results folder that holds what it is compared with.
+const BASELINE: &str = "baseline";
 
 /// A run's place in a study: its cell of the sweep and its seed.
 pub type Key = (usize, u64);
@@ -81,6 +84,24 @@ impl Results {
         }
         let runs = tables::read(dir)?.into_iter().map(|(_, run)| run).collect();
         Ok((manifest, runs))
+    }
+
+    /// Reads the baseline that lies in a finished folder.
+    ///
+    /// # Errors
+    /// As [`Results::open`].
+    pub fn open_baseline(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
+        Self::open(&dir.join(BASELINE))
+    }
+
+    /// Lays a copy of the finished folder `baseline`, its manifest and tables, into this one, in the place of an earlier
+    /// copy.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn keep_baseline(&self, baseline: &Path) -> Result<(), Error> {
+        let wanted = |name: &str| name == manifest::FILE || name.ends_with(".parquet");
+        files::copy_folder(baseline, &self.dir.join(BASELINE), wanted)
     }
 
     /// Writes another file into a folder, such as `report.html`, and says where it is.

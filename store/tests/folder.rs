@@ -62,6 +62,27 @@ fn an_interrupted_study_hands_back_its_runs_and_ends_with_the_digest_of_an_unint
 }
 
 #[test]
+fn a_baseline_is_copied_whole_and_replaced_whole() {
+    let [dir, first, second] = [0; 3].map(|_| tempfile::tempdir().unwrap());
+    fill(first.path(), "first", 2, &[1]);
+    fill(second.path(), "second", 3, &[1]);
+    fs::create_dir(first.path().join("baseline")).unwrap(); // its own baseline stays behind,
+    fs::write(first.path().join("report.html"), "a page").unwrap(); // and its page
+    for baseline in [&first, &second] {
+        let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
+        results.keep_baseline(baseline.path()).unwrap();
+        assert_eq!(Results::open_baseline(dir.path()).unwrap().0, Results::open(baseline.path()).unwrap().0);
+    }
+    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(names(&dir.path().join("baseline")).len(), 6);
+    assert_eq!(names(dir.path()).len(), 3, "manifest, parts, baseline: {:?}", names(dir.path()));
+    fs::create_dir(dir.path().join(".baseline.1.0.tmp")).unwrap(); // a killed process was copying
+    fill(dir.path(), "h", 1, &[1]);
+    assert!(!names(dir.path()).contains(&".baseline.1.0.tmp".into()));
+    assert_eq!(Results::open_baseline(dir.path()).unwrap().1.len(), 3, "finishing leaves the baseline alone");
+}
+
+#[test]
 fn more_seeds_extend_a_complete_folder() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), "h", 2, &[1]);

@@ -1,8 +1,8 @@
 //! Time series on the page: SVG for every cell, and the same as data for the interactive charts.
 
 use super::escape;
-use crate::chart::{Chart, Charts, DASHES, charts};
-use crate::study::{Cell, Study, short_names};
+use crate::chart::{Chart, Charts, charts};
+use crate::study::{Baseline, Cell, Study, short_names};
 use crate::summary::cell_name;
 use crate::svg;
 use serde_json::{Value, json};
@@ -10,47 +10,45 @@ use serde_json::{Value, json};
 /// What the section on time series is made of.
 pub(super) struct Plots {
     pub(super) section: String,
-    /// JSON for the script, safe inside a `script` element.
-    pub(super) data: Option<String>,
+    /// For the script, where there are plots.
+    pub(super) data: Option<Value>,
     /// How many cells have plots.
     pub(super) shown: usize,
 }
 
-/// Numbers of a page in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB.
-const DATA: usize = 600_000;
-const DRAWN: usize = 250_000;
+/// Numbers of a page in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB. Figures have a part of it.
+pub(super) const DATA: usize = 600_000;
+pub(super) const DRAWN: usize = 250_000;
 /// Lines for which there is room at all.
-const LINES: usize = 5000;
+pub(super) const LINES: usize = 5000;
+/// The share of all that, in percent, that is left for the figures where there are some.
+pub(super) const FIGURES: usize = 30;
 
 /// The series of each cell's first seed.
 pub(super) fn plots(study: &Study<'_>) -> Plots {
     let cells = study.cells();
-    let mut lines = 0;
-    let fits = |cell: &&Cell<'_>| {
-        lines += cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
-        lines <= LINES
-    };
-    let shown = cells.iter().take_while(fits).count();
     if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
         return Plots { section: String::new(), data: None, shown: 0 };
     }
-    let total: usize = cells[..shown]
-        .iter()
-        .flat_map(|cell| &cell.runs[0].series)
-        .map(|series| series.columns.len())
-        .sum::<usize>()
-        .max(1);
+    let part = if study.layout.figures.is_empty() { 100 } else { 100 - FIGURES };
+    let sums = cells.iter().scan(0, |sum, cell| {
+        *sum += lines(cell);
+        Some(*sum)
+    });
+    let sums: Vec<usize> = sums.take_while(|sum| *sum <= LINES * part / 100).collect();
+    let (shown, total) = (sums.len(), sums.last().copied().unwrap_or(0).max(1));
+    let (few, many) = (DRAWN * part / 100 / total, DATA * part / 100 / total);
     let varying = study.varying();
+    let baseline = study.baseline.map_or("", |baseline| baseline.name);
     let drawn: String = cells[..shown]
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let few = charts(cell.runs[0], (DRAWN / total).clamp(50, 400));
+            let few = charts(cell, baseline, few.clamp(50, 400));
             static_charts(index, &cell_name(cell, &varying), &few)
         })
         .collect();
-    let all: Vec<Charts> =
-        cells[..shown].iter().map(|cell| charts(cell.runs[0], (DATA / total).clamp(100, 2000))).collect();
+    let all: Vec<Charts> = cells[..shown].iter().map(|cell| charts(cell, baseline, many.clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
         "<section id=\"series\">\n<h2>Over time</h2>\n<p>{note}</p>\n<div id=\"live\" hidden></div>\n\
@@ -59,11 +57,21 @@ pub(super) fn plots(study: &Study<'_>) -> Plots {
     Plots { section, data: Some(data(&varying, &cells[..shown], &all)), shown }
 }
 
+/// How many lines a cell's charts have at most.
+fn lines(cell: &Cell<'_>) -> usize {
+    let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
+    let compared = if cell.baseline.is_empty() { 0 } else { 2 * cell.runs[0].flows.len() };
+    own + compared
+}
+
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
     let mut note = "Flows have the colour of their algorithm, paths muted ones; dashes tell lines that meet apart. \
                     Thin lines are helpers. Where there are more samples than the page can carry, the least and the \
                     greatest of each span of time are shown."
         .to_owned();
+    if let Some(Baseline { name, .. }) = study.baseline {
+        note += &format!(" Broad and pale under them: {}, where it ran the same cell.", escape(name));
+    }
     if study.seeds().contains(' ') {
         note += " Each cell shows its first seed.";
     }
@@ -82,7 +90,7 @@ fn static_charts(index: usize, name: &str, charts: &Charts) -> String {
     )
 }
 
-fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
+fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share one
     let mut shown = Vec::new();
     for (cell, charts) in cells.iter().zip(all) {
@@ -96,14 +104,13 @@ fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> String {
     }
     let keys = short_names(varying);
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
-    let data = json!({ "keys": keys, "dashes": DASHES, "axes": axes, "cells": shown });
-    data.to_string().replace('<', "\\u003c") // no `</script>` or `<!--` can come of a name
+    json!({ "keys": keys, "axes": axes, "cells": shown })
 }
 
 fn chart(chart: &Chart) -> Value {
     let lines = chart.lines.iter().map(|line| {
         json!({
-            "name": line.name, "colour": line.colour, "dash": line.dash, "thin": line.thin,
+            "name": line.name, "colour": line.colour, "dash": line.dash, "thin": line.thin, "baseline": line.baseline,
             "values": numbers(&line.values, 4),
         })
     });
@@ -112,7 +119,7 @@ fn chart(chart: &Chart) -> Value {
 }
 
 /// Numbers with so many significant digits; `null` where there is none.
-fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
+pub(super) fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
     let number = |value: &f64| match format!("{value:.*e}", digits - 1).parse::<f64>() {
         Ok(rounded) if rounded == rounded.trunc() && rounded.abs() < 1e15 => json!(rounded as i64), // spares the ".0"
         Ok(rounded) => json!(rounded),

@@ -2,12 +2,12 @@
 
 use super::{counted, escape};
 use crate::colour;
-use crate::grid::{Grid, Pair, Row, Value, agreement, comparable, pairs};
+use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, references};
 use crate::number::{label, maybe, percent, significant, three};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
-use crate::terminal::{caption, corner};
+use crate::terminal::{capital, caption, corner};
 use scenario::{Reference, Table};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
@@ -20,12 +20,15 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
     }
     let mut out = "<section id=\"results\">\n<h2>Results</h2>\n".to_owned();
     for table in &study.layout.tables {
-        for grid in Grid::of(study, table) {
-            out += &simulated(study, table, &grid, shown);
-            for reference in table.references.iter().filter(|reference| comparable(table, reference)) {
-                out += &compared(study, table, &grid, reference);
+        let grids = Grid::of(study, table);
+        for grid in &grids {
+            out += &simulated(study, table, grid, shown);
+            for reference in references(study, table, grid) {
+                out += &compared(study, table, grid, &reference);
             }
         }
+        let closing = closing(study, table, &grids);
+        out += &closing.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect::<String>();
     }
     out + "</section>\n"
 }
@@ -45,7 +48,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
     let greatest = grid.greatest();
     let width = grid.columns.len();
     let row = |row: &Row| {
-        let cells: String = match row.is_coming() {
+        let cells: String = match row.coming {
             true => format!("<td class=\"coming\" colspan=\"{width}\">coming: published, not run here yet</td>"),
             false => row.values.iter().map(|value| heat(*value, greatest, shown)).collect(),
         };
@@ -73,6 +76,7 @@ fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
+    let grid = &grid.with_columns_of(reference);
     let pairs = pairs(grid, reference);
     let name = escape(&reference.name);
     let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
@@ -84,14 +88,17 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
         format!("<tr>{}{cells}</tr>\n", row_head(row))
     };
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
-    let unit = escape(if reference.unit.is_empty() { label(&table.values[0]).1 } else { &reference.unit });
-    let plot = scatter_of(study, grid, &pairs, reference, &unit);
+    // Several values side by side have no unit in common, and no axes.
+    let several = table.values.len() > 1;
+    let unit = escape(if reference.unit.is_empty() && !several { label(&table.values[0]).1 } else { &reference.unit });
+    let plot = if several { String::new() } else { scatter_of(study, grid, &pairs, reference, &unit) };
+    let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
         "<h3>Simulated against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
-         <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>, {unit}; below, the relative \
+         <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>{unit}; below, the relative \
          error of the simulation. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
          <tbody>\n{rows}</tbody></table></div>{plot}</div>\n",
-        escape(&reference.source),
+        escape(&capital(&reference.source)),
         escape(&agreement(&pairs)),
         super::paragraphs(&reference.note),
         head(table, grid)

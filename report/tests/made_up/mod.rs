@@ -1,7 +1,7 @@
 //! Made-up runs for looking at reports: sawtooth windows over two paths. Nothing here was simulated.
 
 use record::{Flow, Path, Run, Series, Summary, Tunnel};
-use ropewalk_report::{Layout, Reference, Study, Table};
+use ropewalk_report::{Claim, Figure, Layout, Reference, Scope, Study, Table, Test};
 use std::collections::BTreeMap;
 
 pub(crate) const ALGORITHMS: [&str; 8] =
@@ -44,6 +44,7 @@ pub(crate) fn study(runs: &[Run]) -> Study<'_> {
         commit: "0000000",
         layout: Layout { tables: vec![table(columns, rows)], ..Layout::default() },
         runs,
+        baseline: None,
     }
 }
 
@@ -62,6 +63,29 @@ fn table(columns: Vec<String>, rows: Vec<(String, Vec<Option<f64>>)>) -> Table {
         values: vec!["goodput_mbps".to_owned()],
         references: vec![reference],
         ..Table::default()
+    }
+}
+
+/// A chart of windows for each delay, a line an algorithm.
+pub(crate) fn figure() -> Figure {
+    Figure {
+        title: "Windows".to_owned(),
+        lines: "flow.tcp.congestion".to_owned(),
+        value: "window_packets".to_owned(),
+        scope: Scope::default(),
+    }
+}
+
+/// A claim about goodput, over all delays.
+pub(crate) fn claim(says: &str, test: Test) -> Claim {
+    Claim {
+        says: says.to_owned(),
+        source: "Section 5".to_owned(),
+        value: "goodput_mbps".to_owned(),
+        of: "flow.tcp.congestion".to_owned(),
+        each: None,
+        scope: Scope::default(),
+        test,
     }
 }
 

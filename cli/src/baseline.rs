@@ -1,0 +1,55 @@
+//! The baseline: a results folder of the same cells, made by another driver, that a study is compared with.
+
+use crate::Failure;
+use record::Run;
+use report::Baseline;
+use scenario::Scenario;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use store::{Manifest, Results};
+
+/// A baseline's name and its runs.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) name: String,
+    runs: Vec<Run>,
+}
+
+impl Loaded {
+    /// The copy that lies in the finished folder `dir`, if its manifest speaks of one.
+    pub(crate) fn of_study(dir: &std::path::Path, manifest: &Manifest) -> Result<Option<Self>, Failure> {
+        let Some(name) = manifest.baseline.clone() else { return Ok(None) };
+        Ok(Some(Self { name, runs: Results::open_baseline(dir)?.1 }))
+    }
+
+    /// As the report takes it.
+    pub(crate) fn shown(&self) -> Baseline<'_> {
+        Baseline { name: &self.name, runs: &self.runs }
+    }
+}
+
+/// The folder that the scenario names, and what it is called: read once before anything runs, so that it is known to be
+/// whole and to have something to compare.
+pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Failure> {
+    let Some(folder) = &scenario.baseline else { return Ok(None) };
+    let wrong = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));
+    let (_, runs) = Results::open(folder).map_err(|error| {
+        wrong(&format!("cannot use the baseline: {error}"), "a finished results folder, beside the scenario file")
+    })?;
+    let theirs: BTreeSet<&BTreeMap<String, String>> = runs.iter().map(|run| &run.parameters).collect();
+    let mut ours = scenario.cells.iter().map(|cell| cell.parameters.iter().cloned().collect::<BTreeMap<_, _>>());
+    if !ours.any(|parameters| theirs.contains(&parameters)) {
+        let first = runs.first().map_or(String::new(), |run| cell(run.parameters.iter()));
+        let own = scenario.cells.first().map_or(String::new(), |it| cell(it.parameters.iter().map(|(k, v)| (k, v))));
+        let help = format!("its first cell has {first}; the scenario's has {own}");
+        return Err(wrong("the baseline has none of the scenario's cells", &help));
+    }
+    let name = folder.file_name().map_or_else(|| "baseline".to_owned(), |name| name.to_string_lossy().into_owned());
+    Ok(Some((folder.clone(), name)))
+}
+
+/// A cell's parameters in words.
+fn cell<'p>(parameters: impl Iterator<Item = (&'p String, &'p String)>) -> String {
+    let words: Vec<String> = parameters.map(|(key, value)| format!("{key} = {value}")).collect();
+    if words.is_empty() { "no swept keys".to_owned() } else { words.join(", ") }
+}

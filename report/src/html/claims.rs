@@ -1,0 +1,53 @@
+//! The page's table of claims.
+
+use super::escape;
+use crate::claim::{Finding, Judged, Judgement, Verdict, judged, tally};
+use crate::study::Study;
+
+/// What was claimed, the numbers here, the verdict; nothing where nothing was claimed.
+pub(super) fn claims(study: &Study<'_>) -> String {
+    let judged = judged(study);
+    if judged.is_empty() {
+        return String::new();
+    }
+    let rows: String = judged.iter().map(|claim| rows(study, claim)).collect();
+    format!(
+        "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
+         <th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
+        crate::terminal::capital(&tally(&judged))
+    )
+}
+
+/// A claim beside all its verdicts, ours and the baseline's.
+fn rows(study: &Study<'_>, judged: &Judged<'_>) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for Judgement { at, ours, baseline } in &judged.findings {
+        shown.push(cells(at, ours, ""));
+        if let (Some(finding), Some(baseline)) = (baseline, study.baseline) {
+            shown.push(cells(baseline.name, finding, " class=\"theirs\""));
+        }
+    }
+    let source = match judged.claim.source.as_str() {
+        "" => String::new(),
+        source => format!(" <small>{}</small>", escape(source)),
+    };
+    let says = escape(&judged.claim.says);
+    let head = format!("<th scope=\"rowgroup\" rowspan=\"{}\">{says}{source}</th>", shown.len().max(1));
+    let rows = shown.iter().enumerate().map(|(index, cells)| {
+        let head = if index == 0 { head.as_str() } else { "" };
+        format!("<tr>{head}{cells}</tr>\n")
+    });
+    format!("<tbody>{}</tbody>\n", rows.collect::<String>())
+}
+
+fn cells(at: &str, finding: &Finding, class: &str) -> String {
+    let at = if at.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(at)) };
+    // Never by colour alone: a mark, a word and a colour.
+    let (name, mark) = match finding.verdict {
+        Verdict::Holds => ("holds", "✓"),
+        Verdict::Fails => ("fails", "✗"),
+        Verdict::NotRun => ("missing", "–"),
+    };
+    let (numbers, words) = (escape(&finding.numbers), finding.verdict.words());
+    format!("<td{class}>{at}{numbers}</td><td class=\"verdict {name}\"><i>{mark}</i> {words}</td>")
+}

@@ -1,0 +1,85 @@
+//! Figures on the page: SVG, and the same as data for the interactive charts.
+
+use super::escape;
+use super::plots::{DATA, DRAWN, FIGURES, LINES, numbers};
+use crate::chart::Line;
+use crate::figure::{Drawn, Panel, drawn, lines};
+use crate::study::Study;
+use crate::svg::{self, Size};
+use serde_json::{Value, json};
+
+/// The section on figures, and its data.
+pub(super) struct Figures {
+    pub(super) section: String,
+    pub(super) data: Vec<Value>,
+}
+
+/// A figure that stands alone.
+const LARGE: Size = (960.0, 300.0);
+/// One of the charts of a figure.
+const SMALL: Size = (480.0, 210.0);
+
+/// The figures that the layout asks for and the runs can give.
+pub(super) fn figures(study: &Study<'_>) -> Figures {
+    let figures = &study.layout.figures;
+    let (mut total, mut shown) = (0, 0);
+    for figure in figures {
+        total += lines(study, figure);
+        shown += usize::from(total <= LINES * FIGURES / 100);
+    }
+    let all = |limit| figures[..shown].iter().filter_map(|figure| drawn(study, figure, limit)).collect::<Vec<_>>();
+    let points = |numbers| numbers * FIGURES / 100 / total.clamp(1, LINES * FIGURES / 100);
+    let (few, many) = (all(points(DRAWN).clamp(40, 400)), all(points(DATA).clamp(100, 1000)));
+    if few.is_empty() {
+        return Figures { section: String::new(), data: Vec::new() };
+    }
+    let baseline = study.baseline.map_or("", |baseline| baseline.name);
+    let drawings: String = few.iter().enumerate().map(|(index, figure)| one(index, figure, baseline)).collect();
+    let seeds = if study.seeds().contains(' ') { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
+    let cut = match shown < figures.len() {
+        true => format!("<p>The first {shown} of {} figures fit; series.parquet has all.</p>\n", figures.len()),
+        false => String::new(),
+    };
+    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{cut}{drawings}</section>\n");
+    Figures { section, data: many.iter().map(data).collect() }
+}
+
+fn one(index: usize, figure: &Drawn, baseline: &str) -> String {
+    let alone = figure.panels.len() == 1;
+    let title = format!("{}, {}", escape(&figure.title), escape(&figure.unit));
+    let compared = figure.panels.iter().any(|panel| panel.chart.lines.iter().any(|line| line.baseline));
+    let note = match compared {
+        true => format!("<p class=\"note\">Broad and pale: {}.</p>\n", escape(baseline)),
+        false => String::new(),
+    };
+    let size = if alone { LARGE } else { SMALL };
+    let panels: String = figure.panels.iter().map(|panel| picture(panel, size, &title)).collect();
+    let class = if alone { "panels alone" } else { "panels" };
+    format!(
+        "<div class=\"figure\" id=\"figure-{index}\">\n<h3>{title}</h3>\n{note}{}\n<div class=\"{class}\">{panels}</div>\n</div>\n",
+        svg::legend(&figure.legend)
+    )
+}
+
+fn picture(panel: &Panel, size: Size, title: &str) -> String {
+    let name = escape(&panel.chart.title);
+    let caption = if name.is_empty() { String::new() } else { format!("<figcaption>{name}</figcaption>") };
+    let title = if name.is_empty() { title.to_owned() } else { format!("{title}, {name}") };
+    let picture = svg::picture(&panel.chart, &panel.times, panel.span, size, &title);
+    format!("<figure>{caption}{picture}</figure>")
+}
+
+fn data(figure: &Drawn) -> Value {
+    let place = |line: &Line| figure.legend.iter().position(|other| other.name == line.name);
+    let line =
+        |line: &Line| json!({ "of": place(line), "baseline": line.baseline, "values": numbers(&line.values, 4) });
+    let panel = |panel: &Panel| {
+        let top = svg::ticks(panel.chart.most).last().copied();
+        let lines: Vec<Value> = panel.chart.lines.iter().map(line).collect();
+        json!({ "span": [panel.span.0, panel.span.1], "top": top, "times": numbers(&panel.times, 5), "lines": lines })
+    };
+    let legend =
+        figure.legend.iter().map(|line| json!({ "name": line.name, "colour": line.colour, "dash": line.dash }));
+    let legend: Vec<Value> = legend.collect();
+    json!({ "legend": legend, "panels": figure.panels.iter().map(panel).collect::<Vec<_>>() })
+}
