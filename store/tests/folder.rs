@@ -114,6 +114,9 @@ fn another_study_is_never_overwritten() {
     let mut other_program = manifest("one", 1, &[1]);
     other_program.commit = "def".to_owned();
     assert!(matches!(Results::create_or_resume(dir.path(), other_program), Err(Error::Occupied { .. })));
+    let mut other_driver = manifest("one", 1, &[1]);
+    other_driver.driver = "Linux 6.1".to_owned();
+    assert!(matches!(Results::create_or_resume(dir.path(), other_driver), Err(Error::Occupied { .. })));
 }
 
 #[test]

@@ -10,8 +10,8 @@
 //! with their queue in r3 and their delay in r2. Where the scenario says `local`, the queue stands in s0 (d0) instead.
 //! Every flow has hosts of its own: settings and counters are a namespace's.
 //!
-//! The shaper is a token bucket with room for little more than one packet. A packet leaves it at the beginning of its
-//! transmission, not at the end; the queue holds, as the simulator's, the packets that wait.
+//! The shaper is a token bucket with room for little more than one packet; its queue holds, as the simulator's, the packets
+//! that wait. A packet leaves it at the beginning of its transmission; the time that this takes is added to the delay.
 
 use scenario::model::{Change, Directions, Experiment, FlowKind, Host, Limit, Loss, Pipe};
 use units::Span;

@@ -8,6 +8,7 @@ use scenario::Overrides;
 use scenario::model::Experiment;
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// 10 Mbit/s with 38 bytes around each packet of 1500, 20 ms there and back; a queue of 40 packets.
 const SCENARIO: &str = r#"
@@ -45,8 +46,10 @@ fn lab() -> Option<Lab> {
     }
 }
 
-/// What the kernel did, unless the machine is too busy for a kernel in real time.
+/// What the kernel did, unless the machine is too busy for a kernel in real time. One guest at a time.
 fn run(experiment: &Experiment) -> Option<record::Run> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match lab()?.run(experiment, 1) {
         Ok(run) => Some(run),
         Err(Error::NoCpu(why)) => skip(&why),
