@@ -12,9 +12,11 @@
 //! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
 //! integers and order of Linux 6.1 (`tcp_cdg.c`).
 //! Departures from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
-//! Departure from Linux: a backoff takes the window down at once and then rests for a round trip (Linux: proportional
-//! rate reduction over that round trip); only the machine begins such a reduction here. The exponential is exact
-//! (Linux: a table, within 1e-4).
+//! Departure from Linux: the exponential is exact (Linux: a table, within 1e-4).
+//!
+//! A backoff goes down over a round trip, in proportion to what is acknowledged (as Linux's reductions do; here it is
+//! the algorithm's own, for only the machine begins those). A window cut at once would fall silent, and its next packet
+//! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
 
 use crate::frame::{self, Growth, Round, Window, Windowed};
 use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
@@ -82,12 +84,28 @@ pub struct Cdg {
     last_rtt: Option<Extremes>,
     gradients: Gradients,
     backoffs: u32,
-    /// A backoff rests until everything up to here is acknowledged.
-    resting: Option<u64>,
+    resting: Option<Rest>,
     delayed: u32,
     train: Option<Train>,
     samples: u32,
     least_rtt: u64,
+}
+
+/// A backoff on its way down, until everything up to `end` is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rest {
+    end: u64,
+    /// The window before it.
+    from: u32,
+    acked: u32,
+}
+
+impl Rest {
+    /// The window when so much of it is acknowledged.
+    fn window(&self, aim: u32) -> u32 {
+        let way = u64::from(self.from.saturating_sub(aim)) * u64::from(self.acked) / u64::from(self.from.max(1));
+        (self.from - way as u32).max(aim)
+    }
 }
 
 /// Of the RTTs of one round, or differences of these, microseconds.
@@ -185,12 +203,24 @@ impl Cdg {
     fn back_off(&mut self, window: &mut Window, next: u64) {
         self.shadow = self.shadow.max(window.size);
         window.threshold = (((u64::from(window.size) * self.backoff_beta) >> 10) as u32).max(2);
-        window.size = window.size.min(window.threshold);
         window.credit = 0;
-        self.resting = Some(next);
+        self.resting = Some(Rest { end: next, from: window.size, acked: 0 });
     }
 
-    /// After a reduction, gradients begin with the round that saw its end.
+    /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its end.
+    fn rests(&mut self, window: &mut Window, acked: u32, feedback: &Feedback) -> bool {
+        let Some(rest) = &mut self.resting else { return false };
+        rest.acked += acked;
+        let over = feedback.una >= rest.end;
+        if rest.from > 0 {
+            window.size = window.size.min(if over { window.threshold } else { rest.window(window.threshold) });
+        }
+        if over {
+            self.resume(feedback);
+        }
+        !over
+    }
+
     fn resume(&mut self, feedback: &Feedback) {
         self.resting = None;
         self.next_round();
@@ -230,8 +260,11 @@ impl Cdg {
 }
 
 impl Growth for Cdg {
-    fn start(&mut self, window: &mut Window, _path: &PathInfo, _cx: &mut Context<'_>) {
+    /// The handshake's RTT belongs to the first round: its packets are small, so that the first gradient is that of a
+    /// transmission time and not that of the initial window's burst.
+    fn start(&mut self, window: &mut Window, path: &PathInfo, _cx: &mut Context<'_>) {
         self.shadow = window.size;
+        self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| Extremes { least: rtt, most: rtt });
     }
 
     /// Gradients are judged in every round; growth asks for a full window below.
@@ -240,10 +273,8 @@ impl Growth for Cdg {
     }
 
     fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, cx: &mut Context<'_>) {
-        match self.resting {
-            Some(end) if feedback.una <= end => return,
-            Some(_) => self.resume(feedback),
-            None => {}
+        if self.rests(window, acked, feedback) {
+            return;
         }
         if self.hystart && window.in_slow_start() && self.pipe_is_full(feedback, cx.now.0 / 1000) {
             window.threshold = window.size;
@@ -285,17 +316,22 @@ impl Growth for Cdg {
         *seen = Extremes { least: seen.least.min(rtt), most: seen.most.max(rtt) };
     }
 
+    /// The machine's reduction takes the place of a backoff's.
+    fn timed_out(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+        self.resting = None;
+    }
+
     /// The round of a reduction says nothing about the next.
     fn recovered(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
         // The next acknowledgement ends the rest at once.
-        self.resting = Some(0);
+        self.resting = Some(Rest::default());
     }
 
     fn window_restarts(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
         self.gradients = Gradients::default();
         (self.rtt, self.last_rtt, self.train, self.samples) = (None, None, None, 0);
         (self.backoffs, self.delayed, self.least_rtt) = (0, 0, u64::MAX);
-        (self.shadow, self.resting) = (window.size, Some(0));
+        (self.shadow, self.resting) = (window.size, Some(Rest::default()));
     }
 }
 
@@ -365,10 +401,11 @@ mod tests {
         let after = |size| {
             let (mut cdg, mut window) = (cdg(), window(size));
             cdg.back_off(&mut window, 0);
-            (window.size, window.threshold, cdg.shadow)
+            let down = |acked| Rest { acked, ..cdg.resting.expect("it goes down") }.window(window.threshold);
+            ([0, size / 2, size].map(down), window.threshold, cdg.shadow)
         };
-        assert_eq!(after(10), (7, 7, 10));
-        assert_eq!(after(100), (70, 70, 100));
+        assert_eq!(after(10), ([10, 9, 7], 7, 10));
+        assert_eq!(after(100), ([100, 85, 70], 70, 100));
     }
 
     #[test]
@@ -405,18 +442,17 @@ mod tests {
     }
 
     #[test]
-    fn rising_delay_backs_off_and_rests_for_a_round() {
+    fn rising_delay_backs_off_over_a_round() {
         let settings = [("backoff_factor".to_owned(), crate::Value::Number(10_000.0))].into();
         let cdg = Cdg::new(&Settings::new(ENTRY.parameters, &settings).expect("allowed"));
         let mut flow = Flow::new(cdg, window(10));
         (0..2).for_each(|_| flow.round(20_000));
         assert_eq!(flow.cdg.resting, None);
-        // The acknowledgement that ends the round brings its greatest RTT.
+        // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
         let before = flow.window.size;
         flow.round(30_000);
-        assert_eq!((flow.window.size, flow.cdg.resting), (before * 724 / 1024, Some(flow.una)));
-        flow.round(30_000);
-        assert_eq!(flow.cdg.resting, None);
+        let kept = before * 724 / 1024;
+        assert_eq!((flow.cdg.resting, flow.window.size, flow.window.threshold), (None, kept, kept));
     }
 
     #[test]
