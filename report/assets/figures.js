@@ -9,6 +9,11 @@ data.figures.forEach((figure, index) => {
   let lit = null;
   let plots = [];
 
+  if (index === 0) {
+    const hint = 'Point at a name to find its line, click it to hide the line; drag to zoom, double-click to see all.';
+    place.before(Object.assign(document.createElement('p'), { className: 'hint', textContent: hint }));
+  }
+
   const key = place.querySelector('.key');
   const names = [...key.children].map((span, at) => {
     const button = document.createElement('button');

@@ -1,12 +1,13 @@
 //! Figures: a line for each value of a swept key, in a chart for each setting of the others.
 
 use crate::chart::{self, Chart, Line};
+use crate::course::Course;
 use crate::decimate::aligned;
 use crate::grid::{others, unique};
 use crate::resample::resampled;
 use crate::study::{Cell, Study};
 use crate::terminal::{capital, time};
-use crate::value::{flow, samples};
+use crate::value::{course, flow};
 use crate::{colour, number};
 use record::{Run, Series};
 use scenario::Figure;
@@ -91,21 +92,18 @@ fn legend(figure: &Figure, cells: &[&Cell<'_>]) -> Vec<Line> {
 }
 
 fn panel(figure: &Figure, legend: &[Line], unit: &str, (title, cells): Setting<'_, '_>, limit: usize) -> Option<Panel> {
-    let mut found: Vec<(Line, (Vec<f64>, Vec<f64>))> = Vec::new();
+    let mut found: Vec<(Line, Course)> = Vec::new();
     for line in legend {
         let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
-        let course = |run: &Run| {
-            let samples = samples(run, flow(run, &figure.scope)?, &figure.value, &figure.scope)?;
-            Some(samples.unzip()).filter(|(times, _): &(Vec<f64>, Vec<f64>)| !times.is_empty())
-        };
-        let theirs = cell.baseline.first().and_then(|run| course(run));
+        let of = |run: &Run| course(run, &figure.value, &figure.scope);
+        let theirs = cell.baseline.first().and_then(|run| of(run));
         found.extend(theirs.map(|course| (Line { baseline: true, ..line.clone() }, course)));
-        found.extend(course(cell.runs[0]).map(|course| (line.clone(), course)));
+        found.extend(of(cell.runs[0]).map(|course| (line.clone(), course)));
     }
     // One axis for all: that of the longest of our runs.
-    let ours = found.iter().filter(|(line, _)| !line.baseline).map(|(_, (times, _))| times);
+    let ours = found.iter().filter(|(line, _)| !line.baseline).map(|(_, course)| &course.times);
     let axis = ours.max_by_key(|times| times.len())?.clone();
-    let series: Vec<Series> = found.iter().map(|(_, (times, values))| on_axis(&axis, times, values)).collect();
+    let series: Vec<Series> = found.iter().map(|(_, course)| on_axis(&axis, course)).collect();
     let thinned = aligned(&series, limit);
     let values = thinned.values.into_iter().flatten();
     let lines: Vec<Line> = found.into_iter().zip(values).map(|((line, _), values)| Line { values, ..line }).collect();
@@ -117,7 +115,7 @@ fn panel(figure: &Figure, legend: &[Line], unit: &str, (title, cells): Setting<'
 }
 
 /// A series of one column at the instants `axis`.
-fn on_axis(axis: &[f64], times: &[f64], values: &[f64]) -> Series {
+fn on_axis(axis: &[f64], Course { times, values }: &Course) -> Series {
     let values = if axis == times { values.to_vec() } else { resampled(times, values, axis.iter().copied()) };
     Series { subject: String::new(), columns: vec![String::new()], time_s: axis.to_vec(), values: vec![values] }
 }

@@ -38,15 +38,16 @@ pub(crate) fn is_of_run(field: &str) -> bool {
 /// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
 fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
     let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
-    let ours = window(run, scope)?;
-    let each = baseline.iter().filter_map(|other| course::number(field, &ours, &window(other, &whole)?));
+    let ours = course(run, course::COLUMN, scope)?;
+    let theirs = baseline.iter().filter_map(|other| course(other, course::COLUMN, &whole));
+    let each = theirs.filter_map(|theirs| course::number(field, &ours, &theirs));
     Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 
-/// The course of a flow's window.
-fn window(run: &Run, scope: &Scope) -> Option<Course> {
-    let (times, values) = samples(run, flow(run, scope)?, course::COLUMN, scope)?.unzip();
-    Some(Course { times, values })
+/// The course of a column of a flow's series; nothing if the scope has no sample of it.
+pub(crate) fn course(run: &Run, column: &str, scope: &Scope) -> Option<Course> {
+    let (times, values): (Vec<f64>, Vec<f64>) = samples(run, flow(run, scope)?, column, scope)?.unzip();
+    (!times.is_empty()).then_some(Course { times, values })
 }
 
 /// The value of one run.
@@ -90,7 +91,7 @@ fn timed(run: &Run, flow: &Flow, field: &str, scope: &Scope) -> Option<f64> {
 }
 
 /// The samples of a column of a flow's series that lie in the scope's time: instant and value.
-pub(crate) fn samples<'r>(
+fn samples<'r>(
     run: &'r Run,
     flow: &Flow,
     column: &str,
