@@ -54,6 +54,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_window_starves_for_a_timeout_counted_from_the_last_restart() {
+        let (mut window_use, timeout) = (WindowUse::default(), Span::from_millis(250));
+        let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
+        let starved = |window_use: &mut WindowUse, at| window_use.starved(ms(at), false, 7, timeout);
+        window_use.restart(ms(1000));
+        assert_eq!([1001, 1249, 1250, 1251].map(|at| starved(&mut window_use, at)), [None, None, Some(7), None]);
+        window_use.restart(ms(2000)); // it stood idle: that alone is no starvation
+        assert_eq!(starved(&mut window_use, 2100), None);
+    }
+
+    #[test]
     fn the_flag_holds_for_one_window() {
         let mut window_use = WindowUse::default();
         window_use.on_sent(true, 10, 0, 10);

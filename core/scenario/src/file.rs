@@ -2,12 +2,12 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
 
-use crate::drawn::Drawn;
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
 use crate::quantity::{BitRate, Packets, Size, Time};
 pub(crate) use crate::queue::{Discipline, Queue};
+use crate::requests::Requests;
 use crate::short::{Congestion, Loss};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -398,32 +398,6 @@ pub(crate) struct Flow {
     pub(crate) requests: Option<At<Requests>>,
     /// UDP: size of a datagram with its IP and UDP headers.
     pub(crate) packet: Option<At<Size>>,
-}
-
-/// Requests and answers, one after the other.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "requests")]
-pub(crate) struct Requests {
-    /// Size of an answer.
-    pub(crate) size: At<Drawn<Size>>,
-    /// Time between an answer and the next request. Default: "0s".
-    pub(crate) think: Option<At<Drawn<Time>>>,
-    /// Default: persistent.
-    #[serde(default)]
-    pub(crate) connection: Connection,
-}
-
-/// On which connection a request goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "connection")]
-pub(crate) enum Connection {
-    /// All on one.
-    #[default]
-    Persistent,
-    /// Each on a new one.
-    New,
 }
 
 /// What a flow is.

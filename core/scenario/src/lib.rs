@@ -14,6 +14,7 @@ mod layout;
 mod quantity;
 mod queue;
 mod reference;
+mod requests;
 mod resolve;
 mod scenario;
 mod schema;

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
-use control::Ecn;
+use control::{Controller, Ecn};
 use ropewalk_protocol::tcp::sender::{Input, Output, Recovery};
 use ropewalk_protocol::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
@@ -87,6 +87,13 @@ impl Default for Options {
 pub fn new_sender(options: Options) -> Sender {
     let reno = control::registry::find("reno").expect("reno is registered");
     let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
+    let mut sender = sender_with(options, controller);
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
+    sender
+}
+
+/// A sender that has nothing to send yet.
+pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
     let config = sender::Config {
         mss: MSS,
         packet: MSS + 52,
@@ -104,9 +111,7 @@ pub fn new_sender(options: Options) -> Sender {
         initial_timeout: Span::from_secs(1),
         window: u32::MAX,
     };
-    let mut sender = Sender::new(config, controller, Stream::named(1, "lockstep"));
-    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
-    sender
+    Sender::new(config, controller, Stream::named(1, "lockstep"))
 }
 
 pub fn new_receiver(options: Options) -> Receiver {

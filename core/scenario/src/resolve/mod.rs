@@ -56,7 +56,7 @@ fn distinct(seeds: &At<Vec<u64>>) -> Result<Vec<u64>, Fault> {
 }
 
 /// `value`, unless it is zero.
-fn positive<'a, T>(key: &str, value: &'a At<T>, number: impl Fn(&T) -> u64) -> Result<&'a T, Fault> {
+pub(crate) fn positive<'a, T>(key: &str, value: &'a At<T>, number: impl Fn(&T) -> u64) -> Result<&'a T, Fault> {
     match number(value.get()) {
         0 => Err(Fault::at(value.span(), format!("`{key}` must be more than zero"))),
         _ => Ok(value.get()),

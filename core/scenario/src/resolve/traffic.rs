@@ -3,9 +3,7 @@
 use super::{bytes, find, positive, unique};
 use crate::error::Fault;
 use crate::file::{self, At, File, Kind, Profile};
-use crate::model::{
-    Application, Device, Draw, Flow, FlowKind, Host, Path, Recovery, Requests, Resequence, Route, Tunnel,
-};
+use crate::model::{Application, Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -173,7 +171,7 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
         let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", size)];
         return match others.into_iter().find_map(|(key, span)| Some((key, span?))) {
             Some((key, span)) => Err(Fault::at(span, format!("a flow of requests has no `{key}` of its own"))),
-            None => requests(asked.get()).map(Application::Requests),
+            None => asked.get().resolve().map(Application::Requests),
         };
     }
     match (rate, write) {
@@ -185,14 +183,6 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
         (None, Some(write)) => Err(Fault::at(write.span(), "`write` goes with `rate`")),
         (None, None) => Ok(Application::Greedy),
     }
-}
-
-fn requests(given: &file::Requests) -> Result<Requests, Fault> {
-    Ok(Requests {
-        size: positive("size", &given.size, |size| size.mean.0)?.draw(|size| size.0),
-        think: given.think.as_ref().map_or(Draw::Fixed(0.0), |think| think.get().draw(|think| think.0.0)),
-        new_connections: given.connection == file::Connection::New,
-    })
 }
 
 fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {

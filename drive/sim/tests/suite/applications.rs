@@ -42,9 +42,9 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
     }
 }
 
-/// BBR marks such samples as limited by the application, and keeps the estimate that its initial window's burst gave.
+/// Its rate is below the path's, so no queue can stand: nothing waits but for a delayed acknowledgement.
 #[test]
-fn what_a_writer_sends_does_not_lower_bbrs_estimate_of_the_path() {
+fn a_writer_gets_its_rate_with_bbr_and_keeps_no_queue() {
     for algorithm in ["bbr", "bbr3"] {
         let run = run(&wide(steady(algorithm, Rate::from_mbit(2), None), 60));
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);

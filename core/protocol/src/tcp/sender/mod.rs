@@ -276,6 +276,9 @@ impl Sender {
     }
 
     fn on_write(&mut self, segments: u64, runt: bool) {
+        if self.board.next() >= self.available {
+            self.note_starvation();
+        }
         self.available = self.available.saturating_add(segments);
         if runt {
             self.runt_end = Some(self.available);

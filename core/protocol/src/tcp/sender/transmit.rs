@@ -190,9 +190,8 @@ impl Sender {
         }
         let hold = if full { None } else { self.hold() };
         self.note_hold(now, hold);
-        let idle = self.board.next() >= self.available || hold == Some(Hold::SendBuffer);
-        if !full && idle && counts.lost <= counts.retransmitted {
-            self.rate.mark_app_limited(counts.in_flight());
+        if hold == Some(Hold::SendBuffer) {
+            self.note_starvation();
         }
         self.transmit.sent_in_round = false;
         let refused = std::mem::take(&mut self.transmit.refused);
@@ -202,6 +201,15 @@ impl Sender {
         }
         self.pacer.close_burst();
         self.deadline()
+    }
+
+    /// There is nothing to send. If the window had room for it, what is delivered says little of the path (Linux
+    /// `tcp_rate_check_app_limited`, at each write).
+    pub(super) fn note_starvation(&mut self) {
+        let counts = self.board.counts();
+        if counts.in_flight() < self.decision.window && counts.lost <= counts.retransmitted {
+            self.rate.mark_app_limited(counts.in_flight());
+        }
     }
 
     fn validate_window(&mut self, now: Instant, full: bool) {
