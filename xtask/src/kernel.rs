@@ -63,7 +63,7 @@ pub(crate) fn traces() -> Result<(), String> {
     shell::run("cargo build --release --package ropewalk")?;
     let status = Command::new(bench::release_folder()?.join("ropewalk"))
         .arg0("ropewalk") // it stands in the manifest, which names no folder of this machine
-        .args(["run", "scenarios/validation/kernel.toml", "--on", "kernel", "--out", COLLECTED])
+        .args(["run", "scenarios/validation/kernel.toml", "--on", "kernel", "--seed", "1", "--out", COLLECTED])
         .env("ROPEWALK_LINUX", root.join(KERNEL))
         .current_dir(&root)
         .status();

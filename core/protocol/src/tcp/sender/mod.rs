@@ -25,7 +25,7 @@ use units::{Instant, PathId, Span, Stream};
 pub struct Config {
     /// Payload of a segment, bytes.
     pub mss: u32,
-    /// Bytes of a segment on the path with its headers (pacing counts them).
+    /// Bytes of a segment on the path with its headers.
     pub packet: u32,
     /// Initial window, segments.
     pub initial_window: u32,

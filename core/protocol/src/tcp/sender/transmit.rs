@@ -152,7 +152,9 @@ impl Sender {
     fn pace(&mut self, now: Instant) {
         let rate = self.decision.pacing.unwrap_or_else(|| self.default_pacing());
         let burst = Pacer::burst(rate, self.min_rtt.get(), self.config.mss);
-        self.pacer.on_sent(now, self.config.packet, rate, burst);
+        // TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq discipline whole packets.
+        let bytes = if self.config.pacing { self.config.packet } else { self.config.mss };
+        self.pacer.on_sent(now, bytes, rate, burst);
     }
 
     /// Window over SRTT, times 2 early in slow start and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
