@@ -17,7 +17,10 @@ impl Estimate {
             1 => Some(Self { mean, half_width: None }),
             count => {
                 let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-                Some(Self { mean, half_width: Some(student_975(count - 1) * (variance / n).sqrt()) })
+                let half_width = student_975(count - 1) * (variance / n).sqrt();
+                // Seeds that agree to the last digit must not differ by the rounding of their mean.
+                let noise = 1e-12 * mean.abs();
+                Some(Self { mean, half_width: Some(if half_width > noise { half_width } else { 0.0 }) })
             }
         }
     }
@@ -55,6 +58,7 @@ mod tests {
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!(estimate.mean, 3.0);
         assert!((estimate.half_width.unwrap() - 1.963_24).abs() < 1e-4);
+        assert_eq!(Estimate::of(&[0.1 + 0.2; 7]).unwrap().half_width, Some(0.0));
         assert_eq!(Estimate::of(&[7.0]), Some(Estimate { mean: 7.0, half_width: None }));
         assert_eq!(Estimate::of(&[]), None);
     }

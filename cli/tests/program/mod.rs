@@ -1,4 +1,5 @@
 //! Driving the program from a test.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
