@@ -2,6 +2,7 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
 
+use crate::at::At;
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
@@ -9,42 +10,11 @@ use crate::quantity::{BitRate, Packets, Size, Time};
 pub(crate) use crate::queue::{Discipline, Queue};
 use crate::requests::Requests;
 use crate::short::{Congestion, Loss};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toml::Spanned;
 use toml::de::ValueDeserializer;
-
-/// A value that knows where it was written.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct At<T>(Spanned<T>);
-
-impl<T> At<T> {
-    pub(crate) fn get(&self) -> &T {
-        self.0.get_ref()
-    }
-
-    pub(crate) fn span(&self) -> Range<usize> {
-        self.0.span()
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
 
 /// A name: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

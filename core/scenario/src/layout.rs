@@ -1,7 +1,7 @@
 //! What the report makes of a sweep: tables, figures over time, claims with a verdict.
 
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::At;
 use crate::quantity::{Percent, Time};
 use crate::reference::{self, Reference};
 use schemars::JsonSchema;

@@ -6,6 +6,7 @@
 //! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
 //! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults.
 
+mod at;
 mod drawn;
 mod error;
 mod file;

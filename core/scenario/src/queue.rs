@@ -2,7 +2,7 @@
 //!
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
-use crate::file::At;
+use crate::at::At;
 use crate::quantity::{Percent, QueueLimit, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;

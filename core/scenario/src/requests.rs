@@ -1,8 +1,8 @@
 //! A flow of requests: as the file has it, and as the model.
 
+use crate::at::At;
 use crate::drawn::Drawn;
 use crate::error::Fault;
-use crate::file::At;
 use crate::model::{self, Draw};
 use crate::quantity::{Size, Time};
 use crate::resolve::positive;

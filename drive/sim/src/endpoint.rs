@@ -1,9 +1,9 @@
 //! Flows with their place in the network: TCP, or a constant-rate source.
 
 use crate::application::Application;
+use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::setup::Setup;
-use crate::summary::Distribution;
 use crate::tcp::Tcp;
 use scenario::model::{Experiment, Flow, FlowKind, Route};
 use units::{Instant, Span, Stream};

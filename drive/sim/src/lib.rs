@@ -9,6 +9,7 @@
 
 mod agenda;
 mod application;
+mod distribution;
 mod endpoint;
 mod engine;
 mod error;

@@ -1,8 +1,8 @@
 //! Both ends of a TCP flow: the core's machines, what runs on top of them, and what was counted.
 
 use crate::application::{Application, Ask, Client, Message, REQUEST};
+use crate::distribution::Distribution;
 use crate::setup::Setup;
-use crate::summary::Distribution;
 use control::Ecn;
 use protocol::tcp::sender::{Counters, Input};
 use protocol::tcp::{Ack, Kind, Receiver, Segment, Sender};

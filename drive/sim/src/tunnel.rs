@@ -1,8 +1,8 @@
 //! The striping tunnel: one ingress and one egress per direction.
 
 use crate::Error;
+use crate::distribution::Distribution;
 use crate::packet::{Parcel, Slab};
-use crate::summary::Distribution;
 use protocol::tunnel::{Resequencer, Striper};
 use scenario::model;
 use std::collections::VecDeque;

@@ -4,8 +4,9 @@
 //! goes where nothing is.
 
 use super::{Claim, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope, WrittenTable};
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::{At, File};
+use crate::file::File;
 use crate::reference::Written;
 use crate::resolve::flow_names;
 use crate::sweep::Draft;

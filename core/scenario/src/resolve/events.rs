@@ -2,8 +2,9 @@
 
 use super::find;
 use super::queue::mean_rate;
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::{self, At, File};
+use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
 use std::cmp::Reverse;
 use units::{Instant, Rate};

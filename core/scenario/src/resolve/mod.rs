@@ -6,8 +6,9 @@ mod network;
 mod queue;
 mod traffic;
 
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::{At, File};
+use crate::file::File;
 use crate::model::Experiment;
 use crate::quantity::Size;
 use crate::sweep::affordable;

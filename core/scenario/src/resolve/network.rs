@@ -2,8 +2,9 @@
 
 use super::queue::{self, Relative};
 use super::{bytes, find, positive, unique};
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::{self, At, File, Name, Reverse};
+use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Loss, Path, Pipe};
 use crate::trace::Traces;
 use units::Span;

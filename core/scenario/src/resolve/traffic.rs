@@ -1,8 +1,9 @@
 //! The tunnel, the flows, and their hosts.
 
 use super::{bytes, find, positive, unique};
+use crate::at::At;
 use crate::error::Fault;
-use crate::file::{self, At, File, Kind, Profile};
+use crate::file::{self, File, Kind, Profile};
 use crate::model::{Application, Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
 use std::ops::Range;
 use units::{Instant, Span};

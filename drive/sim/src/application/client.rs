@@ -5,7 +5,7 @@
 //! acknowledgement brings the request proper, so that a first byte takes two round trips. It carries the client's
 //! acknowledgement, and the client repeats it until something of the answer arrives.
 
-use crate::summary::Distribution;
+use crate::distribution::Distribution;
 use protocol::tcp::{Ack, Kind, Segment};
 use recovery::RoundTrip;
 use scenario::model::{Draw, Requests};
