@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 struct Row {
     name: String,
     title: String,
+    /// Lines below it in the list.
+    below: Vec<String>,
     json: Value,
     /// All there is to say, where one name was asked for.
     full: String,
@@ -34,7 +36,10 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
         return output::json(&rows.iter().map(|row| &row.json).collect::<Vec<_>>());
     }
     let widest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let lines = rows.iter().map(|row| format!("{:widest$}  {}\n", row.name, row.title));
+    let lines = rows.iter().map(|row| {
+        let below: String = row.below.iter().map(|line| format!("{:widest$}  {line}\n", "")).collect();
+        format!("{:widest$}  {}\n{below}", row.name, row.title)
+    });
     output::print(&lines.collect::<String>())
 }
 
@@ -69,7 +74,11 @@ fn algorithm(entry: &Entry) -> Row {
     let parameters: String = lines.collect();
     let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
     let full = heading(entry.name, entry.aliases, entry.title, entry.source) + "parameters\n" + &parameters;
-    Row { name: entry.name.to_owned(), title: entry.title.to_owned(), json, full }
+    let below = [("also", entry.aliases.to_vec()), ("parameters", entry.parameters.iter().map(|it| it.name).collect())];
+    let below = below.iter().filter(|(_, names)| !names.is_empty());
+    let below = below.map(|(what, names)| format!("  {what}: {}", names.join(", ")));
+    let below = std::iter::once(format!("  {}", entry.source)).chain(below).collect();
+    Row { name: entry.name.to_owned(), title: entry.title.to_owned(), below, json, full }
 }
 
 fn parameter(parameter: &control::Parameter) -> Value {
@@ -87,7 +96,8 @@ fn parameter(parameter: &control::Parameter) -> Value {
 fn scheduler(entry: &schedule::Entry) -> Row {
     let schedule::Entry { name, aliases, title, source, .. } = entry;
     let json = json!({"name": name, "aliases": aliases, "title": title, "source": source});
-    Row { name: (*name).to_owned(), title: (*title).to_owned(), json, full: heading(name, aliases, title, source) }
+    let full = heading(name, aliases, title, source);
+    Row { name: (*name).to_owned(), title: (*title).to_owned(), below: Vec::new(), json, full }
 }
 
 fn heading(name: &str, aliases: &[&str], title: &str, source: &str) -> String {
@@ -129,11 +139,12 @@ fn scenario_row(file: &Path) -> Row {
                 "name": name, "title": title, "about": about, "source": source, "file": path, "runs": runs,
             });
             let full = paragraph(&[&name, &title, &source, &format!("{path}, runs: {runs}")]) + "\n" + &about + "\n";
-            Row { name, title: format!("{title}  ({path})"), json, full }
+            Row { name, title: format!("{title}  ({path})"), below: Vec::new(), json, full }
         }
         Err(error) => Row {
             name: path.clone(),
             title: format!("cannot be read: {}", error.message()),
+            below: Vec::new(),
             json: json!({"file": path, "error": error.message()}),
             full: format!("{error}\n"),
         },

@@ -173,6 +173,8 @@ fn a_reader_that_goes_away_is_no_failure() {
 fn lists_name_what_the_registries_hold() {
     let algorithms = json(&["list", "algorithms", "--json"]);
     assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len());
+    let short = ropewalk(&["list", "algorithms"]).stdout;
+    assert!(["also: hstcp", "RFC 3649", "parameters: beta"].iter().all(|words| short.contains(words)), "{short}");
     let full = ropewalk(&["list", "algorithms", "cubic"]).stdout;
     assert!(full.contains("beta") && full.contains("RFC"), "{full}");
     let schedulers = json(&["list", "schedulers", "--json"]);
