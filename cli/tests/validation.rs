@@ -24,6 +24,6 @@ fn every_algorithm_of_linux_stays_as_near_to_linux_as_it_is() {
     let course = number(&text, "median |trajectory error|", 1);
     println!("{near} of 102 within 5 %, {far} within 15 %, median trajectory error {course} %");
     assert_eq!(number(&text, "values,", -1), 102.0, "seventeen algorithms in six situations");
-    // Chance decides some cells: one run of theirs is asked for a little less than the five of the scenario reach.
-    assert!(near >= 78.0 && far >= 90.0 && course < 10.0);
+    // What is reached with the first seed, which is the same on every machine. (The goal is 92 and 102.)
+    assert!(near >= 81.0 && far >= 92.0 && course < 10.0);
 }

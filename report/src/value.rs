@@ -160,6 +160,12 @@ mod tests {
     }
 
     #[test]
+    fn every_column_of_a_flow_has_a_value_over_a_part_of_the_run() {
+        let known: std::collections::BTreeSet<&str> = MEANS.into_iter().chain(SUMS).collect();
+        assert_eq!(known, record::FLOW_COLUMNS.into_iter().collect());
+    }
+
+    #[test]
     fn a_part_of_the_run_has_the_mean_of_rates_and_the_sum_of_counts() {
         let part = |from_s, until_s, field| value(&run(), field, &Scope { from_s, until_s, ..Scope::default() });
         assert_eq!(part(None, Some(2.0), "goodput_mbps"), Some(3.0));

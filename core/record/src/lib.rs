@@ -148,6 +148,20 @@ pub struct Tunnel {
     pub hold_ms: Summary,
 }
 
+/// The columns that a flow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are
+/// those of one sample's interval, the others are as they were at its end.
+pub const FLOW_COLUMNS: [&str; 9] = [
+    "goodput_mbps",
+    "window_packets",
+    "threshold_packets",
+    "rtt_ms",
+    "in_flight_packets",
+    "retransmitted_packets",
+    "throughput_mbps",
+    "sent_packets",
+    "dropped_packets",
+];
+
 /// A time series of one subject (a flow or a path): one row an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {

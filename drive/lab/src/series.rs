@@ -1,29 +1,19 @@
-//! A flow's time series: the simulator's columns, and what only a kernel tells.
+//! A flow's time series: every driver's columns, and what only a kernel tells.
 
 use crate::plan::{Observation, Sample};
-use record::Series;
+use record::{FLOW_COLUMNS, Series};
 use units::{Rate, Span};
 
-const COLUMNS: [&str; 11] = [
-    "goodput_mbps",
-    "window_packets",
-    "threshold_packets",
-    "rtt_ms",
-    "in_flight_packets",
-    "retransmitted_packets",
-    "throughput_mbps",
-    "sent_packets",
-    "pacing_mbps",
-    "delivery_mbps",
-    "congestion_state",
-];
+/// What only a kernel tells.
+const OWN: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
+const COLUMNS: usize = FLOW_COLUMNS.len() + OWN.len();
 /// `TCP_INFINITE_SSTHRESH`.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// The series of the flow `name`, whose full packets have `packet` bytes.
 pub(crate) fn series(name: &str, seen: &Observation, packet: u64, interval: Span) -> Series {
     let count = seen.samples.len();
-    let mut values = vec![Vec::with_capacity(count); COLUMNS.len()];
+    let mut values = vec![Vec::new(); COLUMNS];
     let mut before = Sample::default();
     for sample in &seen.samples {
         let row = row(sample, &before, packet, interval);
@@ -32,15 +22,15 @@ pub(crate) fn series(name: &str, seen: &Observation, packet: u64, interval: Span
     }
     Series {
         subject: format!("flow {name}"),
-        columns: COLUMNS.map(str::to_owned).to_vec(),
+        columns: FLOW_COLUMNS.iter().chain(&OWN).map(|column| (*column).to_owned()).collect(),
         time_s: (1..=count as u64).map(|number| Span(interval.0 * number).as_secs_f64()).collect(),
         values,
     }
 }
 
 /// One sample's values; rates and counts are those of the interval since the sample before.
-fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS.len()] {
-    let mut row = [f64::NAN; COLUMNS.len()];
+fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
+    let mut row = [f64::NAN; COLUMNS];
     row[0] = Rate::of(sample.delivered - before.delivered, interval).as_mbps();
     let Some(tcp) = sample.tcp else { return row };
     let earlier = before.tcp.unwrap_or_default();
@@ -53,9 +43,10 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
     row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
     row[6] = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
     row[7] = f64::from(tcp.sent - earlier.sent);
-    row[8] = mbps(tcp.pacing_rate);
-    row[9] = mbps(tcp.delivery_rate);
-    row[10] = f64::from(tcp.state);
+    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
+    row[9] = mbps(tcp.pacing_rate);
+    row[10] = mbps(tcp.delivery_rate);
+    row[11] = f64::from(tcp.state);
     row
 }
 

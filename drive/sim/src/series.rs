@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
 use crate::packet::Direction;
-use record::Series;
+use record::{FLOW_COLUMNS, Series};
 use scenario::model::Experiment;
 use units::{Rate, Span};
 
@@ -22,17 +22,6 @@ struct Subject {
     before: [u64; 5],
 }
 
-const FLOW: [&str; 9] = [
-    "goodput_mbps",
-    "window_packets",
-    "threshold_packets",
-    "rtt_ms",
-    "in_flight_packets",
-    "retransmitted_packets",
-    "throughput_mbps",
-    "sent_packets",
-    "dropped_packets",
-];
 const PATH: [&str; 6] =
     ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
@@ -56,7 +45,7 @@ impl Subject {
 
 impl Sampler {
     pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
-        let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW));
+        let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
         let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
         Self { interval, flows: flows.collect(), paths: paths.collect() }
     }

@@ -74,6 +74,12 @@ fn single_path_windows_follow_the_kernels() {
     }
 }
 
+fn median_of_five(run: impl Fn(u64) -> f64) -> f64 {
+    let mut five: Vec<f64> = (1..=5).map(run).collect();
+    five.sort_by(f64::total_cmp);
+    five[2]
+}
+
 /// Cells that the kernel itself does not repeat: the least and the greatest of its five runs, which differ only in the
 /// parity of the striping. The median of five of ours must come within 20 % of that range.
 const UNSTEADY: [(&str, &str, f64, f64); 3] =
@@ -103,11 +109,13 @@ fn delay_and_loss_on_one_path_come_out_as_on_the_kernel() {
         println!("{row:<12} {case:>6} {simulated:>9.2} {measured:>9.2} {:>7.3}", simulated / measured);
         match UNSTEADY.iter().find(|(name, at, ..)| name == row && at == case) {
             Some((.., least, most)) => {
-                let mut five: Vec<f64> = (1..=5).map(run).collect();
-                five.sort_by(f64::total_cmp);
-                assert!((least * 0.8..=most * 1.2).contains(&five[2]), "{row}, {case}: {five:?}");
+                let median = median_of_five(run);
+                assert!((least * 0.8..=most * 1.2).contains(&median), "{row}, {case}: {median}");
             }
-            None if (row.as_str(), case.as_str()) == MISSED => {}
+            // Collapsed it is: a quarter of what the paths carry.
+            None if (row.as_str(), case.as_str()) == MISSED => {
+                assert!(median_of_five(run) < 183.4 / 4.0, "{row}, {case}")
+            }
             None => assert!((simulated / measured - 1.0).abs() < 0.20, "{row}, {case}: {simulated} for {measured}"),
         }
         compared += 1;
@@ -126,7 +134,8 @@ fn without_resequencing_every_algorithm_collapses() {
         let runs = (1..=3).map(|seed| ropewalk_sim::run(&experiment, seed).expect("registered").flows[0].goodput_mbps);
         let (row, goodput) = (&cell.parameters[1].1, mean(&runs.collect::<Vec<_>>()));
         println!("{row:<12} {goodput:>9.2}");
-        // The kernel: 8 to 25 Mbit/s, Westwood 62, BBR 68.
-        assert!(goodput < 91.7, "{row}: {goodput}");
+        // The kernel: 8 to 25 Mbit/s, Westwood 62 (a known miss: some 85 here), BBR 68.
+        let most = if row == "westwood" { 91.7 } else { 70.0 };
+        assert!(goodput < most, "{row}: {goodput}");
     }
 }
