@@ -114,7 +114,7 @@ fn delay_and_loss_on_one_path_come_out_as_on_the_kernel() {
             }
             // Collapsed it is: a quarter of what the paths carry.
             None if (row.as_str(), case.as_str()) == MISSED => {
-                assert!(median_of_five(run) < 183.4 / 4.0, "{row}, {case}")
+                assert!(median_of_five(run) < 183.4 / 4.0, "{row}, {case}");
             }
             None => assert!((simulated / measured - 1.0).abs() < 0.20, "{row}, {case}: {simulated} for {measured}"),
         }
