@@ -98,10 +98,14 @@ fn an_event_changes_the_rate_and_a_flow_stops() {
         loss: None,
     });
     let Some(run) = run(&experiment) else { return };
+    let mean = |column: &[f64], from: usize, to: usize| column[from..to].iter().sum::<f64>() / (to - from) as f64;
+    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. For
+    // three tenths of a second after the change the shaper pays for what it let through before.
+    let arrived = column(&run, "throughput_mbps");
+    let full = 1500.0 / 1538.0;
+    let (before, after) = (mean(arrived, 10, 15), mean(arrived, 18, 24));
+    assert!((before / (10.0 * full) - 1.0).abs() < 0.05, "before: {before}");
+    assert!((after / (2.0 * full) - 1.0).abs() < 0.05, "after: {after}");
     let goodput = column(&run, "goodput_mbps");
-    let mean = |from: usize, to: usize| goodput[from..to].iter().sum::<f64>() / (to - from) as f64;
-    let full = 1448.0 / 1538.0;
-    assert!((mean(10, 15) / (10.0 * full) - 1.0).abs() < 0.1, "before: {}", mean(10, 15));
-    assert!((mean(17, 24) / (2.0 * full) - 1.0).abs() < 0.1, "after: {}", mean(17, 24));
-    assert!(mean(35, 40) < 0.1, "a second after its source stopped: {goodput:?}");
+    assert!(mean(goodput, 35, 40) < 0.1, "a second after its source stopped: {goodput:?}");
 }
