@@ -15,14 +15,13 @@ mod entry;
 mod event;
 pub mod frame;
 mod group;
-mod parameters;
 pub mod registry;
 pub mod single;
 
 pub use entry::{Entry, Make};
 pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent};
 pub use group::Uncoupled;
-pub use parameters::{BadParameter, Default, Parameter, Settings, Value};
+pub use settings::{BadParameter, Default, Parameter, Settings, Value};
 
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, Stream};
