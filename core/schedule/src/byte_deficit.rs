@@ -3,8 +3,7 @@
 //! Unlike packet round robin it keeps the shares right when small packets (acknowledgements) and large ones are mixed.
 //! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
-use crate::{Entry, Scheduler};
-use units::PathId;
+use crate::{Entry, Needs, Pick, Scheduler, View};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -12,7 +11,9 @@ pub(crate) const ENTRY: Entry = Entry {
     aliases: &["deficit"],
     title: "weighted sharing that counts bytes",
     source: "Shreedhar and Varghese, SIGCOMM 1995",
-    make: |weights, first| Box::new(ByteDeficit::new(weights, first)),
+    needs: Needs::Nothing,
+    parameters: &[],
+    make: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
 };
 
 /// The most that a path can be owed, in bytes over its weight: one that was down is not owed its absence.
@@ -47,22 +48,22 @@ impl ByteDeficit {
 }
 
 impl Scheduler for ByteDeficit {
-    fn pick(&mut self, bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<PathId> {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
         let paths = self.weights.len();
-        let charge = |path: usize| (u64::from(bytes) << FRACTION) / self.weights[path];
-        let chosen = (0..paths)
-            .map(|step| (self.first + step) % paths)
-            .filter(|path| usable(PathId(*path as u16)))
-            .min_by_key(|path| self.carried[*path] + charge(*path))?;
-        self.carried[chosen] += charge(chosen);
+        let charge = |path: usize| (u64::from(view.bytes) << FRACTION) / self.weights[path];
+        let turn = |path: usize| (path + paths - self.first) % paths;
+        let debt = |path: usize| (self.carried[path] + charge(path), turn(path));
+        let (chosen, _) = view.open().min_by_key(|(path, _)| debt(path.index()))?;
+        self.carried[chosen.index()] += charge(chosen.index());
         self.settle();
-        Some(PathId(chosen as u16))
+        Some(Pick::next(chosen))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tests::picks;
 
     #[test]
     fn bytes_follow_the_weights_whatever_the_packet_sizes() {
@@ -71,8 +72,8 @@ mod tests {
         let mut carried = [0u64; 2];
         for _ in 0..40_000 {
             let bytes = if random.chance(0.5) { 40 } else { 1500 };
-            let path = deficit.pick(bytes, &|_| true).expect("both are usable");
-            carried[path.index()] += u64::from(bytes);
+            let path = picks(&mut deficit, 1, bytes, [true; 2])[0];
+            carried[usize::from(path)] += u64::from(bytes);
         }
         let share = carried[0] as f64 / (carried[0] + carried[1]) as f64;
         assert!((share - 0.75).abs() < 1e-3, "{share}");
@@ -81,16 +82,14 @@ mod tests {
     #[test]
     fn a_path_that_was_down_is_not_owed_its_absence() {
         let mut deficit = ByteDeficit::new(&[1, 1], 0);
-        (0..10_000).for_each(|_| assert_eq!(deficit.pick(1500, &|path| path.0 == 0), Some(PathId(0))));
-        let until_even = (0..).take_while(|_| deficit.pick(1500, &|_| true) == Some(PathId(1))).count();
+        assert_eq!(picks(&mut deficit, 10_000, 1500, [true, false]), [0; 10_000]);
+        let until_even = (0..).take_while(|_| picks(&mut deficit, 1, 1500, [true; 2]) == [1]).count();
         assert_eq!(until_even, 65_535_usize.div_ceil(1500), "it goes next while it is behind: by 64 KiB, not by 15 MB");
-        assert_eq!(deficit.pick(1500, &|_| false), None);
+        assert_eq!(picks(&mut deficit, 1, 1500, [false; 2]), []);
     }
 
     #[test]
     fn equal_packets_alternate_from_the_first_path() {
-        let mut deficit = ByteDeficit::new(&[1, 1], 1);
-        let picks: Vec<u16> = (0..4).filter_map(|_| deficit.pick(1500, &|_| true).map(|path| path.0)).collect();
-        assert_eq!(picks, [1, 0, 1, 0]);
+        assert_eq!(picks(&mut ByteDeficit::new(&[1, 1], 1), 4, 1500, [true; 2]), [1, 0, 1, 0]);
     }
 }

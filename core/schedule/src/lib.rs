@@ -1,32 +1,29 @@
 //! Which path carries the next packet: a choice made from views of the paths, by name from one table.
+//!
+//! A [`Scheduler`] sees a [`View`]: what is known of each path, and how much there is to send. It answers with a
+//! [`Pick`], or with `None` to wait. The machine that asks (a tunnel's striper, MPTCP) carries the pick out and asks
+//! again, until the answer is `None` or nothing is left.
+//!
+//! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
 
 mod byte_deficit;
+mod entry;
 mod packet_round_robin;
+mod view;
 
 pub use byte_deficit::ByteDeficit;
+pub use entry::{Entry, Needs, Setup};
 pub use packet_round_robin::PacketRoundRobin;
+pub use view::{Packet, Path, Pick, View};
 
-use units::PathId;
-
-/// Chooses the path of each packet. The next packet's size is known, its content is not.
+/// Chooses what is sent next, and on which path.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// The path for a packet of `bytes`, among those for which `usable` holds; `None` if none is.
-    fn pick(&mut self, bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<PathId>;
-}
-
-/// What the registry knows of one scheduler.
-#[derive(Debug)]
-pub struct Entry {
-    /// Its name in scenarios.
-    pub name: &'static str,
-    /// Other names.
-    pub aliases: &'static [&'static str],
-    /// One line: what it does.
-    pub title: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Builds one for paths with these weights, starting at a position of its cycle.
-    pub make: fn(weights: &[u32], first: u32) -> Box<dyn Scheduler>,
+    /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may be open.
+    ///
+    /// The machine asks whenever something may have changed: new data, an acknowledgement, a timer. A pick of a path
+    /// that is not [open](Path::open) is a mistake of the scheduler. If the picked path has nothing of the kind that was
+    /// picked, the machine closes it for the rest of the round and asks again.
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick>;
 }
 
 /// Every scheduler, one line each.

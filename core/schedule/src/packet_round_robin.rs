@@ -7,7 +7,7 @@
 //! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked, so
 //! that no set of weights can overflow a table.
 
-use crate::{Entry, Scheduler};
+use crate::{Entry, Needs, Pick, Scheduler, View};
 use units::PathId;
 
 /// The registry's line.
@@ -16,7 +16,9 @@ pub(crate) const ENTRY: Entry = Entry {
     aliases: &["weighted", "mpt"],
     title: "weighted round robin that counts packets",
     source: "draft-lencse-tsvwg-mpt section 5.1",
-    make: |weights, first| Box::new(PacketRoundRobin::new(weights, first)),
+    needs: Needs::Nothing,
+    parameters: &[],
+    make: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
 };
 
 /// The walk over the cycle.
@@ -62,16 +64,13 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Scheduler for PacketRoundRobin {
-    fn pick(&mut self, _bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<PathId> {
-        let usable_paths = (0..self.totals.len()).filter(|path| usable(PathId(*path as u16))).count();
-        if usable_paths == 0 {
-            return None;
-        }
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        view.open().next()?;
         // Paths that are down are walked over, so that the others keep their proportions.
         loop {
             let path = PathId(self.step() as u16);
-            if usable(path) {
-                return Some(path);
+            if view.open().any(|(open, _)| open == path) {
+                return Some(Pick::next(path));
             }
         }
     }
@@ -80,6 +79,7 @@ impl Scheduler for PacketRoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tests::picks;
 
     fn cycle(weights: &[u32], steps: usize) -> Vec<usize> {
         let mut walk = PacketRoundRobin::new(weights, 0);
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn a_dead_path_leaves_the_others_proportions() {
         let mut walk = PacketRoundRobin::new(&[2, 5, 1], 0);
-        let picks: Vec<u16> = (0..30).filter_map(|_| walk.pick(1500, &|path| path.0 != 1).map(|path| path.0)).collect();
-        assert_eq!(picks.iter().filter(|path| **path == 0).count(), 20);
-        assert_eq!(walk.pick(1500, &|_| false), None);
+        let chosen = picks(&mut walk, 30, 1500, [true, false, true]);
+        assert_eq!(chosen.iter().filter(|path| **path == 0).count(), 20);
+        assert_eq!(picks(&mut walk, 1, 1500, [false; 3]), []);
     }
 }

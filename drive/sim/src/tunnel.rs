@@ -5,7 +5,7 @@ use crate::distribution::Distribution;
 use crate::packet::{Parcel, Slab};
 use protocol::tunnel::{Resequencer, Striper};
 use scenario::model;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId};
 
 /// Where packets enter: the striper, and the device they may have to wait in.
@@ -34,7 +34,8 @@ impl Ingress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
         let entry = schedule::find(&tunnel.stripe);
         let entry = entry.ok_or_else(|| Error::UnknownScheduler { name: tunnel.stripe.clone() })?;
-        let striper = Striper::new((entry.make)(&tunnel.weights, tunnel.first));
+        let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, &BTreeMap::new());
+        let striper = Striper::new(scheduler.expect("every scheduler has defaults"), tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
             ring_limit: device.ring as usize,
@@ -48,22 +49,22 @@ impl Ingress {
 
     /// Numbers the next packet, puts the tunnel's headers around it and picks its path. The ECN field is copied out, and
     /// a mark back in at the far end (RFC 6040, normal mode): the parcel keeps both.
-    pub(crate) fn stripe(&mut self, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
+    pub(crate) fn stripe(&mut self, now: Instant, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
-        let (seq, chosen) = self.striper.assign(parcel.bytes, &|_| true).unwrap_or((0, PathId(0)));
+        let (seq, chosen) = self.striper.assign(now, parcel.bytes).unwrap_or((0, PathId(0)));
         slab.get_mut(parcel.slot).tunnel_seq = Some(seq);
         let path = self.paths[chosen.index()];
         (Parcel { bytes: parcel.bytes + self.overhead, flow: u16::MAX - path, ..parcel }, path)
     }
 
     /// What the thread has to send next: the packet that it holds, or one from the device.
-    pub(crate) fn read(&mut self, slab: &mut Slab) -> Option<(Parcel, u16)> {
+    pub(crate) fn read(&mut self, now: Instant, slab: &mut Slab) -> Option<(Parcel, u16)> {
         let device = self.device.as_mut()?;
         if let Some(blocked) = device.blocked.take() {
             return Some(blocked);
         }
         let parcel = device.ring.pop_front()?;
-        Some(self.stripe(parcel, slab))
+        Some(self.stripe(now, parcel, slab))
     }
 }
 

@@ -1,40 +1,62 @@
 //! The sending end: numbers packets and says which path each one takes.
 
-use schedule::Scheduler;
-use units::PathId;
+use schedule::{Path, Scheduler, View};
+use units::{Instant, PathId};
 
 /// One counter over all paths (draft-lencse-tsvwg-mpt section 3), and the scheduler that spreads the packets.
 #[derive(Debug)]
 pub struct Striper {
     scheduler: Box<dyn Scheduler>,
+    paths: Vec<Path>,
     next: u64,
 }
 
 impl Striper {
-    /// Nothing sent yet.
+    /// Nothing sent yet over so many paths.
     #[must_use]
-    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Self { scheduler, next: 0 }
+    pub fn new(scheduler: Box<dyn Scheduler>, paths: usize) -> Self {
+        Self { scheduler, paths: vec![Path::unmeasured(); paths], next: 0 }
+    }
+
+    /// A path can be used from now on, or no more.
+    pub fn set_usable(&mut self, path: PathId, usable: bool) {
+        let path = &mut self.paths[path.index()];
+        (path.open, path.active) = (usable, usable);
     }
 
     /// The number and the path of the next packet of `bytes`; `None`, and no number is used up, if no path is usable.
-    pub fn assign(&mut self, bytes: u32, usable: &dyn Fn(PathId) -> bool) -> Option<(u64, PathId)> {
-        let path = self.scheduler.pick(bytes, usable)?;
+    pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
         let seq = self.next;
+        let view = View {
+            now,
+            bytes,
+            paths: &self.paths,
+            next: seq,
+            acknowledged: seq,
+            unsent: 1,
+            room: u64::MAX,
+            blocked: 0,
+        };
+        let pick = self.scheduler.pick(&view)?;
         self.next += 1;
-        Some((seq, path))
+        Some((seq, pick.path))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn numbers_run_over_all_paths_and_none_is_lost_while_nothing_is_usable() {
         let entry = schedule::find("packet-round-robin").expect("registered");
-        let mut striper = Striper::new((entry.make)(&[2, 1], 0));
-        let mut assign = |usable: bool| striper.assign(1500, &|_| usable).map(|(seq, path)| (seq, path.0));
+        let scheduler = entry.scheduler(&[2, 1], 0, &BTreeMap::new()).expect("no parameters");
+        let mut striper = Striper::new(scheduler, 2);
+        let mut assign = |usable: bool| {
+            [PathId(0), PathId(1)].into_iter().for_each(|path| striper.set_usable(path, usable));
+            striper.assign(Instant::ZERO, 1500).map(|(seq, path)| (seq, path.0))
+        };
         assert_eq!(
             [assign(true), assign(false), assign(true), assign(true)],
             [Some((0, 0)), None, Some((1, 0)), Some((2, 1))]

@@ -22,7 +22,7 @@ impl Network {
     pub(super) fn enter_tunnel(&mut self, direction: Direction, parcel: Parcel) {
         let ingress = &mut tunnel(&mut self.tunnel).ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
-            let (parcel, path) = ingress.stripe(parcel, &mut self.slab);
+            let (parcel, path) = ingress.stripe(self.now, parcel, &mut self.slab);
             self.start_path(path, parcel);
             return;
         };
@@ -37,7 +37,7 @@ impl Network {
     pub(super) fn pump(&mut self, direction: Direction) {
         loop {
             let ingress = &mut tunnel(&mut self.tunnel).ingress[direction as usize];
-            let Some(next) = ingress.read(&mut self.slab) else { return };
+            let Some(next) = ingress.read(self.now, &mut self.slab) else { return };
             let Some(device) = &mut ingress.device else { return };
             let (parcel, path) = next;
             let pipe = self.topology.first(path, direction);

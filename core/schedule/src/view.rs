@@ -1,0 +1,154 @@
+//! What a scheduler sees, and what it answers.
+
+use units::{Instant, PathId, Rate, Span};
+
+/// What a scheduler sees of one path. A tunnel that measures nothing fills in [`open`](Self::open) alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// It takes a packet now: its window (or its buffer, where packets wait at the path) has room.
+    pub open: bool,
+    /// It is established, and neither failed nor stale: if it is not open now, it will be.
+    pub active: bool,
+    /// To be used only while no path that is not a backup is active (RFC 8684, B bit).
+    pub backup: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Span,
+    /// Mean deviation of the round-trip time (Linux `rttvar`).
+    pub deviation: Span,
+    /// Congestion window, packets.
+    pub window: u32,
+    /// Slow-start threshold, packets; greater than the window in slow start.
+    pub threshold: u32,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Packets given to the path that have not left.
+    pub queued: u32,
+    /// What the path is sent at: the pacing rate, or Linux's estimate of it from window and smoothed RTT.
+    pub rate: Rate,
+    /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
+    pub bandwidth: Rate,
+}
+
+impl Path {
+    /// A path of which nothing is known but that it is open.
+    #[must_use]
+    pub fn unmeasured() -> Self {
+        Self {
+            open: true,
+            active: true,
+            backup: false,
+            srtt: Span::ZERO,
+            deviation: Span::ZERO,
+            window: 0,
+            threshold: 0,
+            in_flight: 0,
+            queued: 0,
+            rate: Rate(0),
+            bandwidth: Rate(0),
+        }
+    }
+
+    /// Packets that the window lets out beyond those in flight and those already given to the path.
+    #[must_use]
+    pub fn space(&self) -> u32 {
+        self.window.saturating_sub(self.in_flight + self.queued)
+    }
+}
+
+/// What a scheduler sees.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The present.
+    pub now: Instant,
+    /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
+    pub bytes: u32,
+    /// All paths, by their [`PathId`].
+    pub paths: &'a [Path],
+    /// Number of the oldest packet that has not been sent on any path.
+    pub next: u64,
+    /// Number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
+    pub acknowledged: u64,
+    /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
+    pub unsent: u64,
+    /// Packets that the far end's window still allows beyond `next`; `u64::MAX` without such a window. With 0, no
+    /// [`Packet::Next`] leaves.
+    pub room: u64,
+    /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
+    /// retransmissions and penalties).
+    pub blocked: u64,
+}
+
+impl View<'_> {
+    /// Paths that may be given a packet: open ones, backups only while no other path is active.
+    pub fn open(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        let regular = self.paths.iter().any(|path| path.active && !path.backup);
+        let numbered = (0..).map(PathId).zip(self.paths);
+        numbered.filter(move |(_, path)| path.open && path.backup != regular)
+    }
+}
+
+/// What is sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The path that carries it.
+    pub path: PathId,
+    /// Which packet.
+    pub packet: Packet,
+}
+
+/// Which packet a path is to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The oldest that was sent on no path.
+    Next,
+    /// The oldest that is not acknowledged and that this path has not carried: a copy, if another path has.
+    Oldest,
+    /// As `Next`, but so many unsent packets are left out for others to send: it will be due when this slow path has
+    /// delivered it.
+    Ahead(u32),
+}
+
+impl Pick {
+    /// The next packet on `path`.
+    #[must_use]
+    pub fn next(path: PathId) -> Self {
+        Self { path, packet: Packet::Next }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Scheduler;
+
+    /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these are open.
+    pub(crate) fn picks<const N: usize>(it: &mut dyn Scheduler, count: u32, bytes: u32, open: [bool; N]) -> Vec<u16> {
+        let paths = open.map(|open| Path { open, active: open, ..Path::unmeasured() });
+        let view = View { bytes, paths: &paths, ..VIEW };
+        (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
+    }
+
+    #[test]
+    fn backups_open_when_no_other_path_is_active() {
+        let regular = Path::unmeasured();
+        let backup = Path { backup: true, ..regular };
+        let open = |paths: &[Path]| {
+            let view = View { paths, ..VIEW };
+            view.open().map(|(path, _)| path.0).collect::<Vec<_>>()
+        };
+        assert_eq!(open(&[backup, regular]), [1]);
+        assert_eq!(open(&[backup, Path { open: false, ..regular }]), [], "it is full, not dead");
+        assert_eq!(open(&[backup, Path { open: false, active: false, ..regular }]), [0]);
+    }
+
+    const VIEW: View<'static> = View {
+        now: Instant::ZERO,
+        bytes: 1500,
+        paths: &[],
+        next: 0,
+        acknowledged: 0,
+        unsent: u64::MAX,
+        room: u64::MAX,
+        blocked: 0,
+    };
+}
