@@ -3,7 +3,7 @@
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
-use scenario::model::{Congestion, Experiment, Flow, FlowKind, Parameter};
+use scenario::model::{Algorithm, Experiment, Flow, FlowKind, Parameter};
 use scenario::{Layout, Scenario};
 use std::collections::BTreeMap;
 
@@ -104,14 +104,14 @@ fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
     all.try_for_each(|(cell, flow, used)| check_one(scenario, cell, flow, used))
 }
 
-fn congestions(experiment: &Experiment) -> impl Iterator<Item = (&Flow, &Congestion)> {
+fn congestions(experiment: &Experiment) -> impl Iterator<Item = (&Flow, &Algorithm)> {
     experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some((flow, congestion)),
         FlowKind::ConstantRate { .. } => None,
     })
 }
 
-fn check_one(scenario: &Scenario, cell: usize, flow: &Flow, congestion: &Congestion) -> Result<(), Failure> {
+fn check_one(scenario: &Scenario, cell: usize, flow: &Flow, congestion: &Algorithm) -> Result<(), Failure> {
     let key = format!("flow.{}.congestion", flow.name);
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);

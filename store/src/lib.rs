@@ -4,6 +4,7 @@
 //! manifest.json     what was run, with what, and whether it is complete
 //! runs.parquet      one row a run: parameters, seed, digest, work
 //! flows.parquet     one row a flow of a run
+//! subflows.parquet  one row a subflow of a run
 //! paths.parquet     one row a path of a run
 //! tunnels.parquet   one row a run with a tunnel
 //! series.parquet    where there are series, one row a sample: cell, seed, subject, column, time_s, value

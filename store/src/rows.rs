@@ -2,7 +2,7 @@
 
 use crate::table::{Column, Table};
 use parquet::data_type::ByteArray;
-use record::{Flow, Path, Run, Summary, Tunnel, Work};
+use record::{Flow, Path, Run, Subflow, Summary, Tunnel, Work};
 
 /// Takes fields to columns or columns to fields.
 pub(crate) trait Fields {
@@ -52,6 +52,32 @@ impl Row for Flow {
         summary("requests_ms", &mut self.requests_ms, to);
         summary("rtt_ms", &mut self.rtt_ms, to);
         summary("one_way_ms", &mut self.one_way_ms, to);
+        to.number("peak_mbps", &mut self.peak_mbps);
+        summary("protocol_delay_ms", &mut self.protocol_delay_ms, to);
+        summary("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, to);
+        summary("head_of_line_ms", &mut self.head_of_line_ms, to);
+        to.count("most_waiting_packets", &mut self.most_waiting_packets);
+        to.count("copied_packets", &mut self.copied_packets);
+        to.count("reinjected_packets", &mut self.reinjected_packets);
+        to.count("duplicate_bytes", &mut self.duplicate_bytes);
+        to.count("rescued_packets", &mut self.rescued_packets);
+    }
+}
+
+impl Row for Subflow {
+    fn fields(&mut self, to: &mut dyn Fields) {
+        to.text("flow", &mut self.flow);
+        to.text("path", &mut self.path);
+        to.number("throughput_mbps", &mut self.throughput_mbps);
+        to.count("sent_packets", &mut self.sent_packets);
+        to.count("retransmitted_packets", &mut self.retransmitted_packets);
+        to.count("dropped_packets", &mut self.dropped_packets);
+        to.number("drops_per_s", &mut self.drops_per_s);
+        to.count("recoveries", &mut self.recoveries);
+        to.count("timeouts", &mut self.timeouts);
+        to.count("failures", &mut self.failures);
+        summary("rtt_ms", &mut self.rtt_ms, to);
+        summary("srtt_ms", &mut self.srtt_ms, to);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::rows::{Reader, Row, Writer};
 use crate::table::{self, Column, Table};
 use crate::{Error, Key, series};
 use parquet::data_type::ByteArray;
-use record::{Flow, Path as PathRecord, Run, Tunnel};
+use record::{Flow, Path as PathRecord, Run, Subflow, Tunnel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -15,6 +15,7 @@ const PARAMETER: &str = "parameter.";
 pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     write_runs(&dir.join("runs.parquet"), runs)?;
     write_children(&dir.join("flows.parquet"), &Flow::default(), runs, |run| &run.flows)?;
+    write_children(&dir.join("subflows.parquet"), &Subflow::default(), runs, |run| &run.subflows)?;
     write_children(&dir.join("paths.parquet"), &PathRecord::default(), runs, |run| &run.paths)?;
     write_children(&dir.join("tunnels.parquet"), &Tunnel::default(), runs, |run| run.tunnel.as_slice())?;
     write_series(&dir.join("series.parquet"), runs)
@@ -62,6 +63,8 @@ fn write_children<R: Row>(
 pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let mut runs = read_runs(&dir.join("runs.parquet"))?;
     read_children(&dir.join("flows.parquet"), &Flow::default(), &mut runs, |run, flow| run.flows.push(flow))?;
+    let subflows = dir.join("subflows.parquet");
+    read_children(&subflows, &Subflow::default(), &mut runs, |run, subflow| run.subflows.push(subflow))?;
     read_children(&dir.join("paths.parquet"), &PathRecord::default(), &mut runs, |run, path| run.paths.push(path))?;
     let tunnels = dir.join("tunnels.parquet");
     read_children(&tunnels, &Tunnel::default(), &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;

@@ -55,7 +55,7 @@ fn an_interrupted_study_hands_back_its_runs_and_ends_with_the_digest_of_an_unint
     fill(broken.path(), "h", 3, &[1]);
     fill(whole.path(), "h", 3, &[1]);
     assert_eq!(Results::open(broken.path()).unwrap().0.digest, Results::open(whole.path()).unwrap().0.digest);
-    for table in ["runs", "flows", "paths", "tunnels", "series"] {
+    for table in ["runs", "flows", "subflows", "paths", "tunnels", "series"] {
         let bytes = |dir: &Path| fs::read(dir.join(format!("{table}.parquet"))).unwrap();
         assert!(bytes(broken.path()) == bytes(whole.path()), "{table}.parquet differs");
     }
@@ -153,7 +153,7 @@ fn damage_is_reported_with_the_name_of_the_file() {
     assert!(error.contains("00001-1.json is damaged") && error.contains("remove this file"), "{error}");
     fs::remove_file(dir.path().join("parts/00001-1.json")).unwrap();
     fill(dir.path(), "h", 2, &[1]);
-    for name in ["runs", "flows", "paths", "tunnels", "series"].map(|table| format!("{table}.parquet")) {
+    for name in ["runs", "flows", "subflows", "paths", "tunnels", "series"].map(|table| format!("{table}.parquet")) {
         let bytes = cut(&name);
         let error = Results::open(dir.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("{name} is damaged")), "{error}");

@@ -30,6 +30,9 @@ pub struct Run {
     pub convergence_s: Option<f64>,
     /// One entry a flow.
     pub flows: Vec<Flow>,
+    /// One entry a subflow of each MPTCP flow.
+    #[serde(default)]
+    pub subflows: Vec<Subflow>,
     /// One entry a path.
     pub paths: Vec<Path>,
     /// The tunnel, where there is one.
@@ -87,6 +90,65 @@ pub struct Flow {
     /// UDP: from sender to receiver, of each datagram that arrived.
     #[serde(default)]
     pub one_way_ms: Summary,
+    /// The most goodput in any half second, Mbit/s.
+    #[serde(default)]
+    pub peak_mbps: f64,
+    /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak, Ignaciuk,
+    /// Morawski 2023, equation 2).
+    #[serde(default)]
+    pub protocol_delay_ms: Summary,
+    /// MPTCP: what of it exceeds the greatest smoothed RTT of the subflows at that moment, at least zero (the same paper's
+    /// head-of-line degree, equations 7 to 9).
+    #[serde(default)]
+    pub head_of_line_degree_ms: Summary,
+    /// MPTCP: from a packet's arrival at the receiving host to its delivery in order.
+    #[serde(default)]
+    pub head_of_line_ms: Summary,
+    /// MPTCP: most packets that waited for earlier ones at once.
+    #[serde(default)]
+    pub most_waiting_packets: u64,
+    /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
+    #[serde(default)]
+    pub copied_packets: u64,
+    /// MPTCP: packets sent again on another subflow because theirs failed or held up the window.
+    #[serde(default)]
+    pub reinjected_packets: u64,
+    /// MPTCP: payload that arrived on one subflow after it had arrived on another, bytes.
+    #[serde(default)]
+    pub duplicate_bytes: u64,
+    /// MPTCP: packets of which a copy or a reinjection arrived first: what redundancy bought.
+    #[serde(default)]
+    pub rescued_packets: u64,
+}
+
+/// What one subflow of an MPTCP flow did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subflow {
+    /// The flow that it belongs to.
+    pub flow: String,
+    /// Its path.
+    pub path: String,
+    /// Packets that reached the receiving host over it, first time or again, with their headers from IP on; over the time
+    /// the flow was on, Mbit/s.
+    pub throughput_mbps: f64,
+    /// Data packets sent, first time or again.
+    pub sent_packets: u64,
+    /// Data packets sent again on it.
+    pub retransmitted_packets: u64,
+    /// Its data packets that queues dropped or wires lost.
+    pub dropped_packets: u64,
+    /// The same a second of the time that the flow was on.
+    pub drops_per_s: f64,
+    /// Episodes of loss recovery.
+    pub recoveries: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times it was taken for stale or failed.
+    pub failures: u64,
+    /// RTT samples.
+    pub rtt_ms: Summary,
+    /// Smoothed RTT, at each acknowledgement that brings a sample.
+    pub srtt_ms: Summary,
 }
 
 /// A distribution in a few numbers; all zero if there were no samples.

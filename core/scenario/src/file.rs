@@ -6,10 +6,11 @@ use crate::at::At;
 use crate::error::{Fault, suggest};
 use crate::keys::Node;
 use crate::layout;
+use crate::multipath::{Mptcp, Subflow};
 use crate::quantity::{BitRate, Packets, Size, Time};
 pub(crate) use crate::queue::{Discipline, Queue};
 use crate::requests::Requests;
-use crate::short::{Congestion, Loss};
+use crate::short::{Algorithm, Loss};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -276,6 +277,8 @@ pub(crate) struct Host {
     pub(crate) mss: Option<At<Size>>,
     /// Initial window, segments.
     pub(crate) initial_window: Option<At<u32>>,
+    /// The version of IP, 4 (default) or 6: its header has 20 or 40 bytes.
+    pub(crate) ip: Option<At<u8>>,
     /// `tcp_timestamps`.
     pub(crate) timestamps: Option<bool>,
     /// `tcp_sack`.
@@ -339,11 +342,20 @@ pub(crate) enum Recovery {
 pub(crate) struct Flow {
     /// Unique name.
     pub(crate) name: At<Name>,
-    /// tcp (default) or udp.
+    /// tcp (default), mptcp or udp.
     #[serde(default)]
     pub(crate) kind: Kind,
     /// Name of a path. Default: the tunnel, or the only path.
     pub(crate) path: Option<At<String>>,
+    /// MPTCP: names of paths, one a subflow. Default: all paths.
+    pub(crate) paths: Option<At<Vec<At<String>>>>,
+    /// MPTCP, instead of `paths`: subflows that come late, go early, or are backups.
+    pub(crate) subflow: Option<At<Vec<At<Subflow>>>>,
+    /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
+    /// { name = "blest", lambda = 1.1 }. Default: that of the stack whose rules are followed.
+    pub(crate) scheduler: Option<At<Algorithm>>,
+    /// MPTCP: everything else.
+    pub(crate) mptcp: Option<At<Mptcp>>,
     /// When it begins. Default: "0s".
     pub(crate) start: Option<Time>,
     /// It begins up to this much later, at random, so that seeds differ. Default: "0s".
@@ -355,7 +367,7 @@ pub(crate) struct Flow {
     /// Each of `count` begins this much after the one before.
     pub(crate) stagger: Option<At<Time>>,
     /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }. Default: cubic.
-    pub(crate) congestion: Option<At<Congestion>>,
+    pub(crate) congestion: Option<At<Algorithm>>,
     /// TCP: bytes to send. Default: as much as possible.
     pub(crate) size: Option<At<Size>>,
     /// TCP: what differs from `[host]`.
@@ -378,6 +390,8 @@ pub(crate) enum Kind {
     /// A TCP connection.
     #[default]
     Tcp,
+    /// An MPTCP connection.
+    Mptcp,
     /// UDP at a constant rate.
     Udp,
 }

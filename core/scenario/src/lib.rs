@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod keys;
 mod layout;
+mod multipath;
 mod quantity;
 mod queue;
 mod reference;

@@ -253,6 +253,8 @@ pub enum Route {
     Path(usize),
     /// Into the tunnel.
     Tunnel,
+    /// Over several paths: those of the connection's subflows.
+    Subflows,
 }
 
 /// What a flow is.
@@ -261,13 +263,15 @@ pub enum FlowKind {
     /// A TCP connection.
     Tcp {
         /// The congestion control.
-        congestion: Congestion,
+        congestion: Algorithm,
         /// What the application does.
         application: Application,
         /// Bytes to send, or as much as possible.
         size: Option<u64>,
         /// Settings of the two hosts.
         host: Host,
+        /// The connection's subflows, if it is an MPTCP connection.
+        multipath: Option<Multipath>,
     },
     /// UDP at a constant rate.
     ConstantRate {
@@ -276,6 +280,47 @@ pub enum FlowKind {
         /// Bytes of one datagram with its IP and UDP headers.
         packet: u32,
     },
+}
+
+/// How an MPTCP connection is set up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multipath {
+    /// Its subflows; the first opens the connection, the others join it.
+    pub subflows: Vec<Subflow>,
+    /// Which subflow carries the next packet.
+    pub scheduler: Algorithm,
+    /// One weight a subflow, for schedulers that have weights.
+    pub weights: Vec<u32>,
+    /// When data is sent again on another subflow.
+    pub rules: Rules,
+    /// While the receive window is full: send the data that holds its left edge again on a faster subflow.
+    pub opportunistic_retransmission: bool,
+    /// And halve the window of the subflow that holds it.
+    pub penalisation: bool,
+    /// Bytes of the DSS option on a data segment; the payload of a full segment is that much smaller.
+    pub option: u32,
+}
+
+/// One subflow of an MPTCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subflow {
+    /// Index into [`Experiment::paths`].
+    pub path: usize,
+    /// Used only while no other subflow can be (RFC 8684, B bit).
+    pub backup: bool,
+    /// It joins this much after the flow's start, and not before the connection is open.
+    pub join: Span,
+    /// It is removed this much after the flow's start (RFC 8684, REMOVE_ADDR).
+    pub leave: Option<Span>,
+}
+
+/// The stack whose rules an MPTCP sender follows in retransmitting on another subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Linux 6.1: a timer of the connection as a whole sends its oldest data again; stale subflows are left out.
+    Upstream,
+    /// The out-of-tree stack (v0.9x): what a subflow's timeout gives up is sent again on others at once.
+    OutOfTree,
 }
 
 /// What the application on top of a TCP flow does.
@@ -321,9 +366,9 @@ pub enum Draw {
     },
 }
 
-/// A congestion control by name, with its settings.
+/// A congestion control or a scheduler by name, with its settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Congestion {
+pub struct Algorithm {
     /// Name or alias in the registry.
     pub name: String,
     /// Settings; the registry checks them.
@@ -346,6 +391,8 @@ pub struct Host {
     pub mss: Option<u32>,
     /// Initial window, segments.
     pub initial_window: u32,
+    /// Bytes of an IP header: 20, or 40 for IPv6.
+    pub ip_header: u32,
     /// `tcp_timestamps`.
     pub timestamps: bool,
     /// `tcp_sack`.
@@ -412,6 +459,7 @@ impl Default for Host {
         Self {
             mss: None,
             initial_window: 10,
+            ip_header: 20,
             timestamps: true,
             sack: true,
             ecn: false,

@@ -14,22 +14,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss(pub(crate) model::Loss);
 
-/// A congestion control: a name, or a table with `name` (default: cubic) and its parameters.
+/// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Congestion(pub(crate) model::Congestion);
+pub(crate) struct Algorithm(pub(crate) model::Algorithm);
 
-/// Linux's default.
-const DEFAULT_CONGESTION: &str = "cubic";
-
-impl Congestion {
-    fn plain(name: &str) -> Self {
-        Self(model::Congestion { name: name.to_owned(), parameters: BTreeMap::new() })
-    }
-}
-
-impl Default for Congestion {
-    fn default() -> Self {
-        Self::plain(DEFAULT_CONGESTION)
+impl Algorithm {
+    pub(crate) fn plain(name: &str) -> Self {
+        Self(model::Algorithm { name: name.to_owned(), parameters: BTreeMap::new() })
     }
 }
 
@@ -91,20 +82,20 @@ impl<'de> Visitor<'de> for LossVisitor {
     }
 }
 
-struct CongestionVisitor;
+struct AlgorithmVisitor;
 
-impl<'de> Visitor<'de> for CongestionVisitor {
-    type Value = Congestion;
+impl<'de> Visitor<'de> for AlgorithmVisitor {
+    type Value = Algorithm;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a congestion control such as \"cubic\", or { name = \"cubic\", beta = 0.7 }")
+        f.write_str("a name such as \"cubic\", or { name = \"cubic\", beta = 0.7 }")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Congestion, E> {
-        Ok(Congestion::plain(name))
+    fn visit_str<E: Error>(self, name: &str) -> Result<Algorithm, E> {
+        Ok(Algorithm::plain(name))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Congestion, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Algorithm, A::Error> {
         let (mut name, mut parameters) = (None, BTreeMap::new());
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -112,7 +103,8 @@ impl<'de> Visitor<'de> for CongestionVisitor {
                 _ => drop(parameters.insert(key, map.next_value::<Setting>()?.0)),
             }
         }
-        Ok(Congestion(model::Congestion { name: name.unwrap_or_else(|| DEFAULT_CONGESTION.to_owned()), parameters }))
+        let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
+        Ok(Algorithm(model::Algorithm { name, parameters }))
     }
 }
 
@@ -151,9 +143,9 @@ impl<'de> Deserialize<'de> for Loss {
     }
 }
 
-impl<'de> Deserialize<'de> for Congestion {
+impl<'de> Deserialize<'de> for Algorithm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CongestionVisitor)
+        deserializer.deserialize_any(AlgorithmVisitor)
     }
 }
 
@@ -174,17 +166,17 @@ impl JsonSchema for Loss {
     }
 }
 
-impl JsonSchema for Congestion {
+impl JsonSchema for Algorithm {
     fn schema_name() -> Cow<'static, str> {
-        "congestion".into()
+        "algorithm".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "anyOf": [
-            { "type": "string", "description": "The name of a congestion control." },
+            { "type": "string", "description": "Its name." },
             {
                 "type": "object",
-                "description": "A congestion control with its parameters.",
+                "description": "Its name and its parameters.",
                 "properties": { "name": { "type": "string" } },
                 "additionalProperties": { "type": ["number", "string", "boolean"] },
             },

@@ -190,7 +190,7 @@ fn flows() -> Vec<Flow> {
         send_buffer: 1 << 20,
         ..Host::default()
     };
-    let congestion = Congestion { name: "cubic".into(), parameters };
+    let congestion = Algorithm { name: "cubic".into(), parameters };
     let half = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
         start_within: Span::ZERO,
@@ -207,7 +207,13 @@ fn flows() -> Vec<Flow> {
             start: half,
             start_within: Span::ZERO,
             stop: Some(Instant(1_000_000_000)),
-            kind: FlowKind::Tcp { congestion, application: Application::Greedy, size: Some(1_500_000), host },
+            kind: FlowKind::Tcp {
+                congestion,
+                application: Application::Greedy,
+                size: Some(1_500_000),
+                host,
+                multipath: None,
+            },
         },
         udp("udp-1", Instant::ZERO),
         udp("udp-2", Instant(10_000_000)),
@@ -248,8 +254,14 @@ fn a_trace_takes_the_place_of_a_rate_and_its_mean_gives_the_bandwidth_delay_prod
 fn what_is_not_said_is_linuxs_default() {
     let e = experiment(SMALL, &[]);
     assert_eq!(e.flows[0].route, Route::Path(0), "the only path");
-    let congestion = Congestion { name: "cubic".into(), parameters: BTreeMap::new() };
-    let kind = FlowKind::Tcp { congestion, application: Application::Greedy, size: None, host: Host::default() };
+    let congestion = Algorithm { name: "cubic".into(), parameters: BTreeMap::new() };
+    let kind = FlowKind::Tcp {
+        congestion,
+        application: Application::Greedy,
+        size: None,
+        host: Host::default(),
+        multipath: None,
+    };
     assert_eq!(e.flows[0].kind, kind);
     assert_eq!((e.sample, &e.tunnel, e.events.len()), (None, &None, 0));
     assert_eq!(e.links[0].forward, e.links[0].reverse);

@@ -1,6 +1,6 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
-use ropewalk_scenario::model::{Congestion, FlowKind, Parameter};
+use ropewalk_scenario::model::{Algorithm, FlowKind, Parameter};
 use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
@@ -37,7 +37,7 @@ fn read(sets: &[&str]) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn congestion(cell: &Cell) -> &Congestion {
+fn congestion(cell: &Cell) -> &Algorithm {
     let FlowKind::Tcp { congestion, .. } = &cell.experiment.flows[0].kind else { panic!("a tcp flow") };
     congestion
 }

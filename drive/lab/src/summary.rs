@@ -41,6 +41,7 @@ pub(crate) fn summarise(
         digest: digest(&flows, &paths),
         duration_s: experiment.duration.as_secs_f64(),
         flows,
+        subflows: Vec::new(),
         jain: None,
         convergence_s: None,
         paths,

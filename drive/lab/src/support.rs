@@ -3,7 +3,7 @@
 
 use crate::Error;
 use scenario::model::{
-    Application, Congestion, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe, Recovery,
+    Algorithm, Application, Discipline, Experiment, Flow, FlowKind, Host, Limit, Loss, Pipe, Recovery,
 };
 use units::Span;
 
@@ -94,13 +94,15 @@ fn check_pipe(path: &str, pipe: &Pipe) -> Result<(), Error> {
 
 fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    let FlowKind::Tcp { congestion: Congestion { name, parameters }, application, size, host } = &flow.kind else {
+    let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, size, host, multipath } = &flow.kind
+    else {
         return refuse(&key, &[(true, "kind", "flows other than TCP")]);
     };
     let unknown = format!("congestion control `{name}`: Linux 6.1 has {}", CONGESTION.join(", "));
     refuse(
         &key,
         &[
+            (multipath.is_some(), "kind", "MPTCP"),
             (size.is_some(), "size", "flows of a size"),
             (*application != Application::Greedy, "rate or requests", "applications that do not send all they can"),
             (!CONGESTION.contains(&name.as_str()), "congestion", &unknown),
@@ -114,6 +116,7 @@ fn check_host(host: &Host, forward: &Pipe) -> Result<(), Error> {
     refuse(
         "host",
         &[
+            (host.ip_header != 20, "ip", "IPv6"),
             (host.tick != TICK, "tick", "timer but its own: write `tick = \"10ms\"` under [host]"),
             (host.recovery != Recovery::Rack, "recovery", "loss recovery other than Linux's own"),
             (!host.handshake, "handshake", "connection without a handshake"),

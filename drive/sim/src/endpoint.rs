@@ -41,9 +41,10 @@ impl Endpoint {
         let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
         let start = flow.start + Span(late);
         let kind = match &flow.kind {
-            FlowKind::Tcp { congestion, application, size, host } => {
+            FlowKind::Tcp { congestion, application, size, host, multipath: _ } => {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
+                    Route::Subflows => unimplemented!("MPTCP"),
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
                 let setup = Setup::new(&flow.name, congestion, host, mtu, seed)?;

@@ -3,12 +3,12 @@
 use crate::error::Error;
 use control::{Ecn, Entry};
 use protocol::tcp::{Receiver, Sender, receiver, sender};
-use scenario::model::{Congestion, Host, Parameter, Recovery};
+use scenario::model::{Algorithm, Host, Parameter, Recovery};
 use std::collections::BTreeMap;
 use units::Stream;
 
-/// IPv4 and TCP headers without options, bytes.
-const HEADERS: u32 = 40;
+/// A TCP header without options, bytes.
+const TCP_HEADER: u32 = 20;
 /// The timestamps option with its padding, bytes.
 const TIMESTAMPS: u32 = 12;
 /// What Linux charges a send buffer for one segment beyond its payload, bytes: its share of `sk_buff` and page slack.
@@ -32,8 +32,8 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new(name: &str, congestion: &Congestion, host: &Host, mtu: u32, seed: u64) -> Result<Self, Error> {
-        let headers = HEADERS + if host.timestamps { TIMESTAMPS } else { 0 };
+    pub(crate) fn new(name: &str, congestion: &Algorithm, host: &Host, mtu: u32, seed: u64) -> Result<Self, Error> {
+        let headers = host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 };
         let mss = host.mss.unwrap_or(mtu - headers);
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;

@@ -28,6 +28,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
         flows,
+        subflows: Vec::new(),
         paths,
         tunnel,
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Runs made up from a number, with something in every field.
 
-use record::{Flow, Path, Run, Series, Summary, Tunnel, Work};
+use record::{Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,17 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         requests_ms: summary,
         rtt_ms: summary,
         one_way_ms: summary,
+        peak_mbps: x / 19.0,
+        protocol_delay_ms: summary,
+        head_of_line_degree_ms: summary,
+        head_of_line_ms: summary,
+        most_waiting_packets: 7,
+        copied_packets: 8,
+        reinjected_packets: 9,
+        duplicate_bytes: 10,
+        rescued_packets: 11,
     };
+    let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { held_packets: 1 << 40, hold_ms: summary, ..Tunnel::default() };
     let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
@@ -56,6 +66,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         jain: Some(x / 17.0),
         convergence_s: (cell > 1).then_some(x),
         flows: vec![flow("one", None), flow("two", Some(x))],
+        subflows: vec![subflow; cell % 2],
         paths: vec![path; cell % 3],
         tunnel: cell.is_multiple_of(2).then_some(tunnel),
         series: series(cell, x),

@@ -65,12 +65,17 @@ pub(crate) fn positive<'a, T>(key: &str, value: &'a At<T>, number: impl Fn(&T) -
 }
 
 /// A size that fits the model's 32 bits.
-fn bytes(size: &At<Size>) -> Result<u32, Fault> {
+pub(crate) fn bytes(size: &At<Size>) -> Result<u32, Fault> {
     u32::try_from(size.get().0).map_err(|_| Fault::at(size.span(), "more than 4 GiB, that cannot be meant"))
 }
 
 /// The position of `name` in `names`.
-fn find<'a>(kind: &str, name: &str, span: Range<usize>, names: impl Iterator<Item = &'a str>) -> Result<usize, Fault> {
+pub(crate) fn find<'a>(
+    kind: &str,
+    name: &str,
+    span: Range<usize>,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<usize, Fault> {
     let names: Vec<&str> = names.collect();
     names.iter().position(|known| *known == name).ok_or_else(|| Fault::unknown(span, kind, name, &names))
 }

@@ -5,11 +5,15 @@ use crate::at::At;
 use crate::error::Fault;
 use crate::file::{self, File, Kind, Profile};
 use crate::model::{Application, Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
+use crate::multipath;
+use crate::short::Algorithm;
 use std::ops::Range;
 use units::{Instant, Span};
 
 /// What MPT does.
 const DEFAULT_SCHEDULER: &str = "packet-round-robin";
+/// Linux's default.
+const DEFAULT_CONGESTION: &str = "cubic";
 /// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
 const MOST_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
@@ -85,13 +89,10 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
     for at in &file.flow {
         let given = at.get();
         let route = route(at, paths, tunnel.is_some())?;
-        let mtu = match (route, tunnel) {
-            (Route::Path(path), _) => paths[path].mtu,
-            (Route::Tunnel, tunnel) => tunnel.expect("a flow goes into a tunnel only where there is one").mtu,
-        };
-        let kind = match given.kind {
-            Kind::Tcp => tcp(given, &file.host)?,
-            Kind::Udp => udp(at, mtu)?,
+        let kind = match (given.kind, route) {
+            (Kind::Udp, Route::Path(path)) => udp(at, paths[path].mtu)?,
+            (Kind::Udp, _) => udp(at, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?,
+            _ => tcp(given, paths, &file.host)?,
         };
         for (name, start) in copies(given)? {
             let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
@@ -111,6 +112,9 @@ pub(crate) fn flow_names(file: &File) -> Result<Vec<String>, Fault> {
 
 fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fault> {
     let names = || paths.iter().map(|path| path.name.as_str());
+    if at.get().kind == Kind::Mptcp {
+        return Ok(Route::Subflows);
+    }
     match &at.get().path {
         Some(path) => find("path", path.get(), path.span(), names()).map(Route::Path),
         None if tunnel => Ok(Route::Tunnel),
@@ -154,15 +158,37 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
     }
 }
 
-fn tcp(given: &file::Flow, defaults: &file::Host) -> Result<FlowKind, Fault> {
-    foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
+/// A TCP or MPTCP flow.
+fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Fault> {
+    let multipath = match given.kind {
+        Kind::Mptcp => {
+            foreign("mptcp", [("packet", given.packet.as_ref().map(At::span)), ("path", span(&given.path))])?;
+            Some(multipath::resolve(given, paths)?)
+        }
+        _ => {
+            foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
+            foreign("tcp", multipath_keys(given))?;
+            None
+        }
+    };
     let size = given.size.as_ref().map(|size| positive("size", size, |size| size.0)).transpose()?;
     let mut host = Host::default();
     set_host(&mut host, defaults)?;
     given.host.as_ref().map_or(Ok(()), |own| set_host(&mut host, own.get()))?;
-    let congestion = given.congestion.as_ref().map(|congestion| congestion.get().clone()).unwrap_or_default();
+    let congestion = given.congestion.as_ref().map(|congestion| congestion.get().0.clone());
+    let congestion = congestion.unwrap_or_else(|| Algorithm::plain(DEFAULT_CONGESTION).0);
     let size = size.map(|size| size.0);
-    Ok(FlowKind::Tcp { congestion: congestion.0, application: application(given)?, size, host })
+    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host, multipath })
+}
+
+/// What only an MPTCP flow has.
+fn multipath_keys(given: &file::Flow) -> [(&'static str, Option<Range<usize>>); 4] {
+    let file::Flow { paths, subflow, scheduler, mptcp, .. } = given;
+    [("paths", span(paths)), ("subflow", span(subflow)), ("scheduler", span(scheduler)), ("mptcp", span(mptcp))]
+}
+
+fn span<T>(value: &Option<At<T>>) -> Option<Range<usize>> {
+    value.as_ref().map(At::span)
 }
 
 fn application(given: &file::Flow) -> Result<Application, Fault> {
@@ -193,6 +219,7 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     foreign("udp", keys)?;
+    foreign("udp", multipath_keys(given))?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
         let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
         return Err(fault.help("for example rate = \"10mbit\", packet = \"1000b\""));
@@ -223,6 +250,13 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     }
     if let Some(mss) = &given.mss {
         host.mss = Some(positive("mss", mss, |mss| mss.0).and_then(|_| bytes(mss))?);
+    }
+    if let Some(ip) = &given.ip {
+        host.ip_header = match ip.get() {
+            4 => 20,
+            6 => 40,
+            _ => return Err(Fault::at(ip.span(), "there is no such version of IP").help("ip = 4 or ip = 6")),
+        };
     }
     if let Some(window) = &given.initial_window {
         host.initial_window = *positive("initial_window", window, |window| u64::from(*window))?;

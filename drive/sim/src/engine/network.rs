@@ -64,6 +64,7 @@ impl Network {
         let parcel = Parcel { slot: self.slab.insert(packet), bytes, flow, capable, marked: false };
         match route {
             Route::Path(path) => self.start_path(path as u16, parcel),
+            Route::Subflows => unimplemented!("MPTCP"),
             Route::Tunnel => {
                 self.enter_tunnel(direction, parcel);
                 true

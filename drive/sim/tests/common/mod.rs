@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use scenario::model::{
-    Application, Congestion, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue,
+    Algorithm, Application, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue,
     Requests, Route,
 };
 use units::{Instant, Rate, Span};
@@ -34,9 +34,10 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         start_within: Span::ZERO,
         stop: None,
         kind: FlowKind::Tcp {
-            congestion: Congestion { name: algorithm.to_owned(), parameters: Default::default() },
+            congestion: Algorithm { name: algorithm.to_owned(), parameters: Default::default() },
             application: Application::Greedy,
             size: None,
+            multipath: None,
             host: Host::default(),
         },
     }
