@@ -32,6 +32,15 @@ pub enum Needs {
     Measurements,
 }
 
+/// Where packets wait that a scheduler has given to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// A path is open while its congestion window has room: packets wait in the connection.
+    Window,
+    /// A path is open while its send buffer has room: packets wait at the path.
+    Buffer,
+}
+
 /// What a scheduler is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {

@@ -12,7 +12,7 @@ mod packet_round_robin;
 mod view;
 
 pub use byte_deficit::ByteDeficit;
-pub use entry::{Entry, Needs, Setup};
+pub use entry::{Entry, Fill, Needs, Setup};
 pub use packet_round_robin::PacketRoundRobin;
 pub use view::{Packet, Path, Pick, View};
 

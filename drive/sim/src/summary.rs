@@ -15,7 +15,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
     let mut flows: Vec<Flow> =
-        engine.flows.iter().zip(&engine.network.dropped).map(|(it, lost)| flow(it, *lost, engine.end)).collect();
+        engine.flows.iter().zip(&engine.network.dropped).map(|(it, lost)| flow(it, lost.iter().sum(), engine.end)).collect();
     let fairness = fairness(&engine, &mut flows);
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);

@@ -194,6 +194,14 @@ impl<G: Growth> Windowed<G> {
         self.growth.transmission_starts(&mut self.window, idle, cx);
     }
 
+    fn on_penalty(&mut self) {
+        let w = &mut self.window;
+        if !w.in_slow_start() {
+            w.threshold = (w.threshold / 2).max(2);
+        }
+        w.size = (w.size / 2).max(1);
+    }
+
     fn on_application_limited(&mut self, used: u32) {
         let w = &mut self.window;
         let used = used.max(w.initial);
@@ -215,6 +223,7 @@ impl<G: Growth> PathController for Windowed<G> {
             Event::Recovered { settle } => self.on_recovered(*settle, cx),
             Event::Restart { idle, timeout } => self.on_restart(*idle, *timeout, cx),
             Event::ApplicationLimited { used } => self.on_application_limited(*used),
+            Event::Penalty => self.on_penalty(),
             Event::MssChanged { mss } => self.window.mss = *mss,
         }
     }
