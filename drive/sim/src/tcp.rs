@@ -1,7 +1,7 @@
 //! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
 
 use crate::application::{Application, Ask, Client, Message, REQUEST};
-use crate::connection::{Connection, Single, Wish};
+use crate::connection::{Connection, Wish};
 use crate::distribution::Distribution;
 use crate::multipath::Multipath;
 use crate::packet::Body;
@@ -55,6 +55,11 @@ impl Tcp {
             done: None,
             stopped: false,
         }
+    }
+
+    /// Payload of a full segment, bytes.
+    pub(crate) fn mss(&self) -> u32 {
+        self.setup.mss()
     }
 
     /// Name of the congestion control.

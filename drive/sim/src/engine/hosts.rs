@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::component::Component;
+use crate::connection::Wish;
 use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
-use crate::connection::Wish;
 use crate::tcp::Tcp;
 use scenario::model::Route;
 use units::Instant;

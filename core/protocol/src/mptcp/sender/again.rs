@@ -157,9 +157,8 @@ impl Sender {
         let carriers = self.queue.record(head).carriers;
         let Some(rescuer) = self.fastest(|index| carriers & (1 << index) == 0) else { return };
         let holds = |index: &usize| carriers & (1 << index) != 0;
-        let slow = |index: usize| {
-            self.views[index].window <= FEW || self.views[rescuer].srtt * 4 < self.views[index].srtt
-        };
+        let slow =
+            |index: usize| self.views[index].window <= FEW || self.views[rescuer].srtt * 4 < self.views[index].srtt;
         if holds(&rescuer) || !(0..self.subflows.len()).filter(holds).any(slow) {
             return;
         }

@@ -18,8 +18,8 @@ use control::Controller;
 use queue::SendQueue;
 use schedule::{Fill, Path, Scheduler};
 use std::collections::VecDeque;
-pub use subflow::SubflowState;
 use subflow::Subflow;
+pub use subflow::SubflowState;
 use units::{Instant, Span, Stream};
 
 /// The window that a subflow's sender is shown: what it may send is the connection's to say.
