@@ -77,7 +77,8 @@ mod tests {
     }
 
     /// Windows and RTTs in seconds, alpha, and what each path gains per packet acknowledged.
-    const CASES: [([(f64, f64); 2], f64, f64); 4] = [
+    type Case = ([(f64, f64); 2], f64, f64);
+    const CASES: [Case; 4] = [
         ([(10.0, 0.1), (10.0, 0.1)], 0.5, 0.025),
         ([(10.0, 0.1), (20.0, 0.1)], 0.6667, 0.02222),
         ([(10.0, 0.02), (10.0, 0.1)], 1.3889, 0.06944),

@@ -193,3 +193,128 @@ impl<C: Coupling> Growth for Linked<'_, C> {
         self.coupling.restarts(self.paths.memory());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cause, NO_THRESHOLD, Reduction};
+    use units::Stream;
+
+    /// Grows by a hundredth of the siblings' windows for each packet; remembers cuts.
+    #[derive(Debug)]
+    struct Hundredth;
+
+    impl Coupling for Hundredth {
+        type Memory = u32;
+
+        fn increase(&mut self, paths: &Paths<'_, u32>) -> f64 {
+            paths.others().filter(|path| path.active).map(|path| path.window).sum::<f64>() / 100.0
+        }
+
+        fn congested(&mut self, cuts: &mut u32) {
+            *cuts += 1;
+        }
+    }
+
+    /// A path level whose window and threshold are set by whoever tells it of idling.
+    #[derive(Debug)]
+    struct Fixed(Decision);
+
+    impl PathController for Fixed {
+        fn on_event(&mut self, event: &Event, _cx: &mut Context<'_>) {
+            if let Event::MssChanged { mss } = event {
+                (self.0.window, self.0.threshold) = (*mss, *mss);
+            }
+        }
+
+        fn decision(&self) -> Decision {
+            self.0
+        }
+    }
+
+    fn level() -> Box<dyn PathController> {
+        Box::new(Fixed(Decision { window: 1000, threshold: NO_THRESHOLD, pacing: None }))
+    }
+
+    fn tell(group: &mut Coupled<Hundredth>, path: u16, event: &Event) -> u32 {
+        let mut random = Stream::named(1, "test");
+        group.on_event(PathId(path), event, &mut Context { now: Instant::ZERO, random: &mut random });
+        group.decision(PathId(path)).window
+    }
+
+    fn up(rtt: Option<Span>) -> Event {
+        let (tick, reduction) = (Span::from_millis(1), Reduction::Proportional);
+        Event::PathUp(PathInfo { mss: 1448, initial_window: 20, rtt, tick, clamp: 1000, reduction })
+    }
+
+    fn ack(acked: u32, window_limited: bool) -> Event {
+        let srtt = Span::from_millis(100);
+        Event::Feedback(Feedback { acked, srtt, window_limited, may_grow: true, ..Feedback::default() })
+    }
+
+    const LOSS: Event = Event::Congestion { cause: Cause::Loss, cut: true, in_flight: 20 };
+    const RECOVERED: Event = Event::Recovered { settle: true };
+
+    /// Two paths with ten packets each, in congestion avoidance.
+    fn two(mut group: Coupled<Hundredth>) -> Coupled<Hundredth> {
+        for path in [0, 1] {
+            tell(&mut group, path, &up(Some(Span::from_millis(100))));
+            tell(&mut group, path, &LOSS);
+            assert_eq!(tell(&mut group, path, &RECOVERED), 10);
+        }
+        group
+    }
+
+    #[test]
+    fn a_path_sees_its_siblings_until_they_go_down_and_anew_when_they_come_back() {
+        let mut group = two(Coupled::new(Hundredth));
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "ten times a tenth");
+        tell(&mut group, 1, &Event::PathDown);
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "Reno: one packet for eleven");
+        assert_eq!(tell(&mut group, 0, &ack(1, true)), 12);
+        tell(&mut group, 1, &up(None));
+        assert_eq!(group.siblings[1].memory, 0, "its cuts are forgotten");
+        assert_eq!(tell(&mut group, 0, &ack(11, true)), 12, "it takes no part before its first RTT");
+        tell(&mut group, 1, &ack(0, true));
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
+    }
+
+    #[test]
+    fn a_sibling_in_recovery_counts_with_its_threshold() {
+        let mut group = two(Coupled::new(Hundredth));
+        tell(&mut group, 1, &Event::Congestion { cause: Cause::Loss, cut: true, in_flight: 9 });
+        assert_eq!((group.windows[1].size, group.siblings[1].window), (10, 5.0));
+        assert_eq!(tell(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
+    }
+
+    #[test]
+    fn one_cut_an_episode_and_the_fraction_gained_ends_with_it() {
+        let mut group = two(Coupled::new(Hundredth));
+        tell(&mut group, 0, &ack(9, true));
+        assert!((group.siblings[0].fraction - 0.9).abs() < 1e-9);
+        tell(&mut group, 0, &LOSS);
+        tell(&mut group, 0, &LOSS);
+        assert_eq!((group.siblings[0].memory, group.siblings[0].fraction, group.windows[0].threshold), (2, 0.0, 5));
+    }
+
+    #[test]
+    fn in_a_pair_only_the_window_that_limits_grows() {
+        let mut group = two(Coupled::new(Hundredth).over(level));
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11);
+        assert_eq!(tell(&mut group, 0, &ack(10, false)), 11, "pacing limits");
+        tell(&mut group, 0, &Event::MssChanged { mss: 8 });
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 8, "the path level limits");
+        assert_eq!(group.windows[0].size, 11);
+        tell(&mut group, 0, &Event::ApplicationLimited { used: 2 });
+        assert_eq!(group.windows[0].size, 11, "what pacing leaves unused does not decay");
+    }
+
+    #[test]
+    fn in_a_pair_slow_start_ends_when_the_path_level_knows_its_path() {
+        let mut group = Coupled::new(Hundredth).over(level);
+        tell(&mut group, 0, &up(None));
+        assert_eq!(tell(&mut group, 0, &ack(20, true)), 40);
+        assert_eq!(tell(&mut group, 0, &Event::MssChanged { mss: 30 }), 30);
+        assert_eq!((group.windows[0].size, group.windows[0].threshold), (30, 30));
+    }
+}
