@@ -73,15 +73,18 @@ impl SendQueue {
     /// The segment that lies so many unsent ones after `next`, if it exists and lies below `limit`.
     pub(super) fn unsent_after(&self, skip: u32, limit: u64) -> Option<u64> {
         let limit = limit.min(self.available);
-        let known = self.records.iter().zip(self.una..).skip((self.next - self.una) as usize);
+        if skip == 0 {
+            return Some(self.next).filter(|data| *data < limit);
+        }
+        let known = self.records.range((self.next - self.una) as usize..).zip(self.next..);
         let gaps = known.filter(|(record, _)| record.carriers == 0).map(|(_, data)| data);
-        gaps.chain(self.end().max(self.next)..limit).nth(skip as usize).filter(|data| *data < limit)
+        gaps.chain(self.end()..limit).nth(skip as usize).filter(|data| *data < limit)
     }
 
     /// The oldest from `from` on that a subflow was not given, and that exists.
     pub(super) fn oldest_without(&self, subflow: usize, from: u64) -> Option<u64> {
         let from = from.max(self.una);
-        let mut known = self.records.iter().zip(self.una..).skip((from - self.una) as usize);
+        let mut known = self.records.range((from.min(self.end()) - self.una) as usize..).zip(from..);
         let known = known.find(|(record, _)| record.carriers & (1 << subflow) == 0).map(|(_, data)| data);
         known.or(Some(self.end().max(from))).filter(|data| *data < self.available)
     }
