@@ -115,11 +115,11 @@ fn scheduler(entry: &schedule::Entry) -> Row {
     let &schedule::Entry { name, aliases, title, source, parameters, .. } = entry;
     let needs = match entry.needs {
         Needs::Nothing => "nothing",
-        Needs::Measurements => "measurements of each path, which a tunnel has not",
+        Needs::Measurements => "measurements",
     };
     let fills = match entry.fill {
-        Fill::Window => "congestion windows",
-        Fill::Buffer => "send buffers",
+        Fill::Window => "windows",
+        Fill::Buffer => "buffers",
     };
     Facts { name, aliases, title, source, parameters, more: vec![("needs", needs), ("fills", fills)] }.row()
 }
