@@ -65,7 +65,7 @@ fn algorithm(entry: &Entry) -> Row {
     let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
     let json = json!({
         "name": entry.name, "aliases": entry.aliases, "title": entry.title, "source": entry.source,
-        "parameters": parameters,
+        "coupled": entry.is_coupled(), "parameters": parameters,
     });
     let lines = entry.parameters.iter().map(|parameter| {
         let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
@@ -73,12 +73,13 @@ fn algorithm(entry: &Entry) -> Row {
     });
     let parameters: String = lines.collect();
     let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
-    let full = heading(entry.name, entry.aliases, entry.title, entry.source) + "parameters\n" + &parameters;
+    let title = if entry.is_coupled() { format!("{} (coupled)", entry.title) } else { entry.title.to_owned() };
+    let full = heading(entry.name, entry.aliases, &title, entry.source) + "parameters\n" + &parameters;
     let below = [("also", entry.aliases.to_vec()), ("parameters", entry.parameters.iter().map(|it| it.name).collect())];
     let below = below.iter().filter(|(_, names)| !names.is_empty());
     let below = below.map(|(what, names)| format!("  {what}: {}", names.join(", ")));
     let below = std::iter::once(format!("  {}", entry.source)).chain(below).collect();
-    Row { name: entry.name.to_owned(), title: entry.title.to_owned(), below, json, full }
+    Row { name: entry.name.to_owned(), title, below, json, full }
 }
 
 fn parameter(parameter: &control::Parameter) -> Value {
