@@ -1,7 +1,8 @@
 //! Both ends of a TCP flow: the core's machines, what runs on top of them, and what was counted.
 
-use crate::application::{Application, Ask, Client, Message, REQUEST};
+use crate::application::{Application, Ask, Client, Message, REQUEST, Video};
 use crate::distribution::Distribution;
+use crate::peak::Peak;
 use crate::setup::Setup;
 use control::Ecn;
 use protocol::tcp::sender::{Counters, Input};
@@ -27,6 +28,7 @@ pub(crate) struct Tcp {
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
+    pub peak: Peak,
     pub done: Option<Instant>,
     pub stopped: bool,
 }
@@ -50,6 +52,7 @@ impl Tcp {
             past: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
+            peak: Peak::default(),
             done: None,
             stopped: false,
         }
@@ -73,11 +76,19 @@ impl Tcp {
         }
     }
 
+    /// Its video, if it has one.
+    pub(crate) fn video(&self) -> Option<&Video> {
+        match &self.application {
+            Application::Video(video) => Some(video),
+            _ => None,
+        }
+    }
+
     /// The flow begins: it connects, unless its client has to ask first.
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
             Application::Greedy => self.write(now, self.message.segments(), self.message.has_runt()),
-            Application::Steady(_) => {}
+            Application::Steady(_) | Application::Video(_) => {}
             Application::Requests(_) => return,
         }
         self.sender.handle(now, Input::Connect);
@@ -87,16 +98,19 @@ impl Tcp {
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
         self.sender.handle(now, Input::Stop);
-        if let Application::Requests(client) = &mut self.application {
-            client.leave();
-        }
+        self.application.leave(now);
+    }
+
+    /// The run ends.
+    pub(crate) fn finish(&mut self, now: Instant) {
+        self.peak.close(now, self.delivered_bytes());
+        self.application.leave(now);
     }
 
     /// The source's clock: the application writes what is due, and timers run out.
     pub(crate) fn wake_source(&mut self, now: Instant) {
-        if let Application::Steady(writer) = &mut self.application
-            && !self.stopped
-            && let Some((segments, runt)) = writer.write(now, &self.message)
+        if !self.stopped
+            && let Some((segments, runt)) = self.application.write(now, &self.message)
         {
             self.write(now, segments, runt);
         }
@@ -105,10 +119,7 @@ impl Tcp {
 
     /// When the application writes next.
     pub(crate) fn next_write(&self) -> Instant {
-        match &self.application {
-            Application::Steady(writer) if !self.stopped => writer.due(&self.message),
-            _ => Instant::NEVER,
-        }
+        if self.stopped { Instant::NEVER } else { self.application.due(&self.message) }
     }
 
     /// When the receiver's host must act, if nothing arrives.
@@ -174,6 +185,9 @@ impl Tcp {
 
     /// A segment reaches the receiver. Returns the acknowledgement that leaves at once.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+        if self.peak.is_due(now) {
+            self.peak.close(now, self.delivered_bytes());
+        }
         if segment.kind == Kind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
@@ -183,6 +197,9 @@ impl Tcp {
             if self.receiver.delivered() >= self.end {
                 client.finish(now);
             }
+        } else if let Application::Video(video) = &mut self.application {
+            let asks = video.deliver(now, self.receiver.delivered());
+            return ack.or_else(|| asks.then(|| self.receiver.piggyback(now)));
         } else if self.done.is_none() && self.receiver.delivered() >= self.end {
             self.done = Some(now);
         }
@@ -196,7 +213,7 @@ impl Tcp {
         match segment.kind {
             Kind::Data => {
                 let capable = self.marks_all() || ecn.is_some() && !segment.retransmission;
-                (headers + self.message.payload(segment.seq), capable)
+                (headers + self.application.payload(&self.message, segment.seq), capable)
             }
             Kind::Syn | Kind::HandshakeAck => (headers, self.marks_all()),
         }
@@ -223,7 +240,7 @@ impl Tcp {
 
     /// Bytes that reached the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.delivered_before + self.message.bytes_below(self.receiver.delivered())
+        self.delivered_before + self.application.bytes_below(&self.message, self.receiver.delivered())
     }
 
     /// A counter, over all connections.

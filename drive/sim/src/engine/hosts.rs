@@ -119,7 +119,8 @@ impl Engine {
                     }
                 }
                 Output::Until(deadline) => {
-                    let deadline = if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()) };
+                    let deadline =
+                        if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     return self.network.arm(Component::Source(flow), deadline);
                 }
             }
