@@ -341,7 +341,7 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
 #[test]
 fn a_video_has_the_frames_and_the_player_that_are_asked_for() {
     let video = |keys: &str| match experiment(&format!("{SMALL}video = {{ {keys} }}\n"), &[]).flows.remove(0).kind {
-        FlowKind::Tcp { application: Application::Video(video), .. } => video,
+        FlowKind::Tcp { application: Application::Video(video), .. } => *video,
         kind => panic!("{kind:?}"),
     };
     let s = Span::from_secs;

@@ -17,7 +17,7 @@ pub enum Application {
     /// It answers requests, one at a time.
     Requests(Requests),
     /// It sends a video.
-    Video(Video),
+    Video(Box<Video>),
 }
 
 /// A video and its player.

@@ -201,7 +201,7 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
     };
     if let Some(video) = &given.video {
         alone("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
-        return video.get().resolve(video.span()).map(Application::Video);
+        return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
     }
     if let Some(asked) = &given.requests {
         alone("requests", other)?;

@@ -26,7 +26,7 @@ fn video(mbit: &[f64], playback: Playback) -> Video {
 fn watched(video: Video, rate: Rate, delay: Span, seconds: u64) -> Experiment {
     let mut experiment = one_link("", pipe(rate, delay, 100), seconds);
     experiment.flows = vec![bulk("video", "reno")];
-    *application(&mut experiment.flows[0]) = Application::Video(video);
+    *application(&mut experiment.flows[0]) = Application::Video(Box::new(video));
     experiment
 }
 
@@ -168,7 +168,7 @@ fn a_tunnel_over_two_paths_carries_what_one_path_cannot() {
     });
     experiment.flows[0].route = Route::Tunnel;
     for playback in [playback, Playback::Live { latency: ms(500) }] {
-        *application(&mut experiment.flows[0]) = Application::Video(video(&[5.0], playback));
+        *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
         let together = flow(&experiment);
         assert_eq!((together.stalls, together.late_frames), (0, 0), "{together:?}");
         assert_eq!(together.video_mbps, 5.0);
