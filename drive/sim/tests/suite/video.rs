@@ -1,7 +1,10 @@
 //! Video: startup, stalls, late frames and adaptation against closed forms.
 
 use crate::common::{OVERHEAD, application, bulk, column, host, one_link, pipe, run};
-use scenario::model::{Application, Change, Directions, Experiment, Path, Playback, Resequence, Route, Tunnel, Video};
+use scenario::model::{
+    Algorithm, Application, Change, Directions, Experiment, Flow, FlowKind, Multipath, Path, Playback, Resequence,
+    Route, Rules, Subflow, Tunnel, Video,
+};
 use units::{Instant, Rate, Span};
 
 const MSS: u64 = 1448;
@@ -144,10 +147,10 @@ fn live_video_settles_below_what_the_link_carries() {
     assert!(flow.late_frames * 100 < flow.frames, "{} of {} late", flow.late_frames, flow.frames);
 }
 
-/// Two paths of 4 Mbit/s, one with 10 ms more, under a tunnel that puts packets in order: together they carry what neither
-/// can carry alone.
+/// Two paths of 4 Mbit/s, one with 10 ms more, under a tunnel that puts packets in order or with a subflow on each:
+/// together they carry what neither can carry alone.
 #[test]
-fn a_tunnel_over_two_paths_carries_what_one_path_cannot() {
+fn two_paths_carry_what_one_cannot() {
     let playback = stored(ms(2000));
     let mut experiment = watched(video(&[5.0], playback), Rate::from_mbit(4), ms(10), 120);
     let alone = flow(&experiment);
@@ -166,12 +169,32 @@ fn a_tunnel_over_two_paths_carries_what_one_path_cannot() {
         resequence: Some(Resequence { window: 1600, timeout: ms(300), deliver_late: false }),
         device: None,
     });
-    experiment.flows[0].route = Route::Tunnel;
-    for playback in [playback, Playback::Live { latency: ms(500) }] {
-        *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
-        let together = flow(&experiment);
-        assert_eq!((together.stalls, together.late_frames), (0, 0), "{together:?}");
-        assert_eq!(together.video_mbps, 5.0);
+    for way in [Route::Tunnel, Route::Subflows] {
+        experiment.flows[0].route = way;
+        if way == Route::Subflows {
+            let Flow { kind: FlowKind::Tcp { multipath, .. }, .. } = &mut experiment.flows[0] else { unreachable!() };
+            *multipath = Some(two_subflows());
+        }
+        for playback in [playback, Playback::Live { latency: ms(500) }] {
+            *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
+            let together = flow(&experiment);
+            assert_eq!((together.stalls, together.late_frames), (0, 0), "{together:?}");
+            assert_eq!(together.video_mbps, 5.0);
+        }
+    }
+}
+
+/// As Linux 6.1 would have it.
+fn two_subflows() -> Multipath {
+    let subflow = |path| Subflow { path, backup: false, join: Span::ZERO, leave: None };
+    Multipath {
+        subflows: [0, 1].map(subflow).to_vec(),
+        scheduler: Algorithm { name: "linger".to_owned(), parameters: Default::default() },
+        weights: vec![1, 1],
+        rules: Rules::Upstream,
+        opportunistic_retransmission: false,
+        penalisation: false,
+        option: 24,
     }
 }
 
