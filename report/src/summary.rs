@@ -39,6 +39,15 @@ const REQUESTS: [Field<Flow>; 3] = [
     ("request p95 ms", |flow| if flow.requests > 0 { flow.requests_ms.p95 } else { f64::NAN }),
 ];
 
+/// Only where there is video.
+const VIDEO: [Field<Flow>; 5] = [
+    ("video Mbit/s", |flow| if flow.frames > 0 { flow.video_mbps } else { f64::NAN }),
+    ("startup s", |flow| flow.startup_s.unwrap_or(f64::NAN)),
+    ("stalls", |flow| if flow.frames > 0 { flow.stalls as f64 } else { f64::NAN }),
+    ("stalled s", |flow| if flow.frames > 0 { flow.stall_s } else { f64::NAN }),
+    ("late %", |flow| 100.0 * flow.late_frames as f64 / flow.frames as f64),
+];
+
 const RUN: [Field<Run>; 2] = [
     ("Jain's index", |run| run.jain.unwrap_or(f64::NAN)),
     ("convergence s", |run| run.convergence_s.unwrap_or(f64::NAN)),
@@ -80,6 +89,7 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
     let mut fields = FLOW.to_vec();
     fields.extend(SHARE.iter().filter(|_| any(|flow| flow.share.is_some())));
     fields.extend(REQUESTS.iter().filter(|_| any(|flow| flow.requests > 0)));
+    fields.extend(VIDEO.iter().filter(|_| any(|flow| flow.frames > 0)));
     let path_names = |path: &Path| vec![path.name.clone()];
     let all = [
         summary(study, "Flows", called, |run| &run.flows, flow_names, &fields),

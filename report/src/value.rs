@@ -119,7 +119,8 @@ pub fn table_values(timed: bool) -> Vec<String> {
     if timed {
         return MEANS.iter().chain(&SUMS).chain(&[DROPS]).map(|name| (*name).to_owned()).collect();
     }
-    let flow = Flow { completion_s: Some(0.0), share: Some(0.0), ..Flow::default() };
+    let zero = Some(0.0);
+    let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };
     let record = serde_json::to_value(&flow).expect("text and numbers");
     let fields = record.as_object().into_iter().flatten();
     let names = fields.flat_map(|(name, value)| match value.as_object() {

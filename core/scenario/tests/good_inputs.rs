@@ -339,6 +339,39 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
 }
 
 #[test]
+fn a_video_has_the_frames_and_the_player_that_are_asked_for() {
+    let video = |keys: &str| match experiment(&format!("{SMALL}video = {{ {keys} }}\n"), &[]).flows.remove(0).kind {
+        FlowKind::Tcp { application: Application::Video(video), .. } => *video,
+        kind => panic!("{kind:?}"),
+    };
+    let s = Span::from_secs;
+    let plain = Video {
+        ladder: vec![Rate::from_mbit(5)],
+        fps: 25,
+        gop: 50,
+        intra: 1.0,
+        variation: 0.0,
+        group_variation: 0.0,
+        playback: Playback::Stored { startup: s(2), resume: s(2), ahead: s(30) },
+    };
+    assert_eq!(video("rate = \"5mbit\""), plain);
+    let playback = Playback::Live { latency: Span::from_millis(500) };
+    assert_eq!(video("rate = \"5mbit\", kind = \"live\""), Video { playback, ..plain.clone() });
+    let said = "ladder = [\"1mbit\", \"5mbit\"], fps = 30, intra = 4.5, variation = 0.2, group_variation = 1, \
+                startup = \"4s\", resume = \"5s\", ahead = \"7s\"";
+    let ladder = [1, 5].map(Rate::from_mbit).to_vec();
+    let playback = Playback::Stored { startup: s(4), resume: s(5), ahead: s(7) };
+    let all = Video { ladder, fps: 30, gop: 60, intra: 4.5, variation: 0.2, group_variation: 1.0, playback };
+    assert_eq!(video(said), all, "a group of two seconds");
+    // A buffer that is not said is large enough for the group and the startup that are.
+    let playback = Playback::Stored { startup: s(2), resume: s(2), ahead: s(42) };
+    assert_eq!(video("rate = \"5mbit\", gop = 1000"), Video { gop: 1000, playback, ..plain });
+    let swept =
+        format!("{SMALL}video = {{ rate = \"1mbit\" }}\n[sweep]\n\"flow.tcp.video.rate\" = [\"2mbit\", \"5mbit\"]\n");
+    assert_eq!(read(&swept, &[]).cells.len(), 2);
+}
+
+#[test]
 fn queue_disciplines_have_the_defaults_of_tc() {
     let queue = |written: &str| {
         let text = SMALL.replace("queue = { limit = \"1bdp\" }", &format!("queue = {{ {written} }}"));

@@ -71,4 +71,11 @@ impl Endpoint {
         let stop = flow.stop.unwrap_or(Instant::NEVER);
         Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, kind })
     }
+
+    /// The run ends.
+    pub(crate) fn finish(&mut self, end: Instant) {
+        if let Kind::Tcp(tcp) = &mut self.kind {
+            tcp.finish(self.stop.min(end));
+        }
+    }
 }

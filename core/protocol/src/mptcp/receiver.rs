@@ -116,6 +116,12 @@ impl Receiver {
         None
     }
 
+    /// The acknowledgement that a packet which leaves for the sender anyway carries along.
+    pub fn piggyback(&mut self, now: Instant, subflow: u16) -> Ack {
+        let ack = self.subflows[usize::from(subflow)].tcp.piggyback(now);
+        self.acknowledgement(subflow, ack)
+    }
+
     /// Segments delivered in order to the application.
     #[must_use]
     pub fn delivered(&self) -> u64 {

@@ -196,13 +196,19 @@ fn span<T>(value: &Option<At<T>>) -> Option<Range<usize>> {
 
 fn application(given: &file::Flow) -> Result<Application, Fault> {
     let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
+    let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", span(&given.size))];
+    let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
+    let alone = |what: &str, other: Option<(&str, Range<usize>)>| match other {
+        Some((key, span)) => Err(Fault::at(span, format!("a flow of {what} has no `{key}` of its own"))),
+        None => Ok(()),
+    };
+    if let Some(video) = &given.video {
+        alone("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
+        return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
+    }
     if let Some(asked) = &given.requests {
-        let size = given.size.as_ref().map(At::span);
-        let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", size)];
-        return match others.into_iter().find_map(|(key, span)| Some((key, span?))) {
-            Some((key, span)) => Err(Fault::at(span, format!("a flow of requests has no `{key}` of its own"))),
-            None => asked.get().resolve().map(Application::Requests),
-        };
+        alone("requests", other)?;
+        return asked.get().resolve().map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
@@ -222,6 +228,7 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     foreign("udp", keys)?;
+    foreign("udp", [("video", span(&given.video))])?;
     foreign("udp", multipath_keys(given))?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
         let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
