@@ -196,7 +196,7 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
         let lost = it.subflow == 0
             && it.tcp.kind == Kind::Data
             && it.data >= 100
-            && it.data % 50 == 0
+            && it.data.is_multiple_of(50)
             && !it.tcp.retransmission;
         if lost { Vec::new() } else { pass() }
     };

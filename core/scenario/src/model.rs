@@ -273,9 +273,9 @@ pub enum FlowKind {
         /// Bytes to send, or as much as possible.
         size: Option<u64>,
         /// Settings of the two hosts.
-        host: Host,
+        host: Box<Host>,
         /// The connection's subflows, if it is an MPTCP connection.
-        multipath: Option<Multipath>,
+        multipath: Option<Box<Multipath>>,
     },
     /// UDP at a constant rate.
     ConstantRate {

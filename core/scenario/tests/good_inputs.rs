@@ -211,7 +211,7 @@ fn flows() -> Vec<Flow> {
                 congestion,
                 application: Application::Greedy,
                 size: Some(1_500_000),
-                host,
+                host: Box::new(host),
                 multipath: None,
             },
         },
@@ -259,7 +259,7 @@ fn what_is_not_said_is_linuxs_default() {
         congestion,
         application: Application::Greedy,
         size: None,
-        host: Host::default(),
+        host: Box::default(),
         multipath: None,
     };
     assert_eq!(e.flows[0].kind, kind);
@@ -275,7 +275,7 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     let host = |host: &str| {
         let text = format!("{SMALL}\n[host]\ntimestamps = true\n{host}");
         let FlowKind::Tcp { host, .. } = experiment(&text, &[]).flows[0].kind.clone() else { panic!("a TCP flow") };
-        host
+        *host
     };
     assert_eq!(host("profile = \"linux\""), Host::default());
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };

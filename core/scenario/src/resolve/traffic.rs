@@ -166,7 +166,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
                 "mptcp",
                 [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
             )?;
-            Some(multipath::resolve(given, paths)?)
+            Some(Box::new(multipath::resolve(given, paths)?))
         }
         _ => {
             foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
@@ -181,7 +181,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
     let congestion = given.congestion.as_ref().map(|congestion| congestion.get().0.clone());
     let congestion = congestion.unwrap_or_else(|| Algorithm::plain(DEFAULT_CONGESTION).0);
     let size = size.map(|size| size.0);
-    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host, multipath })
+    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host: Box::new(host), multipath })
 }
 
 /// What only an MPTCP flow has.

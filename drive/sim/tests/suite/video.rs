@@ -173,7 +173,7 @@ fn two_paths_carry_what_one_cannot() {
         experiment.flows[0].route = way;
         if way == Route::Subflows {
             let Flow { kind: FlowKind::Tcp { multipath, .. }, .. } = &mut experiment.flows[0] else { unreachable!() };
-            *multipath = Some(two_subflows());
+            *multipath = Some(Box::new(two_subflows()));
         }
         for playback in [playback, Playback::Live { latency: ms(500) }] {
             *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
