@@ -25,9 +25,17 @@ pub struct Entry {
 pub enum Make {
     /// For one path at a time.
     Single(fn(&Settings) -> Box<dyn PathController>),
+    /// For a group of paths, which it couples.
+    Group(fn(&Settings) -> Box<dyn Controller>),
 }
 
 impl Entry {
+    /// Couples the paths of a connection; any other runs one instance a path, and none sees another.
+    #[must_use]
+    pub fn is_coupled(&self) -> bool {
+        matches!(self.make, Make::Group(_))
+    }
+
     /// A controller for a group of paths.
     ///
     /// # Errors
@@ -36,6 +44,7 @@ impl Entry {
         let settings = Settings::new(self.parameters, given)?;
         Ok(match self.make {
             Make::Single(make) => Box::new(Uncoupled::new(move || make(&settings))),
+            Make::Group(make) => make(&settings),
         })
     }
 }

@@ -41,6 +41,9 @@ pub enum Event {
         /// The most packets in flight in that time.
         used: u32,
     },
+    /// The path holds up the others of its connection: half of its window would do (penalisation of Raiciu et al., NSDI
+    /// 2012). Not a sign of congestion.
+    Penalty,
     /// The payload of a full packet changed.
     MssChanged {
         /// Bytes.

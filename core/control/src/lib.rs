@@ -4,13 +4,14 @@
 //! implements [`PathController`] and is lifted to a group by [`Uncoupled`]: one instance a path, none sees another.
 //! A window-based single-path algorithm need not even do that: it states only what is its own as a
 //! [`frame::Growth`], and [`frame::Windowed`] supplies slow start, proportional rate reduction, one cut a window
-//! and undo.
+//! and undo. What couples the windows of several paths states a [`frame::Coupling`], and [`frame::Coupled`] the same.
 //!
 //! **The unit of a window is the packet** (one MSS of payload), as in Linux and in most papers, so that published
 //! constants can be used as they stand.
 //!
 //! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`].
 
+pub mod coupled;
 mod entry;
 mod event;
 pub mod frame;

@@ -1,7 +1,7 @@
 //! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and
 //! the suites that run over every entry.
 
-use crate::{Entry, single};
+use crate::{Entry, coupled, single};
 
 /// Every algorithm, in the order in which lists show them.
 pub const REGISTRY: &[&Entry] = &[
@@ -26,6 +26,16 @@ pub const REGISTRY: &[&Entry] = &[
     &single::dctcp::ENTRY,
     &single::bbr::ENTRY,
     &single::bbr3::ENTRY,
+    &coupled::lia::ENTRY,
+    &coupled::olia::ENTRY,
+    &coupled::balia::ENTRY,
+    &coupled::wvegas::ENTRY,
+    &coupled::dmctcp::ENTRY,
+    &coupled::ewtcp::ENTRY,
+    &coupled::semicoupled::ENTRY,
+    &coupled::fully_coupled::ENTRY,
+    &coupled::coupled_bbr::ENTRY,
+    &coupled::cmpbbr::ENTRY,
 ];
 
 /// The entry called `name`, or known under it in papers.

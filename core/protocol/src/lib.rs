@@ -3,5 +3,6 @@
 //! Addresses, sockets and clocks belong to the driver. Machines pass typed frames; a codec, where there is one, stands
 //! at the driver's edge.
 
+pub mod mptcp;
 pub mod tcp;
 pub mod tunnel;

@@ -3,7 +3,7 @@
 //! Unlike packet round robin it keeps the shares right when small packets (acknowledgements) and large ones are mixed.
 //! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
-use crate::{Entry, Needs, Pick, Scheduler, View};
+use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
@@ -12,6 +12,7 @@ pub(crate) const ENTRY: Entry = Entry {
     title: "weighted sharing that counts bytes",
     source: "Shreedhar and Varghese, SIGCOMM 1995",
     needs: Needs::Nothing,
+    fill: Fill::Window,
     parameters: &[],
     make: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
 };
@@ -31,7 +32,7 @@ pub struct ByteDeficit {
 }
 
 impl ByteDeficit {
-    /// Paths with these weights (0 counts as 1); ties go to path `first` and the ones after it.
+    /// Paths with these weights (0 or none counts as 1); ties go to path `first` and the ones after it.
     #[must_use]
     pub fn new(weights: &[u32], first: u32) -> Self {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
@@ -49,11 +50,13 @@ impl ByteDeficit {
 
 impl Scheduler for ByteDeficit {
     fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
-        let paths = self.weights.len();
+        let paths = view.paths.len();
+        self.weights.resize(paths, 1);
+        self.carried.resize(paths, 0);
         let charge = |path: usize| (u64::from(view.bytes) << FRACTION) / self.weights[path];
         let turn = |path: usize| (path + paths - self.first) % paths;
         let debt = |path: usize| (self.carried[path] + charge(path), turn(path));
-        let (chosen, _) = view.open().min_by_key(|(path, _)| debt(path.index()))?;
+        let (chosen, _) = view.open().filter(|_| view.sendable() > 0).min_by_key(|(path, _)| debt(path.index()))?;
         self.carried[chosen.index()] += charge(chosen.index());
         self.settle();
         Some(Pick::next(chosen))

@@ -17,6 +17,8 @@ pub struct Entry {
     pub source: &'static str,
     /// What it must be told of the paths.
     pub needs: Needs,
+    /// Where packets wait that a path cannot send at once.
+    pub fill: Fill,
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Builds one.
@@ -28,14 +30,25 @@ pub struct Entry {
 pub enum Needs {
     /// Which paths are open. A tunnel that measures nothing can use it, too.
     Nothing,
-    /// Round-trip times, windows, rates: what an MPTCP connection measures on each subflow.
+    /// Round-trip times, windows, rates, what has arrived: what an MPTCP connection knows of each subflow.
     Measurements,
+}
+
+/// How far a path is filled: what [`Path::open`](crate::Path::open) means to a connection that has windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// A path is open while it [holds](crate::Path::held) less than its congestion window. Packets wait at the connection
+    /// and their path is decided late (out-of-tree MPTCP kernel).
+    Window,
+    /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early
+    /// (upstream MPTCP kernel).
+    Buffer,
 }
 
 /// What a scheduler is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// One weight a path.
+    /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
     pub weights: &'a [u32],
     /// Position in its cycle at which it starts.
     pub first: u32,
@@ -44,7 +57,7 @@ pub struct Setup<'a> {
 }
 
 impl Entry {
-    /// A scheduler for paths with these weights, `first` steps into its cycle.
+    /// A scheduler for paths with these weights (none: `&[]`), `first` steps into its cycle.
     ///
     /// # Errors
     /// A parameter that the scheduler does not have, or a value outside its range.

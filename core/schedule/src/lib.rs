@@ -6,15 +6,37 @@
 //!
 //! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
 
+mod adaptive_redundant;
+mod blest;
 mod byte_deficit;
+mod daps;
+mod earliest;
+mod ecf;
 mod entry;
+mod linger;
+mod min_rtt;
 mod packet_round_robin;
+mod redundant;
+mod round_robin;
+mod stms;
 mod view;
+mod weighted;
 
+pub use adaptive_redundant::AdaptiveRedundant;
+pub use blest::Blest;
 pub use byte_deficit::ByteDeficit;
-pub use entry::{Entry, Needs, Setup};
+pub use daps::Daps;
+pub use earliest::Earliest;
+pub use ecf::Ecf;
+pub use entry::{Entry, Fill, Needs, Setup};
+pub use linger::Linger;
+pub use min_rtt::MinRtt;
 pub use packet_round_robin::PacketRoundRobin;
-pub use view::{Packet, Path, Pick, View};
+pub use redundant::Redundant;
+pub use round_robin::RoundRobin;
+pub use stms::Stms;
+pub use view::{NO_THRESHOLD, Packet, Path, Pick, View};
+pub use weighted::Weighted;
 
 /// Chooses what is sent next, and on which path.
 pub trait Scheduler: std::fmt::Debug + Send {
@@ -27,7 +49,21 @@ pub trait Scheduler: std::fmt::Debug + Send {
 }
 
 /// Every scheduler, one line each.
-pub const REGISTRY: &[&Entry] = &[&packet_round_robin::ENTRY, &byte_deficit::ENTRY];
+pub const REGISTRY: &[&Entry] = &[
+    &min_rtt::ENTRY,
+    &linger::ENTRY,
+    &round_robin::ENTRY,
+    &redundant::ENTRY,
+    &adaptive_redundant::ENTRY,
+    &blest::ENTRY,
+    &ecf::ENTRY,
+    &daps::ENTRY,
+    &stms::ENTRY,
+    &earliest::ENTRY,
+    &weighted::ENTRY,
+    &packet_round_robin::ENTRY,
+    &byte_deficit::ENTRY,
+];
 
 /// The scheduler called `name`.
 #[must_use]

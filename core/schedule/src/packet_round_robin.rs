@@ -7,16 +7,17 @@
 //! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked, so
 //! that no set of weights can overflow a table.
 
-use crate::{Entry, Needs, Pick, Scheduler, View};
+use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
 use units::PathId;
 
 /// The registry's line.
 pub(crate) const ENTRY: Entry = Entry {
     name: "packet-round-robin",
-    aliases: &["weighted", "mpt"],
+    aliases: &["mpt"],
     title: "weighted round robin that counts packets",
     source: "draft-lencse-tsvwg-mpt section 5.1",
     needs: Needs::Nothing,
+    fill: Fill::Window,
     parameters: &[],
     make: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
 };
@@ -24,12 +25,14 @@ pub(crate) const ENTRY: Entry = Entry {
 /// The walk over the cycle.
 #[derive(Clone, Debug)]
 pub struct PacketRoundRobin {
+    /// The stride of a path of weight 1.
+    common: u64,
     strides: Vec<u64>,
     totals: Vec<u64>,
 }
 
 impl PacketRoundRobin {
-    /// Paths with these weights (0 counts as 1), `first` steps into the cycle.
+    /// Paths with these weights (0 or none counts as 1), `first` steps into the cycle.
     #[must_use]
     pub fn new(weights: &[u32], first: u32) -> Self {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
@@ -39,7 +42,7 @@ impl PacketRoundRobin {
         });
         let common = common.unwrap_or(1 << 48);
         let strides: Vec<u64> = weights.iter().map(|weight| common / weight).collect();
-        let mut walk = Self { totals: vec![0; strides.len()], strides };
+        let mut walk = Self { common, totals: vec![0; strides.len()], strides };
         let cycle: u64 = weights.iter().sum();
         (0..u64::from(first) % cycle.max(1)).for_each(|_| {
             walk.step();
@@ -59,13 +62,16 @@ impl PacketRoundRobin {
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// The greatest common divisor.
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Scheduler for PacketRoundRobin {
     fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.open().next()?;
+        self.strides.resize(view.paths.len(), self.common);
+        self.totals.resize(view.paths.len(), 0);
+        view.open().next().filter(|_| view.sendable() > 0)?;
         // Paths that are down are walked over, so that the others keep their proportions.
         loop {
             let path = PathId(self.step() as u16);

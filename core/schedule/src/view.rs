@@ -2,10 +2,13 @@
 
 use units::{Instant, PathId, Rate, Span};
 
+/// The slow-start threshold of a path that has never had one (Linux's `TCP_INFINITE_SSTHRESH`).
+pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
 /// What a scheduler sees of one path. A tunnel that measures nothing fills in [`open`](Self::open) alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
-    /// It takes a packet now: its window (or its buffer, where packets wait at the path) has room.
+    /// It takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open paths are active.
     pub open: bool,
     /// It is established, and neither failed nor stale: if it is not open now, it will be.
     pub active: bool,
@@ -17,7 +20,7 @@ pub struct Path {
     pub deviation: Span,
     /// Congestion window, packets.
     pub window: u32,
-    /// Slow-start threshold, packets; greater than the window in slow start.
+    /// Slow-start threshold, packets; greater than the window in slow start, [`NO_THRESHOLD`] in the first one.
     pub threshold: u32,
     /// Packets in flight.
     pub in_flight: u32,
@@ -48,10 +51,16 @@ impl Path {
         }
     }
 
-    /// Packets that the window lets out beyond those in flight and those already given to the path.
+    /// Packets that the path holds: those in flight and those that wait at it.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.in_flight.saturating_add(self.queued)
+    }
+
+    /// Packets that the window lets out beyond those that the path holds.
     #[must_use]
     pub fn space(&self) -> u32 {
-        self.window.saturating_sub(self.in_flight + self.queued)
+        self.window.saturating_sub(self.held())
     }
 }
 
@@ -79,11 +88,22 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Paths that may be given a packet: open ones, backups only while no other path is active.
-    pub fn open(&self) -> impl Iterator<Item = (PathId, &Path)> {
+    /// Paths that a packet may wait for: active ones, backups only while no other path is active.
+    pub fn usable(&self) -> impl Iterator<Item = (PathId, &Path)> {
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         let numbered = (0..).map(PathId).zip(self.paths);
-        numbered.filter(move |(_, path)| path.open && path.backup != regular)
+        numbered.filter(move |(_, path)| path.active && path.backup != regular)
+    }
+
+    /// Paths that may be given a packet: the [usable](Self::usable) ones that are open.
+    pub fn open(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        self.usable().filter(|(_, path)| path.open)
+    }
+
+    /// New packets that may leave now: a scheduler that sends only those has nothing to pick at 0.
+    #[must_use]
+    pub fn sendable(&self) -> u64 {
+        self.unsent.min(self.room)
     }
 }
 
@@ -128,6 +148,38 @@ pub(crate) mod tests {
         (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
     }
 
+    /// A path with this smoothed RTT in ms and so many packets of its window in flight; it is open if there is room.
+    pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> Path {
+        let srtt = Span::from_millis(srtt);
+        let rate = Rate::of(u64::from(window) * 1448, srtt);
+        let open = in_flight < window;
+        let measured = Path { srtt, window, in_flight, rate, bandwidth: rate, ..Path::unmeasured() };
+        Path { open, threshold: window.saturating_sub(1), ..measured }
+    }
+
+    /// The one pick over these paths.
+    pub(crate) fn pick(it: &mut dyn Scheduler, paths: &[Path]) -> Option<Pick> {
+        it.pick(&View { paths, ..VIEW })
+    }
+
+    /// So many picks at most; those carried fill the windows.
+    pub(crate) fn fill<const N: usize>(it: &mut dyn Scheduler, count: u32, paths: &mut [Path; N]) -> Vec<Pick> {
+        let mut one = |_| {
+            let chosen = pick(it, &*paths)?;
+            let path = &mut paths[chosen.path.index()];
+            path.in_flight += 1;
+            path.open = path.in_flight < path.window;
+            Some(chosen)
+        };
+        (0..count).map_while(&mut one).collect()
+    }
+
+    /// The registered scheduler of this name with these numbers set.
+    pub(crate) fn set(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
+        let given = given.iter().map(|(key, value)| ((*key).to_owned(), settings::Value::Number(*value))).collect();
+        crate::find(name).expect("registered").scheduler(&[], 0, &given).expect("right parameters")
+    }
+
     #[test]
     fn backups_open_when_no_other_path_is_active() {
         let regular = Path::unmeasured();
@@ -141,9 +193,10 @@ pub(crate) mod tests {
         assert_eq!(open(&[backup, Path { open: false, active: false, ..regular }]), [0]);
     }
 
-    const VIEW: View<'static> = View {
+    /// An endless source of full packets, and a far end whose window has no limit.
+    pub(crate) const VIEW: View<'static> = View {
         now: Instant::ZERO,
-        bytes: 1500,
+        bytes: 1448,
         paths: &[],
         next: 0,
         acknowledged: 0,

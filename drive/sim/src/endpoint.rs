@@ -5,7 +5,7 @@ use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::setup::Setup;
 use crate::tcp::Tcp;
-use scenario::model::{Experiment, Flow, FlowKind, Route};
+use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, Span, Stream};
 
 /// A flow at work.
@@ -36,18 +36,24 @@ pub(crate) struct Datagrams {
     pub delay: Distribution,
 }
 
+/// All subflows have one MSS: that of the path with the least MTU.
+fn least_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
+    let subflows = multipath.into_iter().flat_map(|multipath| &multipath.subflows);
+    subflows.map(|subflow| experiment.paths[subflow.path].mtu).min().expect("an MPTCP flow has a subflow")
+}
+
 impl Endpoint {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
         let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
         let start = flow.start + Span(late);
         let kind = match &flow.kind {
-            FlowKind::Tcp { congestion, application, size, host, multipath: _ } => {
+            FlowKind::Tcp { congestion, application, size, host, multipath } => {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
-                    Route::Subflows => unimplemented!("MPTCP"),
+                    Route::Subflows => least_mtu(experiment, multipath.as_ref()),
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
-                let setup = Setup::new(&flow.name, congestion, host, mtu, seed)?;
+                let setup = Setup::new(&flow.name, congestion, host, multipath.as_ref(), mtu, seed)?;
                 let application = Application::new(application, &flow.name, start, setup.mss(), seed);
                 Kind::Tcp(Box::new(Tcp::new(setup, application, *size)))
             }

@@ -4,16 +4,18 @@
 //! - `pipe`: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
 //!   when the packet is offered.
 //! - `engine`: takes the component that is due first and moves packets; `topology` says where they go next.
-//! - `endpoint`, `tcp`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
+//! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
 //! - `meter`, `series`, `summary`: what is written down.
 
 mod agenda;
 mod application;
+mod connection;
 mod distribution;
 mod endpoint;
 mod engine;
 mod error;
 mod meter;
+mod multipath;
 mod packet;
 mod pipe;
 mod series;

@@ -1,6 +1,7 @@
 //! Packets live in one slab; what moves through pipes is a small parcel that names a slot.
 
 use crate::pipe;
+use protocol::mptcp;
 use protocol::tcp::{Ack, Segment};
 use units::Instant;
 
@@ -11,6 +12,10 @@ pub(crate) enum Body {
     Segment(Segment),
     /// TCP, towards the sender.
     Ack(Ack),
+    /// MPTCP, towards the receiver.
+    DataSegment(mptcp::Segment),
+    /// MPTCP, towards the sender.
+    DataAck(mptcp::Ack),
     /// A client's request, by its number, towards the sender.
     Request(u32),
     /// UDP background.
@@ -36,7 +41,7 @@ pub(crate) struct Packet {
     /// Number in the tunnel's sequence, if it goes through the tunnel.
     pub tunnel_seq: Option<u64>,
     pub flow: u16,
-    /// Of the flow's connections, the one that it belongs to.
+    /// Of the flow's connections or subflows, the one that it belongs to.
     pub connection: u16,
     pub path: u16,
     pub hop: u8,

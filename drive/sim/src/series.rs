@@ -55,7 +55,7 @@ impl Sampler {
         let time_s = engine.network.now.as_secs_f64();
         let flows = engine.flows.iter().zip(&engine.network.dropped);
         for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows) {
-            let row = flow_row(subject, endpoint, *dropped, self.interval);
+            let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
             subject.push(time_s, &row);
         }
         for (index, subject) in self.paths.iter_mut().enumerate() {
@@ -73,17 +73,14 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: 
     let dropped = subject.since(4, dropped) as f64;
     match &endpoint.kind {
         Kind::Tcp(tcp) => {
-            let decision = tcp.sender.decision();
             let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
-            let threshold =
-                if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
-            let rtt = tcp.sender.smoothed_rtt();
-            let rtt_ms = if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() };
+            let threshold = tcp.connection.threshold().map_or(f64::NAN, f64::from);
+            let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
             let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
-            let in_flight = f64::from(tcp.sender.in_flight());
+            let in_flight = f64::from(tcp.connection.in_flight());
             let throughput = Rate::of(subject.since(2, tcp.arrived_bytes), interval).as_mbps();
             let sent = subject.since(3, tcp.total(|counters| counters.sent)) as f64;
-            let window = f64::from(decision.window);
+            let window = f64::from(tcp.connection.window());
             [goodput, window, threshold, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
         Kind::Datagrams(source) => {

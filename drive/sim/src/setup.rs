@@ -1,9 +1,12 @@
 //! How a flow's TCP is set up: from it come its connections, one or one a request.
 
+use crate::connection::{Connection, Single};
 use crate::error::Error;
-use control::{Ecn, Entry};
+use crate::multipath::Multipath;
+use control::{Controller, Ecn, Entry};
+use protocol::mptcp;
 use protocol::tcp::{Receiver, Sender, receiver, sender};
-use scenario::model::{Algorithm, Host, Parameter, Recovery};
+use scenario::model::{self, Algorithm, Host, Parameter, Recovery, Rules};
 use std::collections::BTreeMap;
 use units::Stream;
 
@@ -19,9 +22,10 @@ const SEND_OVERHEAD: u64 = 729;
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub entry: &'static Entry,
-    parameters: BTreeMap<String, control::Value>,
+    parameters: BTreeMap<String, settings::Value>,
     sender: sender::Config,
     receiver: receiver::Config,
+    multipath: Option<Box<Scheduled>>,
     seed: u64,
     /// Name of the first controller's random stream.
     stream: String,
@@ -31,13 +35,42 @@ pub(crate) struct Setup {
     pub ecn: Option<Ecn>,
 }
 
+/// An MPTCP connection with its scheduler, whose name and parameters are known to be right.
+#[derive(Debug)]
+struct Scheduled {
+    model: model::Multipath,
+    entry: &'static schedule::Entry,
+    parameters: BTreeMap<String, settings::Value>,
+}
+
+impl Scheduled {
+    fn new(flow: &str, model: &model::Multipath) -> Result<Self, Error> {
+        let name = &model.scheduler.name;
+        let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
+        let parameters = settings_of(&model.scheduler);
+        entry.scheduler(&model.weights, 0, &parameters).map_err(|source| Error::BadParameter {
+            flow: flow.to_owned(),
+            algorithm: entry.name,
+            source,
+        })?;
+        Ok(Self { model: model.clone(), entry, parameters })
+    }
+}
+
 impl Setup {
-    pub(crate) fn new(name: &str, congestion: &Algorithm, host: &Host, mtu: u32, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(
+        name: &str,
+        congestion: &Algorithm,
+        host: &Host,
+        multipath: Option<&model::Multipath>,
+        mtu: u32,
+        seed: u64,
+    ) -> Result<Self, Error> {
         let headers = host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 };
-        let mss = host.mss.unwrap_or(mtu - headers);
+        let mss = host.mss.unwrap_or(mtu - headers - multipath.map_or(0, |multipath| multipath.option));
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
-        let parameters = congestion.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect();
+        let parameters = settings_of(congestion);
         let controller = entry.controller(&parameters).map_err(|source| Error::BadParameter {
             flow: name.to_owned(),
             algorithm: entry.name,
@@ -52,6 +85,7 @@ impl Setup {
             parameters,
             sender: sender_config(host, mss, headers, ecn.is_some()),
             receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
+            multipath: multipath.map(|multipath| Scheduled::new(name, multipath).map(Box::new)).transpose()?,
             seed,
             stream: format!("flow {name} control"),
             headers,
@@ -60,13 +94,27 @@ impl Setup {
     }
 
     /// Both ends of connection `number`, from 0.
-    pub(crate) fn connection(&self, number: u16) -> (Sender, Receiver) {
+    pub(crate) fn connection(&self, number: u16) -> Connection {
         let controller = self.entry.controller(&self.parameters).expect("tried with these parameters");
         let luck = match number {
             0 => Stream::named(self.seed, &self.stream),
             number => Stream::named(self.seed, &format!("{} {number}", self.stream)),
         };
-        (Sender::new(self.sender, controller, luck), Receiver::new(self.receiver))
+        if let Some(multipath) = &self.multipath {
+            return Connection::Multi(Box::new(self.multipath(multipath, controller, luck)));
+        }
+        let sender = Sender::new(self.sender, controller, luck);
+        Connection::Single(Box::new(Single { sender, receiver: Receiver::new(self.receiver) }))
+    }
+
+    fn multipath(&self, scheduled: &Scheduled, controller: Box<dyn Controller>, luck: Stream) -> Multipath {
+        let Scheduled { model, entry, parameters } = scheduled;
+        let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("tried with these parameters");
+        let config = mptcp_config(self.sender, model);
+        let sender = mptcp::Sender::new(config, controller, luck, scheduler, entry.fill);
+        let receiver = mptcp::Receiver::new(self.receiver, model.subflows.len());
+        let paths: Vec<usize> = model.subflows.iter().map(|subflow| subflow.path).collect();
+        Multipath::new(sender, receiver, &paths, model.option)
     }
 
     /// Payload of a full segment, bytes.
@@ -111,9 +159,27 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::Config {
     }
 }
 
-fn setting(parameter: &Parameter) -> control::Value {
+fn mptcp_config(tcp: sender::Config, model: &model::Multipath) -> mptcp::Config {
+    let subflow = |it: &model::Subflow| mptcp::SubflowConfig { backup: it.backup, join: it.join, leave: it.leave };
+    mptcp::Config {
+        tcp,
+        subflows: model.subflows.iter().map(subflow).collect(),
+        rules: match model.rules {
+            Rules::Upstream => mptcp::Rules::Upstream,
+            Rules::OutOfTree => mptcp::Rules::OutOfTree,
+        },
+        opportunistic_retransmission: model.opportunistic_retransmission,
+        penalisation: model.penalisation,
+    }
+}
+
+fn settings_of(algorithm: &Algorithm) -> BTreeMap<String, settings::Value> {
+    algorithm.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect()
+}
+
+fn setting(parameter: &Parameter) -> settings::Value {
     match parameter {
-        Parameter::Number(number) => control::Value::Number(*number),
-        Parameter::Word(word) => control::Value::Word(word.clone()),
+        Parameter::Number(number) => settings::Value::Number(*number),
+        Parameter::Word(word) => settings::Value::Word(word.clone()),
     }
 }

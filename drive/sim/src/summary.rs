@@ -1,12 +1,15 @@
 //! What is written down at the end of a run.
 
+use crate::connection::Connection;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
+use crate::multipath::{Multipath, Seen};
 use crate::packet::Direction;
 use crate::pipe::Counters;
 use crate::tcp::Tcp;
+use protocol::tcp::Sender;
 use record::fairness::Fairness;
-use record::{Digest, Flow, Path, Run, Summary, Tunnel};
+use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
 use scenario::model::Experiment;
 use units::{Instant, Rate, Span};
 
@@ -14,8 +17,13 @@ use units::{Instant, Rate, Span};
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
-    let mut flows: Vec<Flow> =
-        engine.flows.iter().zip(&engine.network.dropped).map(|(it, lost)| flow(it, *lost, engine.end)).collect();
+    let mut flows: Vec<Flow> = engine
+        .flows
+        .iter()
+        .zip(&engine.network.dropped)
+        .map(|(it, lost)| flow(it, lost.iter().sum(), engine.end))
+        .collect();
+    let subflows = (0..engine.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
@@ -28,7 +36,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
         flows,
-        subflows: Vec::new(),
+        subflows,
         paths,
         tunnel,
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
@@ -84,7 +92,7 @@ fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
 fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
     let completion = tcp.done.map(|done| done.since(endpoint.start));
-    Flow {
+    let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
         goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
@@ -104,7 +112,56 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> F
         requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
         ..Flow::default()
+    };
+    match &tcp.connection {
+        Connection::Single(_) => flow,
+        Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
     }
+}
+
+/// What an MPTCP flow has beside what its subflows have together.
+fn mptcp_flow(multi: &Multipath, tcp: &Tcp, flow: Flow) -> Flow {
+    let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
+    Flow {
+        receive_window_limited_s: sent.receive_window_limited.as_secs_f64(),
+        send_buffer_limited_s: sent.send_buffer_limited.as_secs_f64(),
+        protocol_delay_ms: multi.protocol_delay.summary(),
+        head_of_line_degree_ms: multi.head_of_line_degree.summary(),
+        head_of_line_ms: multi.head_of_line.summary(),
+        most_waiting_packets: received.most_waiting,
+        copied_packets: sent.copies,
+        reinjected_packets: sent.reinjected,
+        duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
+        rescued_packets: received.rescued,
+        ..flow
+    }
+}
+
+/// The subflows of a flow, if it has any.
+fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
+    let endpoint = &engine.flows[flow];
+    let Kind::Tcp(tcp) = &endpoint.kind else { return Vec::new() };
+    let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
+    let on = tcp.done.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
+    let all = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
+    let record = |(index, ((seen, (sender, _)), dropped)): (usize, ((&Seen, (&Sender, _)), &u64))| {
+        let counters = sender.counters();
+        Subflow {
+            flow: endpoint.name.clone(),
+            path: experiment.paths[seen.path].name.clone(),
+            throughput_mbps: Rate::of(seen.arrived_bytes, on).as_mbps(),
+            sent_packets: counters.sent,
+            retransmitted_packets: counters.retransmitted,
+            dropped_packets: *dropped,
+            drops_per_s: *dropped as f64 / on.as_secs_f64(),
+            recoveries: counters.recoveries,
+            timeouts: counters.timeouts,
+            failures: multi.sender.failures(index),
+            rtt_ms: seen.rtt.summary(),
+            srtt_ms: seen.srtt.summary(),
+        }
+    };
+    all.map(record).collect()
 }
 
 /// How long each pipe's transmitter was busy, as a share of the run.

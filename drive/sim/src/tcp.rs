@@ -1,21 +1,24 @@
-//! Both ends of a TCP flow: the core's machines, what runs on top of them, and what was counted.
+//! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
 
 use crate::application::{Application, Ask, Client, Message, REQUEST};
+use crate::connection::{Connection, Wish};
 use crate::distribution::Distribution;
+use crate::multipath::Multipath;
+use crate::packet::Body;
 use crate::setup::Setup;
 use control::Ecn;
-use protocol::tcp::sender::{Counters, Input};
-use protocol::tcp::{Ack, Kind, Receiver, Segment, Sender};
+use protocol::mptcp;
+use protocol::tcp::sender::Counters;
+use protocol::tcp::{Ack, Input, Kind, Segment};
 use units::Instant;
 
-/// Both ends of a TCP flow: of its connection, or of its present one.
+/// Both ends of a TCP or MPTCP flow: of its connection, or of its present one.
 #[derive(Debug)]
 pub(crate) struct Tcp {
     setup: Setup,
-    pub sender: Sender,
-    pub receiver: Receiver,
+    pub connection: Connection,
     /// Number of the present connection; packets of earlier ones find nobody.
-    pub connection: u16,
+    number: u16,
     application: Application,
     /// What is being sent, and the segment after its end.
     message: Message,
@@ -33,16 +36,15 @@ pub(crate) struct Tcp {
 
 impl Tcp {
     pub(crate) fn new(setup: Setup, application: Application, size: Option<u64>) -> Self {
-        let (sender, receiver) = setup.connection(0);
+        let connection = setup.connection(0);
         let message = match application {
             Application::Requests(_) => Message::new(0, Some(0), setup.mss()),
             _ => Message::new(0, size, setup.mss()),
         };
         Self {
             setup,
-            sender,
-            receiver,
-            connection: 0,
+            connection,
+            number: 0,
             application,
             message,
             end: message.end(),
@@ -53,6 +55,11 @@ impl Tcp {
             done: None,
             stopped: false,
         }
+    }
+
+    /// Payload of a full segment, bytes.
+    pub(crate) fn mss(&self) -> u32 {
+        self.setup.mss()
     }
 
     /// Name of the congestion control.
@@ -80,13 +87,13 @@ impl Tcp {
             Application::Steady(_) => {}
             Application::Requests(_) => return,
         }
-        self.sender.handle(now, Input::Connect);
+        self.connection.connect(now);
     }
 
     /// The flow's source ends.
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
-        self.sender.handle(now, Input::Stop);
+        self.connection.stop(now);
         if let Application::Requests(client) = &mut self.application {
             client.leave();
         }
@@ -100,7 +107,7 @@ impl Tcp {
         {
             self.write(now, segments, runt);
         }
-        self.sender.handle(now, Input::Timeout);
+        self.connection.wake(now);
     }
 
     /// When the application writes next.
@@ -114,13 +121,13 @@ impl Tcp {
     /// When the receiver's host must act, if nothing arrives.
     pub(crate) fn sink_deadline(&self) -> Instant {
         match &self.application {
-            Application::Requests(client) => self.receiver.deadline().min(client.deadline()),
-            _ => self.receiver.deadline(),
+            Application::Requests(client) => self.connection.receiver_deadline().min(client.deadline()),
+            _ => self.connection.receiver_deadline(),
         }
     }
 
     fn write(&mut self, now: Instant, segments: u64, runt: bool) {
-        self.sender.handle(now, Input::Write { segments, runt });
+        self.connection.write(now, segments, runt);
     }
 
     /// The request that the client sends now.
@@ -140,15 +147,16 @@ impl Tcp {
         self.delivered_before += self.message.bytes.unwrap_or(0);
         let mut first = self.end;
         if reconnects {
-            self.past.push(*self.sender.counters());
-            self.connection = self.connection.wrapping_add(1);
-            (self.sender, self.receiver) = self.setup.connection(self.connection);
+            self.past.extend(self.connection.senders().map(|sender| *sender.counters()));
+            self.number = self.number.wrapping_add(1);
+            self.connection = self.setup.connection(self.number);
             first = 0;
         }
         self.message = Message::new(first, Some(size), self.setup.mss());
         self.end = self.message.end();
         if let Application::Requests(client) = &mut self.application {
-            client.carry((first > 0).then(|| self.receiver.piggyback(now)));
+            let Connection::Single(single) = &mut self.connection else { unreachable!("refused by the reader") };
+            client.carry((first > 0).then(|| single.receiver.piggyback(now)));
         }
     }
 
@@ -160,74 +168,154 @@ impl Tcp {
             self.on_ack(now, &ack);
         }
         if !self.stopped {
-            self.sender.handle(now, Input::Connect);
+            self.connection.connect(now);
             self.write(now, self.message.segments(), self.message.has_runt());
         }
     }
 
+    /// Packets of this connection, or subflow, are this flow's.
+    #[inline]
+    pub(crate) fn knows(&self, connection: u16) -> bool {
+        connection == self.number || matches!(self.connection, Connection::Multi(_))
+    }
+
+    /// An acknowledgement reaches the sender.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: &Ack) {
-        self.sender.handle(now, Input::Ack(ack));
-        if let Some(rtt) = self.sender.last_rtt() {
+        let Connection::Single(single) = &mut self.connection else { return };
+        single.sender.handle(now, Input::Ack(ack));
+        if let Some(rtt) = single.sender.last_rtt() {
             self.rtt.add(rtt);
         }
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once.
-    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+    /// An acknowledgement reaches the sender of a subflow.
+    pub(crate) fn on_data_ack(&mut self, now: Instant, ack: &mptcp::Ack) {
+        let Connection::Multi(multi) = &mut self.connection else { return };
+        multi.sender.handle(now, mptcp::Input::Ack(ack));
+        if let Some(rtt) = multi.note_ack(ack) {
+            self.rtt.add(rtt);
+        }
+    }
+
+    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once, as [`Wish::Send`].
+    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Wish {
         if segment.kind == Kind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
-        let ack = self.receiver.handle(now, segment, marked);
+        let Connection::Single(single) = &mut self.connection else { return Wish::Until(Instant::NEVER) };
+        let ack = single.receiver.handle(now, segment, marked);
         if let Application::Requests(client) = &mut self.application {
             client.hear(now, segment, self.message.first);
-            if self.receiver.delivered() >= self.end {
-                client.finish(now);
-            }
-        } else if self.done.is_none() && self.receiver.delivered() >= self.end {
+        }
+        self.note_delivery(now);
+        ack.map_or_else(|| self.sink_wish(), |ack| Wish::Send(Body::Ack(ack), self.number))
+    }
+
+    /// A segment reaches the receiver of a subflow.
+    pub(crate) fn on_data_segment(&mut self, now: Instant, segment: &mptcp::Segment, marked: bool) -> Wish {
+        let (bytes, _) = self.data_segment_bytes(segment);
+        let Connection::Multi(multi) = &mut self.connection else { return Wish::Until(Instant::NEVER) };
+        let ack = multi.on_segment(now, segment, bytes, marked);
+        if segment.tcp.kind == Kind::Data {
+            self.arrived_bytes += u64::from(bytes);
+        }
+        self.note_delivery(now);
+        ack.map_or_else(|| self.sink_wish(), |ack| Wish::Send(Body::DataAck(ack), ack.subflow))
+    }
+
+    fn sink_wish(&self) -> Wish {
+        Wish::Until(self.sink_deadline())
+    }
+
+    /// Something may have been delivered in order.
+    #[inline]
+    fn note_delivery(&mut self, now: Instant) {
+        if self.connection.delivered() < self.end {
+            return;
+        }
+        if let Application::Requests(client) = &mut self.application {
+            client.finish(now);
+        } else if self.done.is_none() {
             self.done = Some(now);
         }
-        ack
     }
 
     /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1), or
     /// every packet.
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
+        self.sized(segment, segment.seq)
+    }
+
+    /// The same of a subflow's segment.
+    pub(crate) fn data_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
+        let (bytes, capable) = self.sized(&segment.tcp, segment.data);
+        match &self.connection {
+            Connection::Multi(multi) => (bytes + multi.option_bytes(segment), capable),
+            Connection::Single(_) => (bytes, capable),
+        }
+    }
+
+    fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
         let Setup { headers, ecn, .. } = self.setup;
         match segment.kind {
             Kind::Data => {
                 let capable = self.marks_all() || ecn.is_some() && !segment.retransmission;
-                (headers + self.message.payload(segment.seq), capable)
+                (headers + self.message.payload(data), capable)
             }
             Kind::Syn | Kind::HandshakeAck => (headers, self.marks_all()),
         }
     }
 
+    /// Size of a packet that leaves one of the hosts, and whether it is ECN-capable.
+    #[inline]
+    pub(crate) fn packet_bytes(&self, body: &Body) -> (u32, bool) {
+        match body {
+            Body::Segment(segment) => self.segment_bytes(segment),
+            Body::DataSegment(segment) => self.data_segment_bytes(segment),
+            Body::Ack(ack) => (self.ack_bytes(ack), self.marks_all()),
+            Body::DataAck(ack) => (self.ack_bytes(&ack.tcp) + Multipath::ack_option_bytes(), self.marks_all()),
+            Body::Request(_) => (self.setup.headers + REQUEST, self.marks_all()),
+            Body::Datagram { .. } | Body::Stray => unreachable!("no packet of TCP"),
+        }
+    }
+
+    /// The path of a subflow.
+    pub(crate) fn path_of(&self, subflow: u16) -> Option<usize> {
+        match &self.connection {
+            Connection::Multi(multi) => Some(multi.subflows[usize::from(subflow)].path),
+            Connection::Single(_) => None,
+        }
+    }
+
+    /// The number that a packet sent on this subflow carries.
+    pub(crate) fn label_of(&self, subflow: u16) -> u16 {
+        match self.connection {
+            Connection::Multi(_) => subflow,
+            Connection::Single(_) => self.number,
+        }
+    }
+
     /// Packets without new data are ECN-capable, too.
-    pub(crate) fn marks_all(&self) -> bool {
+    fn marks_all(&self) -> bool {
         self.setup.ecn == Some(Ecn::PerPacket)
     }
 
     /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018
     /// section 3).
-    pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
+    fn ack_bytes(&self, ack: &Ack) -> u32 {
         match ack.blocks.as_slice().len() as u32 {
             0 => self.setup.headers,
             blocks => self.setup.headers + 4 + 8 * blocks,
         }
     }
 
-    /// Size of a request's packet.
-    pub(crate) fn request_bytes(&self) -> u32 {
-        self.setup.headers + REQUEST
-    }
-
     /// Bytes that reached the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.delivered_before + self.message.bytes_below(self.receiver.delivered())
+        self.delivered_before + self.message.bytes_below(self.connection.delivered())
     }
 
     /// A counter, over all connections.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
-        self.past.iter().chain([self.sender.counters()]).map(counter).sum()
+        self.past.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
     }
 }

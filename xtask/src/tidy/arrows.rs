@@ -30,7 +30,7 @@ const ROOMS: &[Room] = &[
     core("scenario", &["units"], &["annotate-snippets", "schemars", "serde", "serde_json", "toml"]),
     core("recovery", &["control", "units"], &["libm"]),
     core("protocol", &["control", "record", "recovery", "schedule", "units"], &["libm"]),
-    free("sim", &["control", "protocol", "record", "recovery", "scenario", "schedule", "units"]),
+    free("sim", &["control", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
     free("lab", &["record", "scenario", "units"]),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),

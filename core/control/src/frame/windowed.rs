@@ -73,9 +73,44 @@ impl<G: Growth + 'static> Windowed<G> {
     }
 }
 
-impl<G: Growth> Windowed<G> {
+impl<G: Growth> PathController for Windowed<G> {
+    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+        Step { window: &mut self.window, growth: &mut self.growth }.on_event(event, cx);
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.growth.ecn()
+    }
+
+    fn decision(&self) -> Decision {
+        Decision { window: self.window.size, threshold: self.window.threshold, pacing: None }
+    }
+}
+
+/// What one event does to a window: the same for a path on its own and for one among coupled siblings.
+pub(super) struct Step<'a, G> {
+    pub(super) window: &'a mut Window,
+    pub(super) growth: &'a mut G,
+}
+
+impl<G: Growth> Step<'_, G> {
+    pub(super) fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+        match event {
+            Event::Feedback(feedback) => self.on_feedback(feedback, cx),
+            Event::PathUp(path) => self.start(path, cx),
+            Event::PathDown => {}
+            Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            Event::SpuriousLoss => self.on_spurious_loss(cx),
+            Event::Recovered { settle } => self.on_recovered(*settle, cx),
+            Event::Restart { idle, timeout } => self.on_restart(*idle, *timeout, cx),
+            Event::ApplicationLimited { used } => self.on_application_limited(*used),
+            Event::Penalty => self.on_penalty(),
+            Event::MssChanged { mss } => self.window.mss = *mss,
+        }
+    }
+
     fn start(&mut self, path: &PathInfo, cx: &mut Context<'_>) {
-        self.window = Window {
+        *self.window = Window {
             size: path.initial_window,
             initial: path.initial_window,
             mss: path.mss,
@@ -84,11 +119,11 @@ impl<G: Growth> Windowed<G> {
             reduction: path.reduction,
             ..Window::default()
         };
-        self.growth.start(&mut self.window, path, cx);
+        self.growth.start(self.window, path, cx);
     }
 
     fn enter(&mut self, phase: Phase, cx: &mut Context<'_>) {
-        self.growth.change_phase(&mut self.window, phase, cx);
+        self.growth.change_phase(self.window, phase, cx);
         self.window.phase = phase;
     }
 
@@ -120,14 +155,14 @@ impl<G: Growth> Windowed<G> {
     }
 
     fn begin_reduction(&mut self, remembered_threshold: u32, cx: &mut Context<'_>) {
-        let w = &mut self.window;
+        let w = &mut *self.window;
         w.prior_threshold = remembered_threshold;
         if !w.in_reduction() {
             w.prior_size = w.size;
             w.credit = 0;
             w.episode = Episode::default();
-            self.window.threshold = self.growth.threshold(&self.window, cx);
-            self.window.floor = self.growth.floor(&self.window);
+            self.window.threshold = self.growth.threshold(self.window, cx);
+            self.window.floor = self.growth.floor(self.window);
         }
     }
 
@@ -135,8 +170,8 @@ impl<G: Growth> Windowed<G> {
         if cut {
             self.window.prior_threshold = self.window.current_threshold();
             self.window.prior_size = self.window.size;
-            self.window.threshold = self.growth.threshold(&self.window, cx);
-            self.growth.timed_out(&mut self.window, cx);
+            self.window.threshold = self.growth.threshold(self.window, cx);
+            self.growth.timed_out(self.window, cx);
         }
         self.window.size = in_flight + 1;
         self.window.credit = 0;
@@ -145,7 +180,7 @@ impl<G: Growth> Windowed<G> {
 
     fn on_spurious_loss(&mut self, cx: &mut Context<'_>) {
         if self.window.prior_threshold > 0 {
-            self.window.size = self.growth.undo(&self.window);
+            self.window.size = self.growth.undo(self.window);
             self.window.threshold = self.window.threshold.max(self.window.prior_threshold);
         }
         self.end_episode(cx);
@@ -158,7 +193,7 @@ impl<G: Growth> Windowed<G> {
                 Reduction::Halving => self.window.size.min(self.window.threshold),
             };
         }
-        self.growth.recovered(&mut self.window, cx);
+        self.growth.recovered(self.window, cx);
         self.end_episode(cx);
     }
 
@@ -170,61 +205,45 @@ impl<G: Growth> Windowed<G> {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
-        self.growth.measure(&mut self.window, feedback, cx);
+        self.growth.measure(self.window, feedback, cx);
         if feedback.phase != self.window.phase {
             self.enter(feedback.phase, cx);
         }
         if self.window.in_reduction() {
             self.window.reduce(feedback);
         } else if feedback.may_grow && (feedback.window_limited || self.growth.grows_unfilled()) {
-            self.growth.grow(&mut self.window, feedback.acked, feedback, cx);
+            self.growth.grow(self.window, feedback.acked, feedback, cx);
         }
     }
 
     /// RFC 2861: halve once per whole timeout gone by, down to the initial window.
     fn on_restart(&mut self, idle: Span, timeout: Span, cx: &mut Context<'_>) {
         if timeout > Span::ZERO && idle > timeout {
-            self.growth.window_restarts(&mut self.window, cx);
-            let w = &mut self.window;
+            self.growth.window_restarts(self.window, cx);
+            let w = &mut *self.window;
             w.threshold = w.current_threshold();
             let floor = w.initial.min(w.size);
             let halvings = ((idle.as_nanos() - 1) / timeout.as_nanos()).min(31) as u32;
             w.size = (w.size >> halvings).max(floor);
         }
-        self.growth.transmission_starts(&mut self.window, idle, cx);
+        self.growth.transmission_starts(self.window, idle, cx);
+    }
+
+    fn on_penalty(&mut self) {
+        let w = &mut *self.window;
+        if !w.in_slow_start() {
+            w.threshold = (w.threshold / 2).max(2);
+        }
+        w.size = (w.size / 2).max(1);
     }
 
     fn on_application_limited(&mut self, used: u32) {
-        let w = &mut self.window;
+        let w = &mut *self.window;
         let used = used.max(w.initial);
         if used < w.size {
             w.threshold = w.current_threshold();
             w.size = (w.size + used) / 2;
         }
-    }
-}
-
-impl<G: Growth> PathController for Windowed<G> {
-    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
-        match event {
-            Event::Feedback(feedback) => self.on_feedback(feedback, cx),
-            Event::PathUp(path) => self.start(path, cx),
-            Event::PathDown => {}
-            Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
-            Event::SpuriousLoss => self.on_spurious_loss(cx),
-            Event::Recovered { settle } => self.on_recovered(*settle, cx),
-            Event::Restart { idle, timeout } => self.on_restart(*idle, *timeout, cx),
-            Event::ApplicationLimited { used } => self.on_application_limited(*used),
-            Event::MssChanged { mss } => self.window.mss = *mss,
-        }
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.growth.ecn()
-    }
-
-    fn decision(&self) -> Decision {
-        Decision { window: self.window.size, threshold: self.window.threshold, pacing: None }
     }
 }
 

@@ -263,7 +263,11 @@ impl PathController for Copa {
             }
             Event::SpuriousLoss => self.on_spurious_loss(),
             Event::MssChanged { mss } => self.mss = *mss,
-            Event::PathDown | Event::Recovered { .. } | Event::Restart { .. } | Event::ApplicationLimited { .. } => {}
+            Event::PathDown
+            | Event::Recovered { .. }
+            | Event::Restart { .. }
+            | Event::ApplicationLimited { .. }
+            | Event::Penalty => {}
         }
     }
 

@@ -1,10 +1,10 @@
 //! Any sequence of events, for every algorithm.
 
 use crate::world::{Act, World};
-use control::Decision;
-use control::Entry;
 use control::registry::REGISTRY;
+use control::{Decision, Default, Entry, Value};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn ack() -> impl Strategy<Value = Act> {
     let lost = prop_oneof![8 => Just(0u32), 1 => 1..20u32];
@@ -32,16 +32,31 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..200u32).prop_map(Act::ApplicationLimited),
         1 => (500..9000u32).prop_map(Act::Mss),
         1 => (5_000..20_000u64).prop_map(Act::Wait),
+        1 => Just(Act::Toggle),
     ]
 }
 
 fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
-    prop::collection::vec((0..2usize, act()), 1..300)
+    prop::collection::vec((0..3usize, act()), 1..300)
+}
+
+type Given = BTreeMap<String, Value>;
+
+/// The defaults, and each word that stands for another way to work.
+fn variants(entry: &Entry) -> Vec<Given> {
+    let ways = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
+    let words = ways.filter_map(|parameter| match parameter.default {
+        Default::Word(words) => Some((parameter.name, words)),
+        Default::Number { .. } => None,
+    });
+    let set = |name: &str, word: &str| Given::from([(name.to_owned(), Value::Word(word.to_owned()))]);
+    let others = words.flat_map(|(name, words)| words[1..].iter().map(move |word| set(name, word)));
+    std::iter::once(Given::new()).chain(others).collect()
 }
 
 /// The decisions after each act; every call inside is checked against the promises.
-fn run(entry: &'static Entry, acts: &[(usize, Act)]) -> Vec<Decision> {
-    let mut world = World::new(entry);
+fn run(entry: &'static Entry, given: &Given, acts: &[(usize, Act)]) -> Vec<Decision> {
+    let mut world = World::with(entry, given);
     acts.iter()
         .map(|&(path, act)| {
             world.act(path, act);
@@ -56,7 +71,10 @@ proptest! {
     #[test]
     fn every_algorithm_keeps_its_promises_and_decides_the_same_twice(acts in acts()) {
         for entry in REGISTRY.iter().copied() {
-            prop_assert_eq!(run(entry, &acts), run(entry, &acts), "{} decides by more than events", entry.name);
+            for given in variants(entry) {
+                let name = entry.name;
+                prop_assert_eq!(run(entry, &given, &acts), run(entry, &given, &acts), "{} {:?} decides by more than events", name, given);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! closed forms and against Linux.
 
 mod conformance;
+mod group;
 mod laws;
 mod linux;
 mod path;

@@ -5,13 +5,14 @@ use control::registry::find;
 use control::{
     Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent, Value,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use units::{Instant, PathId, Span, Stream};
 
 /// Acknowledgements that a receiver sends at once before it begins to delay them.
 const QUICK: u64 = 16;
 const MSS: u32 = 1448;
-const PATH: PathId = PathId(0);
 
 /// What the flow meets.
 #[derive(Clone, Copy)]
@@ -41,7 +42,9 @@ struct Packet {
 
 /// The flow and its path.
 pub(crate) struct Flow {
-    controller: Box<dyn Controller>,
+    /// Of all paths of the connection.
+    controller: Rc<RefCell<Box<dyn Controller>>>,
+    path: PathId,
     random: Stream,
     pub(crate) link: Link,
     pub(crate) now: Instant,
@@ -65,10 +68,22 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(algorithm: &str, set: &[(&str, Value)], initial_window: u32, link: Link) -> Self {
+        Self::group(algorithm, set, initial_window, &[link]).remove(0)
+    }
+
+    /// One connection over several paths, each with a link of its own: a flow for each.
+    pub(crate) fn group(algorithm: &str, set: &[(&str, Value)], initial_window: u32, links: &[Link]) -> Vec<Self> {
         let set: BTreeMap<_, _> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let entry = find(algorithm).expect("registered");
+        let controller = Rc::new(RefCell::new(entry.controller(&set).expect("allowed")));
+        let paths = (0..).map(PathId).zip(links);
+        paths.map(|(path, link)| Self::on(controller.clone(), path, initial_window, *link)).collect()
+    }
+
+    fn on(controller: Rc<RefCell<Box<dyn Controller>>>, path: PathId, initial_window: u32, link: Link) -> Self {
         let mut flow = Self {
-            controller: entry.controller(&set).expect("allowed"),
+            controller,
+            path,
             random: Stream::named(1, "controller"),
             link,
             now: Instant::ZERO,
@@ -100,11 +115,12 @@ impl Flow {
     }
 
     pub(crate) fn decision(&self) -> Decision {
-        self.controller.decision(PATH)
+        self.controller.borrow().decision(self.path)
     }
 
     fn tell(&mut self, event: &Event) {
-        self.controller.on_event(PATH, event, &mut Context { now: self.now, random: &mut self.random });
+        let mut cx = Context { now: self.now, random: &mut self.random };
+        self.controller.borrow_mut().on_event(self.path, event, &mut cx);
     }
 
     /// On until `end`.
@@ -114,10 +130,26 @@ impl Flow {
         }
     }
 
+    /// All on until `end`, in the order of what happens.
+    pub(crate) fn run_together(flows: &mut [Self], end: Instant) {
+        let next = |flows: &mut [Self]| (0..flows.len()).min_by_key(|&index| flows[index].next_at());
+        while let Some(index) = next(flows).filter(|&index| flows[index].next_at() < end) {
+            flows[index].step();
+        }
+    }
+
+    fn arrival(&self) -> Instant {
+        self.packets.front().map_or(Instant::NEVER, |packet| packet.arrives)
+    }
+
+    fn next_at(&self) -> Instant {
+        let may_send = !self.refused && self.in_flight() < self.decision().window;
+        if may_send { self.now.max(self.may_send_at).min(self.arrival()) } else { self.arrival() }
+    }
+
     /// The next thing that happens: a packet leaves, or one arrives.
     pub(crate) fn step(&mut self) {
-        let arrival = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrives);
-        let departure = self.now.max(self.may_send_at);
+        let (arrival, departure) = (self.arrival(), self.now.max(self.may_send_at));
         if !self.refused && self.in_flight() < self.decision().window && departure <= arrival {
             self.now = departure;
             self.send();
@@ -199,12 +231,18 @@ impl Flow {
             una: self.una,
             next: self.next,
             advanced: true,
-            window_limited: true,
+            window_limited: self.is_window_limited(in_flight_before),
             may_grow: true,
             phase: self.phase,
             ..Feedback::default()
         };
         self.tell(&Event::Feedback(feedback));
+    }
+
+    /// A sender that is not paced always fills its window. In slow start, half is enough, as in Linux.
+    fn is_window_limited(&self, in_flight: u32) -> bool {
+        let Decision { window, threshold, pacing } = self.decision();
+        pacing.is_none() || in_flight >= window || window < threshold && window < 2 * in_flight
     }
 
     fn measure_rtt(&mut self, rtt: Span) {

@@ -3,6 +3,7 @@
 use control::Entry;
 use control::{
     Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction, Sent,
+    Value,
 };
 use std::collections::BTreeMap;
 use units::{Instant, PathId, Span, Stream};
@@ -12,6 +13,9 @@ const GROW_UNFILLED: &[(&str, &str)] = &[
     ("vegas", "the queueing delay tells it what the path carries"),
     ("bbr", "its window follows the model; samples of an idle application do not enter it"),
     ("bbr3", "as bbr"),
+    ("wvegas", "as vegas"),
+    ("coupled-bbr", "as bbr"),
+    ("c-mpbbr", "as bbr"),
 ];
 
 /// Algorithms that do not return to the old window on undo, and why.
@@ -19,6 +23,8 @@ pub(crate) const KEEP_ON_UNDO: &[(&str, &str)] = &[
     ("bbr", "loss did not cut its window in the first place"),
     ("bbr3", "loss does not set its threshold; what it did to the bounds is undone"),
     ("copa", "loss does not cut its window"),
+    ("coupled-bbr", "as bbr"),
+    ("c-mpbbr", "as bbr"),
 ];
 
 /// Algorithms for which the end of an episode, undone or not, sets window and threshold anew, and by what.
@@ -35,7 +41,7 @@ pub(crate) fn excused(table: &[(&str, &str)], entry: &Entry) -> bool {
 /// No algorithm goes below this by itself outside a reduction.
 pub(crate) fn least_window(entry: &Entry) -> u32 {
     match entry.name {
-        "bbr" | "bbr3" => 4,
+        "bbr" | "bbr3" | "coupled-bbr" | "c-mpbbr" => 4,
         // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
         "lp" => 1,
         _ => 2,
@@ -66,11 +72,15 @@ pub(crate) enum Act {
     Mss(u32),
     /// Milliseconds pass.
     Wait(u64),
+    /// The path goes down if it is up, and comes up if it is down.
+    Toggle,
 }
 
 /// The books of one path.
 #[derive(Debug, Default)]
 struct Path {
+    /// Nothing happens on it until it comes up again.
+    down: bool,
     next: u64,
     in_flight: u32,
     lost: u32,
@@ -97,13 +107,15 @@ impl Path {
     }
 }
 
-/// One algorithm in charge of two paths. Every call is checked.
+/// One algorithm in charge of three paths. Every call is checked.
 pub(crate) struct World {
+    /// A path controller below the coupling has its own reasons to raise the window.
+    paired: bool,
     entry: &'static Entry,
     controller: Box<dyn Controller>,
     random: Stream,
     now: Instant,
-    paths: [Path; 2],
+    paths: [Path; 3],
 }
 
 pub(crate) const INFO: PathInfo = PathInfo {
@@ -116,11 +128,17 @@ pub(crate) const INFO: PathInfo = PathInfo {
 };
 
 impl World {
-    /// Two fresh paths.
+    /// Three fresh paths.
     pub(crate) fn new(entry: &'static Entry) -> Self {
-        let controller = entry.controller(&BTreeMap::new()).expect("defaults are allowed");
+        Self::with(entry, &BTreeMap::new())
+    }
+
+    /// The same with these parameters.
+    pub(crate) fn with(entry: &'static Entry, given: &BTreeMap<String, Value>) -> Self {
+        let controller = entry.controller(given).expect("allowed");
+        let paired = given.get("path").is_some_and(|path| *path != Value::Word("reno".to_owned()));
         let random = Stream::named(1, "controller");
-        let mut world = Self { entry, controller, random, now: Instant::ZERO, paths: Default::default() };
+        let mut world = Self { paired, entry, controller, random, now: Instant::ZERO, paths: Default::default() };
         (0..world.paths.len()).for_each(|path| world.bring_up(path));
         world
     }
@@ -138,7 +156,17 @@ impl World {
     }
 
     pub(crate) fn act(&mut self, path: usize, act: Act) {
+        if self.paths[path].down {
+            if matches!(act, Act::Toggle) {
+                self.bring_up(path);
+            }
+            return;
+        }
         match act {
+            Act::Toggle => {
+                self.tell(path, &Event::PathDown);
+                self.paths[path].down = true;
+            }
             Act::Send(count) => self.send(path, count),
             Act::Ack { acked, lost, rtt_us, window_limited, app_limited } => {
                 let rtt = Span::from_micros(rtt_us);
@@ -323,7 +351,8 @@ impl World {
         if let Event::Feedback(feedback) = event {
             let may_rise = feedback.window_limited
                 || matches!(feedback.phase, Phase::Cwr | Phase::Recovery)
-                || excused(GROW_UNFILLED, self.entry);
+                || excused(GROW_UNFILLED, self.entry)
+                || self.paired;
             assert!(may_rise || after.window <= before.window, "grew though the window is not filled: {}", says());
         }
         if let Event::Congestion { cause, cut, .. } = event {

@@ -44,6 +44,11 @@ impl Blocks {
         }
     }
 
+    /// Leaves out all but the first `most`.
+    pub fn truncate(&mut self, most: usize) {
+        self.count = self.count.min(most as u8);
+    }
+
     /// The blocks, most recent first.
     #[must_use]
     pub fn as_slice(&self) -> &[(u64, u64)] {

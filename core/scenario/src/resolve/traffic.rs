@@ -156,7 +156,10 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
 fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Fault> {
     let multipath = match given.kind {
         Kind::Mptcp => {
-            foreign("mptcp", [("packet", given.packet.as_ref().map(At::span)), ("path", span(&given.path))])?;
+            foreign(
+                "mptcp",
+                [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
+            )?;
             Some(multipath::resolve(given, paths)?)
         }
         _ => {

@@ -2,11 +2,11 @@
 
 use super::Engine;
 use super::component::Component;
+use crate::connection::Wish;
 use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
 use crate::tcp::Tcp;
-use protocol::tcp::sender::{Input, Output};
-use protocol::tcp::{Ack, Segment};
+use scenario::model::Route;
 use units::Instant;
 
 impl Engine {
@@ -15,8 +15,14 @@ impl Engine {
         let packet = self.network.slab.remove(parcel.slot);
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
-            Body::Segment(segment) => self.on_segment(&packet, &segment, parcel.marked),
-            Body::Ack(ack) => self.on_ack(&packet, &ack),
+            Body::Segment(segment) => {
+                self.on_segment(&packet, |tcp, now| tcp.on_segment(now, &segment, parcel.marked));
+            }
+            Body::Ack(ack) => self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack)),
+            Body::DataSegment(segment) => {
+                self.on_segment(&packet, |tcp, now| tcp.on_data_segment(now, &segment, parcel.marked));
+            }
+            Body::DataAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_data_ack(now, &ack)),
             Body::Request(number) => self.on_request(&packet, number),
             Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
             Body::Stray => {}
@@ -27,7 +33,7 @@ impl Engine {
     #[inline]
     fn tcp(&mut self, packet: &Packet) -> Option<&mut Tcp> {
         match &mut self.flows[usize::from(packet.flow)].kind {
-            Kind::Tcp(tcp) if tcp.connection == packet.connection => Some(tcp),
+            Kind::Tcp(tcp) if tcp.knows(packet.connection) => Some(tcp),
             _ => None,
         }
     }
@@ -57,44 +63,47 @@ impl Engine {
 
     pub(super) fn wake_sink(&mut self, flow: u16) {
         let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-        let now = self.network.now;
-        let ack = tcp.receiver.on_timeout(now);
-        self.acknowledge(flow, ack);
+        let mut wish = tcp.connection.wake_receiver(self.network.now);
+        while let Wish::Send(..) = wish {
+            self.answer(flow, wish);
+            let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
+            wish = tcp.connection.wake_receiver(self.network.now);
+        }
+        self.answer(flow, Wish::Until(Instant::NEVER));
         self.ask(flow);
     }
 
     /// A client's request leaves, if it is time.
     fn ask(&mut self, flow: u16) {
-        let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else { return };
+        let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
         if let Some(number) = tcp.ask(self.network.now) {
-            let packet = Packet::new(Body::Request(number), flow, tcp.connection, Direction::Reverse);
-            self.network.arm(Component::Sink(flow), tcp.sink_deadline());
-            self.network.send(*route, packet, tcp.request_bytes(), tcp.marks_all());
+            self.answer(flow, Wish::Send(Body::Request(number), 0));
         }
     }
 
-    fn on_segment(&mut self, packet: &Packet, segment: &Segment, marked: bool) {
+    fn on_segment(&mut self, packet: &Packet, handle: impl FnOnce(&mut Tcp, Instant) -> Wish) {
         let now = self.network.now;
         let Some(tcp) = self.tcp(packet) else { return };
-        let ack = tcp.on_segment(now, segment, marked);
+        let wish = handle(tcp, now);
         self.network.work.delivered_data_packets += 1;
-        self.acknowledge(packet.flow, ack);
+        self.answer(packet.flow, wish);
     }
 
-    /// The receiver has acted.
-    fn acknowledge(&mut self, flow: u16, ack: Option<Ack>) {
+    /// The receiving host has acted: what it sends leaves, and it is called again in time.
+    fn answer(&mut self, flow: u16, wish: Wish) {
         let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
         self.network.arm(Component::Sink(flow), tcp.sink_deadline());
-        if let Some(ack) = ack {
-            let packet = Packet::new(Body::Ack(ack), flow, tcp.connection, Direction::Reverse);
-            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
+        if let Wish::Send(body, subflow) = wish {
+            let packet = Packet::new(body, flow, tcp.label_of(subflow), Direction::Reverse);
+            let (bytes, capable) = tcp.packet_bytes(&body);
+            self.network.send(tcp.path_of(subflow).map_or(*route, Route::Path), packet, bytes, capable);
         }
     }
 
-    fn on_ack(&mut self, packet: &Packet, ack: &Ack) {
+    fn on_ack(&mut self, packet: &Packet, handle: impl FnOnce(&mut Tcp, Instant)) {
         let now = self.network.now;
         let Some(tcp) = self.tcp(packet) else { return };
-        tcp.on_ack(now, ack);
+        handle(tcp, now);
         self.drive(packet.flow);
     }
 
@@ -110,15 +119,16 @@ impl Engine {
         let Endpoint { route, stop, kind: Kind::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else { return };
         let now = self.network.now;
         loop {
-            match tcp.sender.poll(now) {
-                Output::Transmit(segment) => {
-                    let packet = Packet::new(Body::Segment(segment), flow, tcp.connection, Direction::Forward);
-                    let (bytes, capable) = tcp.segment_bytes(&segment);
-                    if !self.network.send(*route, packet, bytes, capable) {
-                        tcp.sender.handle(now, Input::Refused(segment));
+            match tcp.connection.poll(now) {
+                Wish::Send(body, subflow) => {
+                    let packet = Packet::new(body, flow, tcp.label_of(subflow), Direction::Forward);
+                    let (bytes, capable) = tcp.packet_bytes(&body);
+                    let route = tcp.path_of(subflow).map_or(*route, Route::Path);
+                    if !self.network.send(route, packet, bytes, capable) {
+                        tcp.connection.refuse(now, &body);
                     }
                 }
-                Output::Until(deadline) => {
+                Wish::Until(deadline) => {
                     let deadline = if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()) };
                     return self.network.arm(Component::Source(flow), deadline);
                 }

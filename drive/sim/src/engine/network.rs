@@ -8,7 +8,7 @@ use crate::pipe::{Pipe, Verdict};
 use crate::topology::Topology;
 use crate::tunnel::Tunnel;
 use record::Work;
-use scenario::model::{Change, Experiment, Route};
+use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
 
 /// Everything between the hosts, the clock included.
@@ -19,8 +19,8 @@ pub(crate) struct Network {
     pub tunnel: Option<Tunnel>,
     pub slab: Slab,
     pub work: Work,
-    /// Data packets of each flow that were dropped or lost.
-    pub dropped: Vec<u64>,
+    /// Data packets that were dropped or lost, of each flow, by subflow.
+    pub dropped: Vec<Vec<u64>>,
     agenda: Agenda,
     roster: Roster,
 }
@@ -35,7 +35,7 @@ impl Network {
             tunnel: experiment.tunnel.as_ref().map(Tunnel::new).transpose()?,
             slab: Slab::default(),
             work: Work::default(),
-            dropped: vec![0; experiment.flows.len()],
+            dropped: experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect(),
             agenda: Agenda::new(roster.len()),
             roster,
         })
@@ -64,7 +64,7 @@ impl Network {
         let parcel = Parcel { slot: self.slab.insert(packet), bytes, flow, capable, marked: false };
         match route {
             Route::Path(path) => self.start_path(path as u16, parcel),
-            Route::Subflows => unimplemented!("MPTCP"),
+            Route::Subflows => unreachable!("each packet has its subflow's path"),
             Route::Tunnel => {
                 self.enter_tunnel(direction, parcel);
                 true
@@ -137,11 +137,21 @@ impl Network {
 }
 
 #[cold]
-fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab, dropped: &mut [u64]) {
+fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab, dropped: &mut [Vec<u64>]) {
     while let Some(parcel) = pipe.take_discarded() {
         let packet = slab.remove(parcel.slot);
         if packet.is_data() && !matches!(packet.body, Body::Stray) {
-            dropped[usize::from(packet.flow)] += 1;
+            let of_flow = &mut dropped[usize::from(packet.flow)];
+            let subflow = usize::from(packet.connection).min(of_flow.len() - 1);
+            of_flow[subflow] += 1;
         }
+    }
+}
+
+/// What a flow's drops are told apart by.
+fn subflows(flow: &Flow) -> usize {
+    match &flow.kind {
+        FlowKind::Tcp { multipath: Some(multipath), .. } => multipath.subflows.len(),
+        _ => 1,
     }
 }

@@ -31,6 +31,7 @@ use crate::{
 };
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
+pub(crate) use mode::Cruise;
 use mode::{FullPipe, LeastRtt, Mode};
 use policer::{Policer, Totals};
 use rtt_probe::RttProbe;
@@ -51,7 +52,7 @@ const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
 const BANDWIDTH_ROUNDS: u64 = 10;
 /// The least window: keeps the acknowledgements of a delaying receiver coming.
-const MIN_WINDOW: u32 = 4;
+pub(crate) const MIN_WINDOW: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
 const INITIAL_WINDOW: u32 = 10;
 
@@ -80,6 +81,7 @@ pub struct Bbr {
     phase_start: Instant,
     pacing_gain: u32,
     window_gain: u32,
+    cruise: Cruise,
     full_pipe: FullPipe,
     rtt_probe: RttProbe,
     restarted: bool,
@@ -103,7 +105,7 @@ struct Rounds {
 }
 
 impl Bbr {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             window: INITIAL_WINDOW,
             threshold: NO_THRESHOLD,
@@ -121,6 +123,7 @@ impl Bbr {
             phase_start: Instant::ZERO,
             pacing_gain: HIGH_GAIN,
             window_gain: HIGH_GAIN,
+            cruise: Cruise::default(),
             full_pipe: FullPipe::default(),
             rtt_probe: RttProbe::default(),
             restarted: false,
@@ -128,6 +131,26 @@ impl Bbr {
             conserve: false,
             saved_window: 0,
         }
+    }
+
+    /// From now on, cruise like this.
+    pub(crate) fn set_cruise(&mut self, cruise: Cruise) {
+        self.cruise = cruise;
+    }
+
+    /// The greatest delivery rate of the last ten round trips, bytes a second.
+    pub(crate) fn measured_bandwidth(&self) -> f64 {
+        self.bandwidth.get() as f64 * f64::from(self.mss) * 1e6 / f64::from(1 << 24)
+    }
+
+    /// Payload of a full packet, bytes.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// What `gain` of the measured bandwidth is, in packets a least RTT.
+    pub(crate) fn packets_at(&self, gain: u32) -> u64 {
+        self.product(self.bandwidth.get(), gain)
     }
 
     fn start(&mut self, path: &PathInfo, now: Instant) {
@@ -260,13 +283,14 @@ impl PathController for Bbr {
             Event::Restart { .. } => self.on_restart(cx),
             Event::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
-            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } => {}
+            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } | Event::Penalty => {}
         }
     }
 
     fn decision(&self) -> Decision {
         // A byte a second at least: a rate of zero would never send again.
         let pacing = Rate::from_bits(self.pacing.max(1).saturating_mul(8));
-        Decision { window: self.window, threshold: self.threshold, pacing: Some(pacing) }
+        let most = if self.is_cruising() { self.cruise.most } else { u32::MAX };
+        Decision { window: self.window.min(most), threshold: self.threshold, pacing: Some(pacing) }
     }
 }

@@ -25,6 +25,8 @@ const DRAIN_GAIN: u32 = 88;
 const CRUISE_WINDOW_GAIN: u32 = 512;
 /// One cycle: ask for more, give it back, cruise.
 const CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
+/// The first phase that cruises.
+const CRUISE: usize = 2;
 /// Growth that shows that the pipe is not full, in 1/256...
 const STILL_GROWING: u64 = 320;
 /// ...and how many round trips without it show that it is.
@@ -33,6 +35,23 @@ const FLAT_ROUNDS: u32 = 3;
 const RTT_HOLDS: Span = Span::from_secs(10);
 /// How long the path is kept empty.
 const RTT_PROBE: Span = Span::from_millis(200);
+
+/// The phases that cruise, as a coupling of paths sets them; BBR's own by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cruise {
+    /// Of the bandwidth, 1/256.
+    pub(crate) pacing_gain: u32,
+    /// Of the bandwidth-delay product, 1/256.
+    pub(crate) window_gain: u32,
+    /// No more packets in flight than this.
+    pub(crate) most: u32,
+}
+
+impl Default for Cruise {
+    fn default() -> Self {
+        Self { pacing_gain: GAIN_ONE, window_gain: CRUISE_WINDOW_GAIN, most: u32::MAX }
+    }
+}
 
 /// Whether the path has ever been full.
 #[derive(Debug, Default)]
@@ -70,6 +89,15 @@ impl Bbr {
         self.mode == Mode::ProbeBandwidth && self.phase == 0
     }
 
+    pub(super) fn is_cruising(&self) -> bool {
+        self.mode == Mode::ProbeBandwidth && self.phase >= CRUISE
+    }
+
+    /// The phase of bandwidth probing, 0 to 7.
+    pub(crate) fn probing_phase(&self) -> Option<usize> {
+        (self.mode == Mode::ProbeBandwidth).then_some(self.phase)
+    }
+
     /// Bandwidth probing from a phase drawn at random, but not from the one that gives back what was never taken.
     pub(super) fn probe_bandwidth(&mut self, cx: &mut Context<'_>) {
         self.mode = Mode::ProbeBandwidth;
@@ -93,7 +121,9 @@ impl Bbr {
         let full_length = self.totals.at.since(self.phase_start).as_micros() > least_rtt;
         let in_flight = u64::from(feedback.in_flight_before);
         let gain = self.pacing_gain;
-        if gain > GAIN_ONE {
+        if self.is_cruising() {
+            full_length
+        } else if gain > GAIN_ONE {
             // The burst about to leave counts.
             full_length && (feedback.lost > 0 || in_flight + self.burst() >= self.in_flight_at(gain))
         } else if gain < GAIN_ONE {
@@ -173,6 +203,7 @@ impl Bbr {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
             Mode::ProbeBandwidth if self.policer.rate().is_some() => (GAIN_ONE, CRUISE_WINDOW_GAIN),
+            Mode::ProbeBandwidth if self.is_cruising() => (self.cruise.pacing_gain, self.cruise.window_gain),
             Mode::ProbeBandwidth => (CYCLE[self.phase], CRUISE_WINDOW_GAIN),
             Mode::ProbeRtt => (GAIN_ONE, GAIN_ONE),
         };

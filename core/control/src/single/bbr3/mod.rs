@@ -305,7 +305,7 @@ impl PathController for Bbr3 {
             Event::Restart { .. } => self.on_restart(cx),
             Event::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
-            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } => {}
+            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } | Event::Penalty => {}
         }
     }
 

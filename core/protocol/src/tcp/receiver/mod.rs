@@ -5,8 +5,8 @@
 
 mod blocks;
 mod policy;
-mod reassembly;
-mod window;
+pub(crate) mod reassembly;
+pub(crate) mod window;
 
 use crate::tcp::{Ack, Blocks, Kind, Segment, timestamp};
 use blocks::RecentBlocks;
@@ -127,6 +127,16 @@ impl Receiver {
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.reassembly.next()
+    }
+
+    /// Segments that wait for an earlier one.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.reassembly.waiting()
+    }
+
+    /// The RTT as the receiver sees it; zero before the first sample.
+    pub(crate) fn rtt(&self) -> units::Span {
+        self.window.rtt()
     }
 
     /// What was counted.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The out-of-order queue as a bitmap: striping leaves hundreds of one-segment holes, and each costs one bit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reassembly {
+pub(crate) struct Reassembly {
     next: u64,
     /// Bit `i` of word `w` stands for segment `(base + w) * 64 + i`.
     words: VecDeque<u64>,
@@ -14,22 +14,22 @@ pub(super) struct Reassembly {
 
 impl Reassembly {
     /// The next segment in order.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Segments that wait for an earlier one.
-    pub(super) fn waiting(&self) -> u64 {
+    pub(crate) fn waiting(&self) -> u64 {
         self.waiting
     }
 
     /// Nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
     /// Adds a segment. False if it was there already.
-    pub(super) fn insert(&mut self, seq: u64) -> bool {
+    pub(crate) fn insert(&mut self, seq: u64) -> bool {
         if seq == self.next && self.waiting == 0 {
             self.next += 1;
             return true;

@@ -11,7 +11,7 @@ const TRUE_SIZE: u64 = 2304;
 const SCALE: u64 = 1 << 7;
 
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     mss: u64,
     buffer: u64,
     greatest_buffer: u64,
@@ -29,7 +29,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(mss: u32, [buffer, greatest_buffer]: [u64; 2]) -> Self {
+    pub(crate) fn new(mss: u32, [buffer, greatest_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
         let initial = buffer / 2 / mss * mss;
         Self {
@@ -47,13 +47,23 @@ impl Window {
     }
 
     /// The receiver's RTT estimate; zero before the first sample.
-    pub(super) fn rtt(&self) -> Span {
+    pub(crate) fn rtt(&self) -> Span {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
     /// Data came in order up to segment `next`; the application has read it. `echo` is the segment's timestamp echo.
-    pub(super) fn on_data(&mut self, now: Instant, next: u64, echo: u32) {
+    pub(crate) fn on_data(&mut self, now: Instant, next: u64, echo: u32) {
         self.measure_rtt(now, echo);
+        self.open(now, next);
+    }
+
+    /// The same for a connection over subflows, whose greatest RTT this is.
+    pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
+        self.rtt_us8 = rtt.as_micros() << 3;
+        self.open(now, next);
+    }
+
+    fn open(&mut self, now: Instant, next: u64) {
         let clamp = self.buffer / 2;
         if self.threshold < clamp {
             self.threshold = (self.threshold + 2 * self.mss).min(clamp);
@@ -90,7 +100,7 @@ impl Window {
     }
 
     /// The window to offer beyond segment `next` while `waiting` segments are out of order, bytes.
-    pub(super) fn offer(&mut self, next: u64, waiting: u64) -> u64 {
+    pub(crate) fn offer(&mut self, next: u64, waiting: u64) -> u64 {
         let free = self.buffer.saturating_sub(waiting * TRUE_SIZE) / 2;
         let window = free.min(self.threshold) / SCALE * SCALE;
         let left = next * self.mss;

@@ -141,6 +141,7 @@ impl Sender {
         let (now_totals, last_lost) = (self.totals(0), self.board.take_last_lost());
         let delayed = self.seems_delayed(news, before);
         let delivery = self.rate.finish(now, &news.sample, acked, self.min_rtt.get(), delayed);
+        self.last_delivery = delivery;
         let may_grow = if self.rack.reordering() > self.config.reordering {
             news.released > 0 || news.sacked
         } else {

@@ -1,7 +1,7 @@
 //! The sending half. One input, then poll until [`Output::Until`].
 //!
 //! Split by concern: `handshake`, `ack` (what an acknowledgement says), `alert` (the recovery state machine),
-//! `undo`, `timers`, `transmit` (what leaves next). This file routes.
+//! `undo`, `timers`, `transmit` (what leaves next), `subflow` (what an MPTCP connection asks of it). This file routes.
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
@@ -9,12 +9,13 @@ mod ack;
 mod alert;
 mod handshake;
 mod repeated;
+mod subflow;
 mod timers;
 mod transmit;
 mod undo;
 
 use crate::tcp::{Ack, Segment};
-use control::{Context, Controller, Decision, Event, Feedback, Phase};
+use control::{Context, Controller, Decision, Delivery, Event, Feedback, Phase};
 use recovery::{Fack, Pacer, Rack, RateSampler, RoundTrip, Scoreboard, Totals, WindowUse, WindowedMin};
 use timers::Timers;
 use undo::Undo;
@@ -136,8 +137,8 @@ pub struct Counters {
 pub struct Sender {
     config: Config,
     path: PathId,
-    control: Box<dyn Controller>,
-    random: Stream,
+    /// A subflow has it only while it acts: the connection lends it.
+    steering: Option<Box<Steering>>,
     decision: Decision,
     board: Scoreboard,
     round_trip: RoundTrip,
@@ -168,18 +169,32 @@ pub struct Sender {
     last_sent: Instant,
     echo: u32,
     last_rtt: Option<Span>,
+    last_delivery: Option<Delivery>,
     counters: Counters,
 }
 
+/// A congestion controller and its luck.
+#[derive(Debug)]
+pub struct Steering {
+    /// Of one path, or of all paths of an MPTCP connection.
+    pub controller: Box<dyn Controller>,
+    /// What it draws from.
+    pub random: Stream,
+}
+
 impl Sender {
-    /// A sender that is controlled by `control` and draws its luck from `random`. It has nothing to send yet.
+    /// A sender that is controlled by `controller` and draws its luck from `random`. It has nothing to send yet.
     #[must_use]
-    pub fn new(config: Config, control: Box<dyn Controller>, random: Stream) -> Self {
+    pub fn new(config: Config, controller: Box<dyn Controller>, random: Stream) -> Self {
+        Self { steering: Some(Box::new(Steering { controller, random })), ..Self::subflow(config, PathId(0)) }
+    }
+
+    /// The sender of a subflow, controlled by its connection's controller: see [`Sender::lend`].
+    pub(crate) fn subflow(config: Config, path: PathId) -> Self {
         Self {
             config,
-            path: PathId(0),
-            control,
-            random,
+            path,
+            steering: None,
             decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
             board: Scoreboard::default(),
             round_trip: RoundTrip::new(config.initial_timeout),
@@ -204,6 +219,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             echo: 0,
             last_rtt: None,
+            last_delivery: None,
             counters: Counters::default(),
         }
     }
@@ -286,9 +302,9 @@ impl Sender {
     }
 
     fn notify(&mut self, now: Instant, event: &Event) {
-        let mut cx = Context { now, random: &mut self.random };
-        self.control.on_event(self.path, event, &mut cx);
-        self.decision = self.control.decision(self.path);
+        let Steering { controller, random } = self.steering.as_deref_mut().expect("a sender acts with its controller");
+        controller.on_event(self.path, event, &mut Context { now, random });
+        self.decision = controller.decision(self.path);
     }
 
     /// The counts that a packet remembers, with `more` about to be in flight.

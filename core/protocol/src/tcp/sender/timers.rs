@@ -45,6 +45,10 @@ fn expiry(now: Instant, wait: Span, tick: Span) -> Instant {
 }
 
 impl Timers {
+    pub(super) fn retransmission(&self) -> Instant {
+        self.retransmission
+    }
+
     /// Something is in doubt for so long. True if so.
     pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) -> bool {
         if let Some(wait) = wait {

@@ -158,7 +158,7 @@ impl Sender {
     }
 
     /// Window over SRTT, times 2 early in slow start and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
-    fn default_pacing(&self) -> Rate {
+    pub(super) fn default_pacing(&self) -> Rate {
         let window = self.decision.window;
         let percent = if window < self.decision.threshold / 2 { 200 } else { 120 };
         let bytes = u64::from(self.config.packet) * u64::from(window.max(self.board.counts().out));

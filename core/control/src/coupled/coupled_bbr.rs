@@ -1,0 +1,131 @@
+//! Coupled BBR: BBR on each path, and in all no more than the best of them.
+//!
+//! BW is a path's bandwidth as BBR measures it. The cycle of bandwidth probing is `(1.25, 0.75, alpha x 6) BW`, where
+//! `alpha = (4 beta - 1) / 3` and `beta = BW max(BW) / sum(BW^2)`. The average rate of a path is then `beta BW`, and the sum
+//! over paths max(BW). The first two phases are BBR's, so that the bandwidth stays measurable. Where alpha is below zero,
+//! the path cruises with a window of four packets.
+//!
+//! Source: Han, Xue, Xing, Hong and Wei, "Measurement and redesign of BBR-based MPTCP" (SIGCOMM 2019, poster), section
+//! 3.1, on BBR v1.
+//! What the poster leaves open, and what is done here:
+//! - Bandwidths are compared as they stand at each event on the path (a sibling's news count from the path's own next
+//!   event), in bytes a second, over all paths that are up and have one.
+//! - A phase lasts a least RTT, as in BBR v1, however low its rate. The window's gain stays 2, of the BDP of the path's BW.
+//! - The four packets hold for the six phases that cruise, not for the two that measure.
+//! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
+//!
+//! Departure: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
+//! would stop the clock of acknowledgements, and a path with alpha just below zero would be faster than one just above.
+
+use super::models::{Model, Models};
+use crate::single::bbr::{Cruise, MIN_WINDOW};
+use crate::{Context, Controller, Decision, Entry, Event, Make};
+use units::PathId;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "coupled-bbr",
+    aliases: &["cbbr"],
+    title: "BBR v1 on each path, in all no faster than the best",
+    source: "Han et al., SIGCOMM 2019 poster",
+    parameters: &[],
+    make: Make::Group(|_| Box::new(CoupledBbr { paths: Models::new() })),
+};
+
+/// BBR on each path, linked by the rate at which it cruises.
+#[derive(Debug)]
+pub struct CoupledBbr {
+    paths: Models<()>,
+}
+
+/// A gain of one.
+const ONE: f64 = 256.0;
+
+/// The gain in the six phases that cruise, of a path with this bandwidth among all (bytes a second).
+fn alpha(own: f64, all: impl Iterator<Item = f64> + Clone) -> f64 {
+    let squares: f64 = all.clone().map(|bandwidth| bandwidth * bandwidth).sum();
+    let beta = own * all.fold(0.0, f64::max) / squares;
+    (4.0 * beta - 1.0) / 3.0
+}
+
+fn cruise(own: &Model<()>, alpha: f64) -> Cruise {
+    let bbr = Cruise::default();
+    let pacing_gain = (alpha * ONE) as u32;
+    if pacing_gain >= bbr.pacing_gain {
+        bbr
+    } else if alpha < 0.0 || own.bbr.packets_at(pacing_gain) < u64::from(MIN_WINDOW) {
+        Cruise { most: MIN_WINDOW, ..bbr }
+    } else {
+        Cruise { pacing_gain, ..bbr }
+    }
+}
+
+impl CoupledBbr {
+    fn cruise(&mut self, path: PathId) -> Cruise {
+        let bandwidth = self.paths.own(path).bbr.measured_bandwidth();
+        if bandwidth == 0.0 {
+            return Cruise::default();
+        }
+        let alpha = alpha(bandwidth, self.paths.measured().map(|path| path.bbr.measured_bandwidth()));
+        cruise(self.paths.own(path), alpha)
+    }
+}
+
+impl Controller for CoupledBbr {
+    fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>) {
+        self.paths.note(path, event);
+        let cruise = self.cruise(path);
+        self.paths.tell(path, event, cruise, cx);
+    }
+
+    fn decision(&self, path: PathId) -> Decision {
+        self.paths.decision(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alphas(bandwidths: &[f64]) -> Vec<f64> {
+        bandwidths.iter().map(|&own| alpha(own, bandwidths.iter().copied())).collect()
+    }
+
+    /// Mean gain of a cycle.
+    fn mean_gain(alpha: f64) -> f64 {
+        (1.25 + 0.75 + 6.0 * alpha) / 8.0
+    }
+
+    #[test]
+    fn the_posters_gains_and_average_rates() {
+        let cases: [(&[f64], &[f64], &[f64]); 4] = [
+            (&[100.0, 100.0], &[0.3333, 0.3333], &[50.0, 50.0]),
+            (&[100.0, 50.0], &[0.7333, 0.2], &[80.0, 20.0]),
+            (&[100.0, 30.0], &[0.8899, 0.0336], &[91.74, 8.26]),
+            (&[100.0; 3], &[0.1111; 3], &[33.33; 3]),
+        ];
+        for (bandwidths, gains, rates) in cases {
+            let found = alphas(bandwidths);
+            let mean: Vec<f64> = found.iter().zip(bandwidths).map(|(&alpha, bw)| mean_gain(alpha) * bw).collect();
+            assert!(found.iter().zip(gains).all(|(found, gain)| (found - gain).abs() < 1e-4), "{found:?}");
+            assert!(mean.iter().zip(rates).all(|(mean, rate)| (mean - rate).abs() < 5e-3), "{mean:?}");
+            assert!((mean.iter().sum::<f64>() - 100.0).abs() < 1e-9, "the sum is the greatest bandwidth: {mean:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_below_0_268_of_the_other_cruises_with_four_packets() {
+        let slower = |share: f64| alphas(&[100.0, 100.0 * share])[1];
+        let limit = 2.0 - libm::sqrt(3.0);
+        assert!(slower(limit + 1e-6) > 0.0 && slower(limit - 1e-6) < 0.0);
+        assert!((slower(0.2) + 0.0769).abs() < 1e-4);
+        assert_eq!(cruise(&Model::default(), slower(0.2)).most, 4);
+    }
+
+    #[test]
+    fn one_path_is_bbr() {
+        let alone = alphas(&[12_345.6]);
+        assert_eq!(alone, [1.0]);
+        assert_eq!(cruise(&Model::default(), alone[0]), Cruise::default());
+    }
+}

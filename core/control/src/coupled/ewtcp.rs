@@ -1,0 +1,48 @@
+//! EWTCP: each path a TCP of its own, but a small one.
+//!
+//! - Increase: `1 / (n^2 w)` per packet acknowledged, n the number of paths. Decrease: half.
+//!
+//! At loss probability p the window settles where `a / w = p w / 2`, so at `sqrt(2 a / p)`: with a = 1 / n^2 each path gets
+//! 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing moves between paths.
+//!
+//! Source: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT
+//! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the law above, not read there.
+
+use super::{PATH, boxed};
+use crate::frame::{Coupling, Paths};
+use crate::{Entry, Make};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "ewtcp",
+    aliases: &[],
+    title: "equally weighted: each of n paths an n-th of Reno, none linked to another",
+    source: "Honda et al., PFLDNeT 2009",
+    parameters: &[PATH],
+    make: Make::Group(|settings| boxed(settings, Ewtcp)),
+};
+
+/// EWTCP's own part: the increase.
+#[derive(Debug)]
+pub struct Ewtcp;
+
+impl Coupling for Ewtcp {
+    type Memory = ();
+
+    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+        let share = 1.0 / paths.active().count() as f64;
+        share * share / paths.own().window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::paths::testing::{ask, siblings};
+
+    #[test]
+    fn each_of_n_paths_grows_n_squared_times_slower_than_reno() {
+        let found = ask(&mut siblings(&[(10.0, 0.1), (20.0, 0.5)]), |paths| Ewtcp.increase(paths));
+        assert_eq!(found, [1.0 / 40.0, 1.0 / 80.0]);
+    }
+}

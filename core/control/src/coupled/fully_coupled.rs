@@ -1,0 +1,53 @@
+//! Fully coupled (COUPLED): the windows behave as one.
+//!
+//! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the least window.
+//!
+//! The total is Reno's whatever the number of paths, all of it on the least congested; with paths alike it flaps between
+//! them, and a path once left is hardly probed.
+//!
+//! Source: Kelly and Voice, "Stability of end-to-end algorithms for joint routing and rate control" (CCR 2005), and Han
+//! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).
+
+use super::{PATH, boxed};
+use crate::frame::{Coupling, Paths};
+use crate::{Entry, Make};
+use units::Instant;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "fully-coupled",
+    aliases: &[],
+    title: "all windows as one: everything to the least congested path",
+    source: "Kelly and Voice, CCR 2005; Wischik et al., NSDI 2011",
+    parameters: &[PATH],
+    make: Make::Group(|settings| boxed(settings, FullyCoupled)),
+};
+
+/// The own part: increase and decrease.
+#[derive(Debug)]
+pub struct FullyCoupled;
+
+impl Coupling for FullyCoupled {
+    type Memory = ();
+
+    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+        1.0 / paths.total_window()
+    }
+
+    fn decrease(&mut self, paths: &Paths<'_, ()>, _now: Instant) -> f64 {
+        paths.total_window() / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::paths::testing::{ask, siblings};
+
+    #[test]
+    fn a_loss_takes_half_of_the_total() {
+        let step =
+            |paths: &mut Paths<'_, ()>| (FullyCoupled.increase(paths), FullyCoupled.decrease(paths, Instant::ZERO));
+        assert_eq!(ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), step), [(0.025, 20.0); 2]);
+    }
+}

@@ -1,0 +1,126 @@
+//! LIA, the linked increases algorithm: as much in all as one TCP would get on the best path.
+//!
+//! With w a window in packets and rtt a smoothed RTT, per packet acknowledged in congestion avoidance:
+//! - Increase: `min(alpha / sum(w), 1 / w)`, where `alpha = sum(w) max(w / rtt^2) / (sum(w / rtt))^2`.
+//!   Alpha makes the whole as fast as a TCP on the best path; the minimum, no path faster than a TCP on it.
+//! - Decrease: half, as Reno.
+//!
+//! Source: RFC 6356; Wischik, Raiciu, Greenhalgh and Handley, "Design, implementation and evaluation of congestion
+//! control for multipath TCP" (NSDI 2011). With `steps = "linux"`, the integers of the out-of-tree MPTCP kernel.
+//! Departures: windows are packets, so that a difference in packet size between paths does not count (the kernel's
+//! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
+
+use super::{PATH, STEPS, boxed, count_acknowledgement, integer_steps};
+use crate::frame::{Coupling, Paths, Sibling, Window, reno_increase, slow_start};
+use crate::{Entry, Feedback, Make};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "lia",
+    aliases: &["coupled"],
+    title: "linked increases: as much in all as one TCP on the best path",
+    source: "RFC 6356; Wischik et al., NSDI 2011",
+    parameters: &[PATH, STEPS],
+    make: Make::Group(|settings| boxed(settings, Lia { integers: integer_steps(settings) })),
+};
+
+/// LIA's own part: the increase.
+#[derive(Debug)]
+pub struct Lia {
+    integers: bool,
+}
+
+impl Coupling for Lia {
+    type Memory = ();
+
+    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+        let best = paths.active().map(strength).fold(0.0, f64::max);
+        let total = paths.total_rate();
+        (best / (total * total)).min(1.0 / paths.own().window)
+    }
+
+    fn grow(&mut self, paths: &mut Paths<'_, ()>, window: &mut Window, acked: u32, _feedback: &Feedback) {
+        if paths.alone() {
+            reno_increase(window, acked);
+        } else if !self.integers {
+            let increase = self.increase(paths);
+            paths.grow(window, acked, increase);
+        } else if window.in_slow_start() {
+            slow_start(window, acked);
+        } else {
+            count_acknowledgement(window, period(paths).max(u64::from(window.size)));
+        }
+    }
+}
+
+fn strength(path: &Sibling<()>) -> f64 {
+    path.window / (path.rtt * path.rtt)
+}
+
+/// The kernel's `4096 sum(w) / alpha`, in its integers: with windows times 2^32 over the line, 2^10 under it.
+fn period(paths: &Paths<'_, ()>) -> u64 {
+    let best = paths.active().fold(paths.own(), |best, path| if strength(path) > strength(best) { path } else { best });
+    let micros = |path: &Sibling<()>| (path.rtt * 1e6) as u64;
+    let scaled = |path: &Sibling<()>| u128::from(((path.window as u64) << 10) * micros(best) / micros(path).max(1));
+    let total: u128 = paths.active().map(scaled).sum();
+    let alpha = ((best.window as u128) << 32) / (total * total).max(1);
+    4096 / (alpha as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::paths::testing::{ask, siblings};
+
+    fn increases(paths: &[(f64, f64)]) -> Vec<f64> {
+        ask(&mut siblings(paths), |paths| Lia { integers: false }.increase(paths))
+    }
+
+    /// Windows and RTTs in seconds, alpha, and what each path gains per packet acknowledged.
+    type Case = ([(f64, f64); 2], f64, f64);
+    const CASES: [Case; 4] = [
+        ([(10.0, 0.1), (10.0, 0.1)], 0.5, 0.025),
+        ([(10.0, 0.1), (20.0, 0.1)], 0.6667, 0.02222),
+        ([(10.0, 0.02), (10.0, 0.1)], 1.3889, 0.06944),
+        ([(40.0, 0.05), (10.0, 0.2)], 1.1073, 0.02215),
+    ];
+
+    #[test]
+    fn the_rfcs_alpha_over_the_total_window() {
+        for (paths, alpha, increase) in CASES {
+            let total = paths[0].0 + paths[1].0;
+            for found in increases(&paths) {
+                assert!((found - increase).abs() < 5e-6 && (found * total - alpha).abs() < 5e-5, "{paths:?}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_path_grows_faster_than_reno_on_it() {
+        // The long path's window is so large that the total is small beside it.
+        let found = increases(&[(2.0, 0.01), (100.0, 1.0)]);
+        let alpha_over_total = (2.0 / 1e-4) / (300.0f64 * 300.0);
+        assert_eq!(found, [alpha_over_total, 0.01]);
+    }
+
+    #[test]
+    fn the_kernels_integers() {
+        let expected = [40, 45, 14, 45];
+        for ((paths, ..), first) in CASES.iter().zip(expected) {
+            assert_eq!(ask(&mut siblings(paths), |paths| period(paths))[0], first, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_kernel_costs_one_acknowledgement_more_than_its_period() {
+        let mut all = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
+        let mut window = Window { size: 10, threshold: 2, ..Window::default() };
+        let mut lia = Lia { integers: true };
+        let mut calls = 0;
+        while window.size == 10 {
+            lia.grow(&mut Paths::new(&mut all, 0), &mut window, 2, &Feedback::default());
+            calls += 1;
+        }
+        assert_eq!(calls, 41);
+    }
+}

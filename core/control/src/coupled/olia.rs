@@ -1,0 +1,176 @@
+//! OLIA, the opportunistic linked increases algorithm: LIA's aim, but Pareto-optimal, and quick on paths that got better.
+//!
+//! With w a window in packets, rtt a smoothed RTT, and l the greater of what was acknowledged since the last loss and
+//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of the rate that loss
+//! would leave a TCP), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
+//! - Increase, per packet acknowledged: `(w / rtt^2) / (sum(w / rtt))^2 + a / w`, where, if C is not empty,
+//!   `a = 1 / (N |C|)` in C, `-1 / (N |M|)` in M; otherwise 0. Window moves from M to C.
+//! - Decrease: half, as Reno.
+//!
+//! Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal" (CoNEXT 2012);
+//! draft-khalili-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
+//! Departures: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
+//! threshold is two packets, as in the kernel.
+
+use super::{PATH, STEPS, boxed, integer_steps};
+use crate::frame::{Coupling, Paths, Sibling, Window, reno_increase, slow_start};
+use crate::{Entry, Feedback, Make};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "olia",
+    aliases: &[],
+    title: "opportunistic linked increases: moves window from the largest to the best paths",
+    source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control",
+    parameters: &[PATH, STEPS],
+    make: Make::Group(|settings| boxed(settings, Olia { integers: integer_steps(settings) })),
+};
+
+/// OLIA's own part: the increase.
+#[derive(Debug)]
+pub struct Olia {
+    integers: bool,
+}
+
+/// Packets acknowledged between losses.
+#[derive(Debug, Default)]
+pub struct Losses {
+    since: u64,
+    between: u64,
+    /// The kernel's credit for growth, in 1/1024 packets.
+    credit: i32,
+}
+
+/// The kernel's scale of increments.
+const SCALE: f64 = 1024.0;
+/// At this much credit, the kernel's window moves by a packet.
+const WHOLE: i32 = 1023;
+
+impl Coupling for Olia {
+    type Memory = Losses;
+
+    fn increase(&mut self, paths: &Paths<'_, Losses>) -> f64 {
+        let (own, total) = (paths.own(), paths.total_rate());
+        own.rate() / own.rtt / (total * total) + shift(paths) / own.window
+    }
+
+    fn grow(&mut self, paths: &mut Paths<'_, Losses>, window: &mut Window, acked: u32, _feedback: &Feedback) {
+        if paths.alone() {
+            return reno_increase(window, acked);
+        }
+        let increase = self.increase(paths);
+        if !self.integers {
+            paths.grow(window, acked, increase);
+        } else if window.in_slow_start() {
+            slow_start(window, acked);
+        } else {
+            count_increment(&mut paths.memory().credit, window, increase);
+        }
+    }
+
+    fn measure(&mut self, memory: &mut Losses, feedback: &Feedback) {
+        memory.since += u64::from(feedback.acked);
+    }
+
+    fn congested(&mut self, memory: &mut Losses) {
+        if memory.since > 0 {
+            (memory.between, memory.since) = (memory.since, 0);
+        }
+        memory.credit = 0;
+    }
+}
+
+/// The kernel's step: once an acknowledgement, of whatever size.
+fn count_increment(credit: &mut i32, window: &mut Window, increase: f64) {
+    *credit += (increase * SCALE) as i32;
+    if *credit >= WHOLE {
+        (*credit, window.size) = (0, (window.size + 1).min(window.clamp));
+    } else if *credit <= -WHOLE {
+        (*credit, window.size) = (0, (window.size - 1).max(1));
+    }
+}
+
+/// How good a path is: the square of the rate that its losses would leave a TCP, but for a factor.
+fn quality(path: &Sibling<Losses>) -> f64 {
+    path.memory.since.max(path.memory.between) as f64 / (path.rtt * path.rtt)
+}
+
+/// The a of the own path.
+fn shift(paths: &Paths<'_, Losses>) -> f64 {
+    let best = paths.active().map(quality).fold(0.0, f64::max);
+    let largest = paths.active().map(|path| path.window).fold(0.0, f64::max);
+    let is_largest = |path: &Sibling<Losses>| path.window >= largest;
+    let is_chosen = |path: &Sibling<Losses>| quality(path) >= best && !is_largest(path);
+    let count = |of: &dyn Fn(&Sibling<Losses>) -> bool| paths.active().filter(|path| of(path)).count() as f64;
+    let (all, chosen) = (count(&|_| true), count(&is_chosen));
+    match paths.own() {
+        _ if chosen == 0.0 => 0.0,
+        own if is_chosen(own) => 1.0 / (all * chosen),
+        own if is_largest(own) => -1.0 / (all * count(&is_largest)),
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::paths::testing::{ask, siblings};
+
+    fn group(windows: &[(f64, u64)]) -> Vec<Sibling<Losses>> {
+        let paths: Vec<_> = windows.iter().map(|&(window, _)| (window, 0.1)).collect();
+        let mut all = siblings::<Losses>(&paths);
+        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.memory.since = acked);
+        all
+    }
+
+    /// Of paths with 100 ms, by window and packets since the last loss.
+    fn increases(windows: &[(f64, u64)]) -> Vec<f64> {
+        ask(&mut group(windows), |paths| Olia { integers: false }.increase(paths))
+    }
+
+    fn assert_near(found: &[f64], expected: &[f64]) {
+        let near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 5e-6);
+        assert!(near && found.len() == expected.len(), "{found:?}, not {expected:?}");
+    }
+
+    #[test]
+    fn the_best_path_gains_what_the_largest_gives() {
+        assert_near(&increases(&[(10.0, 0), (10.0, 0)]), &[0.025, 0.025]);
+        assert_near(&increases(&[(10.0, 2000), (20.0, 1000)]), &[0.06111, -0.00278]);
+        assert_near(&increases(&[(10.0, 1000), (20.0, 2000)]), &[0.01111, 0.02222]);
+    }
+
+    #[test]
+    fn several_paths_share_what_moves() {
+        let shifts = |windows: &[(f64, u64)]| ask(&mut group(windows), |paths| shift(paths));
+        // Two chosen, one largest; then one chosen, two largest, and one neither.
+        assert_near(&shifts(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
+        assert_near(&shifts(&[(5.0, 9), (20.0, 1), (20.0, 1), (10.0, 1)]), &[0.25, -0.125, -0.125, 0.0]);
+    }
+
+    #[test]
+    fn a_path_is_as_good_as_the_longer_of_its_two_last_stretches_without_loss() {
+        let mut losses = Losses::default();
+        let mut olia = Olia { integers: false };
+        let mut acked = |losses: &mut Losses, acked| {
+            olia.measure(losses, &Feedback { acked, ..Feedback::default() });
+        };
+        acked(&mut losses, 700);
+        Olia { integers: false }.congested(&mut losses);
+        acked(&mut losses, 30);
+        assert_eq!((losses.since, losses.between), (30, 700));
+        Olia { integers: false }.congested(&mut losses);
+        Olia { integers: false }.congested(&mut losses);
+        assert_eq!((losses.since, losses.between), (0, 30), "nothing acknowledged between: one loss");
+    }
+
+    #[test]
+    fn the_kernels_window_moves_after_41_increments_of_25() {
+        let (mut credit, mut window) = (0, Window { size: 10, ..Window::default() });
+        let steps = (1..).find(|_| {
+            count_increment(&mut credit, &mut window, 0.025);
+            window.size == 11
+        });
+        assert_eq!(steps, Some(41));
+    }
+}

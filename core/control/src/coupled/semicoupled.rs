@@ -1,0 +1,55 @@
+//! SEMICOUPLED: the increase is linked, the decrease is each path's.
+//!
+//! - Increase: `a / sum(w)` per packet acknowledged. Decrease: half.
+//!
+//! Traffic leans to the less congested paths (in the equilibrium, windows are as 1 / p), but some stays on each. With n
+//! paths alike, the total is `sqrt(2 a n / p)`: `a = 1 / n` is one Reno in all. The default is the plain 1.
+//!
+//! Source: Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011, where LIA is derived from it.
+
+use super::{PATH, boxed};
+use crate::frame::{Coupling, Paths};
+use crate::{Default as Range, Entry, Make, Parameter};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "semicoupled",
+    aliases: &[],
+    title: "linked increase, plain halving: the textbook step towards LIA",
+    source: "Wischik et al., NSDI 2011",
+    parameters: &[
+        Parameter {
+            name: "a",
+            meaning: "packets by which all windows together grow while one total window is acknowledged",
+            default: Range::Number { value: 1.0, least: 0.001, most: 100.0 },
+        },
+        PATH,
+    ],
+    make: Make::Group(|settings| boxed(settings, Semicoupled { a: settings.number("a") })),
+};
+
+/// SEMICOUPLED's own part: the increase.
+#[derive(Debug)]
+pub struct Semicoupled {
+    a: f64,
+}
+
+impl Coupling for Semicoupled {
+    type Memory = ();
+
+    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+        self.a / paths.total_window()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::paths::testing::{ask, siblings};
+
+    #[test]
+    fn every_path_grows_by_the_same_however_large() {
+        let found = ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |paths| Semicoupled { a: 1.0 }.increase(paths));
+        assert_eq!(found, [0.025, 0.025]);
+    }
+}

@@ -1,0 +1,27 @@
+//! What travels on a subflow: a TCP frame and what the DSS option says (RFC 8684 section 3.3).
+
+use crate::tcp;
+
+/// A segment of a subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The subflow's number.
+    pub subflow: u16,
+    /// The subflow's own segment.
+    pub tcp: tcp::Segment,
+    /// The number of the data that it carries; without meaning in a handshake.
+    pub data: u64,
+    /// Another subflow was given the same data before. (No field of the option: for accounting.)
+    pub copy: bool,
+}
+
+/// An acknowledgement on a subflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// The subflow's number.
+    pub subflow: u16,
+    /// The subflow's own acknowledgement. Its window, in bytes beyond `data`, is the connection's.
+    pub tcp: tcp::Ack,
+    /// DATA_ACK: all data below has arrived.
+    pub data: u64,
+}

@@ -1,0 +1,126 @@
+//! The scheduler's work: data is given to subflows as they have room.
+
+use super::Sender;
+use schedule::{Packet, Pick, View};
+use units::Instant;
+
+/// What holds the connection back, other than its subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    ReceiveWindow,
+    SendBuffer,
+}
+
+impl Sender {
+    /// Gives out all that can be given out now: first what must go again, then what the scheduler picks.
+    pub(super) fn fill(&mut self, now: Instant) {
+        self.refresh_views();
+        self.give_again(now);
+        let limit = self.limit();
+        while let Some(pick) = self.pick(now, limit) {
+            match self.picked(&pick, limit) {
+                Some(data) => {
+                    let copy = self.give(now, pick.path.index(), data);
+                    self.counters.copies += u64::from(copy);
+                }
+                // It has nothing of the kind: another path's turn, until the next input.
+                None => self.views[pick.path.index()].open = false,
+            }
+        }
+        self.note_hold(now);
+        if self.retransmission == Instant::NEVER {
+            self.restart_timer(now);
+        }
+    }
+
+    fn refresh_views(&mut self) {
+        for (index, subflow) in self.subflows.iter_mut().enumerate() {
+            if self.touched & (1 << index) != 0 {
+                self.views[index] = subflow.view(self.fill);
+            } else {
+                self.views[index].open = subflow.takes_more(&self.views[index], self.fill);
+            }
+        }
+        self.touched = 0;
+    }
+
+    /// The end of what the receive window and the send buffer let out.
+    fn limit(&self) -> u64 {
+        self.window_end.min(self.queue.una() + self.config.tcp.send_buffer)
+    }
+
+    fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
+        let view = View {
+            now,
+            bytes: self.config.tcp.mss,
+            paths: &self.views,
+            next: self.queue.next(),
+            acknowledged: self.queue.una(),
+            unsent: self.queue.unsent(),
+            room: limit.saturating_sub(self.queue.next()),
+            blocked: self.counters.blocked,
+        };
+        self.scheduler.pick(&view)
+    }
+
+    /// The data that was picked, if there is any of the kind.
+    fn picked(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
+        match pick.packet {
+            Packet::Next => self.queue.unsent_after(0, limit),
+            Packet::Ahead(skip) => self.queue.unsent_after(skip, limit),
+            Packet::Oldest => {
+                let subflow = &mut self.subflows[pick.path.index()];
+                let data = self.queue.oldest_without(pick.path.index(), subflow.cursor).filter(|data| *data < limit)?;
+                subflow.cursor = data;
+                Some(data)
+            }
+        }
+    }
+
+    /// Gives a subflow a segment of data. True if another one was given it before.
+    pub(super) fn give(&mut self, now: Instant, index: usize, data: u64) -> bool {
+        let copy = self.queue.give(now, data, index);
+        let subflow = &mut self.subflows[index];
+        subflow.assign(data, copy);
+        self.restless |= 1 << index;
+        self.touched |= 1 << index;
+        let view = &mut self.views[index];
+        view.queued += 1;
+        view.open = subflow.takes_more(view, self.fill);
+        copy
+    }
+
+    /// Nothing more can be given out now: says why, and does something about it where a slow subflow holds the window.
+    fn note_hold(&mut self, now: Instant) {
+        let hold = if !self.views.iter().any(|view| view.active) {
+            None
+        } else if self.queue.unsent() == 0 {
+            self.starve();
+            None
+        } else if self.queue.next() >= self.window_end {
+            self.unblock(now);
+            Some(Hold::ReceiveWindow)
+        } else if self.queue.next() >= self.limit() {
+            Some(Hold::SendBuffer)
+        } else {
+            None
+        };
+        if let Some((held, since)) = self.held {
+            let span = now.since(since);
+            match held {
+                Hold::ReceiveWindow => self.counters.receive_window_limited += span,
+                Hold::SendBuffer => self.counters.send_buffer_limited += span,
+            }
+        }
+        self.held = hold.map(|hold| (hold, now));
+    }
+
+    /// The application has nothing: the delivery rates of subflows whose windows are not full say little.
+    fn starve(&mut self) {
+        self.subflows.iter_mut().filter(|subflow| subflow.is_active()).for_each(|subflow| {
+            if subflow.sender.unsent() == 0 {
+                subflow.sender.starve();
+            }
+        });
+    }
+}

@@ -1,0 +1,54 @@
+//! Least round-trip time first: the default of the out-of-tree MPTCP kernel.
+//!
+//! Among the paths whose window has room, the one with the least smoothed RTT carries the next packet. It is greedy: as
+//! soon as the fast path's window is full the slow one is used, and what the fast one then overtakes waits at the
+//! receiver (head-of-line blocking). The smoothed RTT contains the path's own queue, so a bloated path looks like a
+//! long one.
+//!
+//! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). Its preference, among reinjected packets, for
+//! paths that have not carried them belongs to the machine here.
+
+use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use units::PathId;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "minrtt",
+    aliases: &["default", "lowest-rtt"],
+    title: "least smoothed RTT among the paths whose window has room",
+    source: "out-of-tree MPTCP kernel, mptcp_sched.c",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[],
+    make: |_| Box::new(MinRtt),
+};
+
+/// Nothing is remembered.
+#[derive(Clone, Copy, Debug)]
+pub struct MinRtt;
+
+/// The path with the least smoothed RTT; of equals, the one with the lower index.
+pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a Path)>) -> Option<(PathId, &'a Path)> {
+    paths.min_by_key(|(_, path)| path.srtt)
+}
+
+impl Scheduler for MinRtt {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        let open = view.open().filter(|_| view.sendable() > 0);
+        fastest(open).map(|(path, _)| Pick::next(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{fill, path};
+
+    #[test]
+    fn the_fast_path_is_filled_to_its_window_and_then_the_slow_one() {
+        let mut paths = [path(60, 3, 0), path(20, 10, 4)];
+        let picks = fill(&mut MinRtt, 100, &mut paths);
+        let expected = [1, 1, 1, 1, 1, 1, 0, 0, 0].map(|path| Pick::next(PathId(path)));
+        assert_eq!(picks, expected, "and none beyond a window");
+    }
+}

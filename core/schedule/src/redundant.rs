@@ -1,0 +1,60 @@
+//! Redundant: every path carries everything, and the first copy to arrive counts.
+//!
+//! Open paths take turns. Each carries the oldest packet that is not acknowledged and that it has not carried itself, so
+//! that it has its own place in the stream; what the others have brought home is passed over, and a slow path stays
+//! near the head. Throughput is that of the best path at most; a loss or a delay on one path costs nothing while another
+//! delivers.
+//!
+//! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
+
+use crate::{Entry, Fill, Needs, Packet, Pick, Scheduler, View};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "redundant",
+    aliases: &[],
+    title: "every path carries everything; the first copy counts",
+    source: "out-of-tree MPTCP kernel v0.90, mptcp_redundant.c",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[],
+    make: |_| Box::new(Redundant::default()),
+};
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Redundant {
+    turn: u16,
+}
+
+impl Scheduler for Redundant {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        let after = view.open().find(|(path, _)| path.0 >= self.turn);
+        let (path, _) = after.or_else(|| view.open().next())?;
+        self.turn = path.0 + 1;
+        Some(Pick { path, packet: Packet::Oldest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{fill, path, pick};
+
+    #[test]
+    fn open_paths_take_turns_with_the_oldest_packet_they_have_not_carried() {
+        let mut paths = [path(20, 2, 0), path(60, 9, 0), path(40, 3, 0)];
+        let picks = fill(&mut Redundant::default(), 9, &mut paths);
+        assert!(picks.iter().all(|pick| pick.packet == Packet::Oldest));
+        let order: Vec<_> = picks.iter().map(|pick| pick.path.0).collect();
+        assert_eq!(order, [0, 1, 2, 0, 1, 2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn copies_leave_although_the_far_end_takes_no_new_data() {
+        let paths = [path(20, 2, 0)];
+        let view = View { room: 0, unsent: 0, paths: &paths, ..crate::view::tests::VIEW };
+        assert!(Redundant::default().pick(&view).is_some());
+        assert!(pick(&mut Redundant::default(), &[path(20, 2, 2)]).is_none());
+    }
+}
