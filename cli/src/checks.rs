@@ -5,6 +5,7 @@ use crate::Failure;
 use control::registry::{self, REGISTRY};
 use scenario::model::{Algorithm, Experiment, Flow, FlowKind, Parameter};
 use scenario::{BY_FLOW, Layout, Scenario, Scope};
+use schedule::Needs;
 use std::collections::BTreeMap;
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
@@ -96,19 +97,31 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
 
 /// The tunnel's scheduler, in every cell.
 fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
-    let names =
-        || schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases)).copied();
-    let stripes = scenario.cells.iter().map(|cell| cell.experiment.tunnel.as_ref().map(|tunnel| &tunnel.stripe));
-    let Some((cell, Some(wrong))) =
-        stripes.enumerate().find(|(_, it)| it.is_some_and(|it| schedule::find(it).is_none()))
-    else {
+    let mut cells = scenario.cells.iter().enumerate();
+    cells.try_for_each(|(cell, it)| match &it.experiment.tunnel {
+        Some(tunnel) => stripe(&tunnel.stripe)
+            .map_err(|(message, help)| Failure::from(scenario.error_in(cell, "tunnel.stripe", &message, &help))),
+        None => Ok(()),
+    })
+}
+
+/// A tunnel can stripe by this; else what is wrong, and what would be right.
+fn stripe(name: &str) -> Result<(), (String, String)> {
+    let Some(entry) = schedule::find(name) else {
+        let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
+        let help = match scenario::did_you_mean(name, names.copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`ropewalk list schedulers` shows them all".to_owned(),
+        };
+        return Err((format!("unknown scheduler `{name}`"), help));
+    };
+    if entry.needs == Needs::Nothing {
         return Ok(());
-    };
-    let help = match scenario::did_you_mean(wrong, names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`ropewalk list schedulers` shows them all".to_owned(),
-    };
-    Err(scenario.error_in(cell, "tunnel.stripe", &format!("unknown scheduler `{wrong}`"), &help).into())
+    }
+    let able = schedule::REGISTRY.iter().filter(|entry| entry.needs == Needs::Nothing);
+    let able: Vec<_> = able.map(|entry| format!("`{}`", entry.name)).collect();
+    let message = format!("`{name}` needs measurements of each path, which a tunnel does not make");
+    Err((message, format!("a tunnel stripes by one of {}", able.join(", "))))
 }
 
 /// Every congestion control of every cell, with its parameters.

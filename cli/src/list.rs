@@ -2,9 +2,9 @@
 
 use crate::arguments::{List, What};
 use crate::{Failure, checks, output};
-use control::Default;
-use control::Entry;
 use control::registry::{self, REGISTRY};
+use control::{Default, Entry, Parameter};
+use schedule::{Fill, Needs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -61,27 +61,73 @@ fn find<'r>(what: What, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure>
     })
 }
 
-fn algorithm(entry: &Entry) -> Row {
-    let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
-    let json = json!({
-        "name": entry.name, "aliases": entry.aliases, "title": entry.title, "source": entry.source,
-        "parameters": parameters,
-    });
-    let lines = entry.parameters.iter().map(|parameter| {
-        let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
-        format!("  {name} = {default}   ({range})\n      {}\n", parameter.meaning)
-    });
-    let parameters: String = lines.collect();
-    let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
-    let full = heading(entry.name, entry.aliases, entry.title, entry.source) + "parameters\n" + &parameters;
-    let below = [("also", entry.aliases.to_vec()), ("parameters", entry.parameters.iter().map(|it| it.name).collect())];
-    let below = below.iter().filter(|(_, names)| !names.is_empty());
-    let below = below.map(|(what, names)| format!("  {what}: {}", names.join(", ")));
-    let below = std::iter::once(format!("  {}", entry.source)).chain(below).collect();
-    Row { name: entry.name.to_owned(), title: entry.title.to_owned(), below, json, full }
+/// What an entry of either registry says of itself.
+struct Facts<'e> {
+    name: &'e str,
+    aliases: &'e [&'e str],
+    title: &'e str,
+    source: &'e str,
+    parameters: &'e [Parameter],
+    /// More lines, each a key of the JSON and its words.
+    more: Vec<(&'e str, &'e str)>,
 }
 
-fn parameter(parameter: &control::Parameter) -> Value {
+impl Facts<'_> {
+    fn row(&self) -> Row {
+        let names = self.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
+        let also = [("also", self.aliases.join(", ")), ("parameters", names)];
+        let more = self.more.iter().map(|(what, words)| (*what, (*words).to_owned()));
+        let below = also.into_iter().chain(more).filter(|(_, words)| !words.is_empty());
+        let below = below.map(|(what, words)| format!("  {what}: {words}"));
+        let below = std::iter::once(format!("  {}", self.source)).chain(below).collect();
+        Row { name: self.name.to_owned(), title: self.title.to_owned(), below, json: self.json(), full: self.full() }
+    }
+
+    fn json(&self) -> Value {
+        let parameters: Vec<_> = self.parameters.iter().map(parameter).collect();
+        let mut json = json!({
+            "name": self.name, "aliases": self.aliases, "title": self.title, "source": self.source,
+            "parameters": parameters,
+        });
+        self.more.iter().for_each(|(what, words)| json[*what] = (*words).into());
+        json
+    }
+
+    fn full(&self) -> String {
+        let more = self.more.iter().map(|(what, words)| format!("  {what}: {words}\n"));
+        let lines = self.parameters.iter().map(|parameter| {
+            let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
+            format!("  {name} = {default}   ({range})\n      {}\n", parameter.meaning)
+        });
+        let parameters: String = lines.collect();
+        let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
+        let heading = heading(self.name, self.aliases, self.title, self.source);
+        heading + &more.collect::<String>() + "parameters\n" + &parameters
+    }
+}
+
+fn algorithm(entry: &Entry) -> Row {
+    let &Entry { name, aliases, title, source, parameters, .. } = entry;
+    let marked = format!("{title} (coupled)");
+    let title = if entry.is_coupled() { &marked } else { title };
+    let controls = if entry.is_coupled() { "the paths of a connection together" } else { "each path by itself" };
+    Facts { name, aliases, title, source, parameters, more: vec![("controls", controls)] }.row()
+}
+
+fn scheduler(entry: &schedule::Entry) -> Row {
+    let &schedule::Entry { name, aliases, title, source, parameters, .. } = entry;
+    let needs = match entry.needs {
+        Needs::Nothing => "nothing",
+        Needs::Measurements => "measurements",
+    };
+    let fills = match entry.fill {
+        Fill::Window => "windows",
+        Fill::Buffer => "buffers",
+    };
+    Facts { name, aliases, title, source, parameters, more: vec![("needs", needs), ("fills", fills)] }.row()
+}
+
+fn parameter(parameter: &Parameter) -> Value {
     let range = match parameter.default {
         Default::Number { value, least, most } => json!({"default": value, "min": least, "max": most}),
         Default::Word(words) => json!({"default": words[0], "words": words}),
@@ -91,13 +137,6 @@ fn parameter(parameter: &control::Parameter) -> Value {
         all[key] = value.clone();
     }
     all
-}
-
-fn scheduler(entry: &schedule::Entry) -> Row {
-    let schedule::Entry { name, aliases, title, source, .. } = entry;
-    let json = json!({"name": name, "aliases": aliases, "title": title, "source": source});
-    let full = heading(name, aliases, title, source);
-    Row { name: (*name).to_owned(), title: (*title).to_owned(), below: Vec::new(), json, full }
 }
 
 fn heading(name: &str, aliases: &[&str], title: &str, source: &str) -> String {

@@ -175,10 +175,15 @@ fn lists_name_what_the_registries_hold() {
     assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len());
     let short = ropewalk(&["list", "algorithms"]).stdout;
     assert!(["also: hstcp", "RFC 3649", "parameters: beta"].iter().all(|words| short.contains(words)), "{short}");
+    let coupled = |name: &str| ropewalk(&["list", "algorithms", name]).stdout.contains("(coupled)");
+    assert!(coupled("lia") && !coupled("reno"));
     let full = ropewalk(&["list", "algorithms", "cubic"]).stdout;
     assert!(full.contains("beta") && full.contains("RFC"), "{full}");
     let schedulers = json(&["list", "schedulers", "--json"]);
     assert_eq!(schedulers.as_array().unwrap().len(), schedule::REGISTRY.len());
+    let full = ropewalk(&["list", "schedulers", "default"]).stdout;
+    assert!(["minrtt (also default", "needs: measurements", "fills: windows"].iter().all(|it| full.contains(it)));
+    assert!(ropewalk(&["list", "schedulers", "blest"]).stdout.contains("lambda = 1.2   (0 to 100)"));
     let (dir, _) = sweep("listed/scenarios");
     let output = command(&["list", "scenarios"]).current_dir(dir.parent().unwrap()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "small  A small sweep  (scenarios/small.toml)\n");

@@ -289,7 +289,7 @@ pub struct Multipath {
     pub subflows: Vec<Subflow>,
     /// Which subflow carries the next packet.
     pub scheduler: Algorithm,
-    /// One weight a subflow, for schedulers that have weights.
+    /// One weight a subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
     /// When data is sent again on another subflow.
     pub rules: Rules,

@@ -40,7 +40,7 @@ pub(crate) struct Mptcp {
     opportunistic_retransmission: Option<bool>,
     /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
     penalisation: Option<bool>,
-    /// One weight a subflow, for schedulers that have weights. Default: all 1.
+    /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
     weights: Option<At<Vec<u32>>>,
     /// Bytes that MPTCP adds to the TCP header of a data segment. Default: that of the stack, "24b" upstream (32-bit
     /// DATA_ACK, 64-bit data sequence number), "20b" out-of-tree (both 32-bit, checksum).
@@ -123,7 +123,7 @@ fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Fault> {
 }
 
 fn weights(given: Option<&At<Vec<u32>>>, subflows: usize) -> Result<Vec<u32>, Fault> {
-    let Some(given) = given else { return Ok(vec![1; subflows]) };
+    let Some(given) = given else { return Ok(Vec::new()) };
     match given.get() {
         list if list.len() != subflows => {
             Err(Fault::at(given.span(), format!("{} weights for {subflows} subflows", list.len())))

@@ -117,7 +117,7 @@ impl Blest {
 
     fn blocks(&self, view: &View<'_>, fast: (PathId, &Path), slow: (PathId, &Path)) -> bool {
         let bytes = u64::from(view.bytes);
-        let window = (view.next - view.acknowledged).saturating_add(view.room).saturating_mul(bytes);
+        let window = view.next.saturating_sub(view.acknowledged).saturating_add(view.room).saturating_mul(bytes);
         self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.held()) + 1) * bytes)
     }
 }

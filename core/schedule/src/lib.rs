@@ -42,9 +42,11 @@ pub use weighted::Weighted;
 pub trait Scheduler: std::fmt::Debug + Send {
     /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may be open.
     ///
-    /// The machine asks whenever something may have changed: new data, an acknowledgement, a timer. A pick of a path
-    /// that is not [open](Path::open) is a mistake of the scheduler. If the picked path has nothing of the kind that was
-    /// picked, the machine closes it for the rest of the round and asks again.
+    /// The machine asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path has
+    /// nothing of the kind that was picked, the machine closes it for the rest of the round and asks again.
+    ///
+    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](View::open), or new data where none are
+    /// [sendable](View::sendable); and to wait for a path that holds nothing, since no acknowledgement will come.
     fn pick(&mut self, view: &View<'_>) -> Option<Pick>;
 }
 

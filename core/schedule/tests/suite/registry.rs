@@ -1,6 +1,6 @@
 //! The table itself.
 
-use schedule::{Needs, Path, REGISTRY, View};
+use schedule::{Fill, Needs, Path, REGISTRY, View};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Instant;
 
@@ -45,5 +45,16 @@ fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
             let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("open").path.0).collect();
             assert_eq!(used.len(), 3, "{} with weights {weights:?}", entry.name);
         }
+    }
+}
+
+#[test]
+fn the_page_of_schedulers_has_a_row_for_each_with_its_facts() {
+    let page = include_str!("../../../../docs/schedulers.md");
+    for entry in REGISTRY {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", entry.name))).expect(entry.name);
+        let needs = if entry.needs == Needs::Nothing { "nothing" } else { "measurements" };
+        let fills = if entry.fill == Fill::Window { "windows" } else { "buffers" };
+        assert!(row.ends_with(&format!("| {needs} | {fills} |")), "{row}");
     }
 }

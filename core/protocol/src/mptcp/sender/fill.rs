@@ -98,6 +98,7 @@ impl Sender {
             self.starve();
             None
         } else if self.queue.next() >= self.window_end {
+            self.refresh_views(); // paths that had nothing more to be given are open all the same
             self.unblock(now);
             Some(Hold::ReceiveWindow)
         } else if self.queue.next() >= self.limit() {

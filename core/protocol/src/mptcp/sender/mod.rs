@@ -253,8 +253,9 @@ impl Sender {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let index = usize::from(ack.subflow);
-        if index >= self.subflows.len() || self.subflows[index].state == SubflowState::Gone {
-            return;
+        let known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
+        if !known || ack.data > self.queue.next() {
+            return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
         self.window_end = self.window_end.max(ack.data.saturating_mul(mss).saturating_add(ack.tcp.window) / mss);
