@@ -50,6 +50,14 @@ impl Row for Flow {
         to.maybe("share", &mut self.share);
         to.count("requests", &mut self.requests);
         summary("requests_ms", &mut self.requests_ms, to);
+        to.maybe("startup_s", &mut self.startup_s);
+        to.count("stalls", &mut self.stalls);
+        to.number("stall_s", &mut self.stall_s);
+        to.count("frames", &mut self.frames);
+        to.count("late_frames", &mut self.late_frames);
+        summary("frame_delay_ms", &mut self.frame_delay_ms, to);
+        to.number("video_mbps", &mut self.video_mbps);
+        to.count("switches", &mut self.switches);
         summary("rtt_ms", &mut self.rtt_ms, to);
         summary("one_way_ms", &mut self.one_way_ms, to);
         to.number("peak_mbps", &mut self.peak_mbps);

@@ -168,8 +168,8 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
         let options = Options { segments: 4000, buffer: 100 * 1000, window: 30, opportunistic, ..Options::over(2) };
         transfer(&options, &[way(10, 50), way(slow_ms, 50)], |_, _| pass())
     };
-    // 4 x 20 ms < 100 ms: the fast path sends again what the slow one holds. 30 ms x 4 > 100 ms: it does not.
-    let (with, without) = (run(true, 50), run(false, 50));
+    // 4 x 20 ms < 200 ms: the fast path sends again what the slow one holds.
+    let (with, without) = (run(true, 100), run(false, 100));
     assert!(with.sender.counters().blocked > 10 && with.receiver.counters().rescued > 10);
     assert_eq!(without.sender.counters().blocked, 0);
     assert!(with.now.since(Instant::ZERO) < without.now.since(Instant::ZERO), "it was faster");
@@ -196,7 +196,7 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
         let lost = it.subflow == 0
             && it.tcp.kind == Kind::Data
             && it.data >= 100
-            && it.data % 50 == 0
+            && it.data.is_multiple_of(50)
             && !it.tcp.retransmission;
         if lost { Vec::new() } else { pass() }
     };

@@ -38,7 +38,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
             application: Application::Greedy,
             size: None,
             multipath: None,
-            host: Host::default(),
+            host: Box::default(),
         },
     }
 }

@@ -11,4 +11,5 @@ mod queues;
 mod swarm;
 mod traffic;
 mod tunnel;
+mod video;
 mod wires;

@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    fn refresh_views(&mut self) {
+    pub(super) fn refresh_views(&mut self) {
         for (index, subflow) in self.subflows.iter_mut().enumerate() {
             if self.touched & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
@@ -106,6 +106,7 @@ impl Sender {
         } else {
             None
         };
+        self.watch_window(now, hold);
         if let Some((held, since)) = self.held {
             let span = now.since(since);
             match held {

@@ -24,7 +24,7 @@ pub(super) struct Record {
     pub carriers: u32,
     /// When it was given to the first of them.
     pub first: Instant,
-    /// The subflows that gave it up, so that it was or is to be sent again on another.
+    /// The subflows that gave it up since they were given it, so that it was or is to be sent again.
     pub given_up: u32,
 }
 
@@ -101,6 +101,7 @@ impl SendQueue {
             record.first = now;
         }
         record.carriers |= 1 << subflow;
+        record.given_up &= !(1 << subflow);
         if !copy && data == next {
             self.next += 1;
             self.skip_sent();
