@@ -4,13 +4,13 @@
 use crate::Failure;
 use control::registry::{self, REGISTRY};
 use scenario::model::{Algorithm, Experiment, Flow, FlowKind, Parameter};
-use scenario::{Layout, Scenario};
+use scenario::{BY_FLOW, Layout, Scenario, Scope};
 use schedule::Needs;
 use std::collections::BTreeMap;
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
 const MOST_NUMBERS: u64 = 30_000_000;
-/// Numbers of one subject, a flow or a path, at one instant.
+/// Numbers of one subject, a flow, a subflow or a path, at one instant.
 const NUMBERS: u64 = 10;
 
 /// All checks.
@@ -21,27 +21,40 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
     series(scenario)
 }
 
-/// The values that tables, figures and claims show are ones that a flow's record or its time series has.
+/// The values that tables, figures and claims show are ones that the record or the time series of a flow or subflow has.
 fn layout(scenario: &Scenario) -> Result<(), Failure> {
     let Layout { tables, figures, claims } = &scenario.layout;
     for (at, table) in tables.iter().enumerate() {
-        let mut values = table.values.iter();
-        values.try_for_each(|value| shown(scenario, &format!("table.{at}.value"), value, table.scope.is_timed()))?;
+        let key = format!("table.{at}.value");
+        for column in &table.values {
+            let flow = column.flow.as_ref().or(table.scope.flow.as_ref());
+            shown(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
+        }
     }
     let in_series = ("a flow's time series has", report::figure_values());
     let mut figures = figures.iter().enumerate();
     figures.try_for_each(|(at, it)| known(scenario, &format!("figure.{at}.value"), &it.value, &in_series))?;
     let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, it.scope.is_timed()))
+    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
 }
 
 /// A value of a table or a claim: a result, or how near one is to the baseline's.
-fn shown(scenario: &Scenario, key: &str, value: &str, timed: bool) -> Result<(), Failure> {
-    let whose = if timed { "a flow's time series has" } else { "a flow's result has" };
+fn shown(scenario: &Scenario, key: &str, value: &str, scope: &Scope) -> Result<(), Failure> {
+    let subflow = |name: &String| name.contains('/');
+    let mut named = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).peekable();
+    let subflows = named.peek().is_some() && named.all(subflow);
+    let whose = match (scope.is_timed(), subflows) {
+        (true, _) => "a flow's time series has",
+        (false, true) => "a subflow's result has",
+        (false, false) => "a flow's result has",
+    };
     let compared = report::baseline_values();
+    if report::is_from_series(value) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
+        return Err(scenario.error_at(key, &format!("`{value}` needs the time series"), "set `sample`").into());
+    }
     if !compared.iter().any(|name| name == value) {
         let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
-        let values = report::table_values(timed).into_iter().chain(given).collect();
+        let values = report::table_values(subflows, scope.is_timed()).into_iter().chain(given).collect();
         return known(scenario, key, value, &(whose, values));
     }
     let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{value}` needs {what}"), help).into();
@@ -69,7 +82,8 @@ fn known(scenario: &Scenario, key: &str, value: &str, (whose, values): &(&str, V
 fn series(scenario: &Scenario) -> Result<(), Failure> {
     let numbers = |it: &Experiment| {
         let samples = it.sample.map_or(0, |sample| it.duration.0 / sample.0.max(1));
-        samples.saturating_mul((it.flows.len() + it.paths.len()) as u64 * NUMBERS)
+        let subflows: usize = it.flows.iter().map(|flow| flow.kind.subflows().len()).sum();
+        samples.saturating_mul((it.flows.len() + subflows + it.paths.len()) as u64 * NUMBERS)
     };
     let cells = scenario.cells.iter().map(|cell| numbers(&cell.experiment));
     let total = cells.fold(0, u64::saturating_add).saturating_mul(scenario.seeds.len() as u64);

@@ -76,7 +76,7 @@ pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
     for ((at, series), columns) in all {
         let whose = (at < theirs.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
-            if series.subject.starts_with("flow ") && COUNTED.contains(&column.as_str()) {
+            if !series.subject.starts_with("path ") && COUNTED.contains(&column.as_str()) {
                 continue;
             }
             let most = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
@@ -127,11 +127,12 @@ fn place(column: &str) -> (usize, String, String, String, bool) {
     }
 }
 
-/// A flow has its algorithm's colour, a path a muted one of its own; dashes tell apart what has the same colour.
+/// A flow has its algorithm's colour, a path and a subflow over it a muted one of its own; dashes tell apart what has the same colour.
 fn line(run: &Run, subject: &str, word: &str, thin: bool, whose: Option<&str>, values: Vec<f64>) -> Line {
     let named = subject.strip_prefix("flow ").unwrap_or(subject);
     let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == named);
-    let path = run.paths.iter().position(|path| subject.strip_prefix("path ") == Some(&path.name));
+    let over = subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
+    let path = run.paths.iter().position(|path| over == Some(&path.name));
     let (colour, dash) = match (flow, path) {
         (Some(index), _) => {
             let algorithm = &run.flows[index].congestion_control;

@@ -52,9 +52,9 @@ pub(crate) struct Judgement {
 
 /// The study's claims, judged.
 pub(crate) fn judged<'s>(study: &'s Study<'_>) -> Vec<Judged<'s>> {
-    let cells = study.cells();
     let judge_one = |claim: &'s Claim| {
-        let cells: Vec<&Cell<'_>> = cells.iter().filter(|cell| claim.scope.has(cell.parameters)).collect();
+        let cells = study.shown(&claim.scope, &[Some(&claim.of), claim.each.as_ref()]);
+        let cells: Vec<&Cell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
         let settings = match &claim.each {
             Some(key) => unique(cells.iter().map(|cell| cell.parameter(key))),
             None => vec![""],
@@ -130,6 +130,7 @@ fn judge(test: &Test, means: &[Mean<'_>], unit: &str) -> Finding {
         Test::Lowest(_) => extreme(named, others, unit, |mean| mean),
         Test::Order(_) => order(&named, unit),
         Test::Alike { within, .. } => alike(named, *within, unit),
+        Test::Range { least, most, .. } => range(named, *least, *most, unit),
         Test::Ratio { least, most, .. } => ratio(&named, *least, *most, unit),
     }
 }
@@ -196,14 +197,30 @@ fn in_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
 
-fn ratio(named: &[Known<'_>], least: f64, most: Option<f64>, unit: &str) -> Finding {
-    let ratio = named[0].1 / named[1].1;
-    let texts = told(named);
-    let limit = match most {
+/// The least and the greatest of them decide.
+fn range(mut named: Vec<Known<'_>>, least: f64, most: Option<f64>, unit: &str) -> Finding {
+    named.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let ends = [named[0], named[named.len() - 1]];
+    let texts = told(&ends);
+    let shown = if named.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
+    let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+    let holds = ends[0].1 >= least && most.is_none_or(|most| ends[1].1 <= most);
+    finding(holds, &format!("{shown}{unit}, claimed {}", limits(least, most)), "")
+}
+
+/// What lies between `least` and `most`, in words.
+fn limits(least: f64, most: Option<f64>) -> String {
+    match most {
         Some(most) if least > 0.0 => format!("from {} to {}", three(least), three(most)),
         Some(most) => format!("at most {}", three(most)),
         None => format!("at least {}", three(least)),
-    };
+    }
+}
+
+fn ratio(named: &[Known<'_>], least: f64, most: Option<f64>, unit: &str) -> Finding {
+    let ratio = named[0].1 / named[1].1;
+    let texts = told(named);
+    let limit = limits(least, most);
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let shown = if ratio.is_finite() { three(ratio) } else { "none".to_owned() };
     let numbers = format!("{} over {}{unit}: ratio {shown}, claimed {limit}", texts[0], texts[1]);
@@ -265,6 +282,15 @@ mod tests {
         assert_judged(&alike("b c", 0.0), Verdict::Holds, "b 3 to c 3 Mbit/s: 0 % apart, allowed 0 %");
         let zero = [("a", Some(0.0)), ("b", Some(0.0))];
         assert_eq!(judge(&alike("a b", 0.05), &zero, "").verdict, Verdict::Holds);
+    }
+
+    #[test]
+    fn each_of_a_range_lies_in_it() {
+        let range = |text, least, most| Test::Range { names: names(text), least, most };
+        assert_judged(&range("a b", 3.0, None), Verdict::Holds, "b 3 to a 4 Mbit/s, claimed at least 3");
+        assert_judged(&range("a b", 3.1, None), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed at least 3.10");
+        assert_judged(&range("a b", 2.0, Some(3.5)), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed from 2 to 3.50");
+        assert_judged(&range("d", 0.0, Some(1.0)), Verdict::Holds, "d 1 Mbit/s, claimed at most 1");
     }
 
     #[test]

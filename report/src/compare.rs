@@ -3,10 +3,11 @@
 use crate::course;
 use crate::number::{NONE, maybe, percent, relative_error, title};
 use crate::study::{Cell, Study};
+use crate::subject::Subject;
 use crate::summary::cell_name;
 use crate::terminal::{Line, footer, paragraph, table as lay_out};
 use crate::text::Style;
-use crate::value::{estimate, is_of_run, number};
+use crate::value::{estimate, is_of_run, value};
 use scenario::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: b
             + &paragraph("No cell of one has the parameters of a cell of the other.", width, Style::Plain, color));
     }
     let table = a.layout.tables.first();
-    let values = table.iter().flat_map(|table| &table.values).map(String::as_str);
+    let values = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
     let values: Vec<&str> = values.filter(|value| !course::NAMES.contains(value)).collect();
     let values = if values.is_empty() { USUAL.to_vec() } else { values };
     for value in values {
@@ -58,21 +59,23 @@ fn by_parameters<'a>(study: &Study<'a>) -> BTreeMap<&'a BTreeMap<String, String>
     study.cells().into_iter().map(|cell| (cell.parameters, cell)).collect()
 }
 
-/// A cell and the name of a flow.
-type Place<'a> = (Cell<'a>, &'a str);
+/// A cell and the name of a flow or subflow.
+type Place<'a> = (Cell<'a>, String);
 
 /// Every cell and flow that either study has, in the order of `a`, then of `b`.
-fn places<'a>(a: &Study<'a>, b: &Study<'a>, value: &str) -> Vec<Place<'a>> {
+fn places<'a>(a: &Study<'a>, b: &Study<'a>, field: &str) -> Vec<Place<'a>> {
     let chosen = a.layout.tables.first().and_then(|table| table.scope.flow.as_deref());
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
     for cell in a.cells().into_iter().chain(b.cells()) {
         // A value of the run as a whole stands with its first flow.
-        let of_run = is_of_run(value);
-        for flow in cell.runs[0].flows.iter().take(if of_run { 1 } else { usize::MAX }) {
-            let wanted = of_run || chosen.is_none_or(|name| name == flow.name) && number(flow, value).is_some();
-            if wanted && seen.insert((cell.parameters, flow.name.as_str())) {
-                places.push((cell.clone(), flow.name.as_str()));
+        let of_run = is_of_run(field);
+        for subject in Subject::all(cell.runs[0]).take(if of_run { 1 } else { usize::MAX }) {
+            let flow = subject.name();
+            let has = || value(cell.runs[0], field, &of_flow(&flow)).is_some();
+            let wanted = of_run || chosen.is_none_or(|name| name == flow) && has();
+            if wanted && seen.insert((cell.parameters, flow.clone())) {
+                places.push((cell.clone(), flow));
             }
         }
     }
@@ -85,7 +88,7 @@ fn labels(a: &Study<'_>, b: &Study<'_>, places: &[Place<'_>]) -> Vec<String> {
     let varying: Vec<&str> = varying.into_iter().collect();
     let several = places.iter().any(|(_, flow)| *flow != places[0].1);
     let label = |(cell, flow): &Place<'_>| match (varying.is_empty(), several) {
-        (true, _) => (*flow).to_owned(),
+        (true, _) => flow.clone(),
         (false, false) => cell_name(cell, &varying),
         (false, true) => format!("{}, {flow}", cell_name(cell, &varying)),
     };

@@ -7,7 +7,7 @@ use crate::grid::{others, unique};
 use crate::resample::resampled;
 use crate::study::{Cell, Study};
 use crate::terminal::{capital, time};
-use crate::value::{course, flow};
+use crate::value::{course, subject};
 use crate::{colour, number};
 use record::{Run, Series};
 use scenario::Figure;
@@ -45,17 +45,15 @@ pub(crate) fn title(figure: &Figure) -> String {
 
 /// How many lines a figure has, all charts together.
 pub(crate) fn lines(study: &Study<'_>, figure: &Figure) -> usize {
-    let cells = study.cells().into_iter().filter(|cell| figure.scope.has(cell.parameters));
-    cells.map(|cell| 1 + usize::from(!cell.baseline.is_empty())).sum()
+    let cells = study.shown(&figure.scope, &[Some(&figure.lines)]);
+    cells.iter().map(|(_, cell)| 1 + usize::from(!cell.baseline.is_empty())).sum()
 }
 
 /// The figure with at most `limit` points a line; nothing if no cell has the series.
 pub(crate) fn drawn(study: &Study<'_>, figure: &Figure, limit: usize) -> Option<Drawn> {
-    let all = study.cells();
-    let cells: Vec<(usize, &Cell<'_>)> =
-        all.iter().enumerate().filter(|(_, cell)| figure.scope.has(cell.parameters)).collect();
+    let cells = study.shown(&figure.scope, &[Some(&figure.lines)]);
     let keys = others(&cells, &[Some(&figure.lines)]);
-    let cells: Vec<&Cell<'_>> = cells.into_iter().map(|(_, cell)| cell).collect();
+    let cells: Vec<&Cell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
     let legend = legend(figure, &cells);
     let unit = chart::unit(&figure.value);
     let panel = |name: String| {
@@ -72,7 +70,8 @@ fn legend(figure: &Figure, cells: &[&Cell<'_>]) -> Vec<Line> {
     let names = unique(cells.iter().map(|cell| cell.parameter(&figure.lines).to_owned()));
     let own = |name: &String| {
         let cell = cells.iter().find(|cell| cell.parameter(&figure.lines) == name)?;
-        let algorithm = &flow(cell.runs[0], &figure.scope)?.congestion_control;
+        let run = cell.runs[0];
+        let algorithm = subject(run, &cell.scope(&figure.scope))?.congestion_control(run);
         Some(colour::known(name).unwrap_or_else(|| colour::index(algorithm)))
     };
     let colours: Vec<usize> = names.iter().map(|name| own(name).unwrap_or_default()).collect();
@@ -95,7 +94,8 @@ fn panel(figure: &Figure, legend: &[Line], unit: &str, (title, cells): Setting<'
     let mut found: Vec<(Line, Course)> = Vec::new();
     for line in legend {
         let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
-        let of = |run: &Run| course(run, &figure.value, &figure.scope);
+        let scope = cell.scope(&figure.scope);
+        let of = |run: &Run| course(run, &figure.value, &scope);
         let theirs = cell.baseline.first().and_then(|run| of(run));
         found.extend(theirs.map(|course| (Line { baseline: true, ..line.clone() }, course)));
         found.extend(of(cell.runs[0]).map(|course| (line.clone(), course)));

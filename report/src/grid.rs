@@ -3,9 +3,10 @@
 use crate::course;
 use crate::estimate::Estimate;
 use crate::number::{label, relative_error, title};
+use crate::rank::tau_b;
 use crate::study::{Baseline, Cell, Study};
 use crate::value::estimate;
-use scenario::{Reference, Table};
+use scenario::{Column, Reference, Scope, Table};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -32,15 +33,16 @@ pub(crate) struct Value {
     /// Index of the cell in [`Study::cells`].
     pub(crate) cell: usize,
     pub(crate) estimate: Estimate,
+    /// The baseline's mean, where it has one.
+    pub(crate) baseline: Option<f64>,
 }
 
 impl Grid {
     /// The grids of a table. Rows and columns that only its references have are added, empty.
     pub(crate) fn of(study: &Study<'_>, table: &Table) -> Vec<Self> {
-        let all = study.cells();
-        let cells: Vec<(usize, &Cell<'_>)> =
-            all.iter().enumerate().filter(|(_, cell)| table.scope.has(cell.parameters)).collect();
-        let others = others(&cells, &[Some(&table.rows), table.columns.as_ref()]);
+        let keys = [Some(&table.rows), table.columns.as_ref()];
+        let cells = study.shown(&table.scope, &keys);
+        let others = others(&cells, &keys);
         let panels = unique(cells.iter().map(|(_, cell)| cell.name(&others)));
         let references = || table.references.iter().filter(|reference| comparable(table, reference));
         let rows = cells.iter().map(|(_, cell)| cell.parameter(&table.rows).to_owned());
@@ -50,17 +52,15 @@ impl Grid {
                 let swept = cells.iter().map(|(_, cell)| cell.parameter(key).to_owned());
                 unique(swept.chain(references().flat_map(|reference| reference.columns.iter().cloned())))
             }
-            None => table.values.iter().map(|value| title(value)).collect(),
+            None => table.values.iter().map(called).collect(),
         };
         let index = index(&cells, table, &others);
         let grid = |panel: String| {
             let find = |row: &String, (at, column): (usize, &String)| {
-                let (across, value) = match table.columns {
-                    Some(_) => (column.as_str(), &table.values[0]),
-                    None => ("", &table.values[at]),
-                };
-                let cell = *index.get(&(panel.clone(), row.clone(), across.to_owned()))?;
-                Some(Value { cell, estimate: estimate(&all[cell], value, &table.scope)? })
+                let across = if table.columns.is_some() { column.as_str() } else { "" };
+                let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), across.to_owned()))?];
+                let baseline = found.of_baseline().and_then(|it| shown(&it, table, at)).map(|it| it.mean);
+                Some(Value { cell: *cell, estimate: shown(found, table, at)?, baseline })
             };
             let run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
@@ -87,10 +87,11 @@ impl Grid {
         }
     }
 
-    /// The greatest mean, to scale colours with.
-    pub(crate) fn greatest(&self) -> f64 {
-        let values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
-        values.map(|value| value.estimate.mean).fold(0.0, f64::max)
+    /// The greatest mean of all or of one column, to scale colours with.
+    pub(crate) fn greatest(&self, column: Option<usize>) -> f64 {
+        let values = self.rows.iter().flat_map(|row| row.values.iter().enumerate());
+        let values = values.filter(|(at, _)| column.is_none_or(|column| column == *at));
+        values.filter_map(|(_, value)| Some((*value)?.estimate.mean)).fold(0.0, f64::max)
     }
 
     /// Whether values are means over several seeds.
@@ -99,19 +100,33 @@ impl Grid {
     }
 }
 
-/// Where the cell with these other parameters, this row and this column is.
-fn index(cells: &[(usize, &Cell<'_>)], table: &Table, others: &[&str]) -> BTreeMap<(String, String, String), usize> {
+/// What a cell has in a column.
+fn shown(cell: &Cell<'_>, table: &Table, column: usize) -> Option<Estimate> {
+    let Column { value, flow, .. } = column_of(table, column);
+    match flow {
+        Some(_) => estimate(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
+        None => estimate(cell, value, &table.scope),
+    }
+}
+
+/// What stands above a column that shows one of several values.
+fn called(column: &Column) -> String {
+    if column.label.is_empty() { title(&column.value) } else { column.label.clone() }
+}
+
+/// Where in `cells` the one with these other parameters, this row and this column is.
+fn index(cells: &[(usize, Cell<'_>)], table: &Table, others: &[&str]) -> BTreeMap<(String, String, String), usize> {
     let column = |cell: &Cell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
     let key = |cell: &Cell<'_>| (cell.name(others), cell.parameter(&table.rows).to_owned(), column(cell));
-    cells.iter().map(|(at, cell)| (key(cell), *at)).collect()
+    cells.iter().enumerate().map(|(at, (_, cell))| (key(cell), at)).collect()
 }
 
 /// The parameters that differ between these cells, but for those that a table shows anyway.
-pub(crate) fn others<'a>(cells: &[(usize, &Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+pub(crate) fn others<'a>(cells: &[(usize, Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
     let Some((_, first)) = cells.first() else { return Vec::new() };
     let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
-    let keys = first.parameters.keys().filter(|key| !shown.contains(&Some(key)));
-    keys.filter(differs).map(String::as_str).collect()
+    let keys = cells.iter().flat_map(|(_, cell)| cell.parameters.keys()).filter(|key| !shown.contains(&Some(key)));
+    unique(keys.filter(differs)).into_iter().map(String::as_str).collect()
 }
 
 /// The values once each, in order of appearance.
@@ -136,7 +151,10 @@ impl Pair {
 /// Whether a reference's values are of the unit that the table shows: `--set table.0.value=rtt_ms.p95` leaves the
 /// goodput that a paper published without a counterpart.
 fn comparable(table: &Table, reference: &Reference) -> bool {
-    let (shown, given) = (label(&table.values[0]).1, reference.unit.as_str());
+    if table.values.len() > 1 {
+        return true;
+    }
+    let (shown, given) = (label(&table.values[0].value).1, reference.unit.as_str());
     shown.is_empty() || given.is_empty() || shown == given
 }
 
@@ -150,24 +168,21 @@ pub(crate) fn references<'t>(study: &Study<'_>, table: &'t Table, grid: &Grid) -
 
 /// The values that the baseline has in a grid's cells; nothing if it has none.
 fn baseline(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> {
-    let (name, cells) = (study.baseline?.name, study.cells());
-    let value = |(column, ours): (usize, &Option<Value>)| {
-        Some(estimate(&cells[(*ours)?.cell].of_baseline()?, value_of(table, column), &table.scope)?.mean)
-    };
-    let values = |row: &Row| row.values.iter().enumerate().map(value).collect::<Vec<_>>();
+    let name = study.baseline?.name;
+    let values = |row: &Row| row.values.iter().map(|value| (*value)?.baseline).collect::<Vec<_>>();
     let rows: Vec<_> = grid.rows.iter().map(|row| (row.name.clone(), values(row))).collect();
     rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
         name: name.to_owned(),
         source: "baseline".to_owned(),
-        unit: table.columns.as_ref().map_or("", |_| label(&table.values[0]).1).to_owned(),
+        unit: table.columns.as_ref().map_or("", |_| label(&table.values[0].value).1).to_owned(),
         columns: grid.columns.clone(),
         rows,
         note: String::new(),
     })
 }
 
-/// The value that stands in a column.
-fn value_of(table: &Table, column: usize) -> &str {
+/// What stands in a column.
+fn column_of(table: &Table, column: usize) -> &Column {
     &table.values[if table.columns.is_some() { 0 } else { column }]
 }
 
@@ -200,6 +215,17 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
     )
 }
 
+/// How far simulation and reference rank the rows of each column alike: Kendall's tau-b, where there are three values or more;
+/// nothing if no column has it.
+pub(crate) fn ranking(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
+    let column = |at: usize| {
+        let known: Vec<(f64, f64)> = pairs.iter().filter_map(|row| row[at].published.zip(row[at].simulated)).collect();
+        if known.len() < 3 { None } else { tau_b(&known) }
+    };
+    let columns: Vec<Option<f64>> = (0..pairs.first()?.len()).map(column).collect();
+    columns.iter().any(Option::is_some).then_some(columns)
+}
+
 /// What is to be said about all grids of a table together: how near windows are to the baseline's, and how well values
 /// agree with it where they stand in several grids.
 pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<String> {
@@ -207,7 +233,7 @@ pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<S
     let mut sentences: Vec<String> = table
         .values
         .iter()
-        .filter_map(|value| nearness(table, grids, value))
+        .filter_map(|column| nearness(table, grids, &column.value))
         .map(|it| format!("{name}: {it}."))
         .collect();
     if grids.len() > 1 && table.references.is_empty() {
@@ -226,7 +252,8 @@ fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
         return None;
     }
     let rows = grids.iter().flat_map(|grid| &grid.rows);
-    let cells = rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| value_of(table, *at) == value));
+    let cells =
+        rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| column_of(table, *at).value == value));
     let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some((*value)?.estimate.mean.abs())).collect();
     let median = median(&mut errors)?;
     let (name, below) = (label(value).0, errors.iter().filter(|error| **error < 10.0).count());

@@ -1,7 +1,9 @@
 //! What is reported on.
 
+use crate::subject::Subject;
 use record::Run;
-use scenario::Layout;
+use scenario::{BY_FLOW, Layout, Scope};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// What was run, and what came out.
@@ -44,6 +46,8 @@ pub struct Baseline<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cell<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
+    /// Of these runs one flow or subflow, where things go by flow.
+    pub(crate) flow: Option<String>,
     pub(crate) runs: Vec<&'a Run>,
     /// The baseline's runs with these parameters.
     pub(crate) baseline: Vec<&'a Run>,
@@ -53,19 +57,42 @@ impl Cell<'_> {
     /// The same cell as the baseline ran it.
     pub(crate) fn of_baseline(&self) -> Option<Self> {
         let runs = self.baseline.clone();
-        (!runs.is_empty()).then_some(Self { parameters: self.parameters, runs, baseline: Vec::new() })
+        (!runs.is_empty()).then(|| Self { runs, baseline: Vec::new(), ..self.clone() })
     }
 
     /// The cell's value of a parameter, or empty.
     pub(crate) fn parameter(&self, key: &str) -> &str {
-        self.parameters.get(key).map_or("", String::as_str)
+        match &self.flow {
+            Some(flow) if key == BY_FLOW => flow,
+            _ => self.parameters.get(key).map_or("", String::as_str),
+        }
     }
 
-    /// The values of some parameters, as a heading.
+    /// The values of some parameters, as a heading; a case need not have them all.
     pub(crate) fn name(&self, keys: &[&str]) -> String {
-        let names = short_names(keys);
-        let values = names.iter().zip(keys).map(|(name, key)| format!("{name} {}", self.parameter(key)));
+        let names = short_names(keys).into_iter().zip(keys.iter().map(|key| self.parameter(key)));
+        let values = names.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}"));
         values.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The scope, of this cell's flow.
+    pub(crate) fn scope<'s>(&self, scope: &'s Scope) -> Cow<'s, Scope> {
+        match &self.flow {
+            Some(_) => Cow::Owned(Scope { flow: self.flow.clone(), ..scope.clone() }),
+            None => Cow::Borrowed(scope),
+        }
+    }
+
+    /// The cell once for each flow that is meant: those of the scope, or all without their subflows.
+    fn by_flow(&self, scope: &Scope) -> Vec<Self> {
+        let flows = self.runs[0].flows.iter().map(|flow| flow.name.clone());
+        let flows = scope.only.get(BY_FLOW).map_or_else(|| flows.collect(), |only| self.present(only));
+        flows.into_iter().map(|flow| Self { flow: Some(flow), ..self.clone() }).collect()
+    }
+
+    /// Which of these flows and subflows the cell has.
+    fn present(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| Subject::of(self.runs[0], Some(name)).is_some()).cloned().collect()
     }
 }
 
@@ -77,7 +104,7 @@ impl<'a> Study<'a> {
         for run in self.runs {
             let at = *index.entry(&run.parameters).or_insert(cells.len());
             if at == cells.len() {
-                cells.push(Cell { parameters: &run.parameters, runs: Vec::new(), baseline: Vec::new() });
+                cells.push(Cell { parameters: &run.parameters, flow: None, runs: Vec::new(), baseline: Vec::new() });
             }
             cells[at].runs.push(run);
         }
@@ -87,6 +114,17 @@ impl<'a> Study<'a> {
             }
         }
         cells
+    }
+
+    /// The cells of a scope and where they are among all; where one of the `keys` is the flow, once for each.
+    pub(crate) fn shown(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, Cell<'a>)> {
+        let by_flow = keys.iter().flatten().any(|key| *key == BY_FLOW);
+        let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.has(cell.parameters));
+        let split = |(at, cell): (usize, Cell<'a>)| match by_flow {
+            true => cell.by_flow(scope).into_iter().map(|cell| (at, cell)).collect(),
+            false => vec![(at, cell)],
+        };
+        cells.flat_map(split).collect()
     }
 
     /// Parameters that differ between cells.

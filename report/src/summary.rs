@@ -3,7 +3,7 @@
 use crate::estimate::Estimate;
 use crate::number::{NONE, significant, three};
 use crate::study::{Cell, Study, short_names};
-use record::{Flow, Path, Run, Tunnel};
+use record::{Flow, Path, Run, Subflow, Tunnel};
 use std::slice::from_ref;
 
 /// A table as text.
@@ -37,6 +37,35 @@ const REQUESTS: [Field<Flow>; 3] = [
     ("requests", |flow| flow.requests as f64),
     ("request ms", |flow| if flow.requests > 0 { flow.requests_ms.mean } else { f64::NAN }),
     ("request p95 ms", |flow| if flow.requests > 0 { flow.requests_ms.p95 } else { f64::NAN }),
+];
+
+/// Only where there are MPTCP flows.
+const MULTIPATH: [Field<Flow>; 5] = [
+    ("protocol delay ms", |flow| of_multipath(flow, flow.protocol_delay_ms.mean)),
+    ("head-of-line ms", |flow| of_multipath(flow, flow.head_of_line_ms.mean)),
+    ("copied", |flow| of_multipath(flow, flow.copied_packets as f64)),
+    ("reinjected", |flow| of_multipath(flow, flow.reinjected_packets as f64)),
+    ("rescued", |flow| of_multipath(flow, flow.rescued_packets as f64)),
+];
+
+fn of_multipath(flow: &Flow, value: f64) -> f64 {
+    if is_multipath(flow) { value } else { f64::NAN }
+}
+
+/// Data that was acknowledged has a protocol delay.
+fn is_multipath(flow: &Flow) -> bool {
+    flow.protocol_delay_ms.max > 0.0
+}
+
+const SUBFLOW: [Field<Subflow>; 8] = [
+    ("throughput Mbit/s", |subflow| subflow.throughput_mbps),
+    ("RTT ms", |subflow| subflow.rtt_ms.mean),
+    ("p95 ms", |subflow| subflow.rtt_ms.p95),
+    ("sent", |subflow| subflow.sent_packets as f64),
+    ("retrans.", |subflow| subflow.retransmitted_packets as f64),
+    ("drops/s", |subflow| subflow.drops_per_s),
+    ("RTOs", |subflow| subflow.timeouts as f64),
+    ("failures", |subflow| subflow.failures as f64),
 ];
 
 const RUN: [Field<Run>; 2] = [
@@ -80,9 +109,12 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
     let mut fields = FLOW.to_vec();
     fields.extend(SHARE.iter().filter(|_| any(|flow| flow.share.is_some())));
     fields.extend(REQUESTS.iter().filter(|_| any(|flow| flow.requests > 0)));
+    fields.extend(MULTIPATH.iter().filter(|_| any(is_multipath)));
+    let subflow_names = |subflow: &Subflow| vec![subflow.flow.clone(), subflow.path.clone()];
     let path_names = |path: &Path| vec![path.name.clone()];
     let all = [
         summary(study, "Flows", called, |run| &run.flows, flow_names, &fields),
+        summary(study, "Subflows", &["flow", "path"], |run| &run.subflows, subflow_names, &SUBFLOW),
         summary(study, "Fairness", &[], competition, |_| Vec::new(), &RUN),
         summary(study, "Paths", &["path"], |run| &run.paths, path_names, &PATH),
         summary(study, "Tunnel", &[], |run| run.tunnel.as_slice(), |_| Vec::new(), &TUNNEL),

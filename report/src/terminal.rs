@@ -1,7 +1,7 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
 use crate::figure;
-use crate::grid::{Grid, Pair, agreement, closing, pairs, references};
+use crate::grid::{Grid, Pair, agreement, closing, pairs, ranking, references};
 use crate::number::{NONE, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
@@ -60,7 +60,7 @@ pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
     let time = time(&shown.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0]) + &of + &time);
+    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0].value) + &of + &time);
     let parts = [shown.title.clone(), capital(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     format!("{name}{mean}{panel}")
@@ -103,6 +103,12 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
                 let errors = cells(|pair| pair.error().map_or_else(|| NONE.to_owned(), percent));
                 lines.push(Line { label: "  error".to_owned(), cells: errors, style: Style::Plain });
             }
+        }
+    }
+    for (name, pairs) in &compared {
+        if let Some(columns) = ranking(pairs) {
+            let cells = columns.into_iter().map(maybe).collect();
+            lines.push(Line { label: format!("tau-b, {name}"), cells, style: Style::Dim });
         }
     }
     let corner = corner(shown);

@@ -1,14 +1,15 @@
-//! What a table shows of a run: a number of the run, of a flow's record, or of its time series where a part of the run is
-//! meant.
+//! What a table shows of a run: a number of the run, of a flow's or subflow's record, or of its time series where a part of
+//! the run is meant.
 
 use crate::course::{self, Course};
 use crate::estimate::Estimate;
 use crate::study::Cell;
-use record::{Flow, Run};
+use crate::subject::{DROPS, Subject, percent};
+use record::{Flow, Run, Subflow};
 use scenario::Scope;
 
-/// Dropped packets as a share of those sent, percent: not a field of the record, but made of two.
-const DROPS: &str = "drop_percent";
+/// How much the throughput varies from sample to sample, percent: its standard deviation as a share of its mean.
+const VARIATION: &str = "variation_percent";
 
 /// What belongs to a run as a whole and not to one of its flows.
 const OF_RUN: [(&str, OfRun); 2] = [("jain", |run| run.jain), ("convergence_s", |run| run.convergence_s)];
@@ -23,6 +24,7 @@ const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packe
 /// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
 /// would flatter.
 pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
+    let scope = &cell.scope(scope);
     let of = |run: &&Run| match course::NAMES.contains(&field) {
         true => nearness(run, &cell.baseline, field, scope),
         false => value(run, field, scope),
@@ -46,7 +48,7 @@ fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<
 
 /// The course of a column of a flow's series; nothing if the scope has no sample of it.
 pub(crate) fn course(run: &Run, column: &str, scope: &Scope) -> Option<Course> {
-    let (times, values): (Vec<f64>, Vec<f64>) = samples(run, flow(run, scope)?, column, scope)?.unzip();
+    let (times, values): (Vec<f64>, Vec<f64>) = samples(run, column, scope)?.unzip();
     (!times.is_empty()).then_some(Course { times, values })
 }
 
@@ -55,49 +57,44 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if let Some((_, of_run)) = OF_RUN.iter().find(|(name, _)| *name == field) {
         return of_run(run);
     }
-    let flow = flow(run, scope)?;
-    match scope.is_timed() {
-        true => timed(run, flow, field, scope),
-        false => number(flow, field),
-    }
-}
-
-/// The flow that is meant.
-pub(crate) fn flow<'r>(run: &'r Run, scope: &Scope) -> Option<&'r Flow> {
-    run.flows.iter().find(|flow| scope.flow.as_ref().is_none_or(|name| *name == flow.name))
-}
-
-/// A numeric field of a flow's record by its name: `goodput_mbps`, `rtt_ms.p95`.
-pub(crate) fn number(flow: &Flow, field: &str) -> Option<f64> {
     match field {
-        "goodput_mbps" => Some(flow.goodput_mbps), // nearly always; spares a detour over JSON
-        DROPS => percent(flow.dropped_packets as f64, flow.sent_packets as f64),
-        _ => {
-            let record = serde_json::to_value(flow).ok()?;
-            record.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64()
-        }
+        VARIATION => variation(run, scope),
+        _ if scope.is_timed() => timed(run, field, scope),
+        _ => subject(run, scope)?.number(field),
     }
+}
+
+/// Whose result is meant.
+pub(crate) fn subject<'r>(run: &'r Run, scope: &Scope) -> Option<Subject<'r>> {
+    Subject::of(run, scope.flow.as_deref())
 }
 
 /// The value over a part of the run's time. A sample stands for the interval that it ends.
-fn timed(run: &Run, flow: &Flow, field: &str, scope: &Scope) -> Option<f64> {
+fn timed(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if field == DROPS {
-        let part = |field| timed(run, flow, field, scope);
+        let part = |field| timed(run, field, scope);
         return percent(part("dropped_packets")?, part("sent_packets")?);
     }
-    let known = samples(run, flow, field, scope)?.filter(|(_, value)| value.is_finite());
-    let (sum, count) = known.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-    (count > 0.0).then(|| if SUMS.contains(&field) { sum } else { sum / count })
+    let known = known(run, field, scope)?;
+    let sum: f64 = known.iter().sum();
+    (!known.is_empty()).then(|| if SUMS.contains(&field) { sum } else { sum / known.len() as f64 })
 }
 
-/// The samples of a column of a flow's series that lie in the scope's time: instant and value.
-fn samples<'r>(
-    run: &'r Run,
-    flow: &Flow,
-    column: &str,
-    scope: &Scope,
-) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
-    let subject = format!("flow {}", flow.name);
+fn variation(run: &Run, scope: &Scope) -> Option<f64> {
+    let rates = known(run, "throughput_mbps", scope)?;
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+    percent(variance.sqrt(), mean)
+}
+
+/// The samples that say something.
+fn known(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
+    Some(samples(run, column, scope)?.map(|(_, value)| value).filter(|value| value.is_finite()).collect())
+}
+
+/// The samples of a column of the series that is meant, in the scope's time: instant and value.
+fn samples<'r>(run: &'r Run, column: &str, scope: &Scope) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
+    let subject = subject(run, scope)?.series();
     let series = run.series.iter().find(|series| series.subject == subject)?;
     let values = &series.values[series.columns.iter().position(|other| other == column)?];
     let (after, until) = (scope.from_s.unwrap_or(0.0) + SLACK, scope.until_s.unwrap_or(f64::MAX) + SLACK);
@@ -108,29 +105,28 @@ fn samples<'r>(
 /// Instants of samples are whole multiples of the interval but for rounding, seconds.
 const SLACK: f64 = 1e-6;
 
-fn percent(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| 100.0 * part / whole)
-}
-
-/// What a table's `value` may be: every numeric field of a flow's record, such as `goodput_mbps` or `rtt_ms.p95`,
-/// `drop_percent`, and the measures of a run: `jain` and `convergence_s`. With `from` or `until` it is a column of the time series instead.
+/// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
+/// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, `jain` and `convergence_s`. With `from` or
+/// `until` it is a column of the time series instead. Either way `variation_percent`.
 #[must_use]
-pub fn table_values(timed: bool) -> Vec<String> {
-    if timed {
-        return MEANS.iter().chain(&SUMS).chain(&[DROPS]).map(|name| (*name).to_owned()).collect();
-    }
+pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
     let flow = Flow { completion_s: Some(0.0), share: Some(0.0), ..Flow::default() };
-    let record = serde_json::to_value(&flow).expect("text and numbers");
-    let fields = record.as_object().into_iter().flatten();
-    let names = fields.flat_map(|(name, value)| match value.as_object() {
-        Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
-        None => vec![name.clone()],
-    });
-    let others = OF_RUN.iter().map(|(name, _)| *name).chain([DROPS]).map(str::to_owned);
-    names.filter(|name| number(&flow, name).is_some()).chain(others).collect()
+    let fields = match (timed, subflow) {
+        (true, _) => MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect(),
+        (false, true) => Subject::Subflow(&Subflow::default()).fields(),
+        (false, false) => Subject::Flow(&flow).fields(),
+    };
+    let of_run = OF_RUN.iter().map(|(name, _)| *name).filter(|_| !timed && !subflow);
+    fields.into_iter().chain(of_run.chain([DROPS, VARIATION]).map(str::to_owned)).collect()
 }
 
-/// What a figure's `value` may be: columns of a flow's time series.
+/// Whether a value comes from the time series although it is of the whole run.
+#[must_use]
+pub fn is_from_series(value: &str) -> bool {
+    value == VARIATION
+}
+
+/// What a figure's `value` may be: columns of the time series of a flow or subflow.
 #[must_use]
 pub fn figure_values() -> Vec<String> {
     MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect()
@@ -180,7 +176,8 @@ mod tests {
     fn a_mean_needs_every_seed() {
         let runs = [Some(10.0), Some(20.0), None].map(|convergence_s| Run { convergence_s, ..run() });
         let mean = |runs: &[Run]| {
-            let cell = Cell { parameters: &runs[0].parameters, runs: runs.iter().collect(), baseline: Vec::new() };
+            let runs: Vec<&Run> = runs.iter().collect();
+            let cell = Cell { parameters: &runs[0].parameters, flow: None, runs, baseline: Vec::new() };
             estimate(&cell, "convergence_s", &Scope::default()).map(|estimate| estimate.mean)
         };
         assert_eq!((mean(&runs[..2]), mean(&runs)), (Some(15.0), None));

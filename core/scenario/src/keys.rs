@@ -1,7 +1,8 @@
 //! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
 //!
-//! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`). A value put
-//! into the tree keeps the position it comes from, so that a fault found later points at the sweep or the `--set`.
+//! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`); `*` is every
+//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that a fault found later
+//! points at the sweep or the `--set`.
 
 use crate::error::Fault;
 use std::borrow::Cow;
@@ -19,6 +20,9 @@ pub(crate) struct Key<'t> {
     pub(crate) span: Range<usize>,
 }
 
+/// Every element of an array.
+const EVERY: &str = "*";
+
 /// The top-level keys that hold arrays of tables.
 const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
 
@@ -33,13 +37,37 @@ pub(crate) fn parse(text: &str) -> Result<Node<'_>, Fault> {
 
 /// Puts `value` at `key`, making the tables above it where they are missing.
 pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
-    let (mut node, mut above) = (root, "");
-    for part in key.text.split('.') {
-        node = child_mut(node, above, part, &key.span).map_err(|fault| fault.key(key.text.as_ref()))?;
-        above = part;
+    put_below(root, "", &key.text, &key.span, value).map_err(|fault| fault.key(key.text.as_ref()))
+}
+
+/// Puts `value` at `key` below `node`, which is called `above`.
+fn put_below<'t>(
+    node: &mut Node<'t>,
+    above: &str,
+    key: &str,
+    span: &Range<usize>,
+    value: Node<'t>,
+) -> Result<(), Fault> {
+    let (part, rest) = key.split_once('.').map_or((key, None), |(part, rest)| (part, Some(rest)));
+    let one = |node: &mut Node<'t>, value| match rest {
+        Some(rest) => put_below(node, part, rest, span, value),
+        None => {
+            *node = value;
+            Ok(())
+        }
+    };
+    match node.get_mut() {
+        DeValue::Array(items) if part == EVERY => {
+            items.as_mut().iter_mut().try_for_each(|item| one(item, value.clone()))
+        }
+        _ => one(child_mut(node, above, part, span)?, value),
     }
-    *node = value;
-    Ok(())
+}
+
+/// `below` is `key` or stands below it, so that a value put at `key` overwrites it.
+pub(crate) fn covers(key: &str, below: &str) -> bool {
+    let mut below = below.split('.');
+    key.split('.').all(|part| below.next().is_some_and(|other| part == other || part == EVERY))
 }
 
 /// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without

@@ -22,7 +22,10 @@ pub struct Layout {
     pub claims: Vec<Claim>,
 }
 
-/// A table: one swept key down; across, another swept key or several values.
+/// Instead of a swept key: what is shown goes by flow, and by subflow where these are named.
+pub const BY_FLOW: &str = "flow";
+
+/// A table: one swept key down; across, another swept key or several values. Either may be [`BY_FLOW`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// What stands above it, or empty: then the value says it.
@@ -31,15 +34,26 @@ pub struct Table {
     pub rows: String,
     /// The swept key whose values are the columns; without it the columns are the `values`.
     pub columns: Option<String>,
-    /// What stands in the table, such as `goodput_mbps`; one, if there are `columns`.
-    pub values: Vec<String>,
+    /// What stands in the table; one, if there are `columns`.
+    pub values: Vec<Column>,
     /// What part of the study.
     pub scope: Scope,
     /// Published or measured values to compare with.
     pub references: Vec<Reference>,
 }
 
-/// A chart over time with a line for each value of a swept key.
+/// A value that a table shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Such as `goodput_mbps`.
+    pub value: String,
+    /// What it is called, or empty: then the value says it.
+    pub label: String,
+    /// Of which flow or subflow, if not that of the scope.
+    pub flow: Option<String>,
+}
+
+/// A chart over time with a line for each value of a swept key, or for each flow ([`BY_FLOW`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// What stands above it, or empty: then the value says it.
@@ -61,7 +75,7 @@ pub struct Claim {
     pub source: String,
     /// What is compared, such as `goodput_mbps`: the mean over all cells in scope.
     pub value: String,
-    /// The swept key whose values are compared.
+    /// The swept key whose values are compared, or [`BY_FLOW`].
     pub of: String,
     /// A swept key for each value of which the claim gets a verdict of its own.
     pub each: Option<String>,
@@ -69,6 +83,10 @@ pub struct Claim {
     pub scope: Scope,
     /// When it holds.
     pub test: Test,
+    /// The numbers that the source gives, in its words, or empty.
+    pub published: String,
+    /// What a reader must know about the verdict, or empty.
+    pub note: String,
 }
 
 /// When a claim holds.
@@ -87,6 +105,15 @@ pub enum Test {
         /// The share, 0 to 1.
         within: f64,
     },
+    /// The value of each of these lies in a range.
+    Range {
+        /// Which.
+        names: Vec<String>,
+        /// The least value.
+        least: f64,
+        /// The greatest value.
+        most: Option<f64>,
+    },
     /// The value of the first over that of the second lies in a range.
     Ratio {
         /// Which.
@@ -101,9 +128,9 @@ pub enum Test {
 /// A part of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Only cells with one of these values of a swept key.
+    /// Only cells with one of these values of a swept key; of [`BY_FLOW`], these flows and subflows.
     pub only: BTreeMap<String, Vec<String>>,
-    /// The flow, where there are several.
+    /// The flow, where there are several; `FLOW/PATH` is the subflow of an MPTCP flow over a path.
     pub flow: Option<String>,
     /// From this second of the run on.
     pub from_s: Option<f64>,
@@ -130,7 +157,8 @@ impl Test {
     #[must_use]
     pub fn names(&self) -> &[String] {
         match self {
-            Self::Highest(names) | Self::Lowest(names) | Self::Order(names) | Self::Alike { names, .. } => names,
+            Self::Highest(names) | Self::Lowest(names) | Self::Order(names) => names,
+            Self::Alike { names, .. } | Self::Range { names, .. } => names,
             Self::Ratio { of, .. } => of,
         }
     }
@@ -145,10 +173,12 @@ macro_rules! with_scope_keys {
         $(#[$meta])*
         pub(crate) struct $name {
             $($extra)*
-            /// Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }.
+            /// Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
+            /// columns, lines or of is "flow": these flows and subflows.
             #[serde(default)]
             only: BTreeMap<String, At<Vec<String>>>,
-            /// Whose result, where there are several flows. Default: the first flow's.
+            /// Whose result, where there are several flows; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
+            /// the first flow's.
             flow: Option<At<String>>,
             /// Only what happens from then on, from the time series.
             from: Option<At<Time>>,
@@ -177,11 +207,12 @@ with_scope_keys! {
         /// What stands above it. Default: what the value is called.
         #[serde(default)]
         title: String,
-        /// The swept key whose values are the rows.
+        /// The swept key whose values are the rows; or "flow".
         rows: At<String>,
-        /// The swept key whose values are the columns. Without it the columns are the values.
+        /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
         columns: Option<At<String>>,
-        /// What stands in the table: a field of a flow's result, such as goodput_mbps; several, if there are no columns.
+        /// What stands in the table: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are
+        /// no columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
         value: At<Values>,
         /// Published or measured values to compare with.
         #[serde(default)]
@@ -196,7 +227,7 @@ with_scope_keys! {
         /// What stands above it. Default: what the value is called.
         #[serde(default)]
         title: String,
-        /// The swept key whose values are the lines.
+        /// The swept key whose values are the lines; or "flow".
         lines: At<String>,
         /// A column of a flow's time series, such as window_packets.
         value: String,
@@ -204,7 +235,7 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// Something that was claimed, and when it holds: one of highest, lowest, order, alike, ratio.
+    /// Something that was claimed, and when it holds: one of highest, lowest, order, alike, range, ratio.
     #[schemars(rename = "claim")]
     WrittenClaim {
         /// In the source's words.
@@ -212,9 +243,15 @@ with_scope_keys! {
         /// Where it stands.
         #[serde(default)]
         source: String,
+        /// The numbers that stand there.
+        #[serde(default)]
+        published: String,
+        /// What a reader must know about the verdict.
+        #[serde(default)]
+        note: String,
         /// What is compared: as in a table.
         value: String,
-        /// The swept key whose values are compared.
+        /// The swept key whose values are compared; or "flow".
         of: At<String>,
         /// A swept key for each value of which there is a verdict.
         each: Option<At<String>>,
@@ -228,11 +265,13 @@ with_scope_keys! {
         alike: Option<At<Vec<String>>>,
         /// For `alike`.
         within: Option<Percent>,
+        /// The value of each of these is `least` or more, `most` or less.
+        range: Option<At<Vec<String>>>,
         /// The first one's value over the second one's is `least` or more, `most` or less.
         ratio: Option<At<[String; 2]>>,
-        /// For `ratio`. Default: 0.
+        /// For `range` and `ratio`. Default: 0.
         least: Option<f64>,
-        /// For `ratio`. Default: no limit.
+        /// For `range` and `ratio`. Default: no limit.
         most: Option<f64>,
     }
 }
@@ -243,7 +282,40 @@ with_scope_keys! {
 #[schemars(inline)]
 enum Values {
     One(String),
-    Several(Vec<String>),
+    Several(Vec<WrittenColumn>),
+}
+
+/// A value: its name, or more about it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum WrittenColumn {
+    Plain(String),
+    Labelled(Labelled),
+}
+
+/// A value with a label.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "column")]
+struct Labelled {
+    /// What it is called.
+    label: String,
+    /// A field of the result of a flow or subflow.
+    value: String,
+    /// Whose. Default: as the table.
+    flow: Option<String>,
+}
+
+impl From<&WrittenColumn> for Column {
+    fn from(column: &WrittenColumn) -> Self {
+        match column {
+            WrittenColumn::Plain(value) => Self { value: value.clone(), ..Self::default() },
+            WrittenColumn::Labelled(Labelled { label, value, flow }) => {
+                Self { value: value.clone(), label: label.clone(), flow: flow.clone() }
+            }
+        }
+    }
 }
 
 impl WrittenClaim {
@@ -255,15 +327,18 @@ impl WrittenClaim {
         let within = self.within.map_or(0.0, |within| within.0);
         let alike = self.alike.as_ref().map(|names| Test::Alike { names: names.get().clone(), within });
         let least = self.least.unwrap_or(0.0);
-        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), least, most: self.most });
+        let most = self.most;
+        let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), least, most });
+        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), least, most });
         let [highest, lowest] = [list(&self.highest, Test::Highest), list(&self.lowest, Test::Lowest)];
-        let tests = [highest, lowest, list(&self.order, Test::Order), alike, ratio];
+        let tests = [highest, lowest, list(&self.order, Test::Order), alike, range, ratio];
         let mut tests: Vec<Test> = tests.into_iter().flatten().collect();
         match (tests.len(), tests.pop()) {
             (1, Some(test)) if !test.names().is_empty() => Ok(test),
             _ => {
                 let fault = Fault::at(self.says.span(), "a claim says when it holds, in one way");
-                Err(fault.help("one of highest, lowest, order, alike (with within), ratio (with least or most)"))
+                Err(fault
+                    .help("one of highest, lowest, order, alike (with within), range or ratio (with least or most)"))
             }
         }
     }

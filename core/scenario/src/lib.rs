@@ -28,7 +28,7 @@ mod trace;
 pub mod model;
 
 pub use error::{Error, did_you_mean};
-pub use layout::{Claim, Figure, Layout, Scope, Table, Test};
+pub use layout::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
 pub use reference::Reference;
 pub use scenario::{Cell, Overrides, Scenario, load, parse};
 pub use schema::schema;

@@ -434,6 +434,17 @@ pub enum Recovery {
     Fack,
 }
 
+impl FlowKind {
+    /// The subflows of an MPTCP connection.
+    #[must_use]
+    pub fn subflows(&self) -> &[Subflow] {
+        match self {
+            Self::Tcp { multipath: Some(multipath), .. } => &multipath.subflows,
+            _ => &[],
+        }
+    }
+}
+
 impl Host {
     /// The hosts of ns-2.35: its one-way TCP-Linux agent and its `Sack1` sink as they stand in its `ns-default.tcl`.
     #[must_use]

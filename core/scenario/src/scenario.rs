@@ -85,6 +85,10 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
     let mut traces = Traces::new(base);
     let cells = (0..draft.cells()).map(|index| keyed(&draft, index, |draft, index| cell(draft, index, &mut traces)));
     scenario.cells = cells.collect::<Result<_, _>>()?;
+    scenario.layout = keyed(&draft, 0, |draft, _| {
+        let experiments = scenario.cells.iter().map(|cell| &cell.experiment);
+        layout::resolve(&file::typed(draft.cell(0)?.1)?, draft, experiments)
+    })?;
     scenario.hash = hash(&source.text, overrides, &traces);
     Ok(scenario)
 }
@@ -100,7 +104,7 @@ fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, 
         source: file.source.clone().unwrap_or_default(),
         seeds: resolve::seeds(&file, draft.cells())?,
         cells: Vec::new(),
-        layout: layout::resolve(&file, draft)?,
+        layout: Layout::default(),
         baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
         text: source.text.clone(),
         hash: String::new(),

@@ -1,7 +1,8 @@
 //! The sweep: a grid over dotted keys, and `--set`, which uses the same keys.
 //!
 //! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The
-//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest.
+//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A case
+//! may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the other.
 
 use crate::error::Fault;
 use crate::keys::{self, Key, Node};
@@ -17,7 +18,7 @@ const FIXED: [&str; 13] = [
     "source",
     "seeds",
     "repetitions",
-    "sweep",
+    SWEEP,
     "table",
     "figure",
     "claim",
@@ -28,6 +29,9 @@ const FIXED: [&str; 13] = [
 
 /// The axis of the cases, and where they stand in the file.
 const CASE: &str = "case";
+
+/// Where the axes stand, in the file and in a case.
+const SWEEP: &str = "sweep";
 
 /// The fragment for `--quick`.
 const QUICK: &str = "quick";
@@ -52,7 +56,7 @@ pub(crate) struct Draft<'t> {
     /// In file order; the first turns slowest.
     pub(crate) axes: Vec<Axis<'t>>,
     sets: Vec<(Key<'t>, Node<'t>)>,
-    /// Swept keys that a `--set` above them did away with.
+    /// Swept keys that a `--set` above them did away with, or that belong to a case that is not run.
     pub(crate) gone: Vec<String>,
     /// The sweep is the file's own: no `--set`, no `--quick`.
     pub(crate) as_written: bool,
@@ -63,6 +67,8 @@ pub(crate) struct Draft<'t> {
 pub(crate) struct Axis<'t> {
     pub(crate) key: Key<'t>,
     entries: Vec<Entry<'t>>,
+    /// The case that alone sweeps it.
+    case: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,33 +89,44 @@ impl<'t> Draft<'t> {
             keys::overlay(&mut root, quick.ok_or_else(none)?);
         }
         let mut axes = Vec::new();
-        let (cases, sweep) = (take(&mut root, CASE), take(&mut root, "sweep"));
-        sweep.map_or(Ok(()), |sweep| collect(source, None, sweep, &mut axes))?;
-        lay_out_cases(cases, &mut axes)?;
+        let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));
+        sweep.map_or(Ok(()), |sweep| collect(source, None, None, sweep, &mut axes))?;
+        lay_out_cases(source, cases, &mut axes)?;
         let as_written = source.sets.is_empty() && !source.quick;
         let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new(), as_written };
+        draft.forget_cases();
         for set in &source.sets {
             draft.set(set)?;
         }
         Ok(draft)
     }
 
-    /// Cells of the grid.
+    /// Cells of all grids.
     pub(crate) fn cells(&self) -> u64 {
-        self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.entries.len() as u64))
+        let size = |case| self.grid(case).fold(1, |cells: u64, axis| cells.saturating_mul(axis.entries.len() as u64));
+        self.cases().map(size).fold(0, u64::saturating_add)
     }
 
-    /// The cell `index` of the grid, rows first.
-    pub(crate) fn cell(&self, index: u64) -> Result<Variant<'t>, Fault> {
-        let (mut shown, mut root, mut rest) = (Vec::new(), self.root.clone(), self.cells());
-        for axis in &self.axes {
-            rest /= axis.entries.len() as u64;
-            let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
-            match axis.key.text.as_ref() {
-                CASE => keys::overlay(&mut root, entry.value.clone()),
-                _ => keys::put(&mut root, &axis.key, entry.value.clone())?,
+    /// The cell `index` of the grids in a row, rows first.
+    pub(crate) fn cell(&self, mut index: u64) -> Result<Variant<'t>, Fault> {
+        let (mut shown, mut root) = (Vec::new(), self.root.clone());
+        for case in self.cases() {
+            let mut rest = self.grid(case).map(|axis| axis.entries.len() as u64).product();
+            if index >= rest {
+                index -= rest;
+                continue;
             }
-            shown.push((axis.key.text.to_string(), entry.shown.clone()));
+            if let Some(case) = case {
+                keys::overlay(&mut root, case.value.clone());
+                shown.push((CASE.to_owned(), case.shown.clone()));
+            }
+            for axis in self.grid(case) {
+                rest /= axis.entries.len() as u64;
+                let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
+                keys::put(&mut root, &axis.key, entry.value.clone())?;
+                shown.push((axis.key.text.to_string(), entry.shown.clone()));
+            }
+            break;
         }
         for (key, value) in &self.sets {
             keys::put(&mut root, key, value.clone())?;
@@ -117,10 +134,30 @@ impl<'t> Draft<'t> {
         Ok((shown, root))
     }
 
+    /// The cases that are run; `None` alone where there are none.
+    fn cases(&self) -> impl Iterator<Item = Option<&Entry<'t>>> {
+        let cases = self.axes.iter().find(|axis| axis.key.text == CASE);
+        let none = cases.is_none().then_some(None);
+        cases.into_iter().flat_map(|axis| &axis.entries).map(Some).chain(none)
+    }
+
+    /// What is swept in a case, but for the cases.
+    fn grid(&self, case: Option<&Entry<'t>>) -> impl Iterator<Item = &Axis<'t>> {
+        let name = case.map(|case| case.shown.clone());
+        self.axes.iter().filter(move |axis| axis.key.text != CASE && (axis.case.is_none() || axis.case == name))
+    }
+
+    /// Takes away what only cases that are not run sweep.
+    fn forget_cases(&mut self) {
+        let run: Vec<String> = self.cases().flatten().map(|case| case.shown.clone()).collect();
+        let idle = |axis: &mut Axis<'_>| axis.case.as_ref().is_some_and(|case| !run.contains(case));
+        self.gone.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
+    }
+
     fn set(&mut self, set: &'t Set) -> Result<(), Fault> {
         let (text, span) = set.key()?;
         match text.split('.').next() {
-            Some("sweep") => {
+            Some(SWEEP) => {
                 return Err(Fault::at(span, "`--set` cannot change the sweep").help("set the swept key itself"));
             }
             Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
@@ -129,11 +166,17 @@ impl<'t> Draft<'t> {
             }
             _ => {}
         }
-        if let Some(axis) = self.axes.iter_mut().find(|axis| axis.key.text == text) {
+        let mut swept = false;
+        for axis in self.axes.iter_mut().filter(|axis| axis.key.text == text) {
             axis.entries = vec![axis.choose(set)?];
+            swept = true;
+        }
+        if swept {
+            self.forget_cases();
             return Ok(());
         }
-        self.gone.extend(self.axes.extract_if(.., |axis| covers(text, &axis.key.text)).map(|a| a.key.text.into()));
+        self.gone
+            .extend(self.axes.extract_if(.., |axis| keys::covers(text, &axis.key.text)).map(|a| a.key.text.into()));
         match text {
             "seeds" => self.forget("repetitions"),
             "repetitions" => self.forget("seeds"),
@@ -153,9 +196,9 @@ impl<'t> Draft<'t> {
 }
 
 impl<'t> Axis<'t> {
-    fn read(source: &Source, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
+    fn read(source: &Source, case: Option<&str>, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
         let first = key.text.split('.').next();
-        if let Some(fixed) = FIXED.iter().find(|fixed| first == Some(fixed) && key.text != CASE) {
+        if let Some(fixed) = FIXED.iter().find(|fixed| first == Some(fixed) && (key.text != CASE || case.is_some())) {
             return Err(Fault::at(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
         }
         let span = values.span();
@@ -176,7 +219,7 @@ impl<'t> Axis<'t> {
             }
             entries.push(entry);
         }
-        Ok(Self { key, entries })
+        Ok(Self { key, entries, case: case.map(str::to_owned) })
     }
 
     /// The entry that `--set` means: one that shows as its text, or a new one. There are no new cases.
@@ -236,7 +279,7 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
 
 /// Turns the names in `sweep.case` into their fragments; without it all cases are swept. They turn slowest, and so come
 /// under what else is swept.
-fn lay_out_cases<'t>(cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
+fn lay_out_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {
         let none = |axis: Axis<'_>| Fault::at(axis.key.span, "the scenario has no [case.NAME]").key(CASE);
@@ -248,11 +291,18 @@ fn lay_out_cases<'t>(cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Resul
     };
     let mut all = Vec::new();
     for (name, fragment) in cases {
-        let entry = Entry { shown: name.get_ref().to_string(), value: fragment };
+        let mut entry = Entry { shown: name.get_ref().to_string(), value: fragment };
+        if let Some(sweep) = take(&mut entry.value, SWEEP) {
+            let told = |fault: Fault| {
+                let below = fault.key.clone();
+                fault.key(format!("{CASE}.{}.{SWEEP}.{below}", entry.shown))
+            };
+            collect(source, Some(&entry.shown), None, sweep, axes).map_err(told)?;
+        }
         entry.only_what_may_differ()?;
         all.push(entry);
     }
-    let all = Axis { key: Key { text: CASE.into(), span }, entries: all };
+    let all = Axis { key: Key { text: CASE.into(), span }, entries: all, case: None };
     let chosen = match axis {
         Some(mut axis) => {
             for entry in &mut axis.entries {
@@ -268,14 +318,10 @@ fn lay_out_cases<'t>(cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Resul
     Ok(())
 }
 
-/// `below` is `key` or stands below it.
-fn covers(key: &str, below: &str) -> bool {
-    below.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Collects the axes below `node`: `"a.b" = [...]` and `a.b = [...]` are the same.
+/// Collects the axes below `node`, of all cases or of one: `"a.b" = [...]` and `a.b = [...]` are the same.
 fn collect<'t>(
     source: &Source,
+    case: Option<&str>,
     above: Option<&Key<'t>>,
     node: Node<'t>,
     axes: &mut Vec<Axis<'t>>,
@@ -284,14 +330,15 @@ fn collect<'t>(
     match (node.into_inner(), above) {
         (DeValue::Table(table), _) => table.into_iter().try_for_each(|(part, value)| {
             let text = above.map_or(part.to_string(), |above| format!("{}.{}", above.text, part.get_ref()));
-            collect(source, Some(&Key { text: text.into(), span: part.span() }), value, axes)
+            collect(source, case, Some(&Key { text: text.into(), span: part.span() }), value, axes)
         }),
         (value, Some(key)) => {
-            if let Some(other) = axes.iter().find(|other| covers(&key.text, &other.key.text)) {
+            let beside = |axis: &&Axis<'_>| axis.case.is_none() || axis.case.as_deref() == case;
+            if let Some(other) = axes.iter().filter(beside).find(|other| keys::covers(&key.text, &other.key.text)) {
                 let message = format!("`{}` would overwrite the sweep of `{}`", key.text, other.key.text);
                 return Err(Fault::at(key.span.clone(), message).key(key.text.as_ref()));
             }
-            let axis = Axis::read(source, key.clone(), Spanned::new(span, value));
+            let axis = Axis::read(source, case, key.clone(), Spanned::new(span, value));
             axes.push(axis.map_err(|fault| fault.key(key.text.as_ref()))?);
             Ok(())
         }

@@ -211,6 +211,15 @@ fn sweeps_tables_and_references() {
         "table.0.only.duration",
         "did you mean `1s`?",
     );
+    check(
+        &sweep(&format!("{table}only = {{ flow = [\"tcp\"] }}")),
+        14,
+        "table.0.only.flow",
+        "nothing here goes by flow",
+    );
+    let by_flow = format!("{table}columns = \"flow\"\n");
+    check(&sweep(&format!("{by_flow}only = {{ flow = [\"tpc\"] }}")), 15, "table.0.only.flow", "did you mean `tcp`?");
+    check(&sweep(&format!("{table}flow = \"tcp/wire\"")), 14, "table.0.flow", "unknown flow `tcp/wire`");
     check(&sweep(&format!("{table}until = \"1s\"")), 14, "table.0.until", "set `sample`");
     let sampled = "sample = \"300ms\"\n";
     check(&format!("{sampled}{}", sweep(&format!("{table}from = \"1s\""))), 15, "table.0.from", "multiple of `sample`");
@@ -234,6 +243,7 @@ fn claims() {
     check(&claim(""), 14, "claim.0.says", "in one way");
     check(&claim("highest = [\"2s\"]\nlowest = [\"1s\"]"), 14, "claim.0.says", "in one way");
     check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
+    check(&claim("range = []\nleast = 1"), 14, "claim.0.says", "in one way");
     check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
 }
 
@@ -243,6 +253,12 @@ fn cases_and_the_short_form() {
     check(&format!("{base}[case.a.path]\nwombat = 1\n"), 9, "path", "expected");
     check(&format!("{base}[[case.a.path]]\nname = \"wire\"\ndealy = \"1ms\"\n"), 11, "path.wire.dealy", "`delay`?");
     check(&format!("{base}[case.a]\nseeds = [2]\n"), 10, "case.a.seeds", "the same in every case");
+    let own = |lines: &str| format!("{base}[case.a.sweep]\n{lines}\n");
+    check(&own("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
+    check(&own("\"path.wire.delay\" = 1"), 10, "case.a.sweep.path.wire.delay", "takes a list");
+    check(&own("case = [\"a\"]"), 10, "case.a.sweep.case", "cannot be swept");
+    let both = own("\"path.*.delay\" = [\"1ms\"]\n[sweep]\n\"path.wire.delay\" = [\"2ms\"]");
+    check(&both, 10, "case.a.sweep.path.*.delay", "would overwrite the sweep of `path.wire.delay`");
     check(&format!("{base}[case]\na = 1\n"), 10, "case.a", "a case is a table");
     check(&format!("{base}[sweep]\ncase = [\"a\"]\n"), 10, "case", "no [case.NAME]");
     check(&format!("{base}[case.a]\n[sweep]\ncase = [\"b\"]\n"), 11, "case", "unknown case `b`");

@@ -1,6 +1,6 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
-use ropewalk_scenario::model::{Algorithm, FlowKind, Parameter};
+use ropewalk_scenario::model::{Algorithm, FlowKind, Loss, Parameter};
 use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
@@ -67,7 +67,7 @@ fn the_layout_and_the_references_come_through_in_file_order() {
     let scenario = read(&[]);
     let table = &scenario.layout.tables[0];
     assert_eq!((table.rows.as_str(), table.columns.as_deref()), ("flow.tcp.congestion", Some("path.wire.delay")));
-    assert_eq!((table.values[0].as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
+    assert_eq!((table.values[0].value.as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
     let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
     assert_eq!(table.references[0].rows, rows);
     assert_eq!(table.references[0].columns, ["20ms", "10ms"]);
@@ -202,4 +202,84 @@ fn a_caller_can_point_at_a_key_at_a_swept_value_and_at_a_set() {
     assert_eq!(scenario.error_in(4, "flow.tcp-2.congestion.beta", "out of range", "").line(), 12);
     let set = read(&["flow.tcp.congestion=cubik"]).error_at("flow.tcp.congestion", "unknown algorithm `cubik`", "");
     assert!(set.to_string().contains("--set:1:21"), "{set}");
+}
+
+const OWN: &str = r#"
+name = "own"
+duration = "10s"
+path = [{ name = "a" }, { name = "b" }]
+[[flow]]
+name = "both"
+kind = "mptcp"
+[case.lossy]
+flow = [{ name = "rival", path = "a" }]
+sweep."path.*.loss" = ["1%", "2%"]
+sweep."flow.*.congestion" = ["reno", "cubic"]
+[case.plain]
+[case.slow.sweep]
+"path.a.rate" = ["1mbit", "2mbit"]
+"flow.*.congestion" = ["vegas"]
+[[table]]
+rows = "path.*.loss"
+columns = "flow"
+value = "throughput_mbps"
+only = { flow = ["both", "both/a", "rival"] }
+[[table]]
+rows = "path.a.rate"
+value = ["goodput_mbps", { label = "RTT over b", value = "srtt_ms.mean", flow = "both/b" }]
+[[claim]]
+says = "both takes no more over a than its rival"
+value = "throughput_mbps"
+of = "flow"
+each = "flow.*.congestion"
+only = { case = ["lossy"] }
+ratio = ["both/a", "rival"]
+most = 1.0
+"#;
+
+fn own(sets: &[&str]) -> Scenario {
+    let sets = sets.iter().map(ToString::to_string).collect();
+    parse("own.toml", OWN, Path::new(""), &Overrides { sets, quick: false }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_case_may_sweep_keys_of_its_own() {
+    let scenario = own(&[]);
+    let lossy = ["lossy 1% reno", "lossy 1% cubic", "lossy 2% reno", "lossy 2% cubic"];
+    assert_eq!(shown(&scenario), [&lossy[..], &["plain", "slow 1mbit vegas", "slow 2mbit vegas"]].concat());
+    let rates: Vec<Option<u64>> =
+        scenario.cells.iter().map(|cell| cell.experiment.links[0].forward.rate.map(|rate| rate.0)).collect();
+    assert_eq!(rates[4..], [None, Some(1_000_000), Some(2_000_000)]);
+}
+
+#[test]
+fn a_star_is_every_element_of_a_list() {
+    let experiment = &own(&[]).cells[2].experiment;
+    assert!(experiment.links.iter().all(|link| link.forward.loss == Loss::Random(0.02)), "{:?}", experiment.links);
+    let names = experiment.flows.iter().map(|flow| match &flow.kind {
+        FlowKind::Tcp { congestion, .. } => congestion.name.as_str(),
+        FlowKind::ConstantRate { .. } => "",
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["reno", "reno"]);
+}
+
+#[test]
+fn a_set_holds_in_every_case_that_sweeps_its_key_and_a_case_that_is_not_run_takes_its_keys_with_it() {
+    let bbr = own(&["flow.*.congestion=bbr"]);
+    assert_eq!(shown(&bbr), ["lossy 1% bbr", "lossy 2% bbr", "plain", "slow 1mbit bbr", "slow 2mbit bbr"]);
+    assert_eq!(bbr.layout.claims.len(), 1);
+    let slow = own(&["case=slow"]);
+    assert_eq!(shown(&slow), ["slow 1mbit vegas", "slow 2mbit vegas"]);
+    assert_eq!((slow.layout.tables.len(), slow.layout.claims.len()), (1, 0), "{:?}", slow.layout);
+}
+
+#[test]
+fn tables_and_claims_go_by_flow_and_subflow() {
+    let layout = own(&[]).layout;
+    assert_eq!(layout.tables[0].columns.as_deref(), Some("flow"));
+    assert_eq!(layout.tables[0].scope.only["flow"], ["both", "both/a", "rival"]);
+    let [plain, labelled] = &layout.tables[1].values[..] else { panic!("two values") };
+    assert_eq!((plain.value.as_str(), plain.label.as_str(), &plain.flow), ("goodput_mbps", "", &None));
+    assert_eq!((labelled.label.as_str(), labelled.flow.as_deref()), ("RTT over b", Some("both/b")));
+    assert_eq!(layout.claims[0].test.names(), ["both/a", "rival"]);
 }

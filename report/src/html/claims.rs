@@ -10,16 +10,18 @@ pub(super) fn claims(study: &Study<'_>) -> String {
     if judged.is_empty() {
         return String::new();
     }
-    let rows: String = judged.iter().map(|claim| rows(study, claim)).collect();
+    let published = judged.iter().any(|it| !it.claim.published.is_empty());
+    let rows: String = judged.iter().map(|claim| rows(study, claim, published)).collect();
+    let column = if published { "<th scope=\"col\">published</th>" } else { "" };
     format!(
         "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
-         <th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
+         {column}<th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
         crate::terminal::capital(&tally(&judged))
     )
 }
 
-/// A claim beside all its verdicts, ours and the baseline's.
-fn rows(study: &Study<'_>, judged: &Judged<'_>) -> String {
+/// A claim beside what was published, where any claim has that, and all its verdicts, ours and the baseline's.
+fn rows(study: &Study<'_>, judged: &Judged<'_>, published: bool) -> String {
     let mut shown: Vec<String> = Vec::new();
     for Judgement { at, ours, baseline } in &judged.findings {
         shown.push(cells(at, ours, ""));
@@ -32,7 +34,15 @@ fn rows(study: &Study<'_>, judged: &Judged<'_>) -> String {
         source => format!(" <small>{}</small>", escape(source)),
     };
     let says = escape(&judged.claim.says);
-    let head = format!("<th scope=\"rowgroup\" rowspan=\"{}\">{says}{source}</th>", shown.len().max(1));
+    let note = match judged.claim.note.as_str() {
+        "" => String::new(),
+        note => format!("<p>{}</p>", escape(note)),
+    };
+    let rowspan = shown.len().max(1);
+    let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{says}{source}{note}</th>");
+    if published {
+        head += &format!("<td class=\"published\" rowspan=\"{rowspan}\">{}</td>", escape(&judged.claim.published));
+    }
     let rows = shown.iter().enumerate().map(|(index, cells)| {
         let head = if index == 0 { head.as_str() } else { "" };
         format!("<tr>{head}{cells}</tr>\n")

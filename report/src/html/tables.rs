@@ -2,7 +2,7 @@
 
 use super::{counted, escape};
 use crate::colour;
-use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, references};
+use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
 use crate::number::{label, maybe, percent, significant, three};
 use crate::study::Study;
 use crate::summary;
@@ -45,29 +45,31 @@ fn row_head(row: &Row) -> String {
 }
 
 fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
-    let greatest = grid.greatest();
+    // Several values have no scale in common: each column has its own.
+    let several = table.values.len() > 1;
+    let greatest: Vec<f64> = (0..grid.columns.len()).map(|at| grid.greatest(several.then_some(at))).collect();
     let width = grid.columns.len();
     let row = |row: &Row| {
         let cells: String = match row.coming {
             true => format!("<td class=\"coming\" colspan=\"{width}\">coming: published, not run here yet</td>"),
-            false => row.values.iter().map(|value| heat(*value, greatest, shown)).collect(),
+            false => row.values.iter().zip(&greatest).map(|(value, most)| heat(*value, *most, shown)).collect(),
         };
         format!("<tr>{}{cells}</tr>\n", row_head(row))
     };
     let rows: String = grid.rows.iter().map(row).collect();
     let interval = if grid.has_intervals() { "; ± is half the 95 % confidence interval (Student's t)" } else { "" };
+    let most = if several { "most of the column".to_owned() } else { three(grid.greatest(None)) };
     let links = if shown > 0 { ". A value leads to its time series" } else { "" };
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
-         <span class=\"scale\">0 <i></i> {}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n",
+         <span class=\"scale\">0 <i></i> {most}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n",
         escape(&caption(study, table, grid)),
-        three(greatest),
         head(table, grid)
     )
 }
 
 fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
-    let Some(Value { cell, estimate }) = value else { return "<td>–</td>".to_owned() };
+    let Some(Value { cell, estimate, .. }) = value else { return "<td>–</td>".to_owned() };
     let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
     let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
     let mean = three(estimate.mean);
@@ -90,19 +92,28 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
     // Several values side by side have no unit in common, and no axes.
     let several = table.values.len() > 1;
-    let unit = escape(if reference.unit.is_empty() && !several { label(&table.values[0]).1 } else { &reference.unit });
+    let unit =
+        escape(if reference.unit.is_empty() && !several { label(&table.values[0].value).1 } else { &reference.unit });
     let plot = if several { String::new() } else { scatter_of(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
         "<h3>Simulated against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
          <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>{unit}; below, the relative \
          error of the simulation. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
-         <tbody>\n{rows}</tbody></table></div>{plot}</div>\n",
+         <tbody>\n{rows}</tbody>{}</table></div>{plot}</div>\n",
         escape(&capital(&reference.source)),
         escape(&agreement(&pairs)),
         super::paragraphs(&reference.note),
-        head(table, grid)
+        head(table, grid),
+        ranks(&pairs)
     )
+}
+
+/// How far both rank the rows alike, below each column.
+fn ranks(pairs: &[Vec<Pair>]) -> String {
+    let Some(columns) = ranking(pairs) else { return String::new() };
+    let cells: String = columns.iter().map(|tau| format!("<td>{}</td>", maybe(*tau))).collect();
+    format!("<tfoot><tr><th scope=\"row\">Kendall's τ-b of the order down the column</th>{cells}</tr></tfoot>")
 }
 
 fn pair_cell(pair: &Pair) -> String {

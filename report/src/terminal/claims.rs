@@ -44,19 +44,21 @@ fn says(judged: &Judged<'_>) -> String {
 /// Numbers and verdict.
 type Row = (String, &'static str);
 
-/// Ours, and after each the baseline's.
+/// What was published, ours, after each the baseline's, and what is to be known.
 fn rows(study: &Study<'_>, judged: &Judged<'_>) -> Vec<Row> {
     let row = |at: &str, finding: &Finding| {
         let at = if at.is_empty() { String::new() } else { format!("{at}: ") };
         (format!("{at}{}", finding.numbers), finding.verdict.words())
     };
-    let mut rows = Vec::new();
+    let told = |word: &str, text: &str| (!text.is_empty()).then(|| (format!("{word}: {text}"), ""));
+    let mut rows: Vec<Row> = told("published", &judged.claim.published).into_iter().collect();
     for Judgement { at, ours, baseline } in &judged.findings {
         rows.push(row(at, ours));
         if let (Some(finding), Some(baseline)) = (baseline, study.baseline) {
             rows.push(row(baseline.name, finding));
         }
     }
+    rows.extend(told("note", &judged.claim.note));
     rows
 }
 
@@ -82,7 +84,8 @@ fn beside(says: &str, rows: &[Row], width: usize, style: Style, color: bool) -> 
 /// The claim, its rows below.
 fn below(says: &str, rows: &[Row], width: usize, color: bool) -> String {
     let indented = |(numbers, verdict): &Row| {
-        let lines = wrap(&format!("{verdict}: {numbers}"), width.saturating_sub(GAP));
+        let text = if verdict.is_empty() { numbers.clone() } else { format!("{verdict}: {numbers}") };
+        let lines = wrap(&text, width.saturating_sub(GAP));
         lines.iter().map(|line| styled(&format!("{}{line}", " ".repeat(GAP)), Style::Plain, color)).collect::<String>()
     };
     paragraph(says, width, Style::Plain, color) + &rows.iter().map(indented).collect::<String>()

@@ -1,7 +1,7 @@
 //! Made-up runs for looking at reports: sawtooth windows over two paths. Nothing here was simulated.
 
 use record::{Flow, Path, Run, Series, Summary, Tunnel};
-use ropewalk_report::{Claim, Figure, Layout, Reference, Scope, Study, Table, Test};
+use ropewalk_report::{Claim, Column, Figure, Layout, Reference, Scope, Study, Table, Test};
 use std::collections::BTreeMap;
 
 pub(crate) const ALGORITHMS: [&str; 8] =
@@ -60,10 +60,15 @@ fn table(columns: Vec<String>, rows: Vec<(String, Vec<Option<f64>>)>) -> Table {
     Table {
         rows: "flow.tcp.congestion".to_owned(),
         columns: Some("path.eno2.delay".to_owned()),
-        values: vec!["goodput_mbps".to_owned()],
+        values: vec![column("goodput_mbps")],
         references: vec![reference],
         ..Table::default()
     }
+}
+
+/// A column without a label.
+pub(crate) fn column(value: &str) -> Column {
+    Column { value: value.to_owned(), ..Column::default() }
 }
 
 /// A chart of windows for each delay, a line an algorithm.
@@ -86,6 +91,8 @@ pub(crate) fn claim(says: &str, test: Test) -> Claim {
         each: None,
         scope: Scope::default(),
         test,
+        published: String::new(),
+        note: String::new(),
     }
 }
 

@@ -1,20 +1,28 @@
 //! From the written layout to the resolved one: keys must be swept, values must be among the swept ones.
 //!
-//! A `--set` or `--quick` may have taken swept keys or values away. Then a table, figure or claim shows what is left, and
+//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken swept keys or values away. Then a table, figure or claim shows what is left, and
 //! goes where nothing is.
 
-use super::{Claim, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope, WrittenTable};
+use super::{
+    BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope,
+    WrittenTable,
+};
 use crate::at::At;
 use crate::error::Fault;
 use crate::file::File;
+use crate::model::{Experiment, Subflow};
 use crate::reference::Written;
-use crate::resolve::flow_names;
 use crate::sweep::Draft;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The layout of a file.
-pub(crate) fn resolve(file: &File, draft: &Draft<'_>) -> Result<Layout, Fault> {
-    let context = Context { draft, flows: flow_names(file)?, sample: file.sample.as_ref().map(|it| it.get().0.0) };
+/// The layout of a file whose cells are these experiments.
+pub(crate) fn resolve<'e>(
+    file: &File,
+    draft: &Draft<'_>,
+    experiments: impl Iterator<Item = &'e Experiment>,
+) -> Result<Layout, Fault> {
+    let context = Context { draft, flows: flows(experiments), sample: file.sample.as_ref().map(|it| it.get().0.0) };
     let tables = file.table.iter().map(|table| context.table(table));
     let figures = file.figure.iter().map(|figure| context.figure(figure));
     let claims = file.claim.iter().map(|claim| context.claim(claim));
@@ -23,6 +31,21 @@ pub(crate) fn resolve(file: &File, draft: &Draft<'_>) -> Result<Layout, Fault> {
         figures: figures.filter_map(Result::transpose).collect::<Result<_, _>>()?,
         claims: claims.filter_map(Result::transpose).collect::<Result<_, _>>()?,
     })
+}
+
+/// The names of all flows and subflows, the latter as `FLOW/PATH`.
+fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
+    let mut names = Vec::new();
+    for experiment in experiments {
+        for flow in &experiment.flows {
+            let subflow = |it: &Subflow| format!("{}/{}", flow.name, experiment.paths[it.path].name);
+            let all = std::iter::once(flow.name.clone()).chain(flow.kind.subflows().iter().map(subflow));
+            names.extend(all);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
 
 /// A scope, and swept keys where they were given.
@@ -38,9 +61,11 @@ struct Context<'a, 't> {
 impl Context<'_, '_> {
     fn table(&self, given: &WrittenTable) -> Result<Option<Table>, Fault> {
         let values = match given.value.get() {
-            Values::One(value) => vec![value.clone()],
-            Values::Several(values) => values.clone(),
+            Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
+            Values::Several(values) => values.iter().map(Column::from).collect(),
         };
+        let mut whose = values.iter().filter_map(|column| column.flow.as_ref());
+        whose.try_for_each(|flow| self.flow(flow, given.value.span()))?;
         if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
             let fault = Fault::at(given.value.span(), "a table with `columns` shows one value");
             return Err(fault.help("leave out `columns`, or write a table for each value"));
@@ -67,8 +92,8 @@ impl Context<'_, '_> {
         if let Some(name) = test.names().iter().find(|name| !run.contains(&name.as_str())) {
             return self.absent(given.says.span(), &of, name, &run).map(|()| None);
         }
-        let WrittenClaim { says, source, value, .. } = given.clone();
-        Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test }))
+        let WrittenClaim { says, source, published, note, value, .. } = given.clone();
+        Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
     }
 
     /// The scope and the swept keys that are still swept; nothing if nothing is left.
@@ -77,6 +102,12 @@ impl Context<'_, '_> {
         scope: &WrittenScope<'_>,
         keys: [Option<&At<String>>; N],
     ) -> Result<Option<Part<N>>, Fault> {
+        if let Some(flows) = scope.only.get(BY_FLOW)
+            && !keys.iter().flatten().any(|key| key.get() == BY_FLOW)
+        {
+            let fault = Fault::at(flows.span(), "nothing here goes by flow");
+            return Err(fault.help("`flow = \"NAME\"` chooses whose result is shown"));
+        }
         for key in keys.into_iter().flatten() {
             if !self.swept(key.get(), &key.span())? {
                 return Ok(None);
@@ -102,19 +133,19 @@ impl Context<'_, '_> {
             scope.only.insert(key.clone(), left.into_iter().cloned().collect());
         }
         if let Some(flow) = given.flow {
-            self.flow(flow)?;
+            self.flow(flow.get(), flow.span())?;
             scope.flow = Some(flow.get().clone());
         }
         [scope.from_s, scope.until_s] = [self.instant(given.times[0])?, self.instant(given.times[1])?];
         Ok(Some(scope))
     }
 
-    fn flow(&self, flow: &At<String>) -> Result<(), Fault> {
-        if self.flows.contains(flow.get()) {
+    fn flow(&self, flow: &String, span: Range<usize>) -> Result<(), Fault> {
+        if self.flows.contains(flow) {
             return Ok(());
         }
         let known: Vec<&str> = self.flows.iter().map(String::as_str).collect();
-        Err(Fault::unknown(flow.span(), "flow", flow.get(), &known))
+        Err(Fault::unknown(span, "flow", flow, &known))
     }
 
     /// An instant at which there is a sample, seconds.
@@ -131,15 +162,19 @@ impl Context<'_, '_> {
     fn swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
         let swept: Vec<&str> = self.draft.axes.iter().map(|axis| axis.key.text.as_ref()).collect();
         match () {
-            () if swept.contains(&key) => Ok(true),
+            () if key == BY_FLOW || swept.contains(&key) => Ok(true),
             () if self.draft.gone.iter().any(|gone| gone == key) => Ok(false),
             () => Err(Fault::unknown(span.clone(), "swept key", key, &swept)),
         }
     }
 
+    /// The values of a swept key, in all cases together.
     fn labels(&self, key: &str) -> Vec<&str> {
-        let axis = self.draft.axes.iter().find(|axis| axis.key.text == key);
-        axis.map_or(Vec::new(), |axis| axis.labels())
+        if key == BY_FLOW {
+            return self.flows.iter().map(String::as_str).collect();
+        }
+        let axes = self.draft.axes.iter().filter(|axis| axis.key.text == key);
+        axes.flat_map(|axis| axis.labels()).collect()
     }
 
     /// A value that is not swept is a fault, unless the sweep is not the file's own.

@@ -14,7 +14,6 @@ use crate::quantity::Size;
 use crate::sweep::affordable;
 use crate::trace::Traces;
 use std::ops::Range;
-pub(crate) use traffic::flow_names;
 
 /// The experiment that `file` describes.
 pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Fault> {

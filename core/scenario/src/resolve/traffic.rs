@@ -104,12 +104,6 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
     Ok(flows)
 }
 
-/// What the flows are called, those of a `count` included.
-pub(crate) fn flow_names(file: &File) -> Result<Vec<String>, Fault> {
-    let copies = file.flow.iter().map(|flow| copies(flow.get())).collect::<Result<Vec<_>, _>>()?;
-    Ok(copies.into_iter().flatten().map(|(name, _)| name).collect())
-}
-
 fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fault> {
     let names = || paths.iter().map(|path| path.name.as_str());
     if at.get().kind == Kind::Mptcp {
