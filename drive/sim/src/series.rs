@@ -1,10 +1,11 @@
-//! Time series at a chosen interval: one subject a flow, one a path.
+//! Time series at a chosen interval: one subject a flow, one a subflow, one a path.
 
+use crate::connection::Connection;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
 use crate::packet::Direction;
 use record::{FLOW_COLUMNS, Series};
-use scenario::model::Experiment;
+use scenario::model::{Experiment, Flow, Subflow};
 use units::{Rate, Span};
 
 /// Collects the series.
@@ -12,6 +13,8 @@ use units::{Rate, Span};
 pub(crate) struct Sampler {
     pub interval: Span,
     flows: Vec<Subject>,
+    /// With the index of the flow, and of the subflow in it.
+    subflows: Vec<(usize, usize, Subject)>,
     paths: Vec<Subject>,
 }
 
@@ -47,7 +50,7 @@ impl Sampler {
     pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
         let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
         let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
-        Self { interval, flows: flows.collect(), paths: paths.collect() }
+        Self { interval, flows: flows.collect(), subflows: subflows(experiment), paths: paths.collect() }
     }
 
     /// Takes one sample of everything.
@@ -58,6 +61,10 @@ impl Sampler {
             let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
             subject.push(time_s, &row);
         }
+        for (flow, index, subject) in &mut self.subflows {
+            let row = subflow_row(subject, &engine.flows[*flow], *index, engine.network.dropped[*flow][*index], self.interval);
+            subject.push(time_s, &row);
+        }
         for (index, subject) in self.paths.iter_mut().enumerate() {
             let row = path_row(subject, engine, index, self.interval);
             subject.push(time_s, &row);
@@ -65,8 +72,19 @@ impl Sampler {
     }
 
     pub(crate) fn finish(self) -> Vec<Series> {
-        self.flows.into_iter().chain(self.paths).map(|subject| subject.series).collect()
+        let subflows = self.subflows.into_iter().map(|(_, _, subject)| subject);
+        self.flows.into_iter().chain(subflows).chain(self.paths).map(|subject| subject.series).collect()
     }
+}
+
+fn subflows(experiment: &Experiment) -> Vec<(usize, usize, Subject)> {
+    let of = |(flow, it): (usize, &Flow)| {
+        let name = |at: &Subflow| format!("subflow {}/{}", it.name, experiment.paths[at.path].name);
+        let names: Vec<String> = it.kind.subflows().iter().map(name).collect();
+        let subject = move |(index, name)| (flow, index, Subject::new(name, &FLOW_COLUMNS));
+        names.into_iter().enumerate().map(subject)
+    };
+    experiment.flows.iter().enumerate().flat_map(of).collect()
 }
 
 fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: Span) -> [f64; 9] {
@@ -89,6 +107,21 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: 
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
         }
     }
+}
+
+/// What is delivered in order belongs to the connection: a subflow has no goodput.
+fn subflow_row(subject: &mut Subject, endpoint: &Endpoint, index: usize, dropped: u64, interval: Span) -> [f64; 9] {
+    let Kind::Tcp(tcp) = &endpoint.kind else { unreachable!("it has subflows") };
+    let Connection::Multi(multi) = &tcp.connection else { unreachable!("it has subflows") };
+    let (sender, _) = multi.sender.subflows().nth(index).expect("one for each in the scenario");
+    let (decision, counters) = (sender.decision(), sender.counters());
+    let threshold = Some(decision.threshold).filter(|it| *it != control::NO_THRESHOLD).map_or(f64::NAN, f64::from);
+    let rtt = Some(sender.smoothed_rtt()).filter(|rtt| *rtt > Span::ZERO).map_or(f64::NAN, Span::as_millis_f64);
+    let retransmitted = subject.since(1, counters.retransmitted) as f64;
+    let throughput = Rate::of(subject.since(2, multi.subflows[index].arrived_bytes), interval).as_mbps();
+    let (sent, dropped) = (subject.since(3, counters.sent) as f64, subject.since(4, dropped) as f64);
+    let (window, in_flight) = (f64::from(decision.window), f64::from(sender.in_flight()));
+    [f64::NAN, window, threshold, rtt, in_flight, retransmitted, throughput, sent, dropped]
 }
 
 fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 6] {
