@@ -85,7 +85,7 @@ mod tests {
             value(&run(), "load_moved_s", &scope)
         };
         assert_eq!(moved(Some(10.0)), Some(9.0), "the window that ends at 20 s and the four after the gap");
-        assert_eq!(moved(Some(30.0)), None, "it does not change");
+        assert_eq!(moved(Some(45.0)), None, "it does not change");
         assert_eq!(moved(None), None, "from when?");
     }
 }
