@@ -12,7 +12,8 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
 /// Name and scenario of each workload.
-const WORKLOADS: &[(&str, &str)] = &[("w1", "scenarios/bench/w1.toml"), ("w2", "scenarios/bench/w2.toml")];
+const WORKLOADS: &[(&str, &str)] =
+    &[("w1", "scenarios/bench/w1.toml"), ("w2", "scenarios/bench/w2.toml"), ("w3", "scenarios/bench/w3.toml")];
 
 /// Least, median and greatest of the runs.
 #[derive(Clone, Copy, Debug, PartialEq)]

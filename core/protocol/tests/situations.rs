@@ -111,7 +111,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
         Box::new(|_, _| pass()),
         Box::new(|_, ack| {
             // The acknowledgements of the second window are lost, but for the report of the duplicate.
-            if ack.ack > 10 && ack.blocks.as_slice().is_empty() { drop() } else { pass() }
+            if ack.ack > 10 && ack.blocks.is_empty() { drop() } else { pass() }
         }),
     );
     let c = finished(world).sender.counters().to_owned();
@@ -136,7 +136,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
         Options { timestamps: false, ..Options::default() },
         Box::new(stalled(390)),
         Box::new(|_, ack| {
-            let duplicate = ack.blocks.as_slice().first().is_some_and(|block| block.0 < ack.ack);
+            let duplicate = ack.blocks.iter().next().is_some_and(|block| block.0 < ack.ack);
             if duplicate { drop() } else { pass() }
         }),
     );

@@ -1,7 +1,6 @@
 //! A flow's connection: TCP over one way, or MPTCP over several paths. What differs between them ends here.
 
 use crate::multipath::Multipath;
-use crate::packet::Body;
 use protocol::tcp::sender::Counters;
 use protocol::tcp::{Receiver, Sender};
 use protocol::{mptcp, tcp};
@@ -21,11 +20,13 @@ pub(crate) struct Single {
     pub receiver: Receiver,
 }
 
-/// What a sender or a receiver wants.
+/// What a sender wants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wish {
-    /// Send this, on the subflow of this number.
-    Send(Body, u16),
+pub(crate) enum Polled {
+    /// Send this.
+    Segment(tcp::Segment),
+    /// Send this on its subflow.
+    DataSegment(mptcp::Segment),
     /// Nothing more before this instant or the next input.
     Until(Instant),
 }
@@ -61,36 +62,32 @@ impl Connection {
     }
 
     /// The host's own interface refused what was just sent.
-    pub(crate) fn refuse(&mut self, now: Instant, body: &Body) {
-        match (self, body) {
-            (Self::Single(it), Body::Segment(segment)) => it.sender.handle(now, tcp::Input::Refused(*segment)),
-            (Self::Multi(it), Body::DataSegment(segment)) => it.sender.handle(now, mptcp::Input::Refused(*segment)),
-            _ => {}
+    pub(crate) fn refuse(&mut self, now: Instant, segment: tcp::Segment) {
+        if let Self::Single(it) = self {
+            it.sender.handle(now, tcp::Input::Refused(segment));
+        }
+    }
+
+    /// The same on a subflow.
+    pub(crate) fn refuse_data(&mut self, now: Instant, segment: mptcp::Segment) {
+        if let Self::Multi(it) = self {
+            it.sender.handle(now, mptcp::Input::Refused(segment));
         }
     }
 
     /// What the sender sends next.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Instant) -> Wish {
+    pub(crate) fn poll(&mut self, now: Instant) -> Polled {
         match self {
             Self::Single(it) => match it.sender.poll(now) {
-                tcp::Output::Transmit(segment) => Wish::Send(Body::Segment(segment), 0),
-                tcp::Output::Until(deadline) => Wish::Until(deadline),
+                tcp::Output::Transmit(segment) => Polled::Segment(segment),
+                tcp::Output::Until(deadline) => Polled::Until(deadline),
             },
             Self::Multi(it) => match it.sender.poll(now) {
-                mptcp::Output::Transmit(segment) => Wish::Send(Body::DataSegment(segment), segment.subflow),
-                mptcp::Output::Until(deadline) => Wish::Until(deadline),
+                mptcp::Output::Transmit(segment) => Polled::DataSegment(segment),
+                mptcp::Output::Until(deadline) => Polled::Until(deadline),
             },
         }
-    }
-
-    /// An acknowledgement that the receiver has delayed, if it is due. Call until it is to wait.
-    pub(crate) fn wake_receiver(&mut self, now: Instant) -> Wish {
-        let sent = match self {
-            Self::Single(it) => it.receiver.on_timeout(now).map(|ack| Wish::Send(Body::Ack(ack), 0)),
-            Self::Multi(it) => it.receiver.on_timeout(now).map(|ack| Wish::Send(Body::DataAck(ack), ack.subflow)),
-        };
-        sent.unwrap_or_else(|| Wish::Until(self.receiver_deadline()))
     }
 
     /// When the receiver must act, if nothing arrives.
@@ -99,14 +96,6 @@ impl Connection {
         match self {
             Self::Single(it) => it.receiver.deadline(),
             Self::Multi(it) => it.receiver.deadline(),
-        }
-    }
-
-    /// The acknowledgement that a packet which leaves for the sender anyway carries along, on a subflow.
-    pub(crate) fn piggyback(&mut self, now: Instant, subflow: u16) -> Body {
-        match self {
-            Self::Single(it) => Body::Ack(it.receiver.piggyback(now)),
-            Self::Multi(it) => Body::DataAck(it.receiver.piggyback(now, subflow)),
         }
     }
 

@@ -6,7 +6,7 @@ use protocol::tcp::Kind;
 use units::{Instant, Span};
 
 /// Bytes of the DSS option on an acknowledgement: a DATA_ACK of 32 bits.
-const DATA_ACK: u32 = 8;
+pub(crate) const DATA_ACK: u32 = 8;
 
 /// Both ends of an MPTCP connection.
 #[derive(Debug)]
@@ -54,11 +54,6 @@ impl Multipath {
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)
     pub(crate) fn option_bytes(&self, segment: &Segment) -> u32 {
         if segment.tcp.kind == Kind::Data { self.option } else { 0 }
-    }
-
-    /// Bytes that MPTCP adds to an acknowledgement's headers.
-    pub(crate) fn ack_option_bytes() -> u32 {
-        DATA_ACK
     }
 
     /// An acknowledgement has been handled. The RTT sample that it gave, if any.

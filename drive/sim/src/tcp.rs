@@ -1,16 +1,16 @@
 //! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
 
 use crate::application::{Application, Ask, Client, Message, REQUEST, Video};
-use crate::connection::{Connection, Wish};
+use crate::connection::Connection;
 use crate::distribution::Distribution;
-use crate::multipath::Multipath;
-use crate::packet::Body;
+use crate::multipath::DATA_ACK;
 use crate::peak::Peak;
 use crate::setup::Setup;
 use control::Ecn;
 use protocol::mptcp;
 use protocol::tcp::sender::Counters;
 use protocol::tcp::{Ack, Input, Kind, Segment};
+use scenario::model::Route;
 use units::Instant;
 
 /// Both ends of a TCP or MPTCP flow: of its connection, or of its present one.
@@ -19,7 +19,7 @@ pub(crate) struct Tcp {
     setup: Setup,
     pub connection: Connection,
     /// Number of the present connection; packets of earlier ones find nobody.
-    number: u16,
+    pub number: u16,
     application: Application,
     /// What is being sent, and the segment after its end.
     message: Message,
@@ -130,6 +130,7 @@ impl Tcp {
     }
 
     /// When the receiver's host must act, if nothing arrives.
+    #[inline]
     pub(crate) fn sink_deadline(&self) -> Instant {
         match &self.application {
             Application::Requests(client) => self.connection.receiver_deadline().min(client.deadline()),
@@ -208,30 +209,43 @@ impl Tcp {
         }
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once, as [`Wish::Send`].
-    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Wish {
+    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once, or one with what a player asks.
+    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.note_time(now);
         if segment.kind == Kind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
-        let Connection::Single(single) = &mut self.connection else { return Wish::Until(Instant::NEVER) };
+        let Connection::Single(single) = &mut self.connection else { return None };
         let ack = single.receiver.handle(now, segment, marked);
         if let Application::Requests(client) = &mut self.application {
             client.hear(now, segment, self.message.first);
         }
-        self.reply(now, ack.map(Body::Ack), self.number)
+        if self.note_delivery(now) && ack.is_none() {
+            let Connection::Single(single) = &mut self.connection else { return None };
+            return Some(single.receiver.piggyback(now));
+        }
+        ack
     }
 
-    /// A segment reaches the receiver of a subflow.
-    pub(crate) fn on_data_segment(&mut self, now: Instant, segment: &mptcp::Segment, marked: bool) -> Wish {
+    /// The same on a subflow.
+    pub(crate) fn on_data_segment(
+        &mut self,
+        now: Instant,
+        segment: &mptcp::Segment,
+        marked: bool,
+    ) -> Option<mptcp::Ack> {
         self.note_time(now);
         let (bytes, _) = self.data_segment_bytes(segment);
-        let Connection::Multi(multi) = &mut self.connection else { return Wish::Until(Instant::NEVER) };
+        let Connection::Multi(multi) = &mut self.connection else { return None };
         let ack = multi.on_segment(now, segment, bytes, marked);
         if segment.tcp.kind == Kind::Data {
             self.arrived_bytes += u64::from(bytes);
         }
-        self.reply(now, ack.map(Body::DataAck), segment.subflow)
+        if self.note_delivery(now) && ack.is_none() {
+            let Connection::Multi(multi) = &mut self.connection else { return None };
+            return Some(multi.receiver.piggyback(now, segment.subflow));
+        }
+        ack
     }
 
     /// Something has arrived: what was delivered before counts for the half second that may be over.
@@ -239,15 +253,6 @@ impl Tcp {
     fn note_time(&mut self, now: Instant) {
         if self.peak.is_due(now) {
             self.peak.close(now, self.delivered_bytes());
-        }
-    }
-
-    /// What the receiving host sends after a segment: the acknowledgement that must leave, or one with what a player asks.
-    fn reply(&mut self, now: Instant, ack: Option<Body>, subflow: u16) -> Wish {
-        let asks = self.note_delivery(now);
-        match ack.or_else(|| asks.then(|| self.connection.piggyback(now, subflow))) {
-            Some(body) => Wish::Send(body, subflow),
-            None => Wish::Until(self.sink_deadline()),
         }
     }
 
@@ -283,6 +288,7 @@ impl Tcp {
         }
     }
 
+    #[inline]
     fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
         let Setup { headers, ecn, .. } = self.setup;
         match segment.kind {
@@ -294,47 +300,36 @@ impl Tcp {
         }
     }
 
-    /// Size of a packet that leaves one of the hosts, and whether it is ECN-capable.
-    #[inline]
-    pub(crate) fn packet_bytes(&self, body: &Body) -> (u32, bool) {
-        match body {
-            Body::Segment(segment) => self.segment_bytes(segment),
-            Body::DataSegment(segment) => self.data_segment_bytes(segment),
-            Body::Ack(ack) => (self.ack_bytes(ack), self.marks_all()),
-            Body::DataAck(ack) => (self.ack_bytes(&ack.tcp) + Multipath::ack_option_bytes(), self.marks_all()),
-            Body::Request(_) => (self.setup.headers + REQUEST, self.marks_all()),
-            Body::Datagram { .. } | Body::Stray => unreachable!("no packet of TCP"),
-        }
+    /// Size of a request's packet.
+    pub(crate) fn request_bytes(&self) -> u32 {
+        self.setup.headers + REQUEST
     }
 
-    /// The path of a subflow.
-    pub(crate) fn path_of(&self, subflow: u16) -> Option<usize> {
+    /// Where the packets of a subflow go.
+    pub(crate) fn route_of(&self, subflow: u16) -> Route {
         match &self.connection {
-            Connection::Multi(multi) => Some(multi.subflows[usize::from(subflow)].path),
-            Connection::Single(_) => None,
-        }
-    }
-
-    /// The number that a packet sent on this subflow carries.
-    pub(crate) fn label_of(&self, subflow: u16) -> u16 {
-        match self.connection {
-            Connection::Multi(_) => subflow,
-            Connection::Single(_) => self.number,
+            Connection::Multi(multi) => Route::Path(multi.subflows[usize::from(subflow)].path),
+            Connection::Single(_) => unreachable!("it has no subflows"),
         }
     }
 
     /// Packets without new data are ECN-capable, too.
-    fn marks_all(&self) -> bool {
+    pub(crate) fn marks_all(&self) -> bool {
         self.setup.ecn == Some(Ecn::PerPacket)
     }
 
     /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018
     /// section 3).
-    fn ack_bytes(&self, ack: &Ack) -> u32 {
-        match ack.blocks.as_slice().len() as u32 {
+    pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
+        match ack.blocks.len() as u32 {
             0 => self.setup.headers,
             blocks => self.setup.headers + 4 + 8 * blocks,
         }
+    }
+
+    /// The same of a subflow's.
+    pub(crate) fn data_ack_bytes(&self, ack: &mptcp::Ack) -> u32 {
+        self.ack_bytes(&ack.tcp) + DATA_ACK
     }
 
     /// Bytes that reached the application.

@@ -28,18 +28,22 @@ pub struct Segment {
     pub retransmission: bool,
 }
 
-/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883).
+/// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). Kept small:
+/// every acknowledgement on its way carries them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
-    blocks: [(u64, u64); 3],
+    starts: [u64; 3],
+    lengths: [u32; 3],
     count: u8,
 }
 
 impl Blocks {
     /// Adds a block; a fourth does not fit beside timestamps and is left out.
-    pub fn push(&mut self, block: (u64, u64)) {
-        if usize::from(self.count) < self.blocks.len() {
-            self.blocks[usize::from(self.count)] = block;
+    pub fn push(&mut self, (start, end): (u64, u64)) {
+        let place = self.len();
+        if place < self.starts.len() {
+            self.starts[place] = start;
+            self.lengths[place] = u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX);
             self.count += 1;
         }
     }
@@ -49,10 +53,22 @@ impl Blocks {
         self.count = self.count.min(most as u8);
     }
 
-    /// The blocks, most recent first.
+    /// How many there are.
     #[must_use]
-    pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.blocks[..usize::from(self.count)]
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// There is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The blocks, most recent first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let all = self.starts.into_iter().zip(self.lengths).take(self.len());
+        all.map(|(start, length)| (start, start.saturating_add(u64::from(length))))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::Engine;
 use super::component::Component;
-use crate::connection::Wish;
+use crate::connection::{Connection, Polled};
 use crate::endpoint::{Endpoint, Kind};
 use crate::packet::{Body, Direction, Packet, Parcel};
 use crate::tcp::Tcp;
-use scenario::model::Route;
+use protocol::mptcp;
+use protocol::tcp::{Ack, Segment};
 use units::Instant;
 
 impl Engine {
@@ -15,13 +16,9 @@ impl Engine {
         let packet = self.network.slab.remove(parcel.slot);
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
-            Body::Segment(segment) => {
-                self.on_segment(&packet, |tcp, now| tcp.on_segment(now, &segment, parcel.marked));
-            }
+            Body::Segment(segment) => self.on_segment(&packet, &segment, parcel.marked),
             Body::Ack(ack) => self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack)),
-            Body::DataSegment(segment) => {
-                self.on_segment(&packet, |tcp, now| tcp.on_data_segment(now, &segment, parcel.marked));
-            }
+            Body::DataSegment(segment) => self.on_data_segment(&packet, &segment, parcel.marked),
             Body::DataAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_data_ack(now, &ack)),
             Body::Request(number) => self.on_request(&packet, number),
             Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
@@ -63,40 +60,63 @@ impl Engine {
 
     pub(super) fn wake_sink(&mut self, flow: u16) {
         let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-        let mut wish = tcp.connection.wake_receiver(self.network.now);
-        while let Wish::Send(..) = wish {
-            self.answer(flow, wish);
-            let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
-            wish = tcp.connection.wake_receiver(self.network.now);
+        let now = self.network.now;
+        match &mut tcp.connection {
+            Connection::Single(single) => {
+                let ack = single.receiver.on_timeout(now);
+                self.acknowledge(flow, ack);
+            }
+            Connection::Multi(multi) => {
+                let ack = multi.receiver.on_timeout(now);
+                self.acknowledge_data(flow, ack);
+            }
         }
-        self.answer(flow, Wish::Until(Instant::NEVER));
         self.ask(flow);
     }
 
     /// A client's request leaves, if it is time.
     fn ask(&mut self, flow: u16) {
-        let Kind::Tcp(tcp) = &mut self.flows[usize::from(flow)].kind else { return };
+        let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else { return };
         if let Some(number) = tcp.ask(self.network.now) {
-            self.answer(flow, Wish::Send(Body::Request(number), 0));
+            let packet = Packet::new(Body::Request(number), flow, tcp.number, Direction::Reverse);
+            self.network.arm(Component::Sink(flow), tcp.sink_deadline());
+            self.network.send(*route, packet, tcp.request_bytes(), tcp.marks_all());
         }
     }
 
-    fn on_segment(&mut self, packet: &Packet, handle: impl FnOnce(&mut Tcp, Instant) -> Wish) {
+    fn on_segment(&mut self, packet: &Packet, segment: &Segment, marked: bool) {
         let now = self.network.now;
         let Some(tcp) = self.tcp(packet) else { return };
-        let wish = handle(tcp, now);
+        let ack = tcp.on_segment(now, segment, marked);
         self.network.work.delivered_data_packets += 1;
-        self.answer(packet.flow, wish);
+        self.acknowledge(packet.flow, ack);
     }
 
-    /// The receiving host has acted: what it sends leaves, and it is called again in time.
-    fn answer(&mut self, flow: u16, wish: Wish) {
+    fn on_data_segment(&mut self, packet: &Packet, segment: &mptcp::Segment, marked: bool) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        let ack = tcp.on_data_segment(now, segment, marked);
+        self.network.work.delivered_data_packets += 1;
+        self.acknowledge_data(packet.flow, ack);
+    }
+
+    /// The receiving host has acted: it is called again in time, and its acknowledgement leaves.
+    fn acknowledge(&mut self, flow: u16, ack: Option<Ack>) {
         let Endpoint { route, kind: Kind::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
         self.network.arm(Component::Sink(flow), tcp.sink_deadline());
-        if let Wish::Send(body, subflow) = wish {
-            let packet = Packet::new(body, flow, tcp.label_of(subflow), Direction::Reverse);
-            let (bytes, capable) = tcp.packet_bytes(&body);
-            self.network.send(tcp.path_of(subflow).map_or(*route, Route::Path), packet, bytes, capable);
+        if let Some(ack) = ack {
+            let packet = Packet::new(Body::Ack(ack), flow, tcp.number, Direction::Reverse);
+            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.marks_all());
+        }
+    }
+
+    /// The same on a subflow.
+    fn acknowledge_data(&mut self, flow: u16, ack: Option<mptcp::Ack>) {
+        let Kind::Tcp(tcp) = &self.flows[usize::from(flow)].kind else { return };
+        self.network.arm(Component::Sink(flow), tcp.sink_deadline());
+        if let Some(ack) = ack {
+            let packet = Packet::new(Body::DataAck(ack), flow, ack.subflow, Direction::Reverse);
+            self.network.send(tcp.route_of(ack.subflow), packet, tcp.data_ack_bytes(&ack), tcp.marks_all());
         }
     }
 
@@ -120,15 +140,21 @@ impl Engine {
         let now = self.network.now;
         loop {
             match tcp.connection.poll(now) {
-                Wish::Send(body, subflow) => {
-                    let packet = Packet::new(body, flow, tcp.label_of(subflow), Direction::Forward);
-                    let (bytes, capable) = tcp.packet_bytes(&body);
-                    let route = tcp.path_of(subflow).map_or(*route, Route::Path);
-                    if !self.network.send(route, packet, bytes, capable) {
-                        tcp.connection.refuse(now, &body);
+                Polled::Segment(segment) => {
+                    let (bytes, capable) = tcp.segment_bytes(&segment);
+                    let packet = Packet::new(Body::Segment(segment), flow, tcp.number, Direction::Forward);
+                    if !self.network.send(*route, packet, bytes, capable) {
+                        tcp.connection.refuse(now, segment);
                     }
                 }
-                Wish::Until(deadline) => {
+                Polled::DataSegment(segment) => {
+                    let (bytes, capable) = tcp.data_segment_bytes(&segment);
+                    let packet = Packet::new(Body::DataSegment(segment), flow, segment.subflow, Direction::Forward);
+                    if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, capable) {
+                        tcp.connection.refuse_data(now, segment);
+                    }
+                }
+                Polled::Until(deadline) => {
                     let deadline =
                         if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     return self.network.arm(Component::Source(flow), deadline);

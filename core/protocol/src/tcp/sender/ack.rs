@@ -116,7 +116,7 @@ impl Sender {
 
     /// An acknowledgement overtaken by a later one may still bring SACK blocks.
     fn on_old_ack(&mut self, now: Instant, ack: &Ack, news: &mut News, before: &Before) {
-        if ack.blocks.as_slice().is_empty() {
+        if ack.blocks.is_empty() {
             return;
         }
         self.read_blocks(now, ack, news);
@@ -168,8 +168,8 @@ impl Sender {
 
     /// Marks what the SACK blocks newly cover.
     fn read_blocks(&mut self, now: Instant, ack: &Ack, news: &mut News) {
-        let blocks = ack.blocks.as_slice();
-        let Some(&first) = blocks.first() else {
+        let mut blocks = ack.blocks.iter();
+        let Some(first) = blocks.next() else {
             self.known_blocks = ack.blocks;
             return;
         };
@@ -177,15 +177,15 @@ impl Sender {
             return;
         }
         let is_duplicate =
-            first.0 < ack.ack || blocks.get(1).is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
+            first.0 < ack.ack || blocks.next().is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         if is_duplicate {
             self.on_duplicate(first, news);
         }
         let known = self.known_blocks;
-        for block in &blocks[usize::from(is_duplicate)..] {
+        for block in ack.blocks.iter().skip(usize::from(is_duplicate)) {
             let (mut start, mut end) = (block.0.max(self.board.una()), block.1.min(self.board.next()));
             // A block that grew at one end is walked only where it grew.
-            for old in known.as_slice() {
+            for old in known.iter() {
                 if old.0 <= start && start < old.1 {
                     start = old.1;
                 } else if start < old.0 && end <= old.1 && old.0 < end {
