@@ -15,6 +15,7 @@ mod estimate;
 mod figure;
 mod grid;
 mod html;
+mod load;
 mod number;
 mod rank;
 mod resample;

@@ -3,6 +3,7 @@
 
 use crate::course::{self, Course};
 use crate::estimate::Estimate;
+use crate::load;
 use crate::study::Cell;
 use crate::subject::{DROPS, Subject, percent};
 use record::{Flow, Run, Subflow};
@@ -59,6 +60,7 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     }
     match field {
         VARIATION => variation(run, scope),
+        _ if load::NAMES.contains(&field) => load::value(run, field, scope),
         _ if scope.is_timed() => timed(run, field, scope),
         _ => subject(run, scope)?.number(field),
     }
@@ -93,7 +95,7 @@ fn known(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
 }
 
 /// The samples of a column of the series that is meant, in the scope's time: instant and value.
-fn samples<'r>(run: &'r Run, column: &str, scope: &Scope) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
+pub(crate) fn samples<'r>(run: &'r Run, column: &str, scope: &Scope) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
     let subject = subject(run, scope)?.series();
     let series = run.series.iter().find(|series| series.subject == subject)?;
     let values = &series.values[series.columns.iter().position(|other| other == column)?];
@@ -107,7 +109,7 @@ const SLACK: f64 = 1e-6;
 
 /// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
 /// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, `jain` and `convergence_s`. With `from` or
-/// `until` it is a column of the time series instead. Either way `variation_percent`.
+/// `until` it is a column of the time series instead. Either way `variation_percent`, and of a subflow its load.
 #[must_use]
 pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
     let zero = Some(0.0);
@@ -118,13 +120,14 @@ pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
         (false, false) => Subject::Flow(&flow).fields(),
     };
     let of_run = OF_RUN.iter().map(|(name, _)| *name).filter(|_| !timed && !subflow);
-    fields.into_iter().chain(of_run.chain([DROPS, VARIATION]).map(str::to_owned)).collect()
+    let loads = load::NAMES.into_iter().filter(|_| subflow);
+    fields.into_iter().chain(of_run.chain([DROPS, VARIATION]).chain(loads).map(str::to_owned)).collect()
 }
 
 /// Whether a value comes from the time series although it is of the whole run.
 #[must_use]
 pub fn is_from_series(value: &str) -> bool {
-    value == VARIATION
+    value == VARIATION || load::NAMES.contains(&value)
 }
 
 /// What a figure's `value` may be: columns of the time series of a flow or subflow.

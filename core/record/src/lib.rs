@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 mod digest;
 pub mod fairness;
+pub mod load;
 
 pub use digest::Digest;
 
@@ -234,7 +235,7 @@ pub struct Tunnel {
     pub hold_ms: Summary,
 }
 
-/// The columns that a flow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are
+/// The columns that a flow's or subflow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are
 /// those of one sample's interval, the others are as they were at its end.
 pub const FLOW_COLUMNS: [&str; 9] = [
     "goodput_mbps",
@@ -248,10 +249,10 @@ pub const FLOW_COLUMNS: [&str; 9] = [
     "dropped_packets",
 ];
 
-/// A time series of one subject (a flow or a path): one row an instant.
+/// A time series of one subject (a flow, a subflow or a path): one row an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// `flow NAME` or `path NAME`.
+    /// `flow NAME`, `subflow FLOW/PATH` or `path NAME`.
     pub subject: String,
     /// Column names, with their units: `window_packets`, `rtt_ms`, `queue_packets`, `goodput_mbps` ...
     pub columns: Vec<String>,

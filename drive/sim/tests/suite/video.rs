@@ -1,10 +1,7 @@
 //! Video: startup, stalls, late frames and adaptation against closed forms.
 
-use crate::common::{OVERHEAD, application, bulk, column, host, one_link, pipe, run};
-use scenario::model::{
-    Algorithm, Application, Change, Directions, Experiment, Flow, FlowKind, Multipath, Path, Playback, Resequence,
-    Route, Rules, Subflow, Tunnel, Video,
-};
+use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run};
+use scenario::model::{Application, Change, Directions, Experiment, Path, Playback, Resequence, Route, Tunnel, Video};
 use units::{Instant, Rate, Span};
 
 const MSS: u64 = 1448;
@@ -172,8 +169,7 @@ fn two_paths_carry_what_one_cannot() {
     for way in [Route::Tunnel, Route::Subflows] {
         experiment.flows[0].route = way;
         if way == Route::Subflows {
-            let Flow { kind: FlowKind::Tcp { multipath, .. }, .. } = &mut experiment.flows[0] else { unreachable!() };
-            *multipath = Some(Box::new(two_subflows()));
+            over(&mut experiment.flows[0], &[0, 1]);
         }
         for playback in [playback, Playback::Live { latency: ms(500) }] {
             *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
@@ -181,20 +177,6 @@ fn two_paths_carry_what_one_cannot() {
             assert_eq!((together.stalls, together.late_frames), (0, 0), "{together:?}");
             assert_eq!(together.video_mbps, 5.0);
         }
-    }
-}
-
-/// As Linux 6.1 would have it.
-fn two_subflows() -> Multipath {
-    let subflow = |path| Subflow { path, backup: false, join: Span::ZERO, leave: None };
-    Multipath {
-        subflows: [0, 1].map(subflow).to_vec(),
-        scheduler: Algorithm { name: "linger".to_owned(), parameters: Default::default() },
-        weights: vec![1, 1],
-        rules: Rules::Upstream,
-        opportunistic_retransmission: false,
-        penalisation: false,
-        option: 24,
     }
 }
 

@@ -1,0 +1,91 @@
+//! How much of its flow's load a subflow carries, over time: from the time series of both. See [`record::load`].
+
+use crate::subject::Subject;
+use crate::value::{samples, subject};
+use record::{Run, load};
+use scenario::Scope;
+
+/// Mean and standard deviation, percent; swings from three quarters to one or back; and how long after the scope's beginning
+/// it has moved, seconds.
+pub(crate) const NAMES: [&str; 4] = ["load_percent", "load_deviation_percent", "load_swings", "load_moved_s"];
+
+/// One of these values; nothing for a flow as a whole.
+pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
+    let (times, loads) = loads(run, scope)?;
+    match field {
+        "load_percent" => load::mean(&loads).map(|mean| 100.0 * mean),
+        "load_deviation_percent" => load::deviation(&loads).map(|deviation| 100.0 * deviation),
+        "load_swings" => (!loads.is_empty()).then(|| load::swings(&loads) as f64),
+        _ => moved(run, scope, &times, &loads),
+    }
+}
+
+/// Before the change counts a time half as long as the scope.
+fn moved(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Option<f64> {
+    let (from, half) = (scope.from_s?, (times.last()? - times.first()?) / 2.0);
+    let earlier = Scope { from_s: Some((from - half).max(0.0)), until_s: scope.from_s, ..scope.clone() };
+    let (_, before) = loads(run, &earlier)?;
+    load::moved_after(&before, after).map(|window| times[window] - times[0])
+}
+
+/// The instants and loads of the scope's samples; where nothing arrives there is no load.
+fn loads(run: &Run, scope: &Scope) -> Option<(Vec<f64>, Vec<f64>)> {
+    const RATE: &str = "throughput_mbps";
+    let Subject::Subflow(subflow) = subject(run, scope)? else { return None };
+    let whole = Scope { flow: Some(subflow.flow.clone()), ..scope.clone() };
+    let both = samples(run, RATE, scope)?.zip(samples(run, RATE, &whole)?);
+    let known = both.filter(|(_, (_, all))| *all > 0.0);
+    Some(known.map(|((time, own), (_, all))| (time, own / all)).unzip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Flow, Series, Subflow};
+
+    /// A sample a second: all over `a` for 20 s, then a quarter after 4 s in which nothing arrives.
+    fn run() -> Run {
+        let time_s: Vec<f64> = (1..=60).map(f64::from).collect();
+        let rate = |own: bool| move |time: &f64| match *time {
+            time if time <= 20.0 => 8.0,
+            time if time <= 24.0 => 0.0,
+            _ if own => 2.0,
+            _ => 8.0,
+        };
+        let series = |subject: &str, own| Series {
+            subject: subject.to_owned(),
+            columns: vec!["throughput_mbps".to_owned()],
+            values: vec![time_s.iter().map(rate(own)).collect()],
+            time_s: time_s.clone(),
+        };
+        Run {
+            flows: vec![Flow { name: "tcp".to_owned(), ..Flow::default() }],
+            subflows: vec![Subflow { flow: "tcp".to_owned(), path: "a".to_owned(), ..Subflow::default() }],
+            series: vec![series("flow tcp", false), series("subflow tcp/a", true)],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn a_subflow_has_a_load_over_a_part_of_the_run_and_a_flow_has_none() {
+        let part = |flow: &str, from_s, until_s, field| {
+            value(&run(), field, &Scope { flow: Some(flow.to_owned()), from_s, until_s, ..Scope::default() })
+        };
+        assert_eq!(part("tcp/a", None, Some(24.0), "load_percent"), Some(100.0), "where nothing arrives does not count");
+        assert_eq!(part("tcp/a", Some(24.0), None, "load_percent"), Some(25.0));
+        assert_eq!(part("tcp/a", Some(16.0), Some(28.0), "load_deviation_percent"), Some(37.5), "four of 1, four of 1/4");
+        assert_eq!(part("tcp/a", None, None, "load_swings"), Some(1.0));
+        assert_eq!(part("tcp", None, None, "load_percent"), None);
+    }
+
+    #[test]
+    fn a_load_moves_after_the_scope_begins() {
+        let moved = |from_s| {
+            let scope = Scope { flow: Some("tcp/a".to_owned()), from_s, ..Scope::default() };
+            value(&run(), "load_moved_s", &scope)
+        };
+        assert_eq!(moved(Some(10.0)), Some(9.0), "the window that ends at 20 s and the four after the gap");
+        assert_eq!(moved(Some(45.0)), None, "it does not change");
+        assert_eq!(moved(None), None, "from when?");
+    }
+}
