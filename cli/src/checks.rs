@@ -40,13 +40,13 @@ fn layout(scenario: &Scenario) -> Result<(), Failure> {
 
 /// A value of a table or a claim: a result, or how near one is to the baseline's.
 fn shown(scenario: &Scenario, key: &str, value: &str, scope: &Scope) -> Result<(), Failure> {
-    let subflow = |name: &String| name.contains('/');
-    let mut named = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).peekable();
-    let subflows = named.peek().is_some() && named.all(subflow);
-    let whose = match (scope.is_timed(), subflows) {
+    let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
+    let subflow = named.iter().any(|name| name.contains('/'));
+    let flow = named.is_empty() || named.iter().any(|name| !name.contains('/'));
+    let whose = match (scope.is_timed(), flow) {
         (true, _) => "a flow's time series has",
-        (false, true) => "a subflow's result has",
-        (false, false) => "a flow's result has",
+        (false, true) => "a flow's result has",
+        (false, false) => "a subflow's result has",
     };
     let compared = report::baseline_values();
     if report::is_from_series(value) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
@@ -54,7 +54,9 @@ fn shown(scenario: &Scenario, key: &str, value: &str, scope: &Scope) -> Result<(
     }
     if !compared.iter().any(|name| name == value) {
         let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
-        let values = report::table_values(subflows, scope.is_timed()).into_iter().chain(given).collect();
+        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(named, _)| *named);
+        let values = kinds.flat_map(|(_, subflow)| report::table_values(subflow, scope.is_timed()));
+        let values = values.chain(given).collect();
         return known(scenario, key, value, &(whose, values));
     }
     let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{value}` needs {what}"), help).into();

@@ -29,7 +29,7 @@ mod value;
 
 pub use compare::compare_terminal;
 pub use html::html;
-pub use scenario::{Claim, Column, Figure, Layout, Reference, Scope, Table, Test};
+pub use scenario::{BY_FLOW, Claim, Column, Figure, Layout, Reference, Scope, Table, Test};
 pub use study::{Baseline, Study};
 pub use terminal::terminal;
 pub use value::{baseline_values, figure_values, is_from_series, table_values};

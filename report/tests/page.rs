@@ -1,8 +1,9 @@
 //! The HTML page stands alone, shows every value, and cannot be taken over by a name.
 
 mod made_up;
+mod made_up_multipath;
 
-use ropewalk_report::{Baseline, Study, Test, html};
+use ropewalk_report::{BY_FLOW, Baseline, Figure, Layout, Scope, Study, Test, html};
 
 #[test]
 fn the_page_loads_nothing() {
@@ -84,6 +85,41 @@ fn claims_have_a_mark_a_word_and_the_numbers() {
     assert!(page.contains("before cubic") && page.contains("<small>Section 5</small>"));
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
     assert_eq!(count(&html(&study), "<i>✓</i> holds</td>"), 2, "the baseline has a verdict of its own");
+}
+
+#[test]
+fn a_figure_by_flow_has_a_line_for_each_flow_and_subflow_that_has_a_series() {
+    let runs = made_up_multipath::runs();
+    let mut study = made_up::study(&runs);
+    let names = ["both", "both/b", "rival"].map(str::to_owned).to_vec();
+    let scope = Scope { only: [(BY_FLOW.to_owned(), names)].into(), ..Scope::default() };
+    let value = "throughput_mbps".to_owned();
+    study.layout = Layout::default();
+    study.layout.figures = vec![Figure { lines: BY_FLOW.to_owned(), value, scope, ..made_up::figure() }];
+    let page = html(&study);
+    let data = page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>")).unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let panels = data["figures"][0]["panels"].as_array().unwrap();
+    let values = |panel: &serde_json::Value| {
+        let lines = panel["lines"].as_array().unwrap().iter();
+        lines.map(|line| (line["of"].as_u64().unwrap(), line["values"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(panels.len(), 2, "one an algorithm");
+    assert_eq!(values(&panels[0]), [(0, serde_json::json!([6, 10])), (1, serde_json::json!([4, 6]))]);
+}
+
+#[test]
+fn what_was_published_has_a_column_a_note_stands_below_and_a_ranking_closes_the_table() {
+    let runs = made_up::runs(&[1], 0);
+    let mut study = made_up::study(&runs);
+    study.layout.claims = vec![made_up::claim("Vegas is slow", Test::Lowest(vec!["vegas".to_owned()]))];
+    assert!(!html(&study).contains(">published</th>"));
+    study.layout.claims[0].published = "0.6 <Mbit/s>".to_owned();
+    study.layout.claims[0].note = "It sees <one> path.".to_owned();
+    let page = html(&study);
+    assert!(page.contains(">published</th>") && page.contains("<p>It sees &lt;one&gt; path.</p>"));
+    assert_eq!(count(&page, "<td class=\"published\" rowspan=\"1\">0.6 &lt;Mbit/s&gt;</td>"), 1);
+    assert_eq!(count(&page, "Kendall's τ-b"), 1, "of six delays, one row");
 }
 
 #[test]

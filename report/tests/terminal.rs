@@ -1,9 +1,11 @@
 //! Terminal tables fit, say what is compared, and never make a value up.
 
 mod made_up;
+mod made_up_multipath;
 
 use record::Run;
-use ropewalk_report::{Baseline, Layout, Study, Test, compare_terminal, terminal};
+use ropewalk_report::{BY_FLOW, Baseline, Claim, Column, Layout, Reference, Scope, Study, Table, Test};
+use ropewalk_report::{compare_terminal, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn assert_fits(text: &str, width: usize) {
@@ -212,4 +214,102 @@ fn a_comparison_shows_both_values_the_change_and_what_only_one_has() {
     let plain = |runs| Study { layout: Layout::default(), ..made_up::study(runs) };
     let text = compare_terminal(&plain(&one), &plain(&[]), 80, false);
     assert!(text.contains("No cell of one") && text.contains("RTT mean, ms"), "{text}");
+}
+
+/// A study of the made-up MPTCP runs that shows this.
+fn multipath(runs: &[Run], layout: Layout) -> Study<'_> {
+    Study { layout, ..made_up::study(runs) }
+}
+
+fn flows(names: &[&str]) -> Scope {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    Scope { only: [(BY_FLOW.to_owned(), names)].into(), ..Scope::default() }
+}
+
+fn by(key: &str) -> String {
+    key.to_owned()
+}
+
+#[test]
+fn a_table_goes_by_flow_and_subflow() {
+    let runs = made_up_multipath::runs();
+    let table = Table {
+        rows: by("flow.both.congestion"),
+        columns: Some(by(BY_FLOW)),
+        values: vec![made_up::column("throughput_mbps")],
+        scope: flows(&["both", "both/b", "rival"]),
+        ..Table::default()
+    };
+    let all = Table { scope: Scope::default(), ..table.clone() };
+    let text = terminal(&multipath(&runs, Layout { tables: vec![table, all], ..Layout::default() }), 80, false);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["congestion", "\\", "flow", "both", "both/b", "rival"]), "{text}");
+    assert!(rows.contains(&vec!["lia", "8", "5", "6"]) && rows.contains(&vec!["olia", "10", "7", "6"]), "{text}");
+    assert!(rows.contains(&vec!["lia", "8", "6"]), "without names: the flows\n{text}");
+}
+
+#[test]
+fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
+    let run = |(at, name): (u32, &str)| {
+        let mut run = made_up_multipath::runs().remove(0);
+        run.parameters.insert(by("flow.both.congestion"), name.to_owned());
+        run.subflows[0].srtt_ms.mean = f64::from(40 + at);
+        run
+    };
+    let runs: Vec<Run> = (0..).zip(["lia", "olia", "balia"]).map(run).collect();
+    let column = |label: &str, value: &str, flow: &str| Column {
+        label: label.to_owned(),
+        value: value.to_owned(),
+        flow: Some(flow.to_owned()),
+    };
+    let reference = Reference {
+        name: "paper".to_owned(),
+        source: "Table 1".to_owned(),
+        unit: String::new(),
+        columns: vec!["SRTT a".to_owned(), "SRTT b".to_owned()],
+        rows: [("lia", 3.0), ("olia", 1.0), ("balia", 2.0)]
+            .map(|(name, at)| (by(name), vec![Some(at), Some(at)]))
+            .to_vec(),
+        note: String::new(),
+    };
+    let table = Table {
+        rows: by("flow.both.congestion"),
+        values: vec![column("SRTT a", "srtt_ms.mean", "both/a"), column("SRTT b", "srtt_ms.mean", "both/b")],
+        references: vec![reference],
+        ..Table::default()
+    };
+    let text = terminal(&multipath(&runs, Layout { tables: vec![table], ..Layout::default() }), 80, false);
+    // 40, 41, 42 against 3, 1, 2: one pair of three in order. The other column ties all.
+    assert!(text.contains("SRTT a") && text.contains("tau-b, paper  -0.333       –"), "{text}");
+}
+
+#[test]
+fn flows_of_one_cell_are_compared_and_what_was_published_stands_beside() {
+    let runs = made_up_multipath::runs();
+    let test = Test::Ratio { of: [by("both/b"), by("rival")], least: 1.0, most: None };
+    let claim = Claim {
+        of: by(BY_FLOW),
+        each: Some(by("flow.both.congestion")),
+        value: by("throughput_mbps"),
+        published: "about the same".to_owned(),
+        note: "The paths differ.".to_owned(),
+        scope: flows(&["both", "rival", "both/b"]),
+        ..made_up::claim("over b it is no worse than its rival", test)
+    };
+    let varies = Claim {
+        value: "variation_percent".to_owned(),
+        scope: flows(&["both", "both/b"]),
+        ..made_up::claim("the whole varies more", Test::Order(vec![by("both"), by("both/b")]))
+    };
+    let claims = vec![claim, Claim { of: by(BY_FLOW), ..varies }];
+    let text = terminal(&multipath(&runs, Layout { claims, ..Layout::default() }), 240, false);
+    for words in [
+        "published: about the same",
+        "congestion lia: both/b 5 over rival 6 Mbit/s: ratio 0.833, claimed at least 1",
+        "congestion olia: both/b 7 over rival 6 Mbit/s: ratio 1.17, claimed at least 1",
+        "note: The paths differ.",
+        "both 25 ≥ both/b 20 %", // 6 and 10 about 8; 4 and 6 about 5
+    ] {
+        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    }
 }

@@ -282,4 +282,5 @@ fn tables_and_claims_go_by_flow_and_subflow() {
     assert_eq!((plain.value.as_str(), plain.label.as_str(), &plain.flow), ("goodput_mbps", "", &None));
     assert_eq!((labelled.label.as_str(), labelled.flow.as_deref()), ("RTT over b", Some("both/b")));
     assert_eq!(layout.claims[0].test.names(), ["both/a", "rival"]);
+    assert_eq!(layout.claims[0].scope.only["flow"], ["both", "both/a", "rival"], "all flows and what is named");
 }

@@ -87,10 +87,15 @@ impl Context<'_, '_> {
     fn claim(&self, given: &WrittenClaim) -> Result<Option<Claim>, Fault> {
         let test = given.test()?;
         let keys = [Some(&given.of), given.each.as_ref()];
-        let Some((scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let Some((mut scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
         let run = self.labels(&of);
         if let Some(name) = test.names().iter().find(|name| !run.contains(&name.as_str())) {
             return self.absent(given.says.span(), &of, name, &run).map(|()| None);
+        }
+        if of == BY_FLOW && !scope.only.contains_key(BY_FLOW) {
+            // All flows, and the subflows that are named.
+            let meant = |name: &&String| !name.contains('/') || test.names().contains(name);
+            scope.only.insert(of.clone(), self.flows.iter().filter(meant).cloned().collect());
         }
         let WrittenClaim { says, source, published, note, value, .. } = given.clone();
         Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
