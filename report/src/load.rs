@@ -46,11 +46,13 @@ mod tests {
     /// A sample a second: all over `a` for 20 s, then a quarter after 4 s in which nothing arrives.
     fn run() -> Run {
         let time_s: Vec<f64> = (1..=60).map(f64::from).collect();
-        let rate = |own: bool| move |time: &f64| match *time {
-            time if time <= 20.0 => 8.0,
-            time if time <= 24.0 => 0.0,
-            _ if own => 2.0,
-            _ => 8.0,
+        let rate = |own: bool| {
+            move |time: &f64| match *time {
+                time if time <= 20.0 => 8.0,
+                time if time <= 24.0 => 0.0,
+                _ if own => 2.0,
+                _ => 8.0,
+            }
         };
         let series = |subject: &str, own| Series {
             subject: subject.to_owned(),
@@ -71,9 +73,17 @@ mod tests {
         let part = |flow: &str, from_s, until_s, field| {
             value(&run(), field, &Scope { flow: Some(flow.to_owned()), from_s, until_s, ..Scope::default() })
         };
-        assert_eq!(part("tcp/a", None, Some(24.0), "load_percent"), Some(100.0), "where nothing arrives does not count");
+        assert_eq!(
+            part("tcp/a", None, Some(24.0), "load_percent"),
+            Some(100.0),
+            "where nothing arrives does not count"
+        );
         assert_eq!(part("tcp/a", Some(24.0), None, "load_percent"), Some(25.0));
-        assert_eq!(part("tcp/a", Some(16.0), Some(28.0), "load_deviation_percent"), Some(37.5), "four of 1, four of 1/4");
+        assert_eq!(
+            part("tcp/a", Some(16.0), Some(28.0), "load_deviation_percent"),
+            Some(37.5),
+            "four of 1, four of 1/4"
+        );
         assert_eq!(part("tcp/a", None, None, "load_swings"), Some(1.0));
         assert_eq!(part("tcp", None, None, "load_percent"), None);
     }

@@ -95,7 +95,11 @@ fn known(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
 }
 
 /// The samples of a column of the series that is meant, in the scope's time: instant and value.
-pub(crate) fn samples<'r>(run: &'r Run, column: &str, scope: &Scope) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
+pub(crate) fn samples<'r>(
+    run: &'r Run,
+    column: &str,
+    scope: &Scope,
+) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
     let subject = subject(run, scope)?.series();
     let series = run.series.iter().find(|series| series.subject == subject)?;
     let values = &series.values[series.columns.iter().position(|other| other == column)?];

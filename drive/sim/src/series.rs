@@ -62,7 +62,13 @@ impl Sampler {
             subject.push(time_s, &row);
         }
         for (flow, index, subject) in &mut self.subflows {
-            let row = subflow_row(subject, &engine.flows[*flow], *index, engine.network.dropped[*flow][*index], self.interval);
+            let row = subflow_row(
+                subject,
+                &engine.flows[*flow],
+                *index,
+                engine.network.dropped[*flow][*index],
+                self.interval,
+            );
             subject.push(time_s, &row);
         }
         for (index, subject) in self.paths.iter_mut().enumerate() {

@@ -7,6 +7,7 @@ mod applications;
 mod changes;
 mod ecn;
 mod fairness;
+mod multipath;
 mod queues;
 mod swarm;
 mod traffic;
