@@ -26,7 +26,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Flow, Path, Tunnel};
+    use record::{Flow, Path, Subflow, Tunnel};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -45,6 +45,7 @@ mod tests {
     fn the_docs_name_every_key_and_no_other() {
         let run = Run {
             flows: vec![Flow::default()],
+            subflows: vec![Subflow::default()],
             paths: vec![Path::default()],
             tunnel: Some(Tunnel::default()),
             ..Run::default()

@@ -108,7 +108,10 @@ impl Facts<'_> {
 
 fn algorithm(entry: &Entry) -> Row {
     let &Entry { name, aliases, title, source, parameters, .. } = entry;
-    Facts { name, aliases, title, source, parameters, more: Vec::new() }.row()
+    let marked = format!("{title} (coupled)");
+    let title = if entry.is_coupled() { &marked } else { title };
+    let controls = if entry.is_coupled() { "the paths of a connection together" } else { "each path by itself" };
+    Facts { name, aliases, title, source, parameters, more: vec![("controls", controls)] }.row()
 }
 
 fn scheduler(entry: &schedule::Entry) -> Row {

@@ -175,6 +175,8 @@ fn lists_name_what_the_registries_hold() {
     assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len());
     let short = ropewalk(&["list", "algorithms"]).stdout;
     assert!(["also: hstcp", "RFC 3649", "parameters: beta"].iter().all(|words| short.contains(words)), "{short}");
+    let coupled = |name: &str| ropewalk(&["list", "algorithms", name]).stdout.contains("(coupled)");
+    assert!(coupled("lia") && !coupled("reno"));
     let full = ropewalk(&["list", "algorithms", "cubic"]).stdout;
     assert!(full.contains("beta") && full.contains("RFC"), "{full}");
     let schedulers = json(&["list", "schedulers", "--json"]);

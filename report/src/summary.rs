@@ -68,6 +68,15 @@ const SUBFLOW: [Field<Subflow>; 8] = [
     ("failures", |subflow| subflow.failures as f64),
 ];
 
+/// Only where there is video.
+const VIDEO: [Field<Flow>; 5] = [
+    ("video Mbit/s", |flow| if flow.frames > 0 { flow.video_mbps } else { f64::NAN }),
+    ("startup s", |flow| flow.startup_s.unwrap_or(f64::NAN)),
+    ("stalls", |flow| if flow.frames > 0 { flow.stalls as f64 } else { f64::NAN }),
+    ("stalled s", |flow| if flow.frames > 0 { flow.stall_s } else { f64::NAN }),
+    ("late %", |flow| 100.0 * flow.late_frames as f64 / flow.frames as f64),
+];
+
 const RUN: [Field<Run>; 2] = [
     ("Jain's index", |run| run.jain.unwrap_or(f64::NAN)),
     ("convergence s", |run| run.convergence_s.unwrap_or(f64::NAN)),
@@ -109,6 +118,7 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
     let mut fields = FLOW.to_vec();
     fields.extend(SHARE.iter().filter(|_| any(|flow| flow.share.is_some())));
     fields.extend(REQUESTS.iter().filter(|_| any(|flow| flow.requests > 0)));
+    fields.extend(VIDEO.iter().filter(|_| any(|flow| flow.frames > 0)));
     fields.extend(MULTIPATH.iter().filter(|_| any(is_multipath)));
     let subflow_names = |subflow: &Subflow| vec![subflow.flow.clone(), subflow.path.clone()];
     let path_names = |path: &Path| vec![path.name.clone()];

@@ -116,7 +116,8 @@ const SLACK: f64 = 1e-6;
 /// `until` it is a column of the time series instead. Either way `variation_percent`, and of a subflow its load.
 #[must_use]
 pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
-    let flow = Flow { completion_s: Some(0.0), share: Some(0.0), ..Flow::default() };
+    let zero = Some(0.0);
+    let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };
     let fields = match (timed, subflow) {
         (true, _) => MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect(),
         (false, true) => Subject::Subflow(&Subflow::default()).fields(),

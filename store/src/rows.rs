@@ -50,6 +50,14 @@ impl Row for Flow {
         to.maybe("share", &mut self.share);
         to.count("requests", &mut self.requests);
         summary("requests_ms", &mut self.requests_ms, to);
+        to.maybe("startup_s", &mut self.startup_s);
+        to.count("stalls", &mut self.stalls);
+        to.number("stall_s", &mut self.stall_s);
+        to.count("frames", &mut self.frames);
+        to.count("late_frames", &mut self.late_frames);
+        summary("frame_delay_ms", &mut self.frame_delay_ms, to);
+        to.number("video_mbps", &mut self.video_mbps);
+        to.count("switches", &mut self.switches);
         summary("rtt_ms", &mut self.rtt_ms, to);
         summary("one_way_ms", &mut self.one_way_ms, to);
         to.number("peak_mbps", &mut self.peak_mbps);
@@ -159,7 +167,8 @@ impl Fields for Writer {
     }
 }
 
-/// Reads rows of a table; remembers the first field it did not find.
+/// Reads rows of a table; remembers the first field it did not find. A column that is not there at all is one that a newer
+/// version writes: its field keeps what an empty record has.
 pub(crate) struct Reader<'a> {
     table: &'a Table,
     row: usize,
@@ -174,8 +183,10 @@ impl<'a> Reader<'a> {
     /// The key of the run this row belongs to.
     pub(crate) fn key(&mut self) -> Result<crate::Key, String> {
         let (mut cell, mut seed) = (0, 0);
-        self.count("cell", &mut cell);
-        self.count("seed", &mut seed);
+        for (name, value) in [("cell", &mut cell), ("seed", &mut seed)] {
+            self.found(name, self.table.column(name));
+            self.count(name, value);
+        }
         self.missing.take().map_or(Ok((cell as usize, seed)), Err)
     }
 
@@ -197,13 +208,14 @@ impl Fields for Reader<'_> {
     fn count(&mut self, name: &str, value: &mut u64) {
         let found = match self.table.column(name) {
             Some(Column::Counts(column)) => column[self.row],
-            _ => None,
+            Some(_) => None,
+            None => return,
         };
         *value = self.found(name, found).unwrap_or_default() as u64;
     }
 
     fn number(&mut self, name: &str, value: &mut f64) {
-        let mut found = None;
+        let mut found = Some(*value);
         self.maybe(name, &mut found);
         *value = self.found(name, found).unwrap_or_default();
     }
@@ -211,14 +223,16 @@ impl Fields for Reader<'_> {
     fn maybe(&mut self, name: &str, value: &mut Option<f64>) {
         *value = match self.table.column(name) {
             Some(Column::Numbers(column)) => column[self.row],
-            _ => None,
+            Some(_) => None,
+            None => return,
         };
     }
 
     fn text(&mut self, name: &str, value: &mut String) {
         let found = match self.table.column(name) {
             Some(Column::Texts(column)) => column[self.row].as_ref().and_then(|text| text.as_utf8().ok()),
-            _ => None,
+            Some(_) => None,
+            None => return,
         };
         *value = self.found(name, found).unwrap_or_default().to_owned();
     }

@@ -64,7 +64,9 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let mut runs = read_runs(&dir.join("runs.parquet"))?;
     read_children(&dir.join("flows.parquet"), &Flow::default(), &mut runs, |run, flow| run.flows.push(flow))?;
     let subflows = dir.join("subflows.parquet");
-    read_children(&subflows, &Subflow::default(), &mut runs, |run, subflow| run.subflows.push(subflow))?;
+    if subflows.exists() {
+        read_children(&subflows, &Subflow::default(), &mut runs, |run, subflow| run.subflows.push(subflow))?;
+    }
     read_children(&dir.join("paths.parquet"), &PathRecord::default(), &mut runs, |run, path| run.paths.push(path))?;
     let tunnels = dir.join("tunnels.parquet");
     read_children(&tunnels, &Tunnel::default(), &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;

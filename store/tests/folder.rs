@@ -39,7 +39,7 @@ fn a_finished_folder_reads_back_bit_for_bit_by_cell_and_seed() {
         assert!(same(written, read), "{written:#?}\n{read:#?}");
     }
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 6, "five tables and a manifest, no parts: {names:?}");
+    assert_eq!(names.len(), 7, "six tables and a manifest, no parts: {names:?}");
 }
 
 #[test]

@@ -86,12 +86,36 @@ pub struct Flow {
     /// From each request to the last byte of its answer.
     #[serde(default)]
     pub requests_ms: Summary,
+    /// Video: from the flow's start to the first frame played, seconds; none if none was.
+    #[serde(default)]
+    pub startup_s: Option<f64>,
+    /// Stored video: times the player stood still because it had no more frames.
+    #[serde(default)]
+    pub stalls: u64,
+    /// Stored video: time that it stood still, the startup not included, seconds.
+    #[serde(default)]
+    pub stall_s: f64,
+    /// Video: frames whose turn has come, played or late.
+    #[serde(default)]
+    pub frames: u64,
+    /// Live video: of these, frames that were not complete at their turn, and were skipped.
+    #[serde(default)]
+    pub late_frames: u64,
+    /// Video: from the moment at which a frame was written to its last byte's delivery, of each frame that arrived.
+    #[serde(default)]
+    pub frame_delay_ms: Summary,
+    /// Video: mean rate of the frames that were played, over the time that they show, Mbit/s.
+    #[serde(default)]
+    pub video_mbps: f64,
+    /// Video: changes from one rate of its ladder to another.
+    #[serde(default)]
+    pub switches: u64,
     /// RTT samples.
     pub rtt_ms: Summary,
     /// UDP: from sender to receiver, of each datagram that arrived.
     #[serde(default)]
     pub one_way_ms: Summary,
-    /// The most goodput in any half second, Mbit/s.
+    /// The most goodput in any half second of the run's clock, Mbit/s.
     #[serde(default)]
     pub peak_mbps: f64,
     /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak, Ignaciuk,

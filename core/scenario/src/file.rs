@@ -11,6 +11,7 @@ use crate::quantity::{BitRate, Packets, Size, Time};
 pub(crate) use crate::queue::{Discipline, Queue};
 use crate::requests::Requests;
 use crate::short::{Algorithm, Loss};
+use crate::video::Video;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -378,6 +379,8 @@ pub(crate) struct Flow {
     pub(crate) write: Option<At<Size>>,
     /// TCP: a client asks, receives the answer, thinks, and asks again.
     pub(crate) requests: Option<At<Requests>>,
+    /// TCP: a video is watched.
+    pub(crate) video: Option<At<Video>>,
     /// UDP: size of a datagram with its IP and UDP headers.
     pub(crate) packet: Option<At<Size>>,
 }

@@ -60,6 +60,10 @@ fn put_below<'t>(
         DeValue::Array(items) if part == EVERY => {
             items.as_mut().iter_mut().try_for_each(|item| one(item, value.clone()))
         }
+        DeValue::Table(table) if rest.is_none() => {
+            table.insert(Spanned::new(span.clone(), Cow::Owned(part.to_owned())), value);
+            Ok(())
+        }
         _ => one(child_mut(node, above, part, span)?, value),
     }
 }

@@ -24,6 +24,7 @@ mod short;
 mod source;
 mod sweep;
 mod trace;
+mod video;
 
 pub mod model;
 

@@ -2,6 +2,10 @@
 //!
 //! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
 
+mod application;
+
+pub use application::{Application, Draw, Playback, Requests, Video};
+
 use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
 
@@ -269,9 +273,9 @@ pub enum FlowKind {
         /// Bytes to send, or as much as possible.
         size: Option<u64>,
         /// Settings of the two hosts.
-        host: Host,
+        host: Box<Host>,
         /// The connection's subflows, if it is an MPTCP connection.
-        multipath: Option<Multipath>,
+        multipath: Option<Box<Multipath>>,
     },
     /// UDP at a constant rate.
     ConstantRate {
@@ -321,49 +325,6 @@ pub enum Rules {
     Upstream,
     /// The out-of-tree stack (v0.9x): what a subflow's timeout gives up is sent again on others at once.
     OutOfTree,
-}
-
-/// What the application on top of a TCP flow does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Application {
-    /// It always has data.
-    Greedy,
-    /// It writes at a constant rate, and what it cannot send yet waits.
-    Steady {
-        /// Rate of the payload.
-        rate: Rate,
-        /// Bytes of one write; `None`: a segment.
-        write: Option<u64>,
-    },
-    /// It answers requests, one at a time.
-    Requests(Requests),
-}
-
-/// A client that asks, receives the answer, thinks, and asks again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Requests {
-    /// Bytes of an answer.
-    pub size: Draw,
-    /// Time between an answer and the next request, nanoseconds.
-    pub think: Draw,
-    /// Each request opens a connection of its own.
-    pub new_connections: bool,
-}
-
-/// A quantity that is drawn anew each time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Draw {
-    /// Always this.
-    Fixed(f64),
-    /// Exponential with this mean.
-    Exponential(f64),
-    /// Pareto: P(X > x) = (least / x)^shape from `least` on.
-    Pareto {
-        /// The least value.
-        least: f64,
-        /// The tail's exponent; more than 1, so that there is a mean.
-        shape: f64,
-    },
 }
 
 /// A congestion control or a scheduler by name, with its settings.

@@ -211,7 +211,7 @@ fn flows() -> Vec<Flow> {
                 congestion,
                 application: Application::Greedy,
                 size: Some(1_500_000),
-                host,
+                host: Box::new(host),
                 multipath: None,
             },
         },
@@ -259,7 +259,7 @@ fn what_is_not_said_is_linuxs_default() {
         congestion,
         application: Application::Greedy,
         size: None,
-        host: Host::default(),
+        host: Box::default(),
         multipath: None,
     };
     assert_eq!(e.flows[0].kind, kind);
@@ -275,7 +275,7 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     let host = |host: &str| {
         let text = format!("{SMALL}\n[host]\ntimestamps = true\n{host}");
         let FlowKind::Tcp { host, .. } = experiment(&text, &[]).flows[0].kind.clone() else { panic!("a TCP flow") };
-        host
+        *host
     };
     assert_eq!(host("profile = \"linux\""), Host::default());
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
@@ -336,6 +336,39 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
         application(&format!("requests = {{ {drawn}, connection = \"new\" }}")),
         requests(pareto, Draw::Exponential(100e6), true)
     );
+}
+
+#[test]
+fn a_video_has_the_frames_and_the_player_that_are_asked_for() {
+    let video = |keys: &str| match experiment(&format!("{SMALL}video = {{ {keys} }}\n"), &[]).flows.remove(0).kind {
+        FlowKind::Tcp { application: Application::Video(video), .. } => *video,
+        kind => panic!("{kind:?}"),
+    };
+    let s = Span::from_secs;
+    let plain = Video {
+        ladder: vec![Rate::from_mbit(5)],
+        fps: 25,
+        gop: 50,
+        intra: 1.0,
+        variation: 0.0,
+        group_variation: 0.0,
+        playback: Playback::Stored { startup: s(2), resume: s(2), ahead: s(30) },
+    };
+    assert_eq!(video("rate = \"5mbit\""), plain);
+    let playback = Playback::Live { latency: Span::from_millis(500) };
+    assert_eq!(video("rate = \"5mbit\", kind = \"live\""), Video { playback, ..plain.clone() });
+    let said = "ladder = [\"1mbit\", \"5mbit\"], fps = 30, intra = 4.5, variation = 0.2, group_variation = 1, \
+                startup = \"4s\", resume = \"5s\", ahead = \"7s\"";
+    let ladder = [1, 5].map(Rate::from_mbit).to_vec();
+    let playback = Playback::Stored { startup: s(4), resume: s(5), ahead: s(7) };
+    let all = Video { ladder, fps: 30, gop: 60, intra: 4.5, variation: 0.2, group_variation: 1.0, playback };
+    assert_eq!(video(said), all, "a group of two seconds");
+    // A buffer that is not said is large enough for the group and the startup that are.
+    let playback = Playback::Stored { startup: s(2), resume: s(2), ahead: s(42) };
+    assert_eq!(video("rate = \"5mbit\", gop = 1000"), Video { gop: 1000, playback, ..plain });
+    let swept =
+        format!("{SMALL}video = {{ rate = \"1mbit\" }}\n[sweep]\n\"flow.tcp.video.rate\" = [\"2mbit\", \"5mbit\"]\n");
+    assert_eq!(read(&swept, &[]).cells.len(), 2);
 }
 
 #[test]

@@ -104,7 +104,11 @@ fn check_flow(flow: &Flow, forward: &Pipe) -> Result<(), Error> {
         &[
             (multipath.is_some(), "kind", "MPTCP"),
             (size.is_some(), "size", "flows of a size"),
-            (*application != Application::Greedy, "rate or requests", "applications that do not send all they can"),
+            (
+                *application != Application::Greedy,
+                "rate, requests or video",
+                "applications that do not send all they can",
+            ),
             (!CONGESTION.contains(&name.as_str()), "congestion", &unknown),
             (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
         ],

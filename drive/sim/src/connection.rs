@@ -102,6 +102,14 @@ impl Connection {
         }
     }
 
+    /// The acknowledgement that a packet which leaves for the sender anyway carries along, on a subflow.
+    pub(crate) fn piggyback(&mut self, now: Instant, subflow: u16) -> Body {
+        match self {
+            Self::Single(it) => Body::Ack(it.receiver.piggyback(now)),
+            Self::Multi(it) => Body::DataAck(it.receiver.piggyback(now, subflow)),
+        }
+    }
+
     /// Segments delivered in order to the application.
     #[inline]
     pub(crate) fn delivered(&self) -> u64 {

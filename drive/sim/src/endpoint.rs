@@ -50,10 +50,10 @@ impl Endpoint {
             FlowKind::Tcp { congestion, application, size, host, multipath } => {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
-                    Route::Subflows => least_mtu(experiment, multipath.as_ref()),
+                    Route::Subflows => least_mtu(experiment, multipath.as_deref()),
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
-                let setup = Setup::new(&flow.name, congestion, host, multipath.as_ref(), mtu, seed)?;
+                let setup = Setup::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
                 let application = Application::new(application, &flow.name, start, setup.mss(), seed);
                 Kind::Tcp(Box::new(Tcp::new(setup, application, *size)))
             }
@@ -70,5 +70,12 @@ impl Endpoint {
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
         Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, kind })
+    }
+
+    /// The run ends.
+    pub(crate) fn finish(&mut self, end: Instant) {
+        if let Kind::Tcp(tcp) = &mut self.kind {
+            tcp.finish(self.stop.min(end));
+        }
     }
 }

@@ -5,7 +5,7 @@
 //!   when the packet is offered.
 //! - `engine`: takes the component that is due first and moves packets; `topology` says where they go next.
 //! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
-//! - `meter`, `series`, `summary`: what is written down.
+//! - `meter`, `peak`, `series`, `summary`: what is written down.
 
 mod agenda;
 mod application;
@@ -17,6 +17,7 @@ mod error;
 mod meter;
 mod multipath;
 mod packet;
+mod peak;
 mod pipe;
 mod series;
 mod setup;

@@ -1,11 +1,12 @@
-//! Time series at a chosen interval: one subject a flow, one a subflow, one a path.
+//! Time series at a chosen interval: one subject a flow, one a path.
 
 use crate::connection::Connection;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
 use crate::packet::Direction;
+use protocol::tcp::Sender;
 use record::{FLOW_COLUMNS, Series};
-use scenario::model::{Experiment, Flow, Subflow};
+use scenario::model::{Experiment, Flow, FlowKind, Subflow};
 use units::{Rate, Span};
 
 /// Collects the series.
@@ -13,8 +14,8 @@ use units::{Rate, Span};
 pub(crate) struct Sampler {
     pub interval: Span,
     flows: Vec<Subject>,
-    /// With the index of the flow, and of the subflow in it.
-    subflows: Vec<(usize, usize, Subject)>,
+    /// Of each flow.
+    subflows: Vec<Vec<Subject>>,
     paths: Vec<Subject>,
 }
 
@@ -50,7 +51,8 @@ impl Sampler {
     pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
         let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
         let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
-        Self { interval, flows: flows.collect(), subflows: subflows(experiment), paths: paths.collect() }
+        let subflows = experiment.flows.iter().map(|flow| subflows(experiment, flow));
+        Self { interval, flows: flows.collect(), subflows: subflows.collect(), paths: paths.collect() }
     }
 
     /// Takes one sample of everything.
@@ -61,15 +63,15 @@ impl Sampler {
             let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
             subject.push(time_s, &row);
         }
-        for (flow, index, subject) in &mut self.subflows {
-            let row = subflow_row(
-                subject,
-                &engine.flows[*flow],
-                *index,
-                engine.network.dropped[*flow][*index],
-                self.interval,
-            );
-            subject.push(time_s, &row);
+        let flows = engine.flows.iter().zip(&engine.network.dropped);
+        for (subjects, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows) {
+            let Kind::Tcp(tcp) = &endpoint.kind else { continue };
+            let Connection::Multi(multi) = &tcp.connection else { continue };
+            let all = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
+            for (subject, (((sender, _), seen), dropped)) in subjects.iter_mut().zip(all) {
+                let row = subflow_row(subject, sender, seen.arrived_bytes, *dropped, self.interval);
+                subject.push(time_s, &row);
+            }
         }
         for (index, subject) in self.paths.iter_mut().enumerate() {
             let row = path_row(subject, engine, index, self.interval);
@@ -78,19 +80,34 @@ impl Sampler {
     }
 
     pub(crate) fn finish(self) -> Vec<Series> {
-        let subflows = self.subflows.into_iter().map(|(_, _, subject)| subject);
+        let subflows = self.subflows.into_iter().flatten();
         self.flows.into_iter().chain(subflows).chain(self.paths).map(|subject| subject.series).collect()
     }
 }
 
-fn subflows(experiment: &Experiment) -> Vec<(usize, usize, Subject)> {
-    let of = |(flow, it): (usize, &Flow)| {
-        let name = |at: &Subflow| format!("subflow {}/{}", it.name, experiment.paths[at.path].name);
-        let names: Vec<String> = it.kind.subflows().iter().map(name).collect();
-        let subject = move |(index, name)| (flow, index, Subject::new(name, &FLOW_COLUMNS));
-        names.into_iter().enumerate().map(subject)
-    };
-    experiment.flows.iter().enumerate().flat_map(of).collect()
+/// The subflows of a flow: `subflow FLOW/PATH`.
+fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
+    let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
+    let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
+    multipath.subflows.iter().map(|subflow| Subject::new(name(subflow), &FLOW_COLUMNS)).collect()
+}
+
+/// A subflow delivers to its connection: it has no goodput of its own.
+fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
+    let (decision, counters) = (sender.decision(), sender.counters());
+    let threshold = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+    let rtt = sender.smoothed_rtt();
+    [
+        f64::NAN,
+        f64::from(decision.window),
+        threshold,
+        if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
+        f64::from(sender.in_flight()),
+        subject.since(1, counters.retransmitted) as f64,
+        Rate::of(subject.since(2, arrived), interval).as_mbps(),
+        subject.since(3, counters.sent) as f64,
+        subject.since(4, dropped) as f64,
+    ]
 }
 
 fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: Span) -> [f64; 9] {
@@ -113,21 +130,6 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: 
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
         }
     }
-}
-
-/// What is delivered in order belongs to the connection: a subflow has no goodput.
-fn subflow_row(subject: &mut Subject, endpoint: &Endpoint, index: usize, dropped: u64, interval: Span) -> [f64; 9] {
-    let Kind::Tcp(tcp) = &endpoint.kind else { unreachable!("it has subflows") };
-    let Connection::Multi(multi) = &tcp.connection else { unreachable!("it has subflows") };
-    let (sender, _) = multi.sender.subflows().nth(index).expect("one for each in the scenario");
-    let (decision, counters) = (sender.decision(), sender.counters());
-    let threshold = Some(decision.threshold).filter(|it| *it != control::NO_THRESHOLD).map_or(f64::NAN, f64::from);
-    let rtt = Some(sender.smoothed_rtt()).filter(|rtt| *rtt > Span::ZERO).map_or(f64::NAN, Span::as_millis_f64);
-    let retransmitted = subject.since(1, counters.retransmitted) as f64;
-    let throughput = Rate::of(subject.since(2, multi.subflows[index].arrived_bytes), interval).as_mbps();
-    let (sent, dropped) = (subject.since(3, counters.sent) as f64, subject.since(4, dropped) as f64);
-    let (window, in_flight) = (f64::from(decision.window), f64::from(sender.in_flight()));
-    [f64::NAN, window, threshold, rtt, in_flight, retransmitted, throughput, sent, dropped]
 }
 
 fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 6] {

@@ -1,5 +1,6 @@
 //! What is written down at the end of a run.
 
+use crate::application::Video;
 use crate::connection::Connection;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
@@ -17,6 +18,7 @@ use units::{Instant, Rate, Span};
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
+    engine.flows.iter_mut().for_each(|flow| flow.finish(engine.end));
     let mut flows: Vec<Flow> = engine
         .flows
         .iter()
@@ -111,7 +113,8 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> F
         requests: tcp.client().map_or(0, |client| client.times.count()),
         requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
-        ..Flow::default()
+        peak_mbps: tcp.peak.rate().as_mbps(),
+        ..tcp.video().map_or_else(Flow::default, Video::record)
     };
     match &tcp.connection {
         Connection::Single(_) => flow,

@@ -1,10 +1,11 @@
 //! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
 
-use crate::application::{Application, Ask, Client, Message, REQUEST};
+use crate::application::{Application, Ask, Client, Message, REQUEST, Video};
 use crate::connection::{Connection, Wish};
 use crate::distribution::Distribution;
 use crate::multipath::Multipath;
 use crate::packet::Body;
+use crate::peak::Peak;
 use crate::setup::Setup;
 use control::Ecn;
 use protocol::mptcp;
@@ -30,6 +31,7 @@ pub(crate) struct Tcp {
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
+    pub peak: Peak,
     pub done: Option<Instant>,
     pub stopped: bool,
 }
@@ -52,6 +54,7 @@ impl Tcp {
             past: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
+            peak: Peak::default(),
             done: None,
             stopped: false,
         }
@@ -80,11 +83,19 @@ impl Tcp {
         }
     }
 
+    /// Its video, if it has one.
+    pub(crate) fn video(&self) -> Option<&Video> {
+        match &self.application {
+            Application::Video(video) => Some(video),
+            _ => None,
+        }
+    }
+
     /// The flow begins: it connects, unless its client has to ask first.
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
             Application::Greedy => self.write(now, self.message.segments(), self.message.has_runt()),
-            Application::Steady(_) => {}
+            Application::Steady(_) | Application::Video(_) => {}
             Application::Requests(_) => return,
         }
         self.connection.connect(now);
@@ -94,16 +105,19 @@ impl Tcp {
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
         self.connection.stop(now);
-        if let Application::Requests(client) = &mut self.application {
-            client.leave();
-        }
+        self.application.leave(now);
+    }
+
+    /// The run ends.
+    pub(crate) fn finish(&mut self, now: Instant) {
+        self.peak.close(now, self.delivered_bytes());
+        self.application.leave(now);
     }
 
     /// The source's clock: the application writes what is due, and timers run out.
     pub(crate) fn wake_source(&mut self, now: Instant) {
-        if let Application::Steady(writer) = &mut self.application
-            && !self.stopped
-            && let Some((segments, runt)) = writer.write(now, &self.message)
+        if !self.stopped
+            && let Some((segments, runt)) = self.application.write(now, &self.message)
         {
             self.write(now, segments, runt);
         }
@@ -112,10 +126,7 @@ impl Tcp {
 
     /// When the application writes next.
     pub(crate) fn next_write(&self) -> Instant {
-        match &self.application {
-            Application::Steady(writer) if !self.stopped => writer.due(&self.message),
-            _ => Instant::NEVER,
-        }
+        if self.stopped { Instant::NEVER } else { self.application.due(&self.message) }
     }
 
     /// When the receiver's host must act, if nothing arrives.
@@ -199,6 +210,7 @@ impl Tcp {
 
     /// A segment reaches the receiver. Returns the acknowledgement that leaves at once, as [`Wish::Send`].
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Wish {
+        self.note_time(now);
         if segment.kind == Kind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
@@ -207,37 +219,53 @@ impl Tcp {
         if let Application::Requests(client) = &mut self.application {
             client.hear(now, segment, self.message.first);
         }
-        self.note_delivery(now);
-        ack.map_or_else(|| self.sink_wish(), |ack| Wish::Send(Body::Ack(ack), self.number))
+        self.reply(now, ack.map(Body::Ack), self.number)
     }
 
     /// A segment reaches the receiver of a subflow.
     pub(crate) fn on_data_segment(&mut self, now: Instant, segment: &mptcp::Segment, marked: bool) -> Wish {
+        self.note_time(now);
         let (bytes, _) = self.data_segment_bytes(segment);
         let Connection::Multi(multi) = &mut self.connection else { return Wish::Until(Instant::NEVER) };
         let ack = multi.on_segment(now, segment, bytes, marked);
         if segment.tcp.kind == Kind::Data {
             self.arrived_bytes += u64::from(bytes);
         }
-        self.note_delivery(now);
-        ack.map_or_else(|| self.sink_wish(), |ack| Wish::Send(Body::DataAck(ack), ack.subflow))
+        self.reply(now, ack.map(Body::DataAck), segment.subflow)
     }
 
-    fn sink_wish(&self) -> Wish {
-        Wish::Until(self.sink_deadline())
-    }
-
-    /// Something may have been delivered in order.
+    /// Something has arrived: what was delivered before counts for the half second that may be over.
     #[inline]
-    fn note_delivery(&mut self, now: Instant) {
-        if self.connection.delivered() < self.end {
-            return;
+    fn note_time(&mut self, now: Instant) {
+        if self.peak.is_due(now) {
+            self.peak.close(now, self.delivered_bytes());
         }
-        if let Application::Requests(client) = &mut self.application {
-            client.finish(now);
-        } else if self.done.is_none() {
-            self.done = Some(now);
+    }
+
+    /// What the receiving host sends after a segment: the acknowledgement that must leave, or one with what a player asks.
+    fn reply(&mut self, now: Instant, ack: Option<Body>, subflow: u16) -> Wish {
+        let asks = self.note_delivery(now);
+        match ack.or_else(|| asks.then(|| self.connection.piggyback(now, subflow))) {
+            Some(body) => Wish::Send(body, subflow),
+            None => Wish::Until(self.sink_deadline()),
         }
+    }
+
+    /// Something may have been delivered in order. Returns whether a player asks for more now.
+    #[inline]
+    fn note_delivery(&mut self, now: Instant) -> bool {
+        let delivered = self.connection.delivered();
+        if let Application::Video(video) = &mut self.application {
+            return video.deliver(now, delivered);
+        }
+        if delivered >= self.end {
+            if let Application::Requests(client) = &mut self.application {
+                client.finish(now);
+            } else if self.done.is_none() {
+                self.done = Some(now);
+            }
+        }
+        false
     }
 
     /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1), or
@@ -260,7 +288,7 @@ impl Tcp {
         match segment.kind {
             Kind::Data => {
                 let capable = self.marks_all() || ecn.is_some() && !segment.retransmission;
-                (headers + self.message.payload(data), capable)
+                (headers + self.application.payload(&self.message, data), capable)
             }
             Kind::Syn | Kind::HandshakeAck => (headers, self.marks_all()),
         }
@@ -311,7 +339,7 @@ impl Tcp {
 
     /// Bytes that reached the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.delivered_before + self.message.bytes_below(self.connection.delivered())
+        self.delivered_before + self.application.bytes_below(&self.message, self.connection.delivered())
     }
 
     /// A counter, over all connections.

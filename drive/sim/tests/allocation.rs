@@ -3,19 +3,23 @@
 
 mod common;
 
-use common::{one_link, pipe};
+use common::{links, multipath, one_link, pipe};
+use scenario::model::Experiment;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 use units::{Rate, Span};
 
 struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Of each test its own.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -29,18 +33,33 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn allocations(algorithm: &str, seconds: u64) -> u64 {
-    let experiment = one_link(algorithm, pipe(Rate::from_mbit(100), Span::from_millis(10), 165), seconds);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    ropewalk_sim::run(&experiment, 1).expect("registered");
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+fn allocations(experiment: &Experiment) -> u64 {
+    let before = ALLOCATIONS.get();
+    ropewalk_sim::run(experiment, 1).expect("registered");
+    ALLOCATIONS.get() - before
 }
 
 #[test]
 fn twice_the_length_allocates_no_more() {
     for entry in control::registry::REGISTRY {
-        let (short, long) = (allocations(entry.name, 20), allocations(entry.name, 40));
+        let link = pipe(Rate::from_mbit(100), Span::from_millis(10), 165);
+        let run = |seconds| allocations(&one_link(entry.name, link.clone(), seconds));
+        let (short, long) = (run(20), run(40));
         // Sixteen: buffers that double once more when a rare burst is deeper than all before it.
+        assert!(long <= short + 16, "{}: {short} allocations in 20 s, {long} in 40 s", entry.name);
+    }
+}
+
+#[test]
+fn nor_does_it_over_several_paths_whatever_the_scheduler() {
+    for entry in schedule::REGISTRY {
+        let pipes = [10, 30].map(|ms| pipe(Rate::from_mbit(50), Span::from_millis(ms), 165));
+        let run = |seconds| {
+            let mut experiment = links("lia", &pipes, seconds);
+            multipath(&mut experiment.flows[0]).scheduler.name = entry.name.to_owned();
+            allocations(&experiment)
+        };
+        let (short, long) = (run(20), run(40));
         assert!(long <= short + 16, "{}: {short} allocations in 20 s, {long} in 40 s", entry.name);
     }
 }

@@ -117,9 +117,15 @@ impl CMpBbr {
         let delivered: f64 = self.paths.measured().map(|path| path.memory.delivery.rate).sum();
         let looks = &mut self.paths.own(path).memory;
         looks.sharing.look(m);
-        let useless = USEFUL * most > delivered && looks.sharing.n < 2 && least < most;
-        looks.useless = if useless { looks.useless + 1 } else { 0 };
-        looks.stopped |= looks.useless >= PATIENCE && bandwidth <= least;
+        looks.judge(USEFUL * most > delivered && least < most, bandwidth <= least);
+    }
+}
+
+impl Looks {
+    /// All paths together deliver too little; this one is the slowest.
+    fn judge(&mut self, useless: bool, slowest: bool) {
+        self.useless = if useless && self.sharing.n < 2 { self.useless + 1 } else { 0 };
+        self.stopped |= self.useless >= PATIENCE && slowest;
     }
 }
 
@@ -167,6 +173,18 @@ mod tests {
     fn one_look_without_company_is_forgiven() {
         let mut sharing = Sharing::default();
         assert_eq!([3, 3, 1, 1, 2, 2].map(|m| (sharing.look(m), sharing.n).1), [1, 3, 3, 1, 1, 2]);
+    }
+
+    #[test]
+    fn the_slowest_path_stops_after_five_useless_looks_in_a_row_that_sharing_does_not_explain() {
+        let stops = |useless: &[bool], slowest, n| {
+            let mut looks = Looks { sharing: Sharing { n, last: n }, ..Looks::default() };
+            useless.iter().for_each(|&useless| looks.judge(useless, slowest));
+            looks.stopped
+        };
+        assert!(stops(&[true; 5], true, 1) && !stops(&[true; 4], true, 1));
+        assert!(!stops(&[true, true, true, false, true, true], true, 1), "not in a row");
+        assert!(!stops(&[true; 5], false, 1) && !stops(&[true; 5], true, 2));
     }
 
     #[test]

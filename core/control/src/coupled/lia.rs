@@ -17,7 +17,7 @@ use crate::{Entry, Feedback, Make};
 /// The registry's line.
 pub const ENTRY: Entry = Entry {
     name: "lia",
-    aliases: &["coupled"],
+    aliases: &[],
     title: "linked increases: as much in all as one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],

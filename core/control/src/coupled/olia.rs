@@ -45,6 +45,8 @@ pub struct Losses {
 const SCALE: f64 = 1024.0;
 /// At this much credit, the kernel's window moves by a packet.
 const WHOLE: i32 = 1023;
+/// What moves away leaves this (the kernel: one packet, which is slow start again).
+const LEAST_WINDOW: u32 = 2;
 
 impl Coupling for Olia {
     type Memory = Losses;
@@ -86,7 +88,7 @@ fn count_increment(credit: &mut i32, window: &mut Window, increase: f64) {
     if *credit >= WHOLE {
         (*credit, window.size) = (0, (window.size + 1).min(window.clamp));
     } else if *credit <= -WHOLE {
-        (*credit, window.size) = (0, (window.size - 1).max(1));
+        (*credit, window.size) = (0, (window.size - 1).max(LEAST_WINDOW));
     }
 }
 

@@ -14,6 +14,9 @@
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
 //!
+//! The backoff leaves much of a quiet path unused: there, the queueing delay doubles as soon as the own packets queue. On
+//! a 20 Mbit/s path of 20 ms with one flow, half goes to waste; with `backoff = "off"`, nothing.
+//!
 //! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
 use super::{PATH, boxed};
@@ -37,6 +40,11 @@ pub const ENTRY: Entry = Entry {
             meaning: "leave slow start when more packets than this are queued",
             default: Range::Number { value: 1.0, least: 0.0, most: 1000.0 },
         },
+        Parameter {
+            name: "backoff",
+            meaning: "drain the queue where its delay is twice the least that was seen",
+            default: Range::Word(&["on", "off"]),
+        },
         PATH,
     ],
     make: Make::Group(|settings| boxed(settings, WVegas::new(settings))),
@@ -50,6 +58,7 @@ const LEAST_ALPHA: u64 = 2;
 pub struct WVegas {
     total_alpha: f64,
     gamma: u64,
+    backs_off: bool,
 }
 
 /// What a path knows of its delay and its rate.
@@ -93,7 +102,8 @@ impl Delay {
 
 impl WVegas {
     fn new(settings: &Settings) -> Self {
-        Self { total_alpha: settings.number("total_alpha"), gamma: settings.number("gamma") as u64 }
+        let (total_alpha, gamma) = (settings.number("total_alpha"), settings.number("gamma") as u64);
+        Self { total_alpha, gamma, backs_off: settings.word("backoff") == "on" }
     }
 
     /// The step at the end of a round with this mean RTT, microseconds.
@@ -126,7 +136,7 @@ impl WVegas {
             window.size += 1;
         }
         let base = delay.round.base;
-        if delay.must_back_off(rtt - base) {
+        if self.backs_off && delay.must_back_off(rtt - base) {
             window.size = (u64::from(window.size) * base / (2 * rtt)) as u32;
         }
     }
@@ -207,7 +217,7 @@ mod tests {
     use crate::frame::paths::testing::siblings;
     use crate::frame::{Sibling, reno_threshold};
 
-    const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1 };
+    const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backs_off: true };
 
     /// A path of base RTT 100 ms, beside another with this rate in packets a second.
     fn group(sibling: f64) -> Vec<Sibling<Delay>> {

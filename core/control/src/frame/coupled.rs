@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A path level whose window and threshold are set by whoever tells it of idling.
+    /// A path level whose window and threshold are set by a change of packet size.
     #[derive(Debug)]
     struct Fixed(Decision);
 

@@ -128,6 +128,26 @@ fn wvegas_keeps_no_more_queued_than_its_total_alpha() {
     }
 }
 
+#[test]
+fn wvegas_without_backoff_queues_on_each_path_its_share_of_the_rate() {
+    // Alphas: 10 alone, 5 and 5, and 7 and 2 where the rates are as three to one. A window moves by one packet a round.
+    let slow = Link { service: Span::from_millis(3), delay: Span::from_millis(57), ..LINK };
+    let fast = Link { delay: Span::from_millis(59), ..LINK };
+    let off = [("backoff", Value::Word("off".to_owned()))];
+    assert_windows(&off, &[LINK], &[20 + 10]);
+    assert_windows(&off, &[LINK; 2], &[20 + 5; 2]);
+    assert_windows(&off, &[fast, slow], &[60 + 7, 20 + 2]);
+}
+
+/// wVegas' windows after half a minute, to the packet.
+fn assert_windows(set: &[(&str, Value)], links: &[Link], expected: &[u32]) {
+    let mut flows = Flow::group("wvegas", set, 10, links);
+    Flow::run_together(&mut flows, Instant::ZERO + Span::from_secs(30));
+    let windows: Vec<u32> = flows.iter().map(|flow| flow.decision().window).collect();
+    let near = windows.iter().zip(expected).all(|(window, expected)| window.abs_diff(*expected) <= 1);
+    assert!(near, "{windows:?}, not {expected:?}");
+}
+
 /// 50 ms round trip, 500 packets at the first rate: bursts are small beside that.
 fn long(micros: u64) -> Link {
     Link { service: Span::from_micros(micros), delay: Span::from_micros(50_000 - micros), ..LINK }

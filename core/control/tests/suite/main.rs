@@ -2,10 +2,12 @@
 //! closed forms and against Linux.
 
 mod conformance;
+pub mod equal_shares;
 mod group;
 mod laws;
 mod linux;
 mod path;
 mod registry;
 mod steady;
+mod worked_example;
 mod world;

@@ -63,14 +63,17 @@ fn an_unknown_parameter_is_answered_with_what_there_is() {
     }
 }
 
-/// A flow whose window has come to at least 60 packets, with a full window in flight.
+/// A flow whose window has come to at least 60 packets, with a full window in flight; beside it a smaller one.
 fn flow(entry: &'static Entry) -> World {
     let mut world = World::new(entry);
-    for _ in 0..40 {
+    for round in 0..40 {
         if world.decision(0).window < 60 {
-            world.act(0, Act::Send(1000));
+            (0..2).for_each(|path| world.act(path, Act::Send(1000)));
             world.act(0, Act::Wait(50));
             world.act(0, ack(1000, 0));
+            if round % 2 == 1 {
+                world.act(1, ack(1000, 0));
+            }
         }
     }
     world.act(0, Act::Send(1000));

@@ -12,6 +12,9 @@ use units::{Instant, Span};
 /// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
 const MOST_BLOCKS: usize = 2;
 
+/// With room for so few segments the window counts as shut.
+const NEARLY_SHUT: u64 = 2;
+
 /// What a receiver has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -36,6 +39,9 @@ pub struct Receiver {
     window: Window,
     /// Data below this was offered room.
     edge: u64,
+    /// When the window opened again, and the subflows that have still to tell of it, a bit each.
+    opened: Instant,
+    to_tell: u32,
     /// How long the segments delivered since the last drain had waited.
     waits: Vec<Span>,
     counters: Counters,
@@ -61,6 +67,8 @@ impl Receiver {
             arrivals: VecDeque::new(),
             window: Window::new(config.mss, config.buffer),
             edge: u64::MAX,
+            opened: Instant::NEVER,
+            to_tell: 0,
             waits: Vec::new(),
             counters: Counters::default(),
         }
@@ -87,17 +95,31 @@ impl Receiver {
     /// When [`Receiver::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Instant::NEVER)
+        let deadlines = self.subflows.iter().map(|subflow| subflow.tcp.deadline());
+        deadlines.min().unwrap_or(Instant::NEVER).min(self.opened)
     }
 
     /// A deadline passed: a delayed or compressed acknowledgement leaves. Call until there is none.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
+        if self.to_tell != 0 {
+            let index = self.to_tell.trailing_zeros() as u16;
+            self.to_tell &= self.to_tell - 1;
+            let ack = self.subflows[usize::from(index)].tcp.piggyback(now);
+            return Some(self.acknowledgement(index, ack));
+        }
+        self.opened = Instant::NEVER;
         for index in 0..self.subflows.len() {
             if let Some(ack) = self.subflows[index].tcp.on_timeout(now) {
                 return Some(self.acknowledgement(index as u16, ack));
             }
         }
         None
+    }
+
+    /// The acknowledgement that a packet which leaves for the sender anyway carries along.
+    pub fn piggyback(&mut self, now: Instant, subflow: u16) -> Ack {
+        let ack = self.subflows[usize::from(subflow)].tcp.piggyback(now);
+        self.acknowledgement(subflow, ack)
     }
 
     /// Segments delivered in order to the application.
@@ -148,12 +170,25 @@ impl Receiver {
             // What PAWS refused is overwritten when it comes again, with the same mapping.
             subflow.data[place] = Some(segment.data);
         }
+        let next = self.data.next();
         for _ in before..delivered {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
             self.take_in(now, data.expect("a segment that was delivered has arrived"));
         }
+        if self.data.next() > next && self.edge <= next + NEARLY_SHUT {
+            self.tell_all(now);
+        }
         let waiting = self.data.waiting() + self.subflows.iter().map(|subflow| subflow.tcp.waiting()).sum::<u64>();
         self.counters.most_waiting = self.counters.most_waiting.max(waiting);
+    }
+
+    /// The window opens again after it was shut. Told on every subflow that has been heard of (Linux
+    /// `mptcp_cleanup_rbuf`): the one that brought the data may be dead on the way back, and on the others nothing is
+    /// outstanding that would be acknowledged.
+    fn tell_all(&mut self, now: Instant) {
+        self.opened = now;
+        let heard = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
+        self.to_tell = heard.fold(0, |all, (index, _)| all | 1 << index);
     }
 
     fn take_in(&mut self, now: Instant, data: u64) {
@@ -178,8 +213,9 @@ impl Receiver {
     }
 
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
-        let waiting = self.data.waiting() + self.subflows.iter().map(|subflow| subflow.tcp.waiting()).sum::<u64>();
-        tcp.window = self.window.offer(self.data.next(), waiting);
+        // What a subflow holds out of its own order is charged to that subflow (Linux `__mptcp_space`): were it charged to the
+        // connection, a dead subflow could keep the window shut for ever.
+        tcp.window = self.window.offer(self.data.next(), self.data.waiting());
         tcp.blocks.truncate(MOST_BLOCKS);
         self.edge = self.data.next() + tcp.window / self.mss;
         Ack { subflow, tcp, data: self.data.next() }

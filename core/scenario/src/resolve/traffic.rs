@@ -160,7 +160,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
                 "mptcp",
                 [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
             )?;
-            Some(multipath::resolve(given, paths)?)
+            Some(Box::new(multipath::resolve(given, paths)?))
         }
         _ => {
             foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
@@ -175,7 +175,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
     let congestion = given.congestion.as_ref().map(|congestion| congestion.get().0.clone());
     let congestion = congestion.unwrap_or_else(|| Algorithm::plain(DEFAULT_CONGESTION).0);
     let size = size.map(|size| size.0);
-    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host, multipath })
+    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host: Box::new(host), multipath })
 }
 
 /// What only an MPTCP flow has.
@@ -190,13 +190,19 @@ fn span<T>(value: &Option<At<T>>) -> Option<Range<usize>> {
 
 fn application(given: &file::Flow) -> Result<Application, Fault> {
     let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
+    let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", span(&given.size))];
+    let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
+    let alone = |what: &str, other: Option<(&str, Range<usize>)>| match other {
+        Some((key, span)) => Err(Fault::at(span, format!("a flow of {what} has no `{key}` of its own"))),
+        None => Ok(()),
+    };
+    if let Some(video) = &given.video {
+        alone("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
+        return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
+    }
     if let Some(asked) = &given.requests {
-        let size = given.size.as_ref().map(At::span);
-        let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", size)];
-        return match others.into_iter().find_map(|(key, span)| Some((key, span?))) {
-            Some((key, span)) => Err(Fault::at(span, format!("a flow of requests has no `{key}` of its own"))),
-            None => asked.get().resolve().map(Application::Requests),
-        };
+        alone("requests", other)?;
+        return asked.get().resolve().map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
@@ -216,6 +222,7 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     foreign("udp", keys)?;
+    foreign("udp", [("video", span(&given.video))])?;
     foreign("udp", multipath_keys(given))?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
         let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");

@@ -1,11 +1,13 @@
-//! What runs on top of a TCP flow: it has data always, at a rate, or when it is asked.
+//! What runs on top of a TCP flow: it has data always, at a rate, when it is asked, or when a frame is due.
 //!
 //! TCP moves segments; what they carry is known here. Bytes come as messages: all segments of a message are full but its
 //! last one.
 
 mod client;
+mod video;
 
 pub(crate) use client::{Ask, Client, REQUEST};
+pub(crate) use video::Video;
 
 use scenario::model;
 use units::{Instant, Rate, Stream};
@@ -19,6 +21,8 @@ pub(crate) enum Application {
     Steady(Writer),
     /// It answers a client.
     Requests(Box<Client>),
+    /// It sends a video.
+    Video(Box<Video>),
 }
 
 impl Application {
@@ -32,6 +36,54 @@ impl Application {
                 let luck = Stream::named(seed, &format!("flow {flow} requests"));
                 Self::Requests(Box::new(Client::new(*requests, start, luck)))
             }
+            model::Application::Video(video) => {
+                let luck = Stream::named(seed, &format!("flow {flow} video"));
+                Self::Video(Box::new(Video::new(video, start, mss, luck)))
+            }
+        }
+    }
+
+    /// When it writes next; it may be in the past.
+    pub(crate) fn due(&self, message: &Message) -> Instant {
+        match self {
+            Self::Steady(writer) => writer.due(message),
+            Self::Video(video) => video.due(),
+            Self::Greedy | Self::Requests(_) => Instant::NEVER,
+        }
+    }
+
+    /// Writes what is due. Returns the segments, and whether the last one is short.
+    pub(crate) fn write(&mut self, now: Instant, message: &Message) -> Option<(u64, bool)> {
+        match self {
+            Self::Steady(writer) => writer.write(now, message),
+            Self::Video(video) => video.write(now),
+            Self::Greedy | Self::Requests(_) => None,
+        }
+    }
+
+    /// Nobody is there any more.
+    pub(crate) fn leave(&mut self, now: Instant) {
+        match self {
+            Self::Requests(client) => client.leave(),
+            Self::Video(video) => video.leave(now),
+            Self::Greedy | Self::Steady(_) => {}
+        }
+    }
+
+    /// Bytes that a segment carries.
+    #[inline]
+    pub(crate) fn payload(&self, message: &Message, segment: u64) -> u32 {
+        match self {
+            Self::Video(video) => video.payload(segment),
+            _ => message.payload(segment),
+        }
+    }
+
+    /// Bytes of what is being sent that lie below a segment, all of which have been delivered.
+    pub(crate) fn bytes_below(&self, message: &Message, segment: u64) -> u64 {
+        match self {
+            Self::Video(video) => video.bytes_below(segment),
+            _ => message.bytes_below(segment),
         }
     }
 }

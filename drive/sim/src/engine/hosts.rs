@@ -129,7 +129,8 @@ impl Engine {
                     }
                 }
                 Wish::Until(deadline) => {
-                    let deadline = if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()) };
+                    let deadline =
+                        if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     return self.network.arm(Component::Source(flow), deadline);
                 }
             }

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use scenario::model::{
-    Algorithm, Application, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Path, Pipe, Queue,
-    Requests, Route,
+    Algorithm, Application, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Path,
+    Pipe, Queue, Requests, Route, Rules, Subflow,
 };
 use units::{Instant, Rate, Span};
 
@@ -38,7 +38,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
             application: Application::Greedy,
             size: None,
             multipath: None,
-            host: Host::default(),
+            host: Box::default(),
         },
     }
 }
@@ -101,4 +101,47 @@ pub(crate) fn run(experiment: &Experiment) -> record::Run {
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Makes a TCP flow an MPTCP flow over these paths, as Linux 6.1 would have it.
+pub(crate) fn over(flow: &mut Flow, paths: &[usize]) {
+    let FlowKind::Tcp { multipath, .. } = &mut flow.kind else { panic!("a TCP flow") };
+    flow.route = Route::Subflows;
+    *multipath = Some(Box::new(Multipath {
+        subflows: paths.iter().map(|path| subflow(*path)).collect(),
+        scheduler: Algorithm { name: "linger".to_owned(), parameters: Default::default() },
+        weights: Vec::new(),
+        rules: Rules::Upstream,
+        opportunistic_retransmission: false,
+        penalisation: false,
+        option: 24,
+    }));
+}
+
+/// A subflow that is there from the beginning to the end.
+pub(crate) fn subflow(path: usize) -> Subflow {
+    Subflow { path, backup: false, join: Span::ZERO, leave: None }
+}
+
+/// How an MPTCP flow is set up.
+pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
+    match &mut flow.kind {
+        FlowKind::Tcp { multipath: Some(multipath), .. } => multipath,
+        _ => panic!("an MPTCP flow"),
+    }
+}
+
+/// One flow over so many paths of one link each.
+pub(crate) fn links(algorithm: &str, pipes: &[Pipe], seconds: u64) -> Experiment {
+    let mut experiment = one_link(algorithm, pipes[0].clone(), seconds);
+    let link = |(index, pipe): (usize, &Pipe)| Link {
+        name: format!("link {index}"),
+        forward: pipe.clone(),
+        reverse: Pipe { local: false, loss: Loss::None, ..pipe.clone() },
+    };
+    experiment.links = pipes.iter().enumerate().map(link).collect();
+    let path = |index: usize| Path { name: format!("path {index}"), links: vec![index], mtu: 1500 };
+    experiment.paths = (0..pipes.len()).map(path).collect();
+    over(&mut experiment.flows[0], &(0..pipes.len()).collect::<Vec<_>>());
+    experiment
 }

@@ -152,3 +152,16 @@ fn a_small_receive_buffer_limits_the_flow_to_a_window_a_round_trip() {
     // All but the handshake and three rounds of slow start.
     assert!((59.4..59.7).contains(&flow.receive_window_limited_s), "{} s", flow.receive_window_limited_s);
 }
+
+/// A full link's goodput is the same in every half second, to a packet at each end; so is a writer's, to a write.
+#[test]
+fn the_peak_of_a_steady_flow_is_its_rate() {
+    let greedy = run(&one_link("reno", pipe(Rate::from_mbit(10), Span::from_millis(10), 100), 30)).flows.remove(0);
+    let packet = f64::from(MSS) * 8.0 / 0.5 / 1e6;
+    let full = 10.0 * f64::from(MSS) / 1538.0;
+    // A hole that is filled delivers at once what had waited for it: a window of packets.
+    assert!((full - packet..full + 150.0 * packet).contains(&greedy.peak_mbps), "{} for {full}", greedy.peak_mbps);
+    let writer = run(&wide(steady("reno", Rate::from_mbit(2), None), 30)).flows.remove(0);
+    // What was written in the handshake comes a round trip late, in the first half second.
+    assert!((writer.peak_mbps - 2.0).abs() <= packet, "{}", writer.peak_mbps);
+}

@@ -1,18 +1,18 @@
-//! Two hundred small experiments by chance. Every run checks conservation itself; here: no panic, the same digest twice,
+//! Three hundred small experiments by chance. Every run checks conservation itself; here: no panic, the same digest twice,
 //! no more goodput than capacity, and every situation that matters comes up.
 
-use crate::common::{application, bulk, datagrams, host, one_link, pipe};
+use crate::common::{application, bulk, datagrams, host, multipath, one_link, over, pipe};
 use scenario::model::{
     Application, Change, CoDel, Device, Directions, Discipline, Draw as Drawn, Experiment, Flow, FlowKind, Limit, Link,
-    Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Trace, Tunnel,
+    Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Rules, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
 
-const EXPERIMENTS: u64 = 200;
+const EXPERIMENTS: u64 = 300;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 16] = [
+const SITUATIONS: [&str; 21] = [
     "queue drop",
     "wire loss",
     "CoDel drop",
@@ -29,6 +29,11 @@ const SITUATIONS: [&str; 16] = [
     "requests on one connection",
     "requests on many connections",
     "competition",
+    "data that waited for another subflow's",
+    "copies",
+    "reinjection",
+    "a copy that came first",
+    "a failed subflow",
 ];
 
 /// Prints the experiment if the test fails while it is the one.
@@ -96,6 +101,11 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         asked(experiment, run, false),
         asked(experiment, run, true),
         run.jain.is_some(),
+        run.flows.iter().any(|flow| flow.head_of_line_ms.max > 0.0),
+        run.flows.iter().any(|flow| flow.copied_packets > 0),
+        run.flows.iter().any(|flow| flow.reinjected_packets > 0),
+        run.flows.iter().any(|flow| flow.rescued_packets > 0),
+        run.subflows.iter().any(|subflow| subflow.failures > 0),
     ];
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
 }
@@ -217,7 +227,10 @@ impl Draw {
             *application(&mut flow) = self.application();
             flow
         };
-        if tunnel && self.chance(0.8) {
+        let asks_not = !matches!(&flow.kind, FlowKind::Tcp { application: Application::Requests(_), .. });
+        if asks_not && matches!(flow.kind, FlowKind::Tcp { .. }) && self.chance(0.3) {
+            self.subflows(&mut flow, paths);
+        } else if tunnel && self.chance(0.8) {
             flow.route = Route::Tunnel;
         } else {
             flow.route = Route::Path(self.0.below(paths as u64) as usize);
@@ -225,6 +238,22 @@ impl Draw {
         flow.start = Instant::ZERO + self.millis(0, 500);
         flow.stop = self.chance(0.2).then(|| flow.start + self.millis(1, 3000));
         flow
+    }
+
+    fn subflows(&mut self, flow: &mut Flow, paths: usize) {
+        let count = self.between(1, 3);
+        over(flow, &(0..count).map(|_| self.0.below(paths as u64) as usize).collect::<Vec<_>>());
+        let entry = schedule::REGISTRY[self.0.below(schedule::REGISTRY.len() as u64) as usize];
+        let multipath = multipath(flow);
+        multipath.scheduler.name = entry.name.to_owned();
+        multipath.rules = if self.chance(0.5) { Rules::Upstream } else { Rules::OutOfTree };
+        multipath.opportunistic_retransmission = self.chance(0.5);
+        multipath.penalisation = self.chance(0.5);
+        for subflow in multipath.subflows.iter_mut().skip(1) {
+            subflow.backup = self.chance(0.2);
+            subflow.join = self.millis(0, 1000);
+            subflow.leave = self.chance(0.2).then(|| subflow.join + self.millis(1, 1500));
+        }
     }
 
     fn application(&mut self) -> Application {

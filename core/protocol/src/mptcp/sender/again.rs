@@ -1,5 +1,6 @@
 //! Data sent again on another subflow: because its own failed, went, or holds up the window.
 
+use super::fill::Hold;
 use super::{Rules, Sender, SubflowState};
 use control::Phase;
 use units::{Instant, Span};
@@ -144,6 +145,31 @@ impl Sender {
         let busy = self.subflows.iter().filter(|it| it.is_active() && !it.sender.is_empty());
         let least_stale = busy.map(|it| it.stale).min().unwrap_or(u32::MAX);
         idle(false).or_else(|| if least_stale > 1 { idle(true) } else { None })
+    }
+
+    /// Nothing is outstanding and the window is shut: an acknowledgement that opened it may be lost (RFC 9293 section
+    /// 3.8.6.1).
+    pub(super) fn watch_window(&mut self, now: Instant, hold: Option<Hold>) {
+        if hold != Some(Hold::ReceiveWindow) || !self.queue.is_empty() {
+            self.persist = Instant::NEVER;
+            self.probes = 0;
+        } else if self.persist == Instant::NEVER {
+            self.persist = now + LEAST_WAIT * (1 << self.probes.min(8));
+        }
+    }
+
+    /// The latest data once more: the answer tells the window.
+    pub(super) fn probe_window(&mut self, now: Instant) {
+        self.persist = Instant::NEVER;
+        self.probes += 1;
+        self.refresh_views();
+        let latest = self.queue.una().saturating_sub(1);
+        if let Some(index) = self.fastest(|_| true) {
+            self.subflows[index].assign(latest, true);
+            self.restless |= 1 << index;
+            self.touched |= 1 << index;
+        }
+        self.watch_window(now, Some(Hold::ReceiveWindow));
     }
 
     /// The receive window is full: its left edge goes again on a subflow that is so much faster than its holder that it

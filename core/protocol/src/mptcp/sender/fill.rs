@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    fn refresh_views(&mut self) {
+    pub(super) fn refresh_views(&mut self) {
         for (index, subflow) in self.subflows.iter_mut().enumerate() {
             if self.touched & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
@@ -98,6 +98,7 @@ impl Sender {
             self.starve();
             None
         } else if self.queue.next() >= self.window_end {
+            self.refresh_views(); // paths that had nothing more to be given are open all the same
             self.unblock(now);
             Some(Hold::ReceiveWindow)
         } else if self.queue.next() >= self.limit() {
@@ -105,6 +106,7 @@ impl Sender {
         } else {
             None
         };
+        self.watch_window(now, hold);
         if let Some((held, since)) = self.held {
             let span = now.since(since);
             match held {

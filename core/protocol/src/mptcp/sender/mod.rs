@@ -125,6 +125,10 @@ pub struct Sender {
     again: VecDeque<u64>,
     /// When the connection's own retransmission timer runs out.
     retransmission: Instant,
+    /// When the window is to be asked after: nothing is outstanding whose acknowledgement would tell, and it is shut.
+    persist: Instant,
+    /// Times it was asked after.
+    probes: u32,
     /// Right edge of the receive window, segments.
     window_end: u64,
     held: Option<(fill::Hold, Instant)>,
@@ -165,6 +169,8 @@ impl Sender {
             filled: true,
             again: VecDeque::new(),
             retransmission: Instant::NEVER,
+            persist: Instant::NEVER,
+            probes: 0,
             window_end: 0,
             held: None,
             connected: None,
@@ -253,8 +259,9 @@ impl Sender {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let index = usize::from(ack.subflow);
-        if index >= self.subflows.len() || self.subflows[index].state == SubflowState::Gone {
-            return;
+        let known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
+        if !known || ack.data > self.queue.next() {
+            return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
         self.window_end = self.window_end.max(ack.data.saturating_mul(mss).saturating_add(ack.tcp.window) / mss);
@@ -291,6 +298,9 @@ impl Sender {
         if self.retransmission <= now {
             self.on_retransmission_timeout(now);
         }
+        if self.persist <= now {
+            self.probe_window(now);
+        }
     }
 
     fn on_refused(&mut self, now: Instant, segment: &Segment) {
@@ -300,6 +310,6 @@ impl Sender {
 
     fn deadline(&self) -> Instant {
         let subflows = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
-        subflows.min(self.retransmission).min(self.next_life())
+        subflows.min(self.retransmission).min(self.persist).min(self.next_life())
     }
 }

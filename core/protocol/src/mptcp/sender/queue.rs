@@ -24,7 +24,7 @@ pub(super) struct Record {
     pub carriers: u32,
     /// When it was given to the first of them.
     pub first: Instant,
-    /// The subflows that gave it up, so that it was or is to be sent again on another.
+    /// The subflows that gave it up since they were given it, so that it was or is to be sent again.
     pub given_up: u32,
 }
 
@@ -101,6 +101,7 @@ impl SendQueue {
             record.first = now;
         }
         record.carriers |= 1 << subflow;
+        record.given_up &= !(1 << subflow);
         if !copy && data == next {
             self.next += 1;
             self.skip_sent();
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn a_subflow_finds_what_it_has_not_carried() {
         let mut queue = queue(4);
-        (0..3).for_each(|data| drop(queue.give(Instant::ZERO, data, 0)));
+        assert!((0..3).all(|data| !queue.give(Instant::ZERO, data, 0)));
         assert!(queue.give(Instant::ZERO, 1, 1), "a copy");
         assert_eq!([0, 1, 3].map(|from| queue.oldest_without(1, from)), [Some(0), Some(2), Some(3)]);
         assert_eq!((queue.oldest_without(0, 0), queue.oldest_without(0, 4)), (Some(3), None));
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn acknowledged_data_is_forgotten_oldest_first() {
         let mut queue = queue(4);
-        (0..3).for_each(|data| drop(queue.give(Instant(data), data, 0)));
+        assert!((0..3).all(|data| !queue.give(Instant(data), data, 0)));
         let mut first = Vec::new();
         queue.acknowledge(2, |record| first.push(record.first.0));
         assert_eq!((first, queue.una(), queue.is_empty()), (vec![0, 1], 2, false));

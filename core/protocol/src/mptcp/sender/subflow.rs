@@ -3,6 +3,7 @@
 use super::{Config, SubflowConfig};
 use crate::tcp::Segment;
 use crate::tcp::sender::{self, Steering};
+use control::Phase;
 use control::frame::WindowedMax;
 use schedule::{Fill, Path};
 use std::collections::VecDeque;
@@ -149,7 +150,8 @@ impl Subflow {
         self.most_window = self.most_window.max(decision.window);
         let mut view = Path {
             open: false,
-            active: self.is_active(),
+            // A scheduler that decides late counts on no path that has just timed out (out-of-tree kernel).
+            active: self.is_active() && (fill == Fill::Buffer || self.sender.phase() != Phase::Loss),
             backup: self.config.backup,
             srtt: self.sender.smoothed_rtt(),
             deviation: self.sender.variance(),

@@ -1,0 +1,32 @@
+//! The example of docs/writing-an-algorithm.md: compiled here, tested here, and quoted there as it stands.
+
+use crate::conformance::keeps_its_promises;
+use crate::equal_shares::{ENTRY, EqualShares};
+use control::frame::{Coupling, Paths, Sibling};
+use proptest::prelude::*;
+
+#[test]
+fn the_page_quotes_the_file() {
+    let page = include_str!("../../../../docs/writing-an-algorithm.md");
+    let quoted = format!("```rust\n{}```\n", include_str!("equal_shares.rs"));
+    assert!(page.contains(&quoted), "docs/writing-an-algorithm.md shows another equal_shares.rs");
+    let test = include_str!("worked_example.rs").rsplit("// On the page:\n").next().expect("marked below");
+    assert!(page.contains(&format!("```rust\n{test}```\n")), "docs/writing-an-algorithm.md shows another test");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_example_keeps_every_algorithms_promises(acts in crate::conformance::acts()) {
+        keeps_its_promises(&ENTRY, &acts)?;
+    }
+}
+
+// On the page:
+#[test]
+fn with_two_paths_each_grows_four_times_slower_than_reno() {
+    let mut siblings = [Sibling::taking_part(10.0, 0.1), Sibling::taking_part(20.0, 0.5)];
+    let mut increase = |own| EqualShares.increase(&Paths::new(&mut siblings, own));
+    assert_eq!([increase(0), increase(1)], [1.0 / 40.0, 1.0 / 80.0]);
+}

@@ -1,0 +1,105 @@
+//! MPTCP flows: what several paths carry together, header bytes, a path that dies, measures of delay.
+
+use crate::common::{host, links, multipath, pipe, run};
+use record::Flow;
+use scenario::model::{Change, Directions, Experiment, Pipe, Rules};
+use units::{Instant, Rate, Span};
+
+fn path(mbit: u64, ms: u64) -> Pipe {
+    pipe(Rate::from_mbit(mbit), Span::from_millis(ms), 100)
+}
+
+fn only(experiment: &Experiment) -> Flow {
+    run(experiment).flows.remove(0)
+}
+
+/// All headers of a data packet: IPv4, TCP with timestamps, DSS.
+const HEADERS: f64 = 20.0 + 20.0 + 12.0 + 24.0;
+
+#[test]
+fn paths_of_unlike_rate_and_delay_carry_their_sum() {
+    for rules in [Rules::Upstream, Rules::OutOfTree] {
+        let mut experiment = links("cubic", &[path(50, 10), path(20, 30)], 30);
+        multipath(&mut experiment.flows[0]).rules = rules;
+        multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
+        let flow = only(&experiment);
+        // 70 Mbit/s but for headers and the link's own overhead; slow start and CUBIC's valleys take the rest.
+        let most = 70.0 * (1500.0 - HEADERS) / 1500.0;
+        assert!(
+            flow.goodput_mbps < most && flow.goodput_mbps > 0.95 * most,
+            "{rules:?}: {} of {most}",
+            flow.goodput_mbps
+        );
+    }
+}
+
+#[test]
+fn every_header_byte_is_on_the_wire() {
+    for (ip, header) in [(4, 20), (6, 40)] {
+        let mut experiment = links("reno", &[path(20, 5), path(20, 5)], 10);
+        host(&mut experiment.flows[0]).ip_header = header;
+        let result = run(&experiment);
+        let subflows: f64 = result.subflows.iter().map(|subflow| subflow.throughput_mbps).sum();
+        let flow = &result.flows[0];
+        assert!((flow.throughput_mbps - subflows).abs() < 1e-9);
+        let mss = 1500.0 - HEADERS - if ip == 6 { 20.0 } else { 0.0 };
+        // What arrived and was no duplicate, against what was delivered: a few packets are still on their way.
+        let duplicates = flow.duplicate_bytes as f64 / flow.delivered_bytes as f64;
+        let ratio = flow.goodput_mbps * (1.0 + duplicates) / flow.throughput_mbps;
+        assert!((ratio / (mss / 1500.0) - 1.0).abs() < 2e-3, "IPv{ip}: {ratio}");
+    }
+}
+
+#[test]
+fn a_path_that_dies_and_comes_back_is_used_again() {
+    let mut experiment = links("cubic", &[path(20, 10), path(20, 10)], 30);
+    experiment.sample = Some(Span::from_secs(1));
+    let change = |s: u64, up: bool| Change {
+        at: Instant::ZERO + Span::from_secs(s),
+        link: 1,
+        directions: Directions::Both,
+        up: Some(up),
+        rate: None,
+        delay: None,
+        loss: None,
+    };
+    experiment.events = vec![change(5, false), change(15, true)];
+    for (rules, scheduler) in [(Rules::Upstream, "linger"), (Rules::OutOfTree, "minrtt")] {
+        multipath(&mut experiment.flows[0]).rules = rules;
+        multipath(&mut experiment.flows[0]).scheduler.name = scheduler.to_owned();
+        let result = run(&experiment);
+        let subject = |name: &str| result.series.iter().find(|series| series.subject == name).expect("it is sampled");
+        let mean = |series: &record::Series, column: &str, from: usize, to: usize| {
+            let column = series.columns.iter().position(|name| name == column).expect("a column");
+            series.values[column][from..to].iter().sum::<f64>() / (to - from) as f64
+        };
+        let goodput = |from, to| mean(subject("flow flow"), "goodput_mbps", from, to);
+        let second = |from, to| mean(subject("subflow flow/path 1"), "throughput_mbps", from, to);
+        // Path 1's timer has been backing off for ten seconds: the next try may come as late as at 15 + 12.8 s.
+        let (both, one, again) = (goodput(1, 5), goodput(12, 15), goodput(28, 30));
+        assert!((37.0..40.0).contains(&both) && (18.0..20.0).contains(&one), "{rules:?}: {both} {one}");
+        assert!(again > 1.5 * one && second(6, 15) == 0.0, "{rules:?}: {again}");
+        assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{rules:?}");
+        assert!(result.flows[0].reinjected_packets > 0);
+    }
+}
+
+#[test]
+fn delays_are_those_of_the_paths() {
+    let mut experiment = links("reno", &[path(100, 10), path(100, 40)], 10);
+    // A window of ten packets: no queue builds up, and each path carries its ten a round trip.
+    host(&mut experiment.flows[0]).window = Some(10);
+    host(&mut experiment.flows[0]).quick_ack = true;
+    multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
+    let result = run(&experiment);
+    let (flow, subflows) = (&result.flows[0], &result.subflows);
+    let srtt = [0, 1].map(|index: usize| subflows[index].srtt_ms.p50);
+    assert!((srtt[0] - 20.6).abs() < 1.0 && (srtt[1] - 80.6).abs() < 1.0, "{srtt:?}");
+    // Data sent on the fast path behind data on the slow one waits for up to 40 - 10 ms.
+    assert!((28.0..33.0).contains(&flow.head_of_line_ms.max), "{:?}", flow.head_of_line_ms);
+    // The slow path's data takes 40 ms there; the fast path's next acknowledgement, within its round trip of 20 ms, brings the
+    // DATA_ACK back in 10 ms.
+    assert!((50.0..71.0).contains(&flow.protocol_delay_ms.max), "{:?}", flow.protocol_delay_ms);
+    // That is less than the slow path's round trip; before that path joins, ten packets of 0.12 ms leave in a burst.
+    assert!(flow.head_of_line_degree_ms.p99 == 0.0 && flow.head_of_line_degree_ms.max < 1.2);
+}
