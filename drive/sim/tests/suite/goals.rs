@@ -1,25 +1,16 @@
 //! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint paths,
 //! and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
-use crate::common::{bulk, one_link, pipe, run};
-use scenario::model::{Algorithm, Experiment, Flow, FlowKind, Link, Multipath, Path, Route, Rules, Subflow};
+use crate::common::{bulk, column, links, multipath, one_link, over, pipe, run};
+use scenario::model::{Experiment, Flow, Path};
 use scenario::{Overrides, Scenario, Test};
-use std::collections::BTreeMap;
 use units::{Rate, Span};
 
 /// An endless MPTCP flow over the paths 0 and 1. Data wait for their path at the connection: windows alone divide the load.
 fn mptcp(algorithm: &str) -> Flow {
     let mut flow = bulk("mptcp", algorithm);
-    let FlowKind::Tcp { multipath, .. } = &mut flow.kind else { unreachable!("a TCP flow") };
-    *multipath = Some(Multipath {
-        scheduler: Algorithm { name: "minrtt".to_owned(), parameters: BTreeMap::new() },
-        weights: Vec::new(),
-        subflows: [0, 1].map(|path| Subflow { path, backup: false, join: Span::ZERO, leave: None }).to_vec(),
-        rules: Rules::Upstream,
-        opportunistic_retransmission: false,
-        penalisation: false,
-        option: 24,
-    });
+    over(&mut flow, &[0, 1]);
+    multipath(&mut flow).scheduler.name = "minrtt".to_owned();
     flow
 }
 
@@ -61,11 +52,9 @@ fn subflows_that_are_not_coupled_take_twice_as_much() {
 
 /// Two links of these rates for one flow alone: what each subflow brings, as a share of the first link's rate.
 fn alone(algorithm: &str, rates: [u64; 2]) -> [f64; 2] {
-    let [first, second] = rates.map(|rate| pipe(Rate::from_mbit(rate), Span::from_millis(20), 500));
-    let mut experiment = one_link("bbr", first, 60);
-    experiment.links.push(Link { name: "second".to_owned(), forward: second.clone(), reverse: second });
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
-    experiment.flows = vec![Flow { route: Route::Path(0), ..mptcp(algorithm) }];
+    let pipes = rates.map(|rate| pipe(Rate::from_mbit(rate), Span::from_millis(20), 500));
+    let mut experiment = links(algorithm, &pipes, 60);
+    multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
     let run = run(&experiment);
     // A full packet is 1500 bytes in 1538 of the link.
     let full = rates[0] as f64 * 1500.0 / 1538.0;
@@ -141,13 +130,12 @@ fn subflows_have_series_of_their_own_that_add_up_to_the_flows() {
     experiment.flows = vec![mptcp("lia")];
     experiment.sample = Some(Span::from_secs(1));
     let run = run(&experiment);
-    let column = |subject, name| crate::common::column(&run, subject, name);
     for name in ["throughput_mbps", "sent_packets", "dropped_packets", "window_packets", "in_flight_packets"] {
         let [whole, first, second] =
-            ["flow mptcp", "subflow mptcp/path", "subflow mptcp/second"].map(|subject| column(subject, name));
+            ["flow mptcp", "subflow mptcp/path", "subflow mptcp/second"].map(|subject| column(&run, subject, name));
         assert_eq!(whole.len(), 20);
         let apart = |at: usize| (whole[at] - first[at] - second[at]).abs();
         assert!((0..20).all(|at| apart(at) < 1e-9), "{name}: {whole:?}, {first:?}, {second:?}");
     }
-    assert!(column("subflow mptcp/path", "goodput_mbps").iter().all(|value| value.is_nan()));
+    assert!(column(&run, "subflow mptcp/path", "goodput_mbps").iter().all(|value| value.is_nan()));
 }
