@@ -74,7 +74,7 @@ fn a_baseline_is_copied_whole_and_replaced_whole() {
         assert_eq!(Results::open_baseline(dir.path()).unwrap().0, Results::open(baseline.path()).unwrap().0);
     }
     let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect::<Vec<_>>();
-    assert_eq!(names(&dir.path().join("baseline")).len(), 6);
+    assert_eq!(names(&dir.path().join("baseline")).len(), 7);
     assert_eq!(names(dir.path()).len(), 3, "manifest, parts, baseline: {:?}", names(dir.path()));
     fs::create_dir(dir.path().join(".baseline.1.0.tmp")).unwrap(); // a killed process was copying
     fill(dir.path(), "h", 1, &[1]);
