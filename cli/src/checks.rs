@@ -97,26 +97,46 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
     Err(scenario.error_at("sample", &message, &help).into())
 }
 
-/// The tunnel's scheduler, in every cell.
+/// The tunnel's scheduler and those of MPTCP flows, in every cell.
 fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
-    let mut cells = scenario.cells.iter().enumerate();
-    cells.try_for_each(|(cell, it)| match &it.experiment.tunnel {
-        Some(tunnel) => stripe(&tunnel.stripe)
-            .map_err(|(message, help)| Failure::from(scenario.error_in(cell, "tunnel.stripe", &message, &help))),
-        None => Ok(()),
+    for (cell, it) in scenario.cells.iter().enumerate() {
+        if let Some(tunnel) = &it.experiment.tunnel {
+            stripe(&tunnel.stripe).map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?;
+        }
+        for flow in &it.experiment.flows {
+            if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
+                scheduler_of(scenario, cell, flow, &multipath.scheduler)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scheduler_of(scenario: &Scenario, cell: usize, flow: &Flow, chosen: &Algorithm) -> Result<(), Failure> {
+    let key = format!("flow.{}.scheduler", flow.name);
+    let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, &key, &it, &help))?;
+    let given = chosen.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
+    entry.scheduler(&[], 0, &given.collect()).map(drop).map_err(|bad| {
+        let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
+        scenario.error_in(cell, &format!("{key}.{}", bad.key), &format!("{}: {bad}", entry.name), &help).into()
     })
 }
 
-/// A tunnel can stripe by this; else what is wrong, and what would be right.
-fn stripe(name: &str) -> Result<(), (String, String)> {
-    let Some(entry) = schedule::find(name) else {
+/// The scheduler of this name, or what is wrong and what to write instead.
+fn known_scheduler(name: &str) -> Result<&'static schedule::Entry, (String, String)> {
+    schedule::find(name).ok_or_else(|| {
         let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
         let help = match scenario::did_you_mean(name, names.copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`ropewalk list schedulers` shows them all".to_owned(),
         };
-        return Err((format!("unknown scheduler `{name}`"), help));
-    };
+        (format!("unknown scheduler `{name}`"), help)
+    })
+}
+
+/// A tunnel can stripe by this; else what is wrong, and what would be right.
+fn stripe(name: &str) -> Result<(), (String, String)> {
+    let entry = known_scheduler(name)?;
     if entry.needs == Needs::Nothing {
         return Ok(());
     }

@@ -22,6 +22,8 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
         &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion=xyzzy"],
     ),
     ("an unknown scheduler", 3, "did you mean `packet-round-robin`?", &["run", "{dir}/scheduler.toml"]),
+    ("a misspelt scheduler of an MPTCP flow", 3, "did you mean `blest`?", &["run", "{dir}/blesst.toml"]),
+    ("a wrong parameter of a scheduler", 3, "`ropewalk list schedulers blest`", &["run", "{dir}/lamda.toml"]),
     ("a tunnel that measures nothing", 3, "one of `roundrobin`, `packet-round-robin`", &["run", "{dir}/measured.toml"]),
     ("an algorithm's unknown parameter", 3, "no parameter `colour`", &["run", "{dir}/parameter.toml"]),
     ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
@@ -104,6 +106,8 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         ("algorithm.toml", "\"reno\"", "\"renno\""),
         ("scheduler.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nstripe = \"packet-round-rubin\"\n\n[[flow]]"),
         ("measured.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nstripe = \"minrtt\"\n\n[[flow]]"),
+        ("blesst.toml", "[[flow]]", "[[flow]]\nkind = \"mptcp\"\nscheduler = \"blesst\""),
+        ("lamda.toml", "[[flow]]", "[[flow]]\nkind = \"mptcp\"\nscheduler = { name = \"blest\", lamda = 1 }"),
         ("parameter.toml", "\"reno\"", "{ name = \"reno\", colour = \"red\" }"),
         ("range.toml", "\"reno\"", "{ name = \"cubic\", beta = 7 }"),
     ];

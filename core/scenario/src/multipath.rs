@@ -76,8 +76,18 @@ pub(crate) fn resolve(given: &file::Flow, paths: &[Path]) -> Result<Multipath, F
         rules,
         opportunistic_retransmission: opportunistic,
         penalisation: keys.penalisation.unwrap_or(opportunistic),
-        option: keys.option.as_ref().map_or(Ok(option), bytes)?,
+        option: keys.option.as_ref().map_or(Ok(option), option_bytes)?,
     })
+}
+
+/// A TCP header has 40 bytes for options, of which timestamps take 12.
+fn option_bytes(size: &At<Size>) -> Result<u32, Fault> {
+    match bytes(size)? {
+        option if option > 28 => {
+            Err(Fault::at(size.span(), "beside timestamps a TCP header has room for 28 bytes of options"))
+        }
+        option => Ok(option),
+    }
 }
 
 fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Fault> {

@@ -346,3 +346,39 @@ fn a_missing_file_is_named() {
     assert_eq!((error.line(), error.key()), (0, ""));
     assert!(error.message().contains("cannot read"), "{error}");
 }
+
+#[test]
+fn multipath_flows() {
+    for (line, key, phrase) in [
+        ("path = \"wire\"", "path", "an mptcp flow has no `path`"),
+        ("paths = [\"wir\"]", "paths.0", "did you mean `wire`?"),
+        ("paths = []", "name", "at least one path"),
+        ("paths = [\"wire\"]\nsubflow = [{ path = \"wire\" }]", "subflow", "keep one"),
+        ("subflow = [{ path = \"wire\", join = \"1s\" }]", "name", "cannot `join` later"),
+        ("subflow = [{ path = \"wire\", leave = \"0s\" }]", "subflow.0.leave", "before it joins"),
+        ("requests = { size = \"1kB\" }", "requests", "an mptcp flow has no `requests`"),
+        ("scheduler = { lambda = 2 }", "scheduler.name", "missing key `name`"),
+        ("mptcp = { rules = \"linux\" }", "mptcp.rules", "unknown value `linux`"),
+        ("mptcp = { weights = [1, 1] }", "mptcp.weights", "2 weights for 1 subflows"),
+        ("mptcp = { weights = [0] }", "mptcp.weights", "weights start at 1"),
+        ("mptcp = { option = \"29b\" }", "mptcp.option", "28 bytes"),
+        ("host = { mss = \"1425b\" }", "name", "do not fit into packets of 1500"),
+        ("host = { ip = 5 }", "host.ip", "ip = 4 or ip = 6"),
+    ] {
+        let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\n{line}\n");
+        let at = match key {
+            "name" => 9,
+            "subflow" => 11,
+            _ => 10,
+        };
+        check(&text, at, &format!("flow.m.{key}"), phrase);
+    }
+    let text = format!("{HEAD}{PATH}mtu = \"52b\"\n{FLOW}");
+    check(&text, 9, "flow.tcp.name", "headers of 52 bytes leave no room");
+    check(
+        &format!("{HEAD}{PATH}{FLOW}scheduler = \"blest\"\n"),
+        9,
+        "flow.tcp.scheduler",
+        "a tcp flow has no `scheduler`",
+    );
+}

@@ -4,7 +4,7 @@ use super::{bytes, find, positive, unique};
 use crate::at::At;
 use crate::error::Fault;
 use crate::file::{self, File, Kind, Profile};
-use crate::model::{Application, Device, Flow, FlowKind, Host, Path, Recovery, Resequence, Route, Tunnel};
+use crate::model::{Application, Device, Flow, FlowKind, Host, Multipath, Path, Recovery, Resequence, Route, Tunnel};
 use crate::multipath;
 use crate::short::Algorithm;
 use std::ops::Range;
@@ -94,6 +94,9 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
             (Kind::Udp, _) => udp(at, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?,
             _ => tcp(given, paths, &file.host)?,
         };
+        if let FlowKind::Tcp { host, multipath, .. } = &kind {
+            room_for_data(given, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
+        }
         for (name, start) in copies(given)? {
             let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
             let start_within = given.start_within.map_or(Span::ZERO, |within| within.0);
@@ -102,6 +105,32 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
         }
     }
     Ok(flows)
+}
+
+/// The largest packet of a flow; with subflows that of the path with the least.
+fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Option<&Tunnel>) -> u32 {
+    let subflows = multipath.into_iter().flat_map(|multipath| &multipath.subflows);
+    let least = subflows.map(|subflow| paths[subflow.path].mtu).min();
+    match route {
+        Route::Path(path) => paths[path].mtu,
+        Route::Tunnel | Route::Subflows => least.or(tunnel.map(|tunnel| tunnel.mtu)).expect("it goes somewhere"),
+    }
+}
+
+/// Headers and payload fit into a packet.
+fn room_for_data(given: &file::Flow, host: &Host, multipath: Option<&Multipath>, mtu: u32) -> Result<(), Fault> {
+    let headers = host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.option);
+    match host.mss {
+        None if headers >= mtu => {
+            let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
+            Err(Fault::at(given.name.span(), message).help("let `mtu` be larger"))
+        }
+        Some(mss) if u64::from(mss) + u64::from(headers) > u64::from(mtu) => {
+            let message = format!("segments of {mss} bytes and {headers} of headers do not fit into packets of {mtu}");
+            Err(Fault::at(given.name.span(), message).help("let `mss` be smaller, or `mtu` larger"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fault> {
@@ -239,8 +268,9 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
 
 /// Refuses keys of the other kind of flow.
 fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Fault> {
+    let article = if kind == "mptcp" { "an" } else { "a" };
     match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
-        Some((key, span)) => Err(Fault::at(span, format!("a {kind} flow has no `{key}`"))),
+        Some((key, span)) => Err(Fault::at(span, format!("{article} {kind} flow has no `{key}`"))),
         None => Ok(()),
     }
 }
