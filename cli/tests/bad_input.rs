@@ -106,8 +106,8 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         ("algorithm.toml", "\"reno\"", "\"renno\""),
         ("scheduler.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nstripe = \"packet-round-rubin\"\n\n[[flow]]"),
         ("measured.toml", "[[flow]]", "[tunnel]\nkind = \"mpt-gre\"\nstripe = \"minrtt\"\n\n[[flow]]"),
-        ("blesst.toml", "[[flow]]", "[[flow]]\nkind = \"mptcp\"\nscheduler = \"blesst\""),
-        ("lamda.toml", "[[flow]]", "[[flow]]\nkind = \"mptcp\"\nscheduler = { name = \"blest\", lamda = 1 }"),
+        ("blesst.toml", "path = \"one\"", "kind = \"mptcp\"\nscheduler = \"blesst\""),
+        ("lamda.toml", "path = \"one\"", "kind = \"mptcp\"\nscheduler = { name = \"blest\", lamda = 1 }"),
         ("parameter.toml", "\"reno\"", "{ name = \"reno\", colour = \"red\" }"),
         ("range.toml", "\"reno\"", "{ name = \"cubic\", beta = 7 }"),
     ];
