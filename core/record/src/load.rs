@@ -82,12 +82,13 @@ mod tests {
         assert_eq!(moved_after(&[0.5; 10], &up), Some(6));
     }
 
-    /// 1 - exp(-t / 10): the mean of five windows from t on has gone 3/4 where exp(-t / 10) times the mean of exp(0), exp(-0.1)
-    /// ... exp(-0.4), 0.824, is 1/4: at t = 11.9.
+    /// 1 - 0.9^t: the mean of five windows from t on has gone 3/4 where 0.9^t times the mean of 1, 0.9 ... 0.9^4, 0.819, is 1/4:
+    /// at t = ln(0.819 / 0.25) / ln(1 / 0.9) = 11.3.
     #[test]
     fn an_exponential_move_takes_the_time_of_its_closed_form() {
-        let after: Vec<f64> = (0..400).map(|n| 1.0 - (-f64::from(n) / 10.0).exp()).collect();
-        assert_eq!(moved_after(&[0.0; 3], &after), Some(12), "the first whole window beyond 11.9");
+        let left = std::iter::successors(Some(1.0), |left| Some(0.9 * left));
+        let after: Vec<f64> = left.take(400).map(|left| 1.0 - left).collect();
+        assert_eq!(moved_after(&[0.0; 3], &after), Some(12), "the first whole window beyond 11.3");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod applications;
 mod changes;
 mod ecn;
 mod fairness;
+mod goals;
 mod mptcp;
 mod queues;
 mod swarm;
