@@ -3,9 +3,9 @@
 
 mod paths;
 
-use paths::{Fate, Options, Way, World, new_sender, way};
-use ropewalk_protocol::mptcp::{Ack, Counters, Input, Output, ReceiverCounters, Rules, SubflowConfig};
-use ropewalk_protocol::tcp::{self, Blocks};
+use paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
+use ropewalk_protocol::mptcp::{Ack, Counters, Input, Output, ReceiverCounters, Rules, Segment, SubflowConfig};
+use ropewalk_protocol::tcp::{self, Blocks, Kind};
 use units::{Instant, Span, Stream};
 
 const SEGMENTS: u64 = 600;
@@ -148,5 +148,36 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
             sender.handle(now, Input::Timeout);
             assert!(sender.acknowledged() <= SEGMENTS, "seed {seed}");
         }
+    }
+}
+
+#[test]
+fn segments_made_up_at_random_do_no_harm() {
+    for seed in 0..300 {
+        let mut stream = Stream::named(seed, "garbage for a receiver");
+        let mut receiver = new_receiver(&options(seed, &mut stream).0);
+        let mut now = Instant::ZERO + Span::from_secs(1);
+        for _ in 0..1000 {
+            let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Syn, Kind::HandshakeAck];
+            let tcp = tcp::Segment {
+                kind: kinds[stream.below(5) as usize],
+                seq: number(&mut stream),
+                timestamp: number(&mut stream) as u32,
+                echo: stream.bits() as u32,
+                reduced: stream.chance(0.1),
+                retransmission: stream.chance(0.1),
+            };
+            // Subflows that do not exist, too.
+            let (subflow, data) = (stream.below(6) as u16, number(&mut stream));
+            let segment = Segment { subflow, tcp, data, copy: stream.chance(0.5) };
+            let before = receiver.delivered();
+            if let Some(ack) = receiver.handle(now, &segment, stream.chance(0.1)) {
+                assert_eq!((ack.subflow, ack.data), (segment.subflow, receiver.delivered()), "seed {seed}");
+            }
+            assert!(receiver.delivered() >= before, "seed {seed}");
+            now += Span::from_millis(stream.below(40));
+            while receiver.on_timeout(now).is_some() {}
+        }
+        assert!(receiver.counters().most_waiting < 5 * 200 + 5 * 1000, "seed {seed}: {:?}", receiver.counters());
     }
 }

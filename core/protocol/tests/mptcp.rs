@@ -177,6 +177,31 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
 }
 
 #[test]
+fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_does() {
+    let run = |opportunistic| {
+        let options = Options { segments: 4000, send_buffer: 50, window: 30, opportunistic, ..Options::over(2) };
+        transfer(&options, &[way(10, 50), way(100, 50)], |_, _| pass())
+    };
+    let (with, without) = (run(true), run(false));
+    assert!(without.sender.counters().send_buffer_limited > secs(1));
+    assert!(with.sender.counters().blocked > 10 && with.sender.counters().receive_window_limited == Span::ZERO);
+    assert!(with.now.since(Instant::ZERO) < without.now.since(Instant::ZERO), "it was faster");
+}
+
+#[test]
+fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
+    let options = Options { segments: 5000, rules: Rules::Upstream, scheduler: "linger", ..Options::over(2) };
+    let mut world = World::with(&options, &[way(10, 100), way(10, 100)], dead(1, 1200));
+    while world.sender.failures(1) == 0 {
+        assert!(!world.run(options.segments, Span::from_millis(1)));
+    }
+    // The path dies at 1200 ms. The last DATA_ACK starts the timer 20 ms later; it runs out after 220 ms, and four times
+    // more after as long, plus 40 ms at most for a delayed acknowledgement. (By the dead path's timer: 220, 440, 880 ms...)
+    let least = 1200 + 20 + 5 * 220;
+    assert!((least..least + 4 * 40).contains(&world.now.as_millis()), "{}", world.now.as_millis());
+}
+
+#[test]
 fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_arrived() {
     let options = Options { scheduler: "redundant", ..Options::over(2) };
     let world = transfer(&options, &[way(10, 100), way(10, 100)], |_, _| pass());

@@ -35,7 +35,7 @@ pub(crate) struct Mptcp {
     /// The stack whose rules it follows: "upstream" (Linux 6.1, the default; scheduler: linger) or "out-of-tree"
     /// (v0.9x; scheduler: minrtt).
     rules: Option<Rules>,
-    /// While the receive window is full, send the data that holds its left edge again on a faster subflow. Default: only
+    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow. Default: only
     /// under the rules of the out-of-tree stack.
     opportunistic_retransmission: Option<bool>,
     /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.

@@ -1,7 +1,7 @@
 //! Both ends of an MPTCP connection in their place in the network, and what is measured of its subflows.
 
 use crate::distribution::Distribution;
-use protocol::mptcp::{Ack, Receiver, Segment, Sender};
+use protocol::mptcp::{Ack, Receiver, Segment, Sender, SubflowState};
 use protocol::tcp::Kind;
 use units::{Instant, Span};
 
@@ -58,8 +58,9 @@ impl Multipath {
 
     /// An acknowledgement has been handled. The RTT sample that it gave, if any.
     pub(crate) fn note_ack(&mut self, ack: &Ack) -> Option<Span> {
-        let (tcp, _) = self.sender.subflows().nth(usize::from(ack.subflow)).expect("it came from there");
-        let sample = tcp.last_rtt();
+        let (tcp, state) = self.sender.subflows().nth(usize::from(ack.subflow)).expect("it came from there");
+        // A subflow that has left does not listen: its latest sample is an old one.
+        let sample = tcp.last_rtt().filter(|_| state != SubflowState::Gone);
         if let Some(rtt) = sample {
             let seen = &mut self.subflows[usize::from(ack.subflow)];
             seen.rtt.add(rtt);

@@ -4,7 +4,7 @@
 //! the window of every subflow is the connection's, relative to DATA_ACK.
 
 use super::{Ack, Segment};
-use crate::tcp::receiver::{Config, reassembly::Reassembly, window::Window};
+use crate::tcp::receiver::{Config, MOST_AHEAD, reassembly::Reassembly, window::Window};
 use crate::tcp::{self, Kind};
 use std::collections::VecDeque;
 use units::{Instant, Span};
@@ -66,7 +66,7 @@ impl Receiver {
             data: Reassembly::default(),
             arrivals: VecDeque::new(),
             window: Window::new(config.mss, config.buffer),
-            edge: u64::MAX,
+            edge: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
             opened: Instant::NEVER,
             to_tell: 0,
             waits: Vec::new(),
@@ -74,22 +74,17 @@ impl Receiver {
         }
     }
 
-    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once.
-    ///
-    /// # Panics
-    /// If there is no such subflow: the driver's mistake.
+    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. A segment of
+    /// a subflow that does not exist says nothing.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
-        let index = segment.subflow;
-        if segment.tcp.kind == Kind::Data {
-            self.note_arrival(now, segment);
-        }
-        let subflow = &mut self.subflows[usize::from(index)];
+        let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
         let before = subflow.tcp.delivered();
         let ack = subflow.tcp.handle(now, &segment.tcp, marked);
         if segment.tcp.kind == Kind::Data {
+            self.note_arrival(now, segment);
             self.deliver(now, segment, before);
         }
-        ack.map(|ack| self.acknowledgement(index, ack))
+        ack.map(|ack| self.acknowledgement(segment.subflow, ack))
     }
 
     /// When [`Receiver::on_timeout`] is due.
@@ -162,7 +157,7 @@ impl Receiver {
     fn deliver(&mut self, now: Instant, segment: &Segment, before: u64) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
-        if segment.tcp.seq >= before {
+        if (before..before + MOST_AHEAD).contains(&segment.tcp.seq) {
             let place = (segment.tcp.seq - before) as usize;
             if place >= subflow.data.len() {
                 subflow.data.resize(place + 1, None);

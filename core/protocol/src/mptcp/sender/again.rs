@@ -71,14 +71,14 @@ impl Sender {
         candidates.min_by_key(|index| self.views[*index].srtt)
     }
 
-    /// The connection's timer starts afresh, if anything is outstanding: it waits for as long as the latest of the
-    /// subflows' timers (Linux `mptcp_set_timeout`).
+    /// The connection's timer starts afresh, if anything is outstanding: it waits for as long as the latest of the timers of
+    /// subflows that make progress (Linux `mptcp_set_timeout`): one that does not must not put off what rescues its data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
         if self.config.rules == Rules::OutOfTree || self.queue.is_empty() {
             self.retransmission = Instant::NEVER;
             return;
         }
-        let pending = self.subflows.iter().filter(|subflow| subflow.is_active());
+        let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale == 0);
         let pending = pending.map(|subflow| subflow.sender.retransmission_at()).filter(|at| *at < Instant::NEVER);
         self.retransmission = pending.max().unwrap_or(now).max(now + LEAST_WAIT);
     }
@@ -101,7 +101,7 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// Subflows without progress over several intervals are stale, unless all are: then everything outstanding goes again.
+    /// A subflow without progress over several intervals is stale if there is another: everything outstanding goes again.
     fn refresh_stale(&mut self) {
         for index in 0..self.subflows.len() {
             let others = self.subflows.iter().enumerate().any(|(other, it)| other != index && it.is_active());
@@ -172,9 +172,9 @@ impl Sender {
         self.watch_window(now, Some(Hold::ReceiveWindow));
     }
 
-    /// The receive window is full: its left edge goes again on a subflow that is so much faster than its holder that it
-    /// may well overtake it, and the holder's window is halved (opportunistic retransmission and penalisation: Raiciu et
-    /// al., NSDI 2012; constants of the out-of-tree stack).
+    /// The receive window or the send buffer is full: the oldest data goes again on a subflow that is so
+    /// much faster than its holder that it may well overtake it, and the holder's window is halved (opportunistic
+    /// retransmission and penalisation: Raiciu et al., NSDI 2012; constants of the out-of-tree stack).
     pub(super) fn unblock(&mut self, now: Instant) {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;

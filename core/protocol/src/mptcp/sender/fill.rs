@@ -90,7 +90,7 @@ impl Sender {
         copy
     }
 
-    /// Nothing more can be given out now: says why, and does something about it where a slow subflow holds the window.
+    /// Nothing more can be given out now: says why, and does something about it where a slow subflow holds up the rest.
     fn note_hold(&mut self, now: Instant) {
         let hold = if !self.views.iter().any(|view| view.active) {
             None
@@ -98,14 +98,16 @@ impl Sender {
             self.starve();
             None
         } else if self.queue.next() >= self.window_end {
-            self.refresh_views(); // paths that had nothing more to be given are open all the same
-            self.unblock(now);
             Some(Hold::ReceiveWindow)
         } else if self.queue.next() >= self.limit() {
             Some(Hold::SendBuffer)
         } else {
             None
         };
+        if hold.is_some() {
+            self.refresh_views(); // paths that had nothing more to be given are open all the same
+            self.unblock(now);
+        }
         self.watch_window(now, hold);
         if let Some((held, since)) = self.held {
             let span = now.since(since);

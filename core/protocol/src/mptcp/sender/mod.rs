@@ -36,7 +36,7 @@ pub struct Config {
     pub subflows: Vec<SubflowConfig>,
     /// When data is sent again on another subflow.
     pub rules: Rules,
-    /// While the receive window is full: send the data that holds its left edge again on a faster subflow.
+    /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
     pub opportunistic_retransmission: bool,
     /// And halve the window of the subflow that holds it.
     pub penalisation: bool,

@@ -50,6 +50,10 @@ pub struct Counters {
     pub acks: u64,
 }
 
+/// So many segments ahead of the next one are taken in; what is further ahead is in nobody's window (RFC 7323 section
+/// 2.3: 2^30 bytes at most), and to remember it would cost memory without bound.
+pub(crate) const MOST_AHEAD: u64 = 1 << 20;
+
 /// Blocks that merged acknowledgements may safely change: a third one is the last that fits beside timestamps.
 const REPORTED_AT_ONCE: usize = 2;
 
@@ -194,6 +198,9 @@ impl Receiver {
                 self.report(segment.seq);
                 self.policy.quicken(QUICK);
             }
+            return (Urgency::Now, None);
+        }
+        if segment.seq >= next + MOST_AHEAD {
             return (Urgency::Now, None);
         }
         if self.spans_left_edge(segment.seq) {

@@ -63,10 +63,10 @@ fn extend(times: &mut Option<(Instant, Instant)>, sent: Instant) {
 
 impl Sender {
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) {
+        (self.last_rtt, self.last_delivery) = (None, None);
         if ack.ack > self.board.next() {
             return; // acknowledges what was never sent
         }
-        self.last_rtt = None;
         let before = self.before();
         let mut news = News {
             marked: ack.marked && self.config.ecn,
