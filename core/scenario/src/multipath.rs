@@ -59,6 +59,11 @@ enum Rules {
     OutOfTree,
 }
 
+/// Most subflows of a connection.
+const MOST_SUBFLOWS: usize = 32;
+/// Bytes of options that a TCP header holds (RFC 9293 section 3.1).
+const MOST_OPTIONS: u32 = 40;
+
 /// The connection that `given` describes.
 pub(crate) fn resolve(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
     let subflows = subflows(given, paths)?;
@@ -114,8 +119,20 @@ fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, F
             let fault = Fault::at(given.name.span(), "the first subflow opens the connection: it cannot `join` later");
             Err(fault.help("name another one first, or let the flow `start` later"))
         }
+        Some(_) if subflows.len() > MOST_SUBFLOWS => {
+            let fault = format!("{} subflows, a connection has {MOST_SUBFLOWS} at most", subflows.len());
+            Err(Fault::at(given.name.span(), fault).help("name those that it is to use in `paths`"))
+        }
         Some(_) => Ok(subflows),
     }
+}
+
+fn option_bytes(given: &At<Size>) -> Result<u32, Fault> {
+    let option = bytes(given)?;
+    if option > MOST_OPTIONS {
+        return Err(Fault::at(given.span(), format!("the options of a TCP header have {MOST_OPTIONS} bytes at most")));
+    }
+    Ok(option)
 }
 
 fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Fault> {

@@ -147,6 +147,9 @@ fn tunnels_flows_and_events() {
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");
     check(&flow("start = \"5s\"\nstop = \"4s\""), 10, "flow.f.stop", "before it starts");
+    let mptcp = |line: &str| flow(&format!("kind = \"mptcp\"\n{line}"));
+    check(&mptcp("mptcp = { option = \"41b\" }"), 10, "flow.f.mptcp.option", "40 bytes");
+    check(&mptcp(&format!("paths = [{}]", "\"wire\",".repeat(33))), 8, "flow.f.name", "32 at most");
     check(&flow("path = \"wires\""), 9, "flow.f.path", "did you mean `wire`?");
     check(&flow("count = 0"), 9, "flow.f.count", "more than zero");
     check(&flow("count = 1000000000"), 9, "flow.f.count", "at most 10000");

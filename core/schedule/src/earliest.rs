@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Packets wait at the paths, for otherwise no queue could tell that the fast path is taken: it grows until a packet is as
-//! soon through on a slower one, and packets arrive nearly in order. A path whose buffer is full is passed over.
+//! soon through on a slower one, and packets arrive nearly in order. If the path's buffer is full, data wait for it: passed
+//! over, an endless source would fill the slow paths' buffers as well, and packets arrive as late as those are long.
 //!
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
 //! stands for the one-way delay, and the path's pacing rate for what it carries. A path without a rate comes last.
@@ -35,8 +36,9 @@ fn arrival(path: &Path, bytes: u32) -> Span {
 
 impl Scheduler for Earliest {
     fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
-        let open = view.open().filter(|_| view.sendable() > 0);
-        open.min_by_key(|(_, path)| arrival(path, view.bytes)).map(|(path, _)| Pick::next(path))
+        let usable = view.usable().filter(|_| view.sendable() > 0);
+        let (path, state) = usable.min_by_key(|(_, path)| arrival(path, view.bytes))?;
+        state.open.then(|| Pick::next(path))
     }
 }
 
@@ -59,5 +61,14 @@ mod tests {
         let order: Vec<_> = order.collect();
         assert_eq!(order.iter().position(|chosen| *chosen == 0), Some(40), "a tie goes to the lower index");
         assert_eq!(order[41..], [1, 0, 1, 0, 1, 0, 1, 0, 1], "then both at equal rates");
+    }
+
+    #[test]
+    fn data_wait_for_a_full_path_that_delivers_first_until_it_dies() {
+        let full = Path { open: false, queued: 20, ..path(20, 10, 0) };
+        let slow = path(200, 10, 0);
+        // 10 ms and what 21 packets take at ten in 20 ms, against 100 ms and more.
+        assert_eq!(pick(&mut Earliest, &[full, slow]), None);
+        assert_eq!(pick(&mut Earliest, &[Path { active: false, ..full }, slow]), Some(Pick::next(units::PathId(1))));
     }
 }

@@ -26,14 +26,30 @@ pub enum Error {
         /// What is wrong.
         source: control::BadParameter,
     },
+    /// Half of a receive buffer is window, and it does not hold a segment.
+    SmallBuffer {
+        /// The flow that sets it.
+        flow: String,
+        /// Bytes of the buffer at the start.
+        buffer: u64,
+        /// Payload of a full segment, bytes.
+        mss: u32,
+    },
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownAlgorithm { flow, name } => write!(f, "flow {flow}: no congestion control is called `{name}`"),
-            Self::UnknownScheduler { name } => write!(f, "tunnel: no scheduler is called `{name}`"),
+            Self::UnknownScheduler { name } => write!(f, "no scheduler is called `{name}`"),
             Self::BadParameter { flow, algorithm, source } => write!(f, "flow {flow}: {algorithm}: {source}"),
+            Self::SmallBuffer { flow, buffer, mss } => {
+                write!(
+                    f,
+                    "flow {flow}: an initial receive buffer of {buffer} bytes, half of which is window, holds no segment "
+                )?;
+                write!(f, "of {mss} bytes")
+            }
         }
     }
 }

@@ -76,6 +76,10 @@ impl Setup {
             algorithm: entry.name,
             source,
         })?;
+        let buffer = host.receive_buffer[1];
+        if buffer / 2 < u64::from(mss) {
+            return Err(Error::SmallBuffer { flow: name.to_owned(), buffer, mss });
+        }
         let ecn = match controller.ecn() {
             Ecn::Classic => host.ecn.then_some(Ecn::Classic),
             Ecn::PerPacket => Some(Ecn::PerPacket),

@@ -103,3 +103,16 @@ fn delays_are_those_of_the_paths() {
     // That is less than the slow path's round trip; before that path joins, ten packets of 0.12 ms leave in a burst.
     assert!(flow.head_of_line_degree_ms.p99 == 0.0 && flow.head_of_line_degree_ms.max < 1.2);
 }
+
+#[test]
+fn a_receive_buffer_too_small_for_a_segment_is_refused() {
+    let mut experiment = links("reno", &[path(20, 5)], 1);
+    let mss = 1500 - HEADERS as u64;
+    let mut tried = |buffer| {
+        host(&mut experiment.flows[0]).receive_buffer = [1, buffer, 1 << 20];
+        ropewalk_sim::run(&experiment, 1).err().map(|error| error.to_string())
+    };
+    let refusal = tried(2 * mss - 1).expect("no window");
+    assert!(refusal.contains("receive buffer of 2847 bytes") && refusal.contains("segment of 1424"), "{refusal}");
+    assert_eq!(tried(2 * mss), None);
+}

@@ -179,6 +179,7 @@ impl Sender {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;
         }
+        self.refresh_views(); // paths that had nothing more to be given are open all the same
         let head = self.queue.una();
         let carriers = self.queue.record(head).carriers;
         let Some(rescuer) = self.fastest(|index| carriers & (1 << index) == 0) else { return };

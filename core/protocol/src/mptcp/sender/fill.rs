@@ -105,7 +105,6 @@ impl Sender {
             None
         };
         if hold.is_some() {
-            self.refresh_views(); // paths that had nothing more to be given are open all the same
             self.unblock(now);
         }
         self.watch_window(now, hold);

@@ -237,12 +237,6 @@ impl Sender {
         self.queue.una()
     }
 
-    /// Segments of data that were never sent.
-    #[must_use]
-    pub fn unsent(&self) -> u64 {
-        self.queue.unsent()
-    }
-
     /// Of each segment of data acknowledged since the last call: the time from the send buffer to its DATA_ACK, and what of
     /// it was beyond the greatest smoothed RTT of the subflows then.
     pub fn drain_delays(&mut self, mut to: impl FnMut(Span, Span)) {
