@@ -209,7 +209,8 @@ pub(crate) struct Tunnel {
     /// Packets sent before the flows begin; they only shift the parity. Default: 0.
     #[serde(default)]
     pub(crate) stray_packets: u32,
-    /// What the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8).
+    /// What the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8), with
+    /// `ip = 6` in [host] "56b".
     pub(crate) overhead: Option<At<Size>>,
     /// Largest inner packet. Default: "1440b".
     pub(crate) mtu: Option<At<Size>>,

@@ -308,6 +308,8 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!((e.flows[0].route, tunnel.paths, tunnel.weights), (Route::Tunnel, vec![0, 1], vec![1, 1]));
     assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
     assert_eq!((tunnel.resequence, tunnel.device), (None, None));
+    let over_ipv6 = experiment(&two, &["host.ip=6"]).tunnel.unwrap();
+    assert_eq!((over_ipv6.mtu, over_ipv6.overhead), (1440, 56), "an IPv6 header has 40 bytes");
 }
 
 #[test]

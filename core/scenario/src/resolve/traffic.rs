@@ -18,10 +18,16 @@ const DEFAULT_CONGESTION: &str = "cubic";
 const MOST_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
 const UDP_HEADERS: u32 = 28;
+/// IPv4, UDP, and GRE with a sequence number.
+const TUNNEL_HEADERS: u32 = 36;
+/// What IPv6 has more.
+const IPV6_MORE: u32 = 20;
 
-pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fault> {
+pub(super) fn tunnel(at: &At<file::Tunnel>, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
     let given = at.get();
     let file::TunnelKind::MptGre = given.kind;
+    let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
+    let usual = TUNNEL_HEADERS + if ipv6 { IPV6_MORE } else { 0 };
     let paths = tunnel_paths(given, paths)?;
     let weights = weights(given, paths.len())?;
     let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
@@ -34,7 +40,7 @@ pub(super) fn tunnel(at: &At<file::Tunnel>, paths: &[Path]) -> Result<Tunnel, Fa
         weights,
         first: given.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: given.stray_packets,
-        overhead: given.overhead.as_ref().map_or(Ok(36), bytes)?,
+        overhead: given.overhead.as_ref().map_or(Ok(usual), bytes)?,
         mtu: given.mtu.as_ref().map_or(Ok(1440), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
         resequence: given.resequence.map(|r| Resequence {
             window: r.window.0,

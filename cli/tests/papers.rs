@@ -1,0 +1,47 @@
+//! The shipped studies of papers run in their short form, and say of each claim what they said when they were written.
+
+mod program;
+
+use program::{folder, ropewalk};
+use std::path::Path;
+
+/// What the short form of a study prints.
+fn quick(name: &str) -> String {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../scenarios/papers/{name}.toml"));
+    let out = folder(&format!("papers-{name}")).join("out").display().to_string();
+    let run = ropewalk(&["run", &scenario.display().to_string(), "--quick", "-q", "--out", &out]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.stdout
+}
+
+/// The verdicts in the order of the claims: `+` holds, `-` does not, in groups of a claim.
+fn verdicts(text: &str) -> String {
+    let from = text.find("Claims: ").unwrap_or_else(|| panic!("no claims in:\n{text}"));
+    let paragraphs = text[from..].split("\n\n");
+    let marks = paragraphs.map(|claim| claim.lines().filter_map(mark).collect::<String>());
+    marks.filter(|marks| !marks.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The verdict that stands at the end of a line of the claims' table.
+fn mark(line: &str) -> Option<char> {
+    match line.rsplit("  ").next()?.trim() {
+        "holds" => Some('+'),
+        "does not hold" => Some('-'),
+        _ => None,
+    }
+}
+
+#[test]
+fn han_2019_keeps_its_verdicts() {
+    assert_eq!(verdicts(&quick("han-2019")), "+ + + + - + +++ +++ +++ --- - - --- -- ++ -- + + + - -+ -+ +");
+}
+
+#[test]
+fn luczak_2023_keeps_its_verdicts() {
+    assert_eq!(verdicts(&quick("luczak-2023")), "- - - - - - - - + - - - - - - - + - - - - -");
+}
+
+#[test]
+fn szilagyi_2020_keeps_its_verdicts() {
+    assert_eq!(verdicts(&quick("szilagyi-2020")), "++ ++ -+");
+}
