@@ -61,8 +61,6 @@ enum Rules {
 
 /// Most subflows of a connection.
 const MOST_SUBFLOWS: usize = 32;
-/// Bytes of options that a TCP header holds (RFC 9293 section 3.1).
-const MOST_OPTIONS: u32 = 40;
 
 /// The connection that `given` describes.
 pub(crate) fn resolve(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
@@ -125,14 +123,6 @@ fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, F
         }
         Some(_) => Ok(subflows),
     }
-}
-
-fn option_bytes(given: &At<Size>) -> Result<u32, Fault> {
-    let option = bytes(given)?;
-    if option > MOST_OPTIONS {
-        return Err(Fault::at(given.span(), format!("the options of a TCP header have {MOST_OPTIONS} bytes at most")));
-    }
-    Ok(option)
 }
 
 fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Fault> {

@@ -1,6 +1,7 @@
 //! The scheduler's work: data is given to subflows as they have room.
 
-use super::Sender;
+use super::{Rules, Sender, SubflowState};
+use crate::tcp::receiver::window::TRUE_SIZE;
 use schedule::{Packet, Pick, View};
 use units::Instant;
 
@@ -46,7 +47,20 @@ impl Sender {
 
     /// The end of what the receive window and the send buffer let out.
     fn limit(&self) -> u64 {
-        self.window_end.min(self.queue.una() + self.config.tcp.send_buffer)
+        self.window_end.min(self.queue.una() + self.buffer())
+    }
+
+    /// Segments that the connection's send buffer holds. Upstream Linux lets it grow to what the subflows' own buffers are
+    /// together (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it holds up the others.
+    fn buffer(&self) -> u64 {
+        let most = self.config.tcp.send_buffer;
+        if self.config.rules == Rules::OutOfTree {
+            return most;
+        }
+        let up = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
+        let together: u64 = up.map(|subflow| u64::from(subflow.buffer())).sum();
+        // A subflow's buffer counts packets with what the kernel adds to each, the connection's payload alone.
+        (together * TRUE_SIZE / u64::from(self.config.tcp.mss)).clamp(1, most)
     }
 
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {

@@ -172,7 +172,13 @@ impl Subflow {
         view.active
             && match fill {
                 Fill::Window => view.space() > 0,
-                Fill::Buffer => self.sender.pipe().out + view.queued < 2 * self.most_window,
+                Fill::Buffer => self.sender.pipe().out + view.queued < self.buffer(),
             }
+    }
+
+    /// Packets that its send buffer holds.
+    #[inline]
+    pub(super) fn buffer(&self) -> u32 {
+        2 * self.most_window
     }
 }

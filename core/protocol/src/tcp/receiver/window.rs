@@ -6,7 +6,7 @@
 use units::{Instant, Span};
 
 /// What the kernel charges for one received packet that is not full of data: `sk_buff` and head of a 2 KiB buffer.
-const TRUE_SIZE: u64 = 2304;
+pub(crate) const TRUE_SIZE: u64 = 2304;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
 
