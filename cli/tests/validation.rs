@@ -27,3 +27,14 @@ fn every_algorithm_of_linux_stays_as_near_to_linux_as_it_is() {
     // What is reached with the first seed, which is the same on every machine. (The goal is 92 and 102.)
     assert!(near >= 81.0 && far >= 92.0 && course < 10.0);
 }
+
+#[test]
+fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation/mptcp.toml");
+    let out = folder("validation-mptcp").join("out").display().to_string();
+    let run = ropewalk(&["run", &scenario.display().to_string(), "-q", "--out", &out]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let near = |share: &str| number(&run.stdout, &format!("within {share} %"), -1);
+    assert_eq!((number(&run.stdout, "values,", -1), near("25")), (8.0, 8.0));
+    assert!(near("5") >= 6.0, "{}", run.stdout);
+}
