@@ -147,9 +147,6 @@ fn tunnels_flows_and_events() {
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");
     check(&flow("start = \"5s\"\nstop = \"4s\""), 10, "flow.f.stop", "before it starts");
-    let mptcp = |line: &str| flow(&format!("kind = \"mptcp\"\n{line}"));
-    check(&mptcp("mptcp = { option = \"41b\" }"), 10, "flow.f.mptcp.option", "40 bytes");
-    check(&mptcp(&format!("paths = [{}]", "\"wire\",".repeat(33))), 8, "flow.f.name", "32 at most");
     check(&flow("path = \"wires\""), 9, "flow.f.path", "did you mean `wire`?");
     check(&flow("count = 0"), 9, "flow.f.count", "more than zero");
     check(&flow("count = 1000000000"), 9, "flow.f.count", "at most 10000");
@@ -376,6 +373,9 @@ fn multipath_flows() {
         };
         check(&text, at, &format!("flow.m.{key}"), phrase);
     }
+    let many = format!("paths = [{}]", "\"wire\",".repeat(33));
+    let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\n{many}\n");
+    check(&text, 9, "flow.m.name", "32 at most");
     let text = format!("{HEAD}{PATH}mtu = \"52b\"\n{FLOW}");
     check(&text, 9, "flow.tcp.name", "headers of 52 bytes leave no room");
     check(
