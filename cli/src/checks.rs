@@ -176,6 +176,9 @@ fn check_one(scenario: &Scenario, cell: usize, flow: &Flow, congestion: &Algorit
 
 /// What to write instead of an unknown name.
 pub(crate) fn suggestion(wrong: &str) -> String {
+    if wrong == "uncoupled" {
+        return "any single-path algorithm runs uncoupled, once on each path: congestion = \"reno\"".to_owned();
+    }
     let names = REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     match scenario::did_you_mean(&wrong.to_lowercase(), names.copied()) {
         Some(near) => format!("did you mean `{near}`?"),

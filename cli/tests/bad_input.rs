@@ -22,6 +22,7 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
         &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion=xyzzy"],
     ),
     ("an unknown scheduler", 3, "did you mean `packet-round-robin`?", &["run", "{dir}/scheduler.toml"]),
+    ("uncoupled is no name of its own", 2, "runs uncoupled, once on each path", &["list", "algorithms", "uncoupled"]),
     ("a misspelt scheduler of an MPTCP flow", 3, "did you mean `blest`?", &["run", "{dir}/blesst.toml"]),
     ("a wrong parameter of a scheduler", 3, "`ropewalk list schedulers blest`", &["run", "{dir}/lamda.toml"]),
     ("a tunnel that measures nothing", 3, "one of `roundrobin`, `packet-round-robin`", &["run", "{dir}/measured.toml"]),
