@@ -74,13 +74,18 @@ impl Sender {
     /// The connection's timer starts afresh, if anything is outstanding: it waits for as long as the latest of the timers of
     /// subflows that make progress (Linux `mptcp_set_timeout`): one that does not must not put off what rescues its data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
-        if self.config.rules == Rules::OutOfTree || self.queue.is_empty() {
+        if self.config.rules == Rules::OutOfTree || self.queue.is_empty() && !self.waits_for_subflow() {
             self.retransmission = Instant::NEVER;
             return;
         }
         let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale == 0);
         let pending = pending.map(|subflow| subflow.sender.retransmission_at()).filter(|at| *at < Instant::NEVER);
         self.retransmission = pending.max().unwrap_or(now).max(now + LEAST_WAIT);
+    }
+
+    /// Nothing is outstanding, but a scheduler may hold data back for a subflow that is dead and must be found stale.
+    fn waits_for_subflow(&self) -> bool {
+        self.queue.unsent() > 0 && self.subflows.iter().any(|it| it.is_active() && !it.sender.is_empty())
     }
 
     /// No DATA_ACK for a whole interval (Linux `__mptcp_retrans`): the oldest data goes again, on a subflow that stands
