@@ -1,12 +1,12 @@
 //! Whatever the network does, as long as some packets get through: every segment arrives, in order, and it ends.
 //! A campaign over many seeds also shows that the rare situations are really reached.
 
+mod garbage;
 mod lockstep;
 
 use control::Ecn;
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
 use ropewalk_protocol::tcp::sender::{Counters, Input, Output, Recovery};
-use ropewalk_protocol::tcp::{Ack, Blocks};
 use units::{Instant, Span, Stream};
 
 /// How unkind a network is.
@@ -83,11 +83,6 @@ fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
     assert!(reached(|c| c.duplicates) > 100);
 }
 
-/// A number near something that exists, or anything.
-fn number(stream: &mut Stream) -> u64 {
-    if stream.chance(0.9) { stream.below(200) } else { stream.bits() }
-}
-
 #[test]
 fn acknowledgements_made_up_at_random_do_no_harm() {
     for seed in 0..300 {
@@ -98,18 +93,7 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
         sender.handle(now, Input::Connect);
         for step in 0..500 {
             while let Output::Transmit(_) = sender.poll(now) {}
-            let mut blocks = Blocks::default();
-            (0..stream.below(4)).for_each(|_| blocks.push((number(&mut stream), number(&mut stream))));
-            let ack = Ack {
-                one_way_ms: 0,
-                handshake: step < 2,
-                ack: number(&mut stream),
-                window: number(&mut stream) % (1 << 40),
-                timestamp: stream.bits() as u32,
-                echo: number(&mut stream) as u32,
-                blocks,
-                marked: stream.chance(0.1),
-            };
+            let ack = garbage::ack(&mut stream, step < 2);
             sender.handle(now, Input::Ack(&ack));
             now += Span::from_millis(stream.below(40));
             sender.handle(now, Input::Timeout);

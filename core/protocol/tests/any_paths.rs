@@ -1,11 +1,12 @@
 //! Whatever the paths do, as long as some packets get through on one of them: all data arrives, once and in order, under
 //! every scheduler and both stacks' rules. The campaign also shows that the rare situations are really reached.
 
+mod garbage;
 mod paths;
 
 use paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
 use ropewalk_protocol::mptcp::{Ack, Counters, Input, Output, ReceiverCounters, Rules, Segment, SubflowConfig};
-use ropewalk_protocol::tcp::{self, Blocks, Kind};
+use ropewalk_protocol::tcp::{self, Kind};
 use units::{Instant, Span, Stream};
 
 const SEGMENTS: u64 = 600;
@@ -115,11 +116,6 @@ fn all_data_arrives_and_every_kind_of_repair_is_reached() {
     assert!(reached(|run| run.sender.send_buffer_limited.as_micros()) > 50);
 }
 
-/// A number near something that exists, or anything.
-fn number(stream: &mut Stream) -> u64 {
-    if stream.chance(0.9) { stream.below(200) } else { stream.bits() }
-}
-
 #[test]
 fn acknowledgements_made_up_at_random_do_no_harm() {
     for seed in 0..300 {
@@ -130,19 +126,8 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
         sender.handle(now, Input::Connect);
         for step in 0..300 {
             while let Output::Transmit(_) = sender.poll(now) {}
-            let mut blocks = Blocks::default();
-            (0..stream.below(4)).for_each(|_| blocks.push((number(&mut stream), number(&mut stream))));
-            let tcp = tcp::Ack {
-                one_way_ms: 0,
-                handshake: step < 8,
-                ack: number(&mut stream),
-                window: number(&mut stream) % (1 << 40),
-                timestamp: stream.bits() as u32,
-                echo: number(&mut stream) as u32,
-                blocks,
-                marked: stream.chance(0.1),
-            };
-            let ack = Ack { subflow: stream.below(5) as u16, tcp, data: number(&mut stream) };
+            let tcp = garbage::ack(&mut stream, step < 8);
+            let ack = Ack { subflow: stream.below(5) as u16, tcp, data: garbage::number(&mut stream) };
             sender.handle(now, Input::Ack(&ack));
             now += Span::from_millis(stream.below(40));
             sender.handle(now, Input::Timeout);
@@ -161,14 +146,14 @@ fn segments_made_up_at_random_do_no_harm() {
             let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Syn, Kind::HandshakeAck];
             let tcp = tcp::Segment {
                 kind: kinds[stream.below(5) as usize],
-                seq: number(&mut stream),
-                timestamp: number(&mut stream) as u32,
+                seq: garbage::number(&mut stream),
+                timestamp: garbage::number(&mut stream) as u32,
                 echo: stream.bits() as u32,
                 reduced: stream.chance(0.1),
                 retransmission: stream.chance(0.1),
             };
             // Subflows that do not exist, too.
-            let (subflow, data) = (stream.below(6) as u16, number(&mut stream));
+            let (subflow, data) = (stream.below(6) as u16, garbage::number(&mut stream));
             let segment = Segment { subflow, tcp, data, copy: stream.chance(0.5) };
             let before = receiver.delivered();
             if let Some(ack) = receiver.handle(now, &segment, stream.chance(0.1)) {

@@ -11,8 +11,8 @@
 //! Departures: the least threshold is two packets (the kernel's is one). The increase is computed afresh at each
 //! acknowledgement; the kernel does when a window moved.
 
-use super::{PATH, STEPS, boxed, count_acknowledgement, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window, reno_increase, slow_start};
+use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
+use crate::frame::{Coupling, Paths, Sibling, Window};
 use crate::{Entry, Feedback, Make};
 use units::Instant;
 
@@ -55,16 +55,8 @@ impl Coupling for Balia {
     }
 
     fn grow(&mut self, paths: &mut Paths<'_, ()>, window: &mut Window, acked: u32, _feedback: &Feedback) {
-        if paths.alone() {
-            reno_increase(window, acked);
-        } else if !self.integers {
-            let increase = self.increase(paths);
-            paths.grow(window, acked, increase);
-        } else if window.in_slow_start() {
-            slow_start(window, acked);
-        } else {
-            count_acknowledgement(window, period(paths));
-        }
+        let increase = (!self.integers).then(|| self.increase(paths));
+        grow(paths, window, acked, increase, |paths, window| count_acknowledgement(window, period(paths)));
     }
 }
 

@@ -10,8 +10,8 @@
 //! Departures: windows are packets, so that a difference in packet size between paths does not count (the kernel's
 //! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
 
-use super::{PATH, STEPS, boxed, count_acknowledgement, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window, reno_increase, slow_start};
+use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
+use crate::frame::{Coupling, Paths, Sibling, Window};
 use crate::{Entry, Feedback, Make};
 
 /// The registry's line.
@@ -40,16 +40,10 @@ impl Coupling for Lia {
     }
 
     fn grow(&mut self, paths: &mut Paths<'_, ()>, window: &mut Window, acked: u32, _feedback: &Feedback) {
-        if paths.alone() {
-            reno_increase(window, acked);
-        } else if !self.integers {
-            let increase = self.increase(paths);
-            paths.grow(window, acked, increase);
-        } else if window.in_slow_start() {
-            slow_start(window, acked);
-        } else {
+        let increase = (!self.integers).then(|| self.increase(paths));
+        grow(paths, window, acked, increase, |paths, window| {
             count_acknowledgement(window, period(paths).max(u64::from(window.size)));
-        }
+        });
     }
 }
 

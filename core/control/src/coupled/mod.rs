@@ -12,7 +12,7 @@ pub mod olia;
 pub mod semicoupled;
 pub mod wvegas;
 
-use crate::frame::{Coupled, Coupling, Window};
+use crate::frame::{Coupled, Coupling, Paths, Window, reno_increase, slow_start};
 use crate::single::bbr::Bbr;
 use crate::{Controller, Default as Range, Parameter, Settings};
 
@@ -29,6 +29,25 @@ const STEPS: Parameter = Parameter {
     meaning: "paper: by packets acknowledged, in fractions; linux: by acknowledgements, in the kernel module's integers",
     default: Range::Word(&["paper", "linux"]),
 };
+
+/// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and in
+/// congestion avoidance `count`.
+fn grow<M>(
+    paths: &mut Paths<'_, M>,
+    window: &mut Window,
+    acked: u32,
+    increase: Option<f64>,
+    count: impl FnOnce(&mut Paths<'_, M>, &mut Window),
+) {
+    match increase {
+        _ if paths.alone() => reno_increase(window, acked),
+        Some(increase) => paths.grow(window, acked, increase),
+        None if window.in_slow_start() => {
+            slow_start(window, acked);
+        }
+        None => count(paths, window),
+    }
+}
 
 /// A coupling as its settings want it.
 fn boxed<C: Coupling + 'static>(settings: &Settings, coupling: C) -> Box<dyn Controller> {

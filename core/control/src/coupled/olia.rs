@@ -12,8 +12,8 @@
 //! Departures: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
 //! threshold is two packets, as in the kernel.
 
-use super::{PATH, STEPS, boxed, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window, reno_increase, slow_start};
+use super::{PATH, STEPS, boxed, grow, integer_steps};
+use crate::frame::{Coupling, Paths, Sibling, Window};
 use crate::{Entry, Feedback, Make};
 
 /// The registry's line.
@@ -57,17 +57,10 @@ impl Coupling for Olia {
     }
 
     fn grow(&mut self, paths: &mut Paths<'_, Losses>, window: &mut Window, acked: u32, _feedback: &Feedback) {
-        if paths.alone() {
-            return reno_increase(window, acked);
-        }
         let increase = self.increase(paths);
-        if !self.integers {
-            paths.grow(window, acked, increase);
-        } else if window.in_slow_start() {
-            slow_start(window, acked);
-        } else {
+        grow(paths, window, acked, (!self.integers).then_some(increase), |paths, window| {
             count_increment(&mut paths.memory().credit, window, increase);
-        }
+        });
     }
 
     fn measure(&mut self, memory: &mut Losses, feedback: &Feedback) {

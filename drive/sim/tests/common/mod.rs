@@ -3,7 +3,7 @@
 
 use scenario::model::{
     Algorithm, Application, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Path,
-    Pipe, Queue, Requests, Route, Rules, Subflow,
+    Pipe, Queue, Requests, Resequence, Route, Rules, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -144,4 +144,22 @@ pub(crate) fn links(algorithm: &str, pipes: &[Pipe], seconds: u64) -> Experiment
     experiment.paths = (0..pipes.len()).map(path).collect();
     over(&mut experiment.flows[0], &(0..pipes.len()).collect::<Vec<_>>());
     experiment
+}
+
+/// Adds a second path of one link, and a tunnel over both that puts packets in order.
+pub(crate) fn stripe_over(experiment: &mut Experiment, second: Pipe, window: u32, timeout: Span) {
+    experiment.links.extend(one_link("", second, 1).links);
+    experiment.links[1].name = "second".to_owned();
+    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
+    experiment.tunnel = Some(Tunnel {
+        paths: vec![0, 1],
+        stripe: "packet-round-robin".to_owned(),
+        weights: vec![1, 1],
+        first: 0,
+        stray_packets: 0,
+        overhead: 0,
+        mtu: 1440,
+        resequence: Some(Resequence { window, timeout, deliver_late: false }),
+        device: None,
+    });
 }

@@ -1,27 +1,14 @@
 //! The striping tunnel: shares, order, parity.
 
-use crate::common::{bulk, column, datagrams, host, one_link, pipe, run};
-use scenario::model::{CoDel, Discipline, Experiment, Flow, Limit, Path, Pipe, Queue, Resequence, Route, Tunnel};
+use crate::common::{bulk, column, datagrams, host, one_link, pipe, run, stripe_over};
+use scenario::model::{CoDel, Discipline, Experiment, Flow, Limit, Pipe, Queue, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
 fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
     let of = |ms| Pipe { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
     let mut experiment = one_link("", of(delays_ms[0]), 10);
-    experiment.links.extend(one_link("", of(delays_ms[1]), 10).links);
-    experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
-    experiment.tunnel = Some(Tunnel {
-        paths: vec![0, 1],
-        stripe: "packet-round-robin".to_owned(),
-        weights: vec![1, 1],
-        first: 0,
-        stray_packets: 0,
-        overhead: 0,
-        mtu: 1440,
-        resequence: Some(Resequence { window: 4000, timeout: Span::from_secs(1), deliver_late: false }),
-        device: None,
-    });
+    stripe_over(&mut experiment, of(delays_ms[1]), 4000, Span::from_secs(1));
     experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
     experiment
 }

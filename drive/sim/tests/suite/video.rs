@@ -1,7 +1,7 @@
 //! Video: startup, stalls, late frames and adaptation against closed forms.
 
-use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run};
-use scenario::model::{Application, Change, Directions, Experiment, Path, Playback, Resequence, Route, Tunnel, Video};
+use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run, stripe_over};
+use scenario::model::{Application, Change, Directions, Experiment, Playback, Route, Video};
 use units::{Instant, Rate, Span};
 
 const MSS: u64 = 1448;
@@ -152,20 +152,8 @@ fn two_paths_carry_what_one_cannot() {
     let mut experiment = watched(video(&[5.0], playback), Rate::from_mbit(4), ms(10), 120);
     let alone = flow(&experiment);
     assert!(alone.stalls > 0 && alone.goodput_mbps < 4.0, "{alone:?}");
-    experiment.links.extend(one_link("", pipe(Rate::from_mbit(4), ms(20), 100), 1).links);
-    experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
-    experiment.tunnel = Some(Tunnel {
-        paths: vec![0, 1],
-        stripe: "packet-round-robin".to_owned(),
-        weights: vec![1, 1],
-        first: 0,
-        stray_packets: 0,
-        overhead: 36,
-        mtu: 1440,
-        resequence: Some(Resequence { window: 1600, timeout: ms(300), deliver_late: false }),
-        device: None,
-    });
+    stripe_over(&mut experiment, pipe(Rate::from_mbit(4), ms(20), 100), 1600, ms(300));
+    experiment.tunnel.as_mut().expect("it was just added").overhead = 36;
     for way in [Route::Tunnel, Route::Subflows] {
         experiment.flows[0].route = way;
         if way == Route::Subflows {
