@@ -1,0 +1,1 @@
+//! Links: queues, transmitters, wires.

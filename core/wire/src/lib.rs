@@ -1,0 +1,4 @@
+//! Bytes and headers of the tunnel: GRE-in-UDP, the frames inside a sealed datagram, and as much of inner packets as a
+//! tunnel must know. No state.
+
+pub mod frame;

@@ -1,0 +1,1 @@
+//! The tunnel daemon: real time, a TUN device and UDP sockets under the machines of core.
