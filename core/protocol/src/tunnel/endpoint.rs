@@ -338,7 +338,8 @@ impl<P: Payload> Endpoint<P> {
                 let Some(path) = path.as_mut().filter(|path| due(path)) else { continue };
                 self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
             }
-            self.control.extend(self.hold_news(now));
+            let news = self.hold_news(now);
+            self.control.extend(news);
         }
         self.frames_leave(now, best, 0)
     }

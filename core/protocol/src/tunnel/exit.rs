@@ -16,8 +16,6 @@ use units::{Instant, PathId, Span};
 const MOST_AHEAD: u64 = 1 << 16;
 /// Gaps that were given up and are remembered, to tell late pieces from copies.
 const REMEMBERED: usize = 16;
-/// Paths whose progress is told apart.
-const PATHS: usize = 64;
 
 #[derive(Debug)]
 enum Slot<P> {
@@ -289,11 +287,11 @@ impl<P> Stream<P> {
     }
 
     fn note_passing(&mut self, path: PathId, end: u64) {
-        match self.passed.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, furthest)) => *furthest = end.max(*furthest),
-            None if self.passed.len() < PATHS => self.passed.push((path, end)),
-            None => {}
+        let index = self.passed.iter().position(|(known, _)| *known == path).unwrap_or(self.passed.len());
+        if index == self.passed.len() {
+            self.passed.push((path, end)); // at most one a path, of which there are few
         }
+        self.passed[index].1 = self.passed[index].1.max(end);
     }
 
     /// It was given up, and comes only now. It can come so once.

@@ -116,9 +116,6 @@ impl Path {
         self.setup = setup;
     }
 
-    pub(super) fn setup(&self) -> PathSetup {
-        self.setup
-    }
 
     /// Payload of the largest piece that it carries.
     pub(super) fn piece(&self) -> u32 {
