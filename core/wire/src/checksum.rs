@@ -84,20 +84,10 @@ pub(crate) fn pseudo(addresses: &[u8], protocol: u8) -> Sum {
     Sum::of(addresses).word(u16::from(protocol))
 }
 
-/// The plain sum, word by word, against which the fast one is tested.
-#[cfg(test)]
-pub(crate) fn slow(bytes: &[u8]) -> u16 {
-    let mut sum = 0_u32;
-    for pair in bytes.chunks(2) {
-        sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::slow_sum as slow;
     use proptest::prelude::*;
 
     #[test]
