@@ -159,6 +159,11 @@ impl<P: Payload> Endpoint<P> {
         self.path(id).is_some()
     }
 
+    /// Pings all paths now: something about the peer is new.
+    pub fn greet(&mut self) {
+        self.paths.iter_mut().flatten().for_each(Path::hurry);
+    }
+
     /// A parcel from the device, of a flow that hashes to `stream`.
     pub fn offer(&mut self, now: Instant, stream: u8, parcel: P) {
         self.last_data = Some(now);

@@ -373,6 +373,11 @@ impl Path {
         self.life.poll(now, self.habits(habits), random)
     }
 
+    /// It is pinged now, whenever that was due.
+    pub(super) fn hurry(&mut self) {
+        self.life.hurry();
+    }
+
     fn habits(&self, habits: Habits) -> Habits {
         Habits { busy: habits.busy && !self.setup.metered, ..habits }
     }
