@@ -179,3 +179,20 @@ fn a_clock_that_goes_back_does_not_stop_who_keeps_running() {
     let question = a.peers.question(at(101), due, 0).unwrap();
     assert!(b.receive(at(101), &question).is_ok(), "its questions are told apart by more than its clock");
 }
+
+#[test]
+fn the_bytes_of_a_handshake_stay_what_they_are() {
+    // Fixed keys and chance: another digest means that another version of this program would not be understood.
+    let ciphers = vec![Cipher::ChaCha20Poly1305];
+    let setup = |name| Setup { ciphers: ciphers.clone(), ..Setup::new(key(1, name)) };
+    let (mut a, mut b) = pair_of(setup("a"), setup("b"));
+    a.peers.want(at(1), a.other);
+    let question = a.ask(at(1)).unwrap();
+    let response = b.receive(at(1), &question).unwrap().reply.unwrap();
+    a.receive(at(1), &response).unwrap();
+    let datagram = a.seal(at(1), b"transcript");
+    let transcript = [question.as_bytes(), response.as_bytes(), &datagram].concat();
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &transcript);
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, "87bfff92904ed574527efb5f155fb5718f3e8a6f24bafc33461a1029c5439a71");
+}

@@ -1,6 +1,7 @@
 //! Strangers, liars and bad networks against the real handshake and the real ciphers.
 
 mod campaign;
+mod corpus;
 mod crossing;
 mod data;
 mod floods;
