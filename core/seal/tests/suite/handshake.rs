@@ -148,6 +148,17 @@ fn a_peer_that_restarts_is_met_again_and_told_apart() {
 }
 
 #[test]
+fn what_was_sealed_in_a_former_life_is_not_opened_in_the_new_one() {
+    let (mut a, mut b) = pair();
+    meet(at(1), &mut a, &mut b);
+    let former = a.seal(at(1), b"a former life");
+    a.peers.forget(at(2), a.other);
+    a.number = 0;
+    assert!(meet(at(2), &mut a, &mut b).1.fresh);
+    assert_eq!(b.open(at(2), &former).unwrap_err(), Refusal::NoSession);
+}
+
+#[test]
 fn a_new_session_of_two_that_remember_each_other_goes_on() {
     let (mut a, mut b) = pair();
     meet(at(1), &mut a, &mut b);
