@@ -27,6 +27,7 @@ mod trace;
 mod video;
 
 pub mod model;
+pub mod read;
 
 pub use error::{Error, did_you_mean};
 pub use layout::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
