@@ -27,7 +27,8 @@ const ROOMS: &[Room] = &[
     core("control", &["settings", "units"], &["libm"]),
     core("schedule", &["settings", "units"], &["libm"]),
     core("record", &["units"], &["serde"]),
-    core("scenario", &["units"], &["annotate-snippets", "schemars", "serde", "serde_json", "toml"]),
+    core("notation", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
+    core("scenario", &["notation", "units"], &["schemars", "serde", "serde_json", "toml"]),
     core("recovery", &["control", "units"], &["libm"]),
     core("link", &["scenario", "units"], &["libm"]),
     core("wire", &["units"], &[]),
@@ -35,7 +36,7 @@ const ROOMS: &[Room] = &[
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
     free("sim", &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
     free("lab", &["link", "record", "scenario", "units"]),
-    free("tunnel", &["control", "protocol", "schedule", "seal", "settings", "units", "wire"]),
+    free("tunnel", &["control", "notation", "protocol", "schedule", "seal", "settings", "units", "wire"]),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),
     free(
