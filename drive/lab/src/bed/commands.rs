@@ -9,11 +9,11 @@ pub(super) fn device(link: usize) -> String {
 }
 
 pub(super) fn v4(link: usize, end: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 77, link as u8, end as u8 + 1)
+    Ipv4Addr::new(10, 88, link as u8, end as u8 + 1)
 }
 
 pub(super) fn v6(link: usize, end: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd77, link as u16, 0, 0, 0, 0, 0, end as u16 + 1)
+    Ipv6Addr::new(0xfd88, link as u16, 0, 0, 0, 0, 0, end as u16 + 1)
 }
 
 /// A host: its loopback, and a TCP that does not remember earlier connections.

@@ -9,7 +9,7 @@
 //! # Ok::<(), lab::bed::Error>(())
 //! ```
 //!
-//! Link `k` is the device `p<k>` in both its hosts, with addresses 10.77.k.1 and .2, fd77:k::1 and ::2 (the first is that
+//! Link `k` is the device `p<k>` in both its hosts, with addresses 10.88.k.1 and .2, fd88:k::1 and ::2 (the first is that
 //! of the host named first). Where nothing is asked of a link it is a pair of virtual Ethernet devices; where only a rate
 //! is, the same with the token bucket of `tc`; otherwise an [emulated](crate::emulate) one. It needs root.
 //!

@@ -1,8 +1,8 @@
 //! What a link does to packets, in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
 use link::Pipe;
+use notation::{BitRate, Percent, Quantity, QueueLimit, Size, Time};
 use scenario::model::{self, Discipline, Limit, Loss, Queue};
-use scenario::read;
 use std::fmt;
 use std::str::FromStr;
 use units::{Instant, Span};
@@ -54,11 +54,11 @@ impl Shape {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no `key=value`"))?;
         let pipe = &mut self.pipe;
         match key {
-            "rate" => pipe.rate = Some(read::rate(value)?),
-            "delay" => pipe.delay = read::time(value)?,
-            "jitter" => pipe.jitter = read::time(value)?,
+            "rate" => pipe.rate = Some(BitRate::read(value)?.0),
+            "delay" => pipe.delay = Time::read(value)?.0,
+            "jitter" => pipe.jitter = Time::read(value)?.0,
             "loss" => pipe.loss = loss(value)?,
-            "queue" => pipe.queue.limit = read::limit(value)?,
+            "queue" => pipe.queue.limit = limit(value)?,
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
             _ => return Err(format!("a link has no `{key}`\nit has rate, delay, jitter, loss, queue, overhead, mtu")),
@@ -99,8 +99,8 @@ impl FromStr for Change {
         match word.split_once('=') {
             None if word == "up" => Ok(Self::Up(true)),
             None if word == "down" => Ok(Self::Up(false)),
-            Some(("rate", value)) => read::rate(value).map(Self::Rate),
-            Some(("delay", value)) => read::time(value).map(Self::Delay),
+            Some(("rate", value)) => BitRate::read(value).map(|rate| Self::Rate(rate.0)),
+            Some(("delay", value)) => Time::read(value).map(|time| Self::Delay(time.0)),
             Some(("loss", value)) => loss(value).map(Self::Loss),
             Some(("mtu", value)) => bytes(value).map(Self::Mtu),
             _ => Err(format!("`{word}` is no change\nchanges are up, down, rate=, delay=, loss=, mtu=")),
@@ -121,12 +121,21 @@ impl Change {
     }
 }
 
+fn limit(value: &str) -> Result<Limit, String> {
+    match QueueLimit::read(value)? {
+        QueueLimit::Packets(packets) => Ok(Limit::Packets(packets)),
+        QueueLimit::Bytes(bytes) => Ok(Limit::Bytes(bytes)),
+        QueueLimit::Time(span) => Ok(Limit::Time(span)),
+        QueueLimit::Bdp(_) => Err(format!("`{value}`: a link knows no path\nwrite a time, bytes or packets")),
+    }
+}
+
 fn loss(value: &str) -> Result<Loss, String> {
-    read::share(value).map(|share| if share > 0.0 { Loss::Random(share) } else { Loss::None })
+    Percent::read(value).map(|Percent(share)| if share > 0.0 { Loss::Random(share) } else { Loss::None })
 }
 
 fn bytes(value: &str) -> Result<u32, String> {
-    read::size(value)?.try_into().map_err(|_| format!("`{value}` is too large"))
+    Size::read(value)?.0.try_into().map_err(|_| format!("`{value}` is too large"))
 }
 
 #[cfg(test)]
