@@ -1,1 +1,3 @@
-//! The tunnel daemon: real time, a TUN device and UDP sockets under the machines of core.
+//! The tunnel daemon: real time for the protocol machines, and what people need to run them.
+
+pub mod config;
