@@ -1,3 +1,4 @@
 //! The tunnel daemon: real time for the protocol machines, and what people need to run them.
 
 pub mod config;
+pub mod import;

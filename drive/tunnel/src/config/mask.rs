@@ -7,7 +7,7 @@ const SECRETS: [&str; 3] = ["private-key", "preshared-key", "auth_key"];
 
 /// `text` with secrets overwritten by `*`, every byte in its place: what stands after `private-key` and
 /// `preshared-key`, and whatever has a key's form on a line that does not say `public-key` (a misspelt key's value).
-pub(super) fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     text.split_inclusive('\n').map(|line| if names_secret(line) { hide_all(line) } else { hide_keys(line) }).collect()
 }
 

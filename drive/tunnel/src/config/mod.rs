@@ -18,6 +18,7 @@ pub use change::{Change, changes};
 pub use endpoint::{DEFAULT_PORT, Endpoint};
 pub use key::Key;
 pub use keys::keys;
+pub(crate) use mask::masked;
 pub use read::{Faults, load, parse};
 
 use ipnet::IpNet;

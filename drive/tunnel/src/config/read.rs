@@ -21,6 +21,12 @@ impl Faults {
     }
 }
 
+impl From<Error> for Faults {
+    fn from(error: Error) -> Self {
+        Self(vec![error])
+    }
+}
+
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told: Vec<_> = self.0.iter().map(Error::to_string).collect();
