@@ -32,7 +32,7 @@ const ROOMS: &[Room] = &[
     core("recovery", &["control", "units"], &["libm"]),
     core("link", &["scenario", "units"], &["libm"]),
     core("wire", &["units"], &[]),
-    core("seal", &["units", "wire"], &["aws-lc-rs", "snow"]),
+    core("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
     free("sim", &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
     free("lab", &["link", "record", "scenario", "units"]),
