@@ -2,6 +2,13 @@
 
 pub mod config;
 pub mod control;
+mod fill;
 pub mod import;
+pub mod keys;
+pub mod log;
 pub mod show;
 pub mod status;
+mod top;
+
+pub use fill::Meter;
+pub use top::top;

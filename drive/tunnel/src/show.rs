@@ -1,7 +1,6 @@
 //! A status as people read it, in the manner of `wg show`, and as scripts do.
 
 use crate::status::{Path, Peer, Status, Traffic};
-use std::fmt::Write;
 
 /// Columns below which a path is told in lines instead of a table.
 const WIDE: usize = 100;
@@ -11,7 +10,7 @@ const WIDE: usize = 100;
 pub fn show(status: &Status, width: usize) -> String {
     let interface = &status.interface;
     let mut text = format!("interface: {}\n", interface.name);
-    let mut line = |key: &str, value: String| drop(writeln!(text, "  {key}: {value}"));
+    let mut line = |key: &str, value: String| text.push_str(&format!("  {key}: {value}\n"));
     if let Some(key) = &interface.public_key {
         line("public key", key.clone());
     }
@@ -40,7 +39,7 @@ fn mode(mode: &str) -> String {
 
 fn peer(peer: &Peer, width: usize) -> String {
     let mut text = format!("\npeer: {}\n", peer.public_key.as_deref().unwrap_or("(none: mpt)"));
-    let mut line = |key: &str, value: String| drop(writeln!(text, "  {key}: {value}"));
+    let mut line = |key: &str, value: String| text.push_str(&format!("  {key}: {value}\n"));
     line("allowed ips", if peer.allowed_ips.is_empty() { "(none)".into() } else { peer.allowed_ips.join(", ") });
     let cipher = peer.cipher.as_ref().map_or_else(String::new, |cipher| format!(", {cipher}"));
     match peer.handshake_ms {
@@ -48,7 +47,7 @@ fn peer(peer: &Peer, width: usize) -> String {
         None => line("latest handshake", "(none yet)".into()),
     }
     let (entrance, reordering) = (&peer.entrance, &peer.reordering);
-    let queue = format!("{} bytes, {:.1} ms", entrance.queued_bytes, entrance.delay_ms);
+    let queue = format!("{} packets, {} bytes", entrance.queued_packets, entrance.queued_bytes);
     line("queue", format!("{queue}, {} marked, {} dropped", entrance.marked_packets, entrance.dropped_packets));
     let depth = format!(
         "{} packets (most {}), hold {:.0} ms",

@@ -59,6 +59,8 @@ pub struct Peer {
     pub entrance: Entrance,
     /// What waits to be put in order.
     pub reordering: Reordering,
+    /// Pieces of packets that were sent again because they were lost.
+    pub repaired_pieces: u64,
 }
 
 /// A path to a peer.
@@ -82,6 +84,8 @@ pub struct Path {
     pub rtt_ms: Option<f64>,
     /// Least round-trip time.
     pub least_rtt_ms: Option<f64>,
+    /// Round trip of the latest probe, which comes back by the path that it went by; data may not.
+    pub probe_rtt_ms: Option<f64>,
     /// Mean deviation of the round-trip time.
     pub rtt_deviation_ms: Option<f64>,
     /// Share of the packets sent in the latest seconds that were lost, 0 to 1.
@@ -106,8 +110,6 @@ pub struct Path {
     pub received: Traffic,
     /// Packets lost since the start.
     pub lost_packets: u64,
-    /// Packets that were sent again for others that were lost.
-    pub repaired_packets: u64,
     /// Packets of ours that arrived with a mark of congestion.
     pub marked_packets: u64,
     /// How often it failed.
@@ -141,17 +143,17 @@ pub struct Traffic {
 /// The queue at the tunnel's entrance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entrance {
-    /// Bytes in it.
+    /// Packets in it.
+    pub queued_packets: u64,
+    /// Their bytes.
     pub queued_bytes: u64,
-    /// How long the latest packet was in it.
-    pub delay_ms: f64,
     /// Packets that it marked.
     pub marked_packets: u64,
     /// Packets that it dropped.
     pub dropped_packets: u64,
 }
 
-/// Putting packets in order.
+/// Putting packets in order. A packet that is cut into pieces counts once for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reordering {
     /// Packets that wait at present.
@@ -208,6 +210,7 @@ impl Status {
             remote: Some("198.51.100.1:4754".into()),
             rtt_ms: Some(rtt_ms),
             least_rtt_ms: Some(rtt_ms * 0.9),
+            probe_rtt_ms: Some(rtt_ms + 0.4),
             rtt_deviation_ms: Some(1.5),
             loss: 0.002,
             delivery_bps,
@@ -220,7 +223,6 @@ impl Status {
             sent: traffic(1_000_000, 1_400_000_000),
             received: traffic(500_000, 40_000_000),
             lost_packets: 2000,
-            repaired_packets: 1990,
             ..Path::default()
         };
         let mut lte = path("lte", "wwan0", 48.0, 40_000_000, 0.286);
@@ -231,7 +233,7 @@ impl Status {
             handshake_ms: Some(45_000.0),
             cipher: Some("aes-256-gcm".into()),
             paths: vec![path("fibre", "eth0", 12.3, 100_000_000, 0.714), lte],
-            entrance: Entrance { queued_bytes: 30_000, delay_ms: 2.1, marked_packets: 40, dropped_packets: 3 },
+            entrance: Entrance { queued_packets: 21, queued_bytes: 30_000, marked_packets: 40, dropped_packets: 3 },
             reordering: Reordering {
                 depth_packets: 12,
                 most_packets: 240,
@@ -240,6 +242,7 @@ impl Status {
                 timeouts: 4,
                 late_packets: 1,
             },
+            repaired_pieces: 1990,
         };
         Self {
             version: VERSION,

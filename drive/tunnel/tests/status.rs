@@ -1,6 +1,6 @@
 //! What a running tunnel tells: the JSON's form, the metrics, and what people see.
 
-use ropewalk_tunnel::control::{Plane, metrics, route_halves};
+use ropewalk_tunnel::control::{DataPlane, metrics, route_halves};
 use ropewalk_tunnel::show::{dump, show};
 use ropewalk_tunnel::status::Status;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ fn everything_is_two_halves_and_any_other_network_is_itself() {
 /// A data plane that knows one answer.
 struct Still;
 
-impl Plane for Still {
+impl DataPlane for Still {
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
         answer(Status::example());
         true

@@ -1,6 +1,6 @@
 //! Secrets are masked before any of a file's text can be shown.
 
-use data_encoding::BASE64;
+use seal::PublicKey;
 
 /// What introduces a secret; `private-key-file` does not.
 const SECRETS: [&str; 3] = ["private-key", "preshared-key", "auth_key"];
@@ -30,7 +30,7 @@ fn hide_keys(line: &str) -> String {
         return line.to_owned();
     }
     let apart = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
-    let is_key = |word: &&str| word.len() == 44 && BASE64.decode(word.as_bytes()).is_ok();
+    let is_key = |word: &&str| word.parse::<PublicKey>().is_ok();
     line.split(apart).filter(is_key).fold(line.to_owned(), |line, word| line.replace(word, &"*".repeat(word.len())))
 }
 

@@ -7,7 +7,6 @@
 mod change;
 mod endpoint;
 mod file;
-mod key;
 mod keys;
 mod mask;
 mod read;
@@ -16,12 +15,12 @@ mod secrets;
 
 pub use change::{Change, changes};
 pub use endpoint::{DEFAULT_PORT, Endpoint};
-pub use key::Key;
 pub use keys::keys;
 pub(crate) use mask::masked;
 pub use read::{Faults, load, parse};
 
 use ipnet::IpNet;
+use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use units::{Rate, Span};
@@ -68,7 +67,7 @@ pub enum Mode {
     /// Authenticated and encrypted.
     Ropewalk {
         /// This end's identity.
-        private_key: Key,
+        private_key: PrivateKey,
     },
     /// GRE-in-UDP as MPT speaks it: nothing is authenticated, nothing is encrypted.
     Mpt(Mpt),
@@ -89,9 +88,9 @@ pub struct Mpt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
     /// Its identity; none in `mpt` mode.
-    pub public_key: Option<Key>,
+    pub public_key: Option<PublicKey>,
     /// A secret that both share beside their keys.
-    pub preshared_key: Option<Key>,
+    pub preshared_key: Option<PresharedKey>,
     /// Inner addresses that are its own: routed to it, and accepted from it only.
     pub allowed_ips: Vec<IpNet>,
     /// Where it is reached over paths that name no endpoint; none if it comes to us.

@@ -12,6 +12,7 @@ mod value;
 use super::file::{File, Mpt};
 use super::{Config, Mode};
 use notation::{At, Fault};
+use seal::PrivateKey;
 use std::path::Path;
 use units::Span;
 
@@ -84,7 +85,7 @@ fn mode(file: &File, table: &super::file::Interface, context: &mut Context<'_>) 
     if key.is_none() && file.interface.is_some() && table.private_key.is_none() && table.private_key_file.is_none() {
         context.fault(missing(span, "private-key-file").help(help));
     }
-    Mode::Ropewalk { private_key: key.unwrap_or(super::Key([0; 32])) }
+    Mode::Ropewalk { private_key: key.unwrap_or(PrivateKey::from_bytes([0; 32])) }
 }
 
 /// MPT has no paths that die without `keepalive`, and three missed ones kill by default.

@@ -1,17 +1,18 @@
 //! Keys from files, and who else may read those.
 
-use super::Key;
+use seal::KeyError;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::str::FromStr;
 
 /// The key in the file at `path`.
 ///
 /// # Errors
 /// What is wrong, in words that repeat nothing of the file.
-pub(super) fn key_file(path: &Path) -> Result<Key, String> {
+pub(super) fn key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    Key::read(&text).map_err(|wrong| format!("{shown} holds no key: {wrong}"))
+    text.parse().map_err(|wrong| format!("{shown} holds no key: {wrong}"))
 }
 
 /// Group or others may read the file.

@@ -45,7 +45,6 @@ const COUNTERS: &[Metric<u64>] = &[
     ("path_sent_packets", "Datagrams sent", None, |path| path.sent.packets),
     ("path_received_packets", "Datagrams received", None, |path| path.received.packets),
     ("path_lost_packets", "Datagrams lost", None, |path| path.lost_packets),
-    ("path_repaired_packets", "Datagrams sent again", None, |path| path.repaired_packets),
     ("path_marked_packets", "Datagrams that met congestion marks", None, |path| path.marked_packets),
     ("path_failures", "Times that the path failed", None, |path| path.failures),
 ];
@@ -89,7 +88,7 @@ impl Snapshot {
             ("handshake_age", "Since the latest handshake", Some(Unit::Seconds), |it| {
                 it.handshake_ms.map_or(f64::NAN, |ms| ms / 1e3)
             }),
-            ("entrance_delay", "Wait at the entrance", Some(Unit::Seconds), |it| it.entrance.delay_ms / 1e3),
+            ("entrance_queue", "Waits to be sent", Some(Unit::Bytes), |it| it.entrance.queued_bytes as f64),
             ("reordering_packets", "Packets that wait for their turn", None, |it| it.reordering.depth_packets as f64),
             ("reordering_hold", "The longest that a packet may wait", Some(Unit::Seconds), |it| {
                 it.reordering.hold_ms / 1e3

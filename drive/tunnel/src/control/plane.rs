@@ -4,7 +4,7 @@ use crate::config::Change;
 use crate::status::Status;
 
 /// The data plane as the control thread sees it. Every call returns at once: it hands over, and wakes.
-pub trait Plane: Send + Sync + 'static {
+pub trait DataPlane: Send + Sync + 'static {
     /// Asks for the numbers of this moment; `answer` runs on the data thread and only hands them over. False if the data
     /// plane is gone.
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool;

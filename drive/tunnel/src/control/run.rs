@@ -1,7 +1,7 @@
 //! The control loop: from the set-up to the end of the tunnel.
 
 use super::network::{Network, strict_reverse_path};
-use super::plane::Plane;
+use super::plane::DataPlane;
 use super::privilege::{Privileges, drop_privileges};
 use super::server::{Demand, Order, Shared, routes, status_of};
 use super::state::{State, is_running, socket_path};
@@ -87,7 +87,7 @@ pub fn repair(folder: &Path, interface: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// Something of the set-up failed. Once the tunnel is up, nothing ends it but a demand, a signal, or the data plane's end.
-pub fn run(control: Control, start: impl FnOnce() -> Result<Arc<dyn Plane>, String>) -> Result<(), Error> {
+pub fn run(control: Control, start: impl FnOnce() -> Result<Arc<dyn DataPlane>, String>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(system("starting the control runtime"))?.block_on(async {
         let (mut daemon, listener, metrics) = Daemon::set_up(control).await?;
@@ -158,7 +158,7 @@ impl Daemon {
         &mut self,
         listener: UnixListener,
         metrics: Option<TcpListener>,
-        start: impl FnOnce() -> Result<Arc<dyn Plane>, String>,
+        start: impl FnOnce() -> Result<Arc<dyn DataPlane>, String>,
     ) -> Result<(), Error> {
         let plane = start().map_err(io::Error::other).map_err(system("starting the data plane"))?;
         let (orders, mut inbox) = mpsc::channel(ORDERS);
@@ -209,7 +209,7 @@ impl Daemon {
     }
 
     /// Carries a demand out; says what was done, or why nothing was.
-    async fn obey(&mut self, demand: &Demand, plane: &dyn Plane) -> Result<String, String> {
+    async fn obey(&mut self, demand: &Demand, plane: &dyn DataPlane) -> Result<String, String> {
         let file = &self.control.file;
         let wanted = match demand {
             Demand::Down => return Ok(String::new()),
@@ -232,7 +232,7 @@ impl Daemon {
     }
 
     /// Goes from the configuration in force to `wanted`, one step after the other.
-    async fn change_to(&mut self, wanted: Config, plane: &dyn Plane) -> Result<String, String> {
+    async fn change_to(&mut self, wanted: Config, plane: &dyn DataPlane) -> Result<String, String> {
         let steps = changes(&self.control.config, &wanted);
         if let Some(Change::NeedsRestart(keys)) = steps.last() {
             let name = &self.control.config.interface.name;
@@ -297,7 +297,7 @@ impl Daemon {
 
 /// A step in words.
 fn told(step: &Change) -> String {
-    let key = |peer: &Peer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_base64());
+    let key = |peer: &Peer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_string());
     match step {
         Change::RemovePath(name) => format!("path {name}: removed"),
         Change::AddPath(path) => format!("path {}: added", path.name),

@@ -10,7 +10,7 @@
 //! | `DELETE /v1/paths/NAME` | takes the path away |
 
 use super::metrics;
-use super::plane::Plane;
+use super::plane::DataPlane;
 use crate::status::Status;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -39,12 +39,12 @@ pub(super) type Order = (Demand, oneshot::Sender<Result<String, String>>);
 /// What the handlers share.
 #[derive(Clone)]
 pub(super) struct Shared {
-    pub(super) plane: Arc<dyn Plane>,
+    pub(super) plane: Arc<dyn DataPlane>,
     pub(super) orders: mpsc::Sender<Order>,
 }
 
 /// Asks the data plane for its numbers.
-pub(super) async fn status_of(plane: &dyn Plane) -> Option<Status> {
+pub(super) async fn status_of(plane: &dyn DataPlane) -> Option<Status> {
     let (answer, asked) = oneshot::channel();
     let asks = plane.ask(Box::new(move |status| {
         // Who asked may have given up.
@@ -71,7 +71,7 @@ pub(super) fn routes(shared: Shared, demands: bool) -> Router {
 }
 
 /// A router that answers questions only, for who has a plane and nothing else.
-pub fn router(plane: Arc<dyn Plane>) -> Router {
+pub fn router(plane: Arc<dyn DataPlane>) -> Router {
     let (orders, _) = mpsc::channel(1);
     routes(Shared { plane, orders }, true)
 }

@@ -4,6 +4,7 @@ use super::{Context, missing, value};
 use crate::config::{Endpoint, Peer, file};
 use ipnet::IpNet;
 use notation::{At, Fault};
+use seal::{PresharedKey, PublicKey};
 use std::ops::Range;
 
 pub(super) fn peers(file: &file::File, context: &mut Context<'_>) -> Vec<Peer> {
@@ -57,7 +58,7 @@ fn peer(table: &At<file::Peer>, networks: &mut Vec<Owned>, context: &mut Context
     Peer { public_key, preshared_key, allowed_ips, endpoint, address }
 }
 
-type Keys = (Option<crate::config::Key>, Option<crate::config::Key>);
+type Keys = (Option<PublicKey>, Option<PresharedKey>);
 
 fn keys(table: &At<file::Peer>, context: &mut Context<'_>) -> Keys {
     let given = table.get();

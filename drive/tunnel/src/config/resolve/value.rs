@@ -2,11 +2,13 @@
 
 use super::Context;
 use crate::config::file::Many;
-use crate::config::{Key, secrets};
+use crate::config::secrets;
 use ipnet::IpNet;
 use notation::{At, Fault, Quantity, Time};
+use seal::KeyError;
 use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
 use units::Span;
 
 /// The texts with their places.
@@ -63,12 +65,12 @@ pub(super) fn within(
 }
 
 /// A key that is written in the file or in one of its own.
-pub(super) fn secret(
+pub(super) fn secret<K: FromStr<Err = KeyError>>(
     inline: Option<&At<String>>,
     file: Option<&At<String>>,
     name: &str,
     context: &mut Context<'_>,
-) -> Option<Key> {
+) -> Option<K> {
     match (inline, file) {
         (None, None) => None,
         (Some(_), Some(file)) => {
@@ -89,9 +91,7 @@ pub(super) fn secret(
     }
 }
 
-/// A key in base64.
-pub(super) fn key(text: &At<String>) -> Result<Key, Fault> {
-    Key::read(text.get()).map_err(|wrong| {
-        Fault::at(text.span(), wrong).help("44 characters, as `ropewalk genkey` and `ropewalk pubkey` print them")
-    })
+/// A key in base64. What is wrong is told without repeating any of it.
+pub(super) fn key<K: FromStr<Err = KeyError>>(text: &At<String>) -> Result<K, Fault> {
+    text.get().parse().map_err(|wrong: KeyError| Fault::at(text.span(), wrong.to_string()))
 }
