@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 /// The most bytes in one batch: what UDP over IPv4 carries, and some room for what the kernel takes off.
 const MOST_BYTES: usize = 65_000;
+/// Room in a batch: a lone datagram may be larger than a batch of several.
+const CAPACITY: usize = 1 << 16;
 /// The most datagrams in one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
 const MOST_DATAGRAMS: usize = 64;
 /// Batches that wait for a full socket: beyond the kernel's own buffer of about sixty.
@@ -16,7 +18,8 @@ const MOST_WAITING: usize = 16;
 /// Datagrams that leave together.
 #[derive(Debug)]
 pub(super) struct Batch {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
+    len: usize,
     segment: usize,
     tos: u8,
     /// A shorter datagram ends a batch.
@@ -27,39 +30,47 @@ pub(super) struct Batch {
 impl Batch {
     /// An empty batch to this destination.
     pub(super) fn new(route: Route) -> Self {
-        Self { bytes: Vec::with_capacity(MOST_BYTES), segment: 0, tos: 0, is_closed: false, route }
+        let bytes = vec![0; CAPACITY].into();
+        Self { bytes, len: 0, segment: 0, tos: 0, is_closed: false, route }
     }
 
     /// Whether a datagram of `len` bytes can join.
     pub(super) fn fits(&self, len: usize, tos: u8) -> bool {
-        self.bytes.is_empty()
+        self.is_empty()
             || !self.is_closed
                 && self.tos == tos
                 && len <= self.segment
-                && self.bytes.len() + len <= MOST_BYTES
-                && self.bytes.len() < MOST_DATAGRAMS * self.segment
+                && self.len + len <= MOST_BYTES
+                && self.len < MOST_DATAGRAMS * self.segment
     }
 
-    /// Adds a datagram of `len` bytes, which `write` fills in. It must [fit](Self::fits).
-    pub(super) fn push<R>(&mut self, len: usize, tos: u8, write: impl FnOnce(&mut [u8]) -> R) -> R {
-        debug_assert!(self.fits(len, tos));
-        if self.bytes.is_empty() {
+    /// Adds a datagram of at most `most` bytes, with which it must [fit](Self::fits). `write` fills it in and says its
+    /// length; 0 adds none.
+    ///
+    /// # Panics
+    /// If `most` is more than a datagram of UDP can hold.
+    pub(super) fn push(&mut self, most: usize, tos: u8, write: impl FnOnce(&mut [u8]) -> usize) {
+        debug_assert!(self.fits(most, tos));
+        let len = write(&mut self.bytes[self.len..self.len + most]);
+        if self.is_empty() {
             (self.segment, self.tos) = (len, tos);
         }
         self.is_closed = len < self.segment;
-        let start = self.bytes.len();
-        self.bytes.resize(start + len, 0);
-        write(&mut self.bytes[start..])
+        self.len += len;
     }
 
     fn clear(&mut self, route: Route) {
-        self.bytes.clear();
-        (self.is_closed, self.route) = (false, route);
+        (self.len, self.is_closed, self.route) = (0, false, route);
+    }
+
+    /// Whether it holds no datagram.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// All datagrams.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.len]
     }
 
     /// Bytes of each datagram but the last.
@@ -79,7 +90,7 @@ impl Batch {
 
     /// Datagrams from byte `from` on.
     pub(super) fn count_from(&self, from: usize) -> usize {
-        (self.bytes.len() - from).div_ceil(self.segment.max(1))
+        (self.len - from).div_ceil(self.segment.max(1))
     }
 }
 
@@ -115,16 +126,18 @@ impl Outlet {
         }
     }
 
-    /// Adds a datagram of `len` bytes, which `write` fills in. Sends what must go before.
-    pub(super) fn push<R>(
+    /// Adds a datagram of at most `most` bytes; `write` fills it in and says its length, 0 for none. Sends what must go
+    /// before.
+    pub(super) fn push(
         &mut self,
         socket: &mut Socket,
-        len: usize,
+        most: usize,
         tos: u8,
-        write: impl FnOnce(&mut [u8]) -> R,
-    ) -> (R, Sent) {
-        let sent = if self.filling.fits(len, tos) { Sent::Done } else { self.flush(socket) };
-        (self.filling.push(len, tos, write), sent)
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Sent {
+        let sent = if self.filling.fits(most, tos) { Sent::Done } else { self.flush(socket) };
+        self.filling.push(most, tos, write);
+        sent
     }
 
     /// Sends what is there. `Blocked` if anything has to wait for the socket.
@@ -133,7 +146,7 @@ impl Outlet {
         if !self.waiting.is_empty() {
             result = self.retry(socket);
         }
-        if self.filling.bytes.is_empty() {
+        if self.filling.is_empty() {
             return result;
         }
         if self.waiting.is_empty() {
@@ -193,13 +206,13 @@ mod tests {
     #[test]
     fn a_batch_holds_64_equal_datagrams_and_one_shorter_ends_it() {
         let mut many = batch();
-        (0..64).for_each(|_| many.push(1000, 2, |bytes| bytes.fill(1)));
+        (0..64).for_each(|_| many.push(1000, 2, |_| 1000));
         assert!(!many.fits(1000, 2), "64 is the most");
         let mut short = batch();
-        short.push(1000, 2, |_| ());
+        short.push(1000, 2, |_| 1000);
         assert!(!short.fits(1001, 2), "larger than the first");
         assert!(!short.fits(1000, 3), "another TOS");
-        short.push(999, 2, |_| ());
+        short.push(1000, 2, |_| 999);
         assert!(!short.fits(999, 2), "a shorter one was the last");
         assert_eq!((short.count_from(0), short.count_from(1000)), (2, 1));
     }
@@ -207,7 +220,7 @@ mod tests {
     #[test]
     fn a_batch_ends_before_udp_does() {
         let mut large = batch();
-        (0..7).for_each(|_| large.push(9000, 0, |_| ()));
+        (0..7).for_each(|_| large.push(9000, 0, |_| 9000));
         assert!(!large.fits(9000, 0), "72000 bytes are more than a datagram of UDP");
         assert!(large.fits(2000, 0), "65000 bytes are allowed");
     }

@@ -349,7 +349,10 @@ mod tests {
         let mut batch = Batch::new(Route { remote: to, source: None });
         for (index, size) in sizes.iter().enumerate() {
             assert!(batch.fits(*size, tos));
-            batch.push(*size, tos, |bytes| bytes.fill(index as u8));
+            batch.push(*size, tos, |bytes| {
+                bytes.fill(index as u8);
+                *size
+            });
         }
         batch
     }
@@ -386,7 +389,7 @@ mod tests {
             let (_, calls) = arrivals(&mut server, 1);
             assert_eq!(calls[0].route.source, Some(asked));
             let mut answer = Batch::new(calls[0].route);
-            answer.push(9, 0, |bytes| bytes.fill(1));
+            answer.push(9, 0, |_| 9);
             assert_eq!(server.send(&answer, 0), Sent::Done);
             let (_, calls) = arrivals(&mut client, 1);
             assert_eq!(calls[0].route.remote, SocketAddr::from((asked, port)));
