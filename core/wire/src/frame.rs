@@ -32,12 +32,11 @@ pub enum Frame {
         /// What was asked.
         token: u64,
     },
-    /// The sender gives these pieces of a stream up: nobody need wait for them.
-    Skip {
-        /// The stream.
-        stream: u8,
-        /// All pieces before this one, modulo 2^32.
-        below: u32,
+    /// How long the receiver should wait for a missing piece before it gives it up: what the sender's paths differ by in
+    /// delay, and what it takes to send again.
+    Hold {
+        /// Microseconds.
+        wait_us: u32,
     },
     /// How the sender sees one path of its own.
     Path {

@@ -1,9 +1,7 @@
 //! The simulator: lends the core a clock and a network in virtual time. An experiment and a seed in, a record out.
 //!
 //! - `agenda`: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
-//! - `pipe`: one direction of a link. A drop-tail hop is one event: serialisation and propagation are worked out
-//!   when the packet is offered.
-//! - `engine`: takes the component that is due first and moves packets; `topology` says where they go next.
+//! - `engine`: takes the component that is due first and moves packets through the pipes of `link`; `topology` says where they go next.
 //! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
 //! - `meter`, `peak`, `series`, `summary`: what is written down.
 
@@ -18,7 +16,6 @@ mod meter;
 mod multipath;
 mod packet;
 mod peak;
-mod pipe;
 mod series;
 mod setup;
 mod summary;

@@ -1,6 +1,5 @@
 //! Packets live in one slab; what moves through pipes is a small parcel that names a slot.
 
-use crate::pipe;
 use protocol::mptcp;
 use protocol::tcp::{Ack, Segment};
 use units::Instant;
@@ -82,7 +81,7 @@ pub(crate) struct Parcel {
     pub marked: bool,
 }
 
-impl pipe::Packet for Parcel {
+impl link::Packet for Parcel {
     fn bytes(&self) -> u32 {
         self.bytes
     }

@@ -1,7 +1,7 @@
 //! Where packets go: links as pairs of pipes, paths as chains of them.
 
 use crate::packet::{Direction, Parcel};
-use crate::pipe::Pipe;
+use link::Pipe;
 use scenario::model::{Change, Directions, Experiment};
 use units::{Instant, Stream};
 

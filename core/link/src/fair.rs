@@ -236,15 +236,15 @@ fn scramble(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Parcel;
-    use crate::pipe::cobalt::Cobalt;
+    use crate::cobalt::Cobalt;
+    use crate::tests::Numbered;
     use units::Span;
 
     /// How many of `flows` busy flows share a lane with another one, summed over hash seeds.
     fn sharing(plan: Plan, flows: u16, seeds: u64) -> f64 {
         let of_seed = |seed| {
             let head = Cobalt::new(Span::from_millis(100), true);
-            let mut fair: Fair<Parcel, _> = Fair::new(plan, &head, None, scramble(seed));
+            let mut fair: Fair<Numbered, _> = Fair::new(plan, &head, None, scramble(seed));
             let mut guests = vec![0u32; plan.lanes];
             for flow in 0..flows {
                 let index = fair.classify(flow);
@@ -260,7 +260,7 @@ mod tests {
     fn flows_share_lanes_as_birthdays_and_with_eight_ways_hardly_ever() {
         // Each of 100 flows meets none of the 99 others in 1024 lanes with probability (1023/1024)^99 = 0.908.
         let (flows, seeds) = (100.0, 200.0);
-        let alone = (1023.0f64 / 1024.0).powi(99);
+        let alone = libm::pow(1023.0 / 1024.0, 99.0);
         let seen = sharing(Plan::fq_codel(1024, 1514), 100, 200) / (flows * seeds);
         // Sharers come in pairs: twice the binomial variance at most.
         let error = (2.0 * alone * (1.0 - alone) / (flows * seeds)).sqrt();
@@ -273,7 +273,7 @@ mod tests {
     fn a_flow_finds_its_lane_again_and_a_ninth_in_a_set_shares() {
         let plan = Plan { lanes: 8, ..Plan::CAKE };
         let head = Cobalt::new(Span::from_millis(100), true);
-        let mut fair: Fair<Parcel, _> = Fair::new(plan, &head, None, 7);
+        let mut fair: Fair<Numbered, _> = Fair::new(plan, &head, None, 7);
         let lanes: Vec<usize> = (0..8)
             .map(|flow| {
                 let index = fair.classify(flow);

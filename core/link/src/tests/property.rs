@@ -2,7 +2,7 @@
 
 use super::closed_form::codel_never;
 use super::*;
-use crate::pipe::Counters;
+use crate::Counters;
 use proptest::prelude::*;
 use scenario::model::Trace;
 

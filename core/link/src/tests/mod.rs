@@ -15,7 +15,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbered {
+pub(crate) struct Numbered {
     number: u64,
     bytes: u32,
     flow: u16,

@@ -4,22 +4,22 @@
 ///
 /// Conservation: `offered = delivered + dropped + lost +` [`Pipe::inside`](super::Pipe::inside), at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub struct Counters {
     /// Packets handed in.
-    pub(crate) offered: u64,
+    pub offered: u64,
     /// Packets handed out at the far end.
-    pub(crate) delivered: u64,
+    pub delivered: u64,
     /// Packets dropped by the queue: full, early, or too many on the wire.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// Packets lost on the wire, or because the link was down.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Packets marked CE.
-    pub(crate) marked: u64,
+    pub marked: u64,
     /// Bytes handed out at the far end, without the link's overhead.
-    pub(crate) bytes_delivered: u64,
+    pub bytes_delivered: u64,
     /// Start of transmission minus arrival at the queue, summed over the packets that the queue did not drop, ns.
     /// Counted when the start is decided: on arrival, or for CoDel at the start itself.
-    pub(crate) queue_delay_total_ns: u64,
+    pub queue_delay_total_ns: u64,
     /// Time of the transmissions decided so far, ns; [`Pipe::busy`](super::Pipe::busy) leaves out the future part.
-    pub(crate) busy_ns: u64,
+    pub busy_ns: u64,
 }

@@ -85,15 +85,19 @@ impl Head for CoDel {
         Some(head)
     }
 
-    /// A stronger signal next time (Linux; the RFC says nothing).
     fn on_overflow(&mut self, _now: Instant, packets: u32) {
-        self.law.count = self.law.count.saturating_add(packets);
+        self.law.overflowed(packets);
     }
 }
 
 /// The control law's parameters and state; names in brackets are the RFC's.
+///
+/// For each packet taken from the head: [`is_late`](Self::is_late), then [`strike`](Self::strike) with its answer. On
+/// [`Strike::No`] the packet leaves. Otherwise it is marked and leaves, after [`go_on`](Self::go_on) if it was
+/// [`Strike::Again`]; or it is dropped, `go_on` follows `Again` if the next packet is late too, and that one is
+/// judged by `strike` in its turn.
 #[derive(Clone, Copy, Debug)]
-struct Law {
+pub struct Law {
     target: Span,
     interval: Span,
     /// When the sojourn time will have been above target for an interval \[`first_above_time_`\].
@@ -108,7 +112,8 @@ struct Law {
 
 /// Is the packet at the head to be dropped?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Strike {
+pub enum Strike {
+    /// No.
     No,
     /// Yes, and the dropping state begins.
     First,
@@ -117,14 +122,16 @@ enum Strike {
 }
 
 impl Law {
-    fn new(target: Span, interval: Span) -> Self {
+    /// Calm, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
+    #[must_use]
+    pub fn new(target: Span, interval: Span) -> Self {
         let never = Instant::ZERO;
         Self { target, interval, patience: None, dropping: false, next_drop: never, count: 0, first_count: 0 }
     }
 
     /// The packet taken from the head at `now` has waited so long; is it late, and the queue not nearly empty, for a
     /// whole interval \[`dodequeue`\]?
-    fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
+    pub fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
         if sojourn < self.target || nearly_empty {
             self.patience = None;
             return false;
@@ -133,7 +140,7 @@ impl Law {
     }
 
     /// What to do with this packet \[`deque`\].
-    fn strike(&mut self, now: Instant, late: bool) -> Strike {
+    pub fn strike(&mut self, now: Instant, late: bool) -> Strike {
         match (late, self.dropping) {
             (false, _) => self.dropping = false,
             (true, false) => {
@@ -147,15 +154,21 @@ impl Law {
     }
 
     /// Schedules the next drop after one that was due.
-    fn go_on(&mut self) {
+    pub fn go_on(&mut self) {
         self.count += 1;
         self.next_drop += self.gap();
     }
 
     /// No packet is left.
-    fn calm_down(&mut self) {
+    pub fn calm_down(&mut self) {
         self.patience = None;
         self.dropping = false;
+    }
+
+    /// So many packets had to be dropped because the queue was full: a stronger signal next time (Linux; the RFC says
+    /// nothing).
+    pub fn overflowed(&mut self, packets: u32) {
+        self.count = self.count.saturating_add(packets);
     }
 
     fn enter(&mut self, now: Instant) {

@@ -8,43 +8,22 @@
 //! A pipe has at most one pending instant, [`Pipe::next`], however many packets are in it; whoever runs it asks after
 //! each call, and calls [`Pipe::take`] then. Each packet comes out once: from [`Pipe::take`] at the far end, or from
 //! [`Pipe::take_discarded`]. Fates and times are decided as early as they can be: for a queue that
-//! decides on arrival ([`fused`]) a packet costs one event, whether it waits, is transmitted, or flies.
+//! decides on arrival a packet costs one event, whether it waits, is transmitted, or flies.
 //!
 //! All chance of a pipe comes from one stream: the seed of the flows' hash, where there is one, then in the order of the
 //! packets early drop, wire loss, jitter.
 
-mod bound;
-mod cobalt;
-mod codel;
-mod counters;
-mod fair;
-mod fifo;
-mod fused;
-mod head;
-mod lane;
-mod loss;
-mod outlet;
-mod pie;
-mod red;
-mod serviced;
-#[cfg(test)]
-mod tests;
-mod trace;
-mod transmitter;
-mod wire;
-
-pub(crate) use counters::Counters;
-
-use fused::Fused;
-use loss::Losses;
-use outlet::Outlet;
+use crate::counters::Counters;
+use crate::fused::Fused;
+use crate::loss::Losses;
+use crate::outlet::Outlet;
+use crate::serviced::Serviced;
 use scenario::model::{self, Discipline, Loss};
-use serviced::Serviced;
 use std::fmt::Debug;
 use units::{Instant, Rate, Span, Stream};
 
 /// What a pipe has to know of a packet.
-pub(crate) trait Packet: Debug + 'static {
+pub trait Packet: Debug + 'static {
     /// Its bytes, from the IP header on.
     fn bytes(&self) -> u32;
     /// What tells flows apart: the same for all packets of a flow.
@@ -57,7 +36,7 @@ pub(crate) trait Packet: Debug + 'static {
 
 /// What became of a packet offered to a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It is in the pipe. A queue that decides at departure, and the wire behind it, may still drop it.
     Accepted,
     /// The queue dropped it, or the delay stage's limit.
@@ -68,7 +47,7 @@ pub(crate) enum Verdict {
 
 /// One direction of a link.
 #[derive(Debug)]
-pub(crate) struct Pipe<P> {
+pub struct Pipe<P> {
     up: bool,
     overhead: u64,
     queue: Queue<P>,
@@ -84,7 +63,7 @@ enum Queue<P> {
 impl<P: Packet> Pipe<P> {
     /// An empty pipe with its own source of chance. Rates must not be zero (such a link is down), nor traces empty.
     #[must_use]
-    pub(crate) fn new(config: &model::Pipe, random: Stream) -> Self {
+    pub fn new(config: &model::Pipe, random: Stream) -> Self {
         let mut outlet = Outlet::new(config, random);
         let queue = match config.queue.discipline {
             Discipline::DropTail | Discipline::Red { .. } => {
@@ -97,7 +76,7 @@ impl<P: Packet> Pipe<P> {
 
     /// Hands a packet in. One that is refused is among the [discarded](Self::take_discarded).
     #[inline]
-    pub(crate) fn offer(&mut self, now: Instant, packet: P) -> Verdict {
+    pub fn offer(&mut self, now: Instant, packet: P) -> Verdict {
         self.outlet.counters.offered += 1;
         if !self.up {
             return self.outlet.lose_packet(packet);
@@ -112,7 +91,7 @@ impl<P: Packet> Pipe<P> {
     /// When to call [`take`](Self::take); [`Instant::NEVER`] if the pipe is empty.
     #[inline]
     #[must_use]
-    pub(crate) fn next(&self) -> Instant {
+    pub fn next(&self) -> Instant {
         match &self.queue {
             Queue::Serviced(queue) if self.outlet.wire.next() == Instant::NEVER => queue.next(&self.outlet),
             _ => self.outlet.wire.next(),
@@ -122,27 +101,29 @@ impl<P: Packet> Pipe<P> {
     /// The packet that arrives at the far end by `now`. There may be another one, if [`next`](Self::next) is still
     /// `now`; there may be none: a lost packet had its turn, or a packet left the queue for an empty wire.
     #[inline]
-    pub(crate) fn take(&mut self, now: Instant) -> Option<P> {
+    pub fn take(&mut self, now: Instant) -> Option<P> {
         if let Queue::Serviced(queue) = &mut self.queue {
             queue.settle(now, &mut self.outlet);
         }
         self.outlet.take(now)
     }
 
+    /// Is any packet left that was dropped or lost?
     #[inline]
-    pub(crate) fn has_discarded(&self) -> bool {
+    #[must_use]
+    pub fn has_discarded(&self) -> bool {
         !self.outlet.discarded.is_empty()
     }
 
     /// A packet that was dropped or lost, if any is left. Any call that takes the time may discard some.
     #[inline]
-    pub(crate) fn take_discarded(&mut self) -> Option<P> {
+    pub fn take_discarded(&mut self) -> Option<P> {
         self.outlet.discarded.pop()
     }
 
     /// Changes the rate, also of a link that had a trace or no limit. The packet in transmission keeps the old rate.
     /// The wire's decisions about waiting packets (loss, delay stage full) stand.
-    pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         match &mut self.queue {
             Queue::Fused(queue) => queue.set_rate(now, rate, &mut self.outlet),
             Queue::Serviced(queue) => queue.set_rate(now, rate, &mut self.outlet),
@@ -150,19 +131,19 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Changes the propagation delay of what has not left the transmitter yet. Packets stay in order.
-    pub(crate) fn set_delay(&mut self, now: Instant, delay: Span) {
+    pub fn set_delay(&mut self, now: Instant, delay: Span) {
         self.settle(now);
         self.outlet.wire.set_delay(now, delay, &mut self.outlet.random);
     }
 
     /// Changes the loss model for packets whose fate is not decided yet.
-    pub(crate) fn set_loss(&mut self, now: Instant, loss: Loss) {
+    pub fn set_loss(&mut self, now: Instant, loss: Loss) {
         self.settle(now);
         self.outlet.losses = Losses::new(loss);
     }
 
     /// Takes the link down, which loses everything in it, or up.
-    pub(crate) fn set_up(&mut self, now: Instant, up: bool) {
+    pub fn set_up(&mut self, now: Instant, up: bool) {
         if self.up && !up {
             match &mut self.queue {
                 Queue::Fused(queue) => queue.cut(now, &mut self.outlet),
@@ -173,13 +154,13 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Packets waiting; the one in transmission is not.
-    pub(crate) fn queued_packets(&mut self, now: Instant) -> u64 {
+    pub fn queued_packets(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.waiting().0
     }
 
     /// When fewer than `limit` packets will be waiting: now, or when enough of them have begun their transmission.
-    pub(crate) fn room_at(&mut self, now: Instant, limit: u64) -> Instant {
+    pub fn room_at(&mut self, now: Instant, limit: u64) -> Instant {
         self.settle(now);
         if self.waiting().0 < limit {
             return now;
@@ -192,7 +173,7 @@ impl<P: Packet> Pipe<P> {
 
     /// Bytes waiting, with the link's overhead.
     #[cfg(test)]
-    pub(crate) fn queued_bytes(&mut self, now: Instant) -> u64 {
+    pub fn queued_bytes(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.waiting().1
     }
@@ -200,7 +181,7 @@ impl<P: Packet> Pipe<P> {
     /// How long a packet that comes now would wait, were nothing ahead of it dropped any more. On a trace link: until
     /// the opportunity of the last packet waiting, or at the mean rate where that is not known yet (a queue that decides
     /// at departure). With lanes for flows: were it the last of all.
-    pub(crate) fn queue_delay(&mut self, now: Instant) -> Span {
+    pub fn queue_delay(&mut self, now: Instant) -> Span {
         self.settle(now);
         let scheduled = self.outlet.transmitter.free_at().since(now);
         match (&self.queue, self.outlet.transmitter.rate()) {
@@ -211,7 +192,7 @@ impl<P: Packet> Pipe<P> {
 
     /// How long the transmitter has been busy until `now`; on a trace link the time the bytes would have taken at the
     /// trace's mean rate.
-    pub(crate) fn busy(&mut self, now: Instant) -> Span {
+    pub fn busy(&mut self, now: Instant) -> Span {
         self.settle(now);
         let outstanding = match &self.queue {
             Queue::Fused(queue) => self.outlet.transmitter.outstanding(now, queue.sizes()),
@@ -222,20 +203,20 @@ impl<P: Packet> Pipe<P> {
 
     /// Bytes, link overhead included, that could leave after `from`, until `to`, if it is all that time as it is now;
     /// `None`: any number.
-    pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
+    pub fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
         if self.up { self.outlet.transmitter.capacity(from, to) } else { Some(0) }
     }
 
     /// Packets in the pipe that have neither been delivered, dropped nor lost. Counts them one by one.
     #[must_use]
-    pub(crate) fn inside(&self) -> u64 {
+    pub fn inside(&self) -> u64 {
         let waiting = if let Queue::Serviced(queue) = &self.queue { queue.waiting().0 } else { 0 };
         self.outlet.wire.live() + waiting
     }
 
     /// The books.
     #[must_use]
-    pub(crate) fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &Counters {
         &self.outlet.counters
     }
 

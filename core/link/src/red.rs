@@ -134,7 +134,8 @@ mod tests {
         idle.judge(0, Some((Span::from_millis(100), Some(rate))), &mut random);
         (0..100).for_each(|_| assert_eq!(busy.judge(0, None, &mut random), Early::Keep));
         assert!(
-            (idle.average - busy.average).abs() < 1e-6 && (idle.average - 9_000.0 * 0.998f64.powi(100)).abs() < 1e-6
+            (idle.average - busy.average).abs() < 1e-6
+                && (idle.average - 9_000.0 * libm::pow(0.998, 100.0)).abs() < 1e-6
         );
         idle.judge(0, Some((Span::ZERO, None)), &mut random);
         assert_eq!(idle.average, 0.0);
