@@ -11,6 +11,9 @@ mod batch;
 mod buffer;
 mod channel;
 mod device;
+mod inlet;
+mod mpt;
+mod reactor;
 mod report;
 mod setup;
 mod socket;
@@ -18,3 +21,41 @@ mod socket;
 pub use channel::{Command, Commander, Inbox, channel};
 pub use report::{BufferReport, Count, DeviceReport, MptPathReport, MptReport, Report, SocketReport};
 pub use setup::{DeviceSetup, Error, Keepalive, Mode, MptPath, MptSetup, Reorder, Setup, SocketSetup};
+
+use reactor::{Engine, Io, Reactor};
+
+/// The data plane, ready to run.
+pub struct Plane {
+    io: Io,
+    engine: Box<dyn Engine>,
+}
+
+impl Plane {
+    /// Opens the device and the sockets: this needs CAP_NET_ADMIN, what follows does not.
+    ///
+    /// # Errors
+    /// What the kernel refuses, and what is wrong with the setup.
+    pub fn open(setup: Setup) -> Result<Self, Error> {
+        let device = device::Device::open(&setup.device)?;
+        let sockets = setup.sockets.iter().map(socket::Socket::open).collect::<Result<_, _>>()?;
+        let io = Io::new(device, sockets);
+        let engine: Box<dyn Engine> = match setup.mode {
+            Mode::Mpt(setup) => Box::new(mpt::Mpt::new(setup, &io)?),
+        };
+        Ok(Self { io, engine })
+    }
+
+    /// Moves packets until it is told to stop.
+    ///
+    /// # Errors
+    /// The device is gone, or the kernel refuses to wait.
+    pub fn run(&mut self, inbox: &Inbox) -> Result<(), Error> {
+        Reactor::new(&self.io, inbox)?.run(&mut self.io, &mut *self.engine, inbox)
+    }
+}
+
+impl std::fmt::Debug for Plane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Plane")
+    }
+}

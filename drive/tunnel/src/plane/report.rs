@@ -1,6 +1,6 @@
 //! What the data plane tells of itself: plain numbers, counted since the start.
 
-use protocol::tunnel::Counters as Resequencing;
+use protocol::tunnel::ResequencerCounters as Resequencing;
 use units::Instant;
 
 /// Everything at one moment.

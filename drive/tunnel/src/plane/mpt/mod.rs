@@ -12,9 +12,9 @@ use super::batch::Outlet;
 use super::buffer::Slice;
 use super::inlet::Inlet;
 use super::reactor::{Engine, Io};
-use super::report::{Count, MptPathReport, MptReport, Report};
+use super::report::{MptPathReport, MptReport, Report};
 use super::setup::{Error, MptPath, MptSetup};
-use super::socket::{Arrival, Route, Sent};
+use super::socket::{Arrival, Route, Sent, Socket};
 use keepalive::Life;
 use numbers::{Number, Numbers};
 use protocol::tunnel::{Resequencer, Striper};
@@ -63,7 +63,8 @@ impl Mpt {
     pub(super) fn new(setup: MptSetup, io: &Io) -> Result<Self, Error> {
         let entry = schedule::find(&setup.scheduler).filter(|entry| entry.needs == schedule::Needs::Nothing);
         let entry = entry.ok_or_else(|| {
-            let names: Vec<&str> = schedule::REGISTRY.iter().filter(|e| e.needs == schedule::Needs::Nothing).map(|e| e.name).collect();
+            let names: Vec<&str> =
+                schedule::REGISTRY.iter().filter(|e| e.needs == schedule::Needs::Nothing).map(|e| e.name).collect();
             Error::setup(format!("mpt mode has no scheduler `{}`; there are {}", setup.scheduler, names.join(", ")))
         })?;
         let weights: Vec<u32> = setup.paths.iter().map(|path| path.weight).collect();
@@ -86,24 +87,24 @@ impl Mpt {
         })
     }
 
-    /// Lays one packet of at most `most` bytes on a path. `write` puts it down and says its length.
-    fn lay(&mut self, io: &mut Io, now: Instant, most: usize, tos: u8, protocol: u16, write: impl FnOnce(&mut [u8]) -> usize) {
+    /// Lays the next packet of `cut` on a path. False after the last.
+    fn lay(&mut self, sockets: &mut [Socket], now: Instant, cut: &mut Segmenter<'_>, tos: u8, protocol: u16) -> bool {
+        let most = cut.longest();
         let Some((sequence, id)) = self.striper.assign(now, most as u32) else {
             self.pathless += 1;
-            return;
+            return false;
         };
         let sequence = self.setup.sequence.then_some(sequence as u32);
         let header = gre::Header { protocol, sequence, ..gre::Header::default() };
-        let path = &mut self.paths[id.index()];
-        let socket = &mut io.sockets[path.socket];
-        let report = &mut path.report;
-        let sent = path.outlet.push(socket, header.len() + most, tos & !ECN, |datagram| {
-            let len = write(&mut datagram[header.len()..]);
-            header.write(&mut datagram[..header.len()]);
+        let Path { outlet, socket, report, .. } = &mut self.paths[id.index()];
+        let sent = outlet.push(&mut sockets[*socket], header.len() + most, tos & !ECN, |datagram| {
+            let Some(len) = cut.next_into(&mut datagram[header.len()..]) else { return 0 };
+            header.write(&mut datagram[..header.len() + len]);
             report.sent.add(1, len);
             header.len() + len
         });
         self.note(now, id.index(), sent);
+        true
     }
 
     /// What sending told of a path.
@@ -126,7 +127,7 @@ impl Mpt {
         self.life_deadline = self.paths.iter().map(|path| path.life.deadline()).min().unwrap_or(Instant::NEVER);
     }
 
-    /// One datagram of `path`, at `start..start + len` of what arrived.
+    /// One datagram of `path`. False if nobody can use it.
     fn accept(&mut self, io: &mut Io, now: Instant, path: usize, datagram: &Slice) -> bool {
         let Ok((header, payload)) = gre::Header::parse(datagram) else { return false };
         let (first, bytes) = (payload.first().copied().unwrap_or(0), payload.len());
@@ -191,14 +192,22 @@ fn open(path: &MptPath, io: &Io) -> Result<Path, Error> {
 
 impl Engine for Mpt {
     fn outward(&mut self, io: &mut Io, now: Instant, len: usize) {
-        let buffer = std::mem::replace(&mut io.scratch, io.pool.spare());
-        let parcel = &buffer[..len];
-        let parsed = if io.device.has_header() { Offload::parse(parcel) } else { Ok((Offload::default(), parcel)) };
-        let cut = parsed.and_then(|(offload, packet)| Segmenter::new(offload, packet));
-        match (cut, inner::tos(parcel)) {
-            _ => {}
+        let Io { device, sockets, scratch, .. } = io;
+        let parcel = &scratch[..len];
+        let parsed = if device.has_header() { Offload::parse(parcel) } else { Ok((Offload::default(), parcel)) };
+        let cut = parsed
+            .and_then(|(offload, packet)| Ok((Segmenter::new(offload, packet)?, offload.packets(packet), packet)));
+        let Ok((mut cut, packets, packet)) = cut else {
+            device.report.malformed += 1;
+            return;
+        };
+        let tos = inner::tos(packet).unwrap_or(0);
+        let protocol = if packet[0] >> 4 == 6 { gre::IPV6 } else { gre::IPV4 };
+        for _ in 0..packets {
+            if !self.lay(sockets, now, &mut cut, tos, protocol) {
+                break;
+            }
         }
-        io.scratch = buffer;
     }
 
     fn inward(&mut self, io: &mut Io, now: Instant, socket: usize, arrival: &Arrival) {
