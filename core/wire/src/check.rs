@@ -1,6 +1,7 @@
 //! What must hold for any bytes at all. The fuzz targets (`fuzz/`) call these with what a fuzzer finds, and the tests of
 //! this crate with random bytes and with the fuzzer's saved inputs. They panic if it does not hold.
 
+use crate::coalesce::Merger;
 use crate::frame::{Body, Frame};
 use crate::gre;
 use crate::inner::{Inner, addresses, ecn, mss, protocol, too_big};
@@ -101,13 +102,50 @@ pub fn parcel(data: &[u8]) {
     let Ok(segmenter) = Segmenter::new(offload, packet) else { return };
     let segments = all(segmenter);
     assert_eq!(segments.len(), offload.packets(packet));
-    assert!(offload.cut.is_none() || segments.iter().all(|segment| sums_are_right(segment) || packet[0] >> 4 == 4));
+    assert!(offload.cut.is_none() || segments.iter().all(|segment| sums_are_right(segment)));
     let mut parcel = data.to_vec();
     if let Some(start) = trim_first(&mut parcel) {
         let (offload, packet) = Offload::parse(&parcel[start..]).expect("its own header");
         let rest = all(Segmenter::new(offload, packet).expect("its own offload"));
         assert_eq!(rest.len(), segments.len() - 1);
     }
+}
+
+/// Merging: whatever the packets are, they come out as they went in. They are those that a parcel is cut into, so that
+/// their checksums are right, and pieces of the data as it is.
+///
+/// # Panics
+/// If that does not hold.
+pub fn coalesce(data: &[u8]) {
+    let mut packets = match Offload::parse(data).and_then(|(offload, packet)| Segmenter::new(offload, packet)) {
+        Ok(segmenter) => all(segmenter),
+        Err(_) => Vec::new(),
+    };
+    packets.extend(data.chunks(60).map(<[u8]>::to_vec));
+    let mut place = 0;
+    for (count, parcel) in parcels(&packets) {
+        let (offload, packet) = Offload::parse(&parcel).expect("its own header");
+        let own = &packets[place..place + count];
+        match count {
+            1 => assert_eq!(packet, own[0]),
+            _ => assert_eq!(all(Segmenter::new(offload, packet).expect("its own offload")), own),
+        }
+        place += count;
+    }
+    assert_eq!(place, packets.len());
+}
+
+/// How many packets are merged into each parcel, and the parcel as a device is given it.
+pub(crate) fn parcels(mut packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
+    let mut merger = Merger::new(true, true);
+    let mut parcels = Vec::new();
+    while !packets.is_empty() {
+        let (taken, rest) = packets.split_at(merger.take(packets));
+        let payloads = taken.iter().flat_map(|packet| &packet[merger.skip()..]);
+        parcels.push((taken.len(), merger.head().iter().chain(payloads).copied().collect()));
+        packets = rest;
+    }
+    parcels
 }
 
 /// The packets of a segmenter.

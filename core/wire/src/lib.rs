@@ -4,10 +4,12 @@
 #[doc(hidden)]
 pub mod check;
 pub mod checksum;
+pub mod coalesce;
 pub mod frame;
 pub mod gre;
 pub mod inner;
 mod malformed;
+pub mod mpt;
 pub mod offload;
 mod reader;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::offload::{Cut, Layout, Offload, Partial, tcp_sequence};
 use crate::reader::{put_word, word};
 
 /// TCP's flags that end something, and so belong to the last segment: FIN and PSH.
-pub(crate) const ENDING: u8 = 0x01 | 0x08;
+const ENDING: u8 = 0x01 | 0x08;
 /// TCP's CWR: the answer to one mark (RFC 3168, section 6.1.2), so it belongs to the first segment.
 pub(crate) const CWR: u8 = 0x80;
 

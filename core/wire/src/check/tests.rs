@@ -12,5 +12,6 @@ proptest! {
         frames(&data);
         inner(&data);
         parcel(&data);
+        coalesce(&data);
     }
 }

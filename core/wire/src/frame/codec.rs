@@ -18,7 +18,7 @@ const PADDING: u8 = 0;
 const ACK: u8 = 1;
 const PING: u8 = 2;
 const PONG: u8 = 3;
-const SKIP: u8 = 4;
+const HOLD: u8 = 4;
 const PATH: u8 = 5;
 const CLOSE: u8 = 6;
 
@@ -88,9 +88,9 @@ impl Frame {
             Self::Ack(ack) => ack.write(out),
             Self::Ping { token } => token_frame(PING, *token, out),
             Self::Pong { token } => token_frame(PONG, *token, out),
-            Self::Skip { stream, below } => {
-                out.extend_from_slice(&[SKIP, *stream]);
-                out.extend_from_slice(&below.to_be_bytes());
+            Self::Hold { wait_us } => {
+                out.push(HOLD);
+                out.extend_from_slice(&wait_us.to_be_bytes());
             }
             Self::Path { path, state } => out.extend_from_slice(&[PATH, *path, state.code()]),
             Self::Close => out.push(CLOSE),
@@ -104,7 +104,7 @@ impl Frame {
         match self {
             Self::Ack(ack) => ack.len(),
             Self::Ping { .. } | Self::Pong { .. } => 9,
-            Self::Skip { .. } => 6,
+            Self::Hold { .. } => 5,
             Self::Path { .. } => 3,
             Self::Close => 1,
         }
@@ -196,7 +196,7 @@ impl Frames<'_> {
             ACK => Frame::Ack(Ack::read(bytes)?),
             PING => Frame::Ping { token: bytes.u64()? },
             PONG => Frame::Pong { token: bytes.u64()? },
-            SKIP => Frame::Skip { stream: bytes.u8()?, below: bytes.u32()? },
+            HOLD => Frame::Hold { wait_us: bytes.u32()? },
             PATH => Frame::Path { path: bytes.u8()?, state: PathState::from_code(bytes.u8()?)? },
             CLOSE => Frame::Close,
             _ => return Err(Malformed::Type),

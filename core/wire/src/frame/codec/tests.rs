@@ -42,14 +42,14 @@ fn control_frames_stand_as_the_table_says() {
     let frames = [
         Frame::Ack(ack(&[(0, 5), (1, 100)])),
         Frame::Ping { token: 0x0102_0304_0506_0708 },
-        Frame::Skip { stream: 7, below: 0x1122_3344 },
+        Frame::Hold { wait_us: 0x1122_3344 },
         Frame::Path { path: 3, state: PathState::Gone },
         Frame::Close,
     ];
     let bytes = written(&frames);
     let expected = [
         &[1, 2, 0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4, 0x25, 0x7b, 0xbd, 2, 5, 1, 0x40, 100][..],
-        &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 7, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 6],
+        &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 6],
     ];
     assert_eq!(bytes, expected.concat());
     assert_eq!(read(&bytes).unwrap(), frames);
@@ -105,7 +105,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         any_ack().prop_map(Frame::Ack),
         any::<u64>().prop_map(|token| Frame::Ping { token }),
         any::<u64>().prop_map(|token| Frame::Pong { token }),
-        (any::<u8>(), any::<u32>()).prop_map(|(stream, below)| Frame::Skip { stream, below }),
+        any::<u32>().prop_map(|wait_us| Frame::Hold { wait_us }),
         (any::<u8>(), state).prop_map(|(path, state)| Frame::Path { path, state }),
         Just(Frame::Close),
     ]
