@@ -6,9 +6,12 @@ mod fill;
 pub mod import;
 pub mod keys;
 pub mod log;
+pub mod plane;
 pub mod show;
 pub mod status;
 mod top;
+mod up;
 
 pub use fill::Meter;
 pub use top::top;
+pub use up::up;

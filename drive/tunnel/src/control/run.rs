@@ -80,19 +80,23 @@ pub fn repair(folder: &Path, interface: &str) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(system(format!("making {}", folder.display())))
 }
 
-/// Runs the control side on this thread until the tunnel ends: sets the device up, gives privileges up, lets `start` start
-/// the data thread, then answers, watches, reloads; at the end takes away what it has set.
-///
-/// `start` is called when privileges are gone, because threads inherit what is left of them.
+/// Runs the control side on this thread until the tunnel ends: sets the device up, gives privileges up, then answers,
+/// watches, reloads; at the end stops the data plane and takes away what it has set.
 ///
 /// # Errors
 /// Something of the set-up failed. Once the tunnel is up, nothing ends it but a demand, a signal, or the data plane's end.
-pub fn run(control: Control, start: impl FnOnce() -> Result<Arc<dyn DataPlane>, String>) -> Result<(), Error> {
+pub fn run(control: Control, plane: Arc<dyn DataPlane>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(system("starting the control runtime"))?.block_on(async {
-        let (mut daemon, listener, metrics) = Daemon::set_up(control).await?;
-        let outcome = daemon.live(listener, metrics, start).await;
-        daemon.tear_down().await;
+        let outcome = match Daemon::set_up(control).await {
+            Ok((mut daemon, listener, metrics)) => {
+                let outcome = daemon.live(listener, metrics, &plane).await;
+                daemon.tear_down().await;
+                outcome
+            }
+            Err(error) => Err(error),
+        };
+        plane.stop();
         outcome
     })
 }
@@ -153,16 +157,15 @@ impl Daemon {
         }
     }
 
-    /// Serves until the end; the data plane is told to stop before this returns.
+    /// Serves until the end.
     async fn live(
         &mut self,
         listener: UnixListener,
         metrics: Option<TcpListener>,
-        start: impl FnOnce() -> Result<Arc<dyn DataPlane>, String>,
+        plane: &Arc<dyn DataPlane>,
     ) -> Result<(), Error> {
-        let plane = start().map_err(io::Error::other).map_err(system("starting the data plane"))?;
         let (orders, mut inbox) = mpsc::channel(ORDERS);
-        let shared = Shared { plane: Arc::clone(&plane), orders };
+        let shared = Shared { plane: Arc::clone(plane), orders };
         tokio::spawn(axum::serve(listener, routes(shared.clone(), true)).into_future());
         if let Some(metrics) = metrics {
             tokio::spawn(axum::serve(metrics, routes(shared, false)).into_future());
@@ -187,16 +190,16 @@ impl Daemon {
                     break;
                 }
                 Wake::Order((demand, answer)) => {
-                    let _ = answer.send(self.obey(&demand, &*plane).await);
+                    let _ = answer.send(self.obey(&demand, &**plane).await);
                 }
                 Wake::Link(device, up) => plane.link(&device, up),
-                Wake::Hangup => match self.obey(&Demand::Reload, &*plane).await {
+                Wake::Hangup => match self.obey(&Demand::Reload, &**plane).await {
                     Ok(said) => info!("reloaded: {}", said.trim_end().replace('\n', "; ")),
                     Err(wrong) => warn!("not reloaded: {wrong}"),
                 },
                 Wake::Terminate => break,
                 Wake::Feed => {
-                    if status_of(&*plane).await.is_none() {
+                    if status_of(&**plane).await.is_none() {
                         return Err(system("asking the data plane how it is")(io::ErrorKind::TimedOut.into()));
                     }
                     notify(&[NotifyState::Watchdog]);
@@ -204,7 +207,6 @@ impl Daemon {
             }
         }
         notify(&[NotifyState::Stopping]);
-        plane.stop();
         Ok(())
     }
 
