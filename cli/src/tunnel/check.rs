@@ -1,8 +1,8 @@
 //! `check FILE`.
 
 use crate::{Failure, output};
-use std::path::Path;
 use ::tunnel::config::{self, Config, Mode};
+use std::path::Path;
 
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;

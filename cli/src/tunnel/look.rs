@@ -2,10 +2,10 @@
 
 use super::target::{failure, folder, the};
 use crate::{Failure, output};
-use std::time::Duration;
 use ::tunnel::control::Client;
 use ::tunnel::show;
 use ::tunnel::status::{Path, Status};
+use std::time::Duration;
 
 pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), Failure> {
     // `ropewalk show dump`, as `wg show all dump`.

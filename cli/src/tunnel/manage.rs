@@ -3,8 +3,8 @@
 use super::LogFormat;
 use super::target::{client, failure, folder};
 use crate::{Failure, output};
-use std::path::Path;
 use ::tunnel::{config, log};
+use std::path::Path;
 
 pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;

@@ -1,8 +1,8 @@
 //! Which tunnel is meant.
 
 use crate::Failure;
-use std::path::{Path, PathBuf};
 use ::tunnel::control::{Client, ClientError, RUN};
+use std::path::{Path, PathBuf};
 
 /// Where the sockets lie; `ROPEWALK_RUN` names another folder.
 pub(super) fn folder() -> PathBuf {

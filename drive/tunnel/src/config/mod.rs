@@ -114,7 +114,7 @@ pub struct Path {
     pub endpoint: Option<Endpoint>,
     /// Carries data only while no other path works.
     pub backup: bool,
-    /// Traffic costs money: probed as little as can be, and never used for copies.
+    /// Traffic costs money: carries data as a backup does, and is probed as little as can be.
     pub metered: bool,
     /// Its share under schedulers with weights.
     pub weight: u32,
