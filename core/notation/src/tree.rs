@@ -29,6 +29,14 @@ pub fn typed<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Fault> {
     T::deserialize(ValueDeserializer::from(tree)).map_err(|error| plain(error.message(), error.span()))
 }
 
+/// serde's words, and ours.
+const PLAINER: [(&str, &str); 4] = [
+    ("a sequence", "a list"),
+    ("a map", "a table"),
+    ("expected i64", "expected a whole number"),
+    ("expected u64", "expected a whole number"),
+];
+
 /// serde's words in ours, and what would be right.
 fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -44,7 +52,8 @@ fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
         Some("missing field") => Fault { missing: wrong.to_owned(), ..fault(format!("missing key `{wrong}`")) },
         _ => {
             let (message, help) = message.split_once('\n').unwrap_or((message, ""));
-            fault(message.replace("a sequence", "a list").replace("a map", "a table")).help(help)
+            let plainer = |message: String, (theirs, ours): &(&str, &str)| message.replace(theirs, ours);
+            fault(PLAINER.iter().fold(message.to_owned(), plainer)).help(help)
         }
     }
 }
