@@ -33,7 +33,10 @@ const ROOMS: &[Room] = &[
     core("wire", &["units"], &[]),
     core("seal", &["units", "wire"], &["aws-lc-rs", "snow"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
-    free("sim", &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
+    free(
+        "sim",
+        &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units", "wire"],
+    ),
     free("lab", &["link", "record", "scenario", "units"]),
     free("tunnel", &["control", "protocol", "schedule", "seal", "settings", "units", "wire"]),
     free("store", &["record", "units"]),
