@@ -116,6 +116,7 @@ impl Path {
         self.setup = setup;
     }
 
+
     /// Payload of the largest piece that it carries.
     pub(super) fn piece(&self) -> u32 {
         self.life.search.confirmed() - SEAL_BYTES - DATA_HEADER_BYTES
@@ -361,12 +362,7 @@ impl Path {
     }
 
     /// The token of a ping that leaves now, and the datagram's size where that is the question.
-    pub(super) fn poll_ping(
-        &mut self,
-        now: Instant,
-        habits: Habits,
-        random: &mut Stream,
-    ) -> Option<(u64, Option<u32>)> {
+    pub(super) fn poll_ping(&mut self, now: Instant, habits: Habits, random: &mut Stream) -> Option<(u64, Option<u32>)> {
         self.life.poll(now, self.habits(habits), random)
     }
 
@@ -380,13 +376,7 @@ impl Path {
     }
 
     /// What is to be done now that time has passed.
-    pub(super) fn on_timeout(
-        &mut self,
-        now: Instant,
-        alone: bool,
-        fates: &mut Fates,
-        pilot: &mut Pilot<'_>,
-    ) -> Timeout {
+    pub(super) fn on_timeout(&mut self, now: Instant, alone: bool, fates: &mut Fates, pilot: &mut Pilot<'_>) -> Timeout {
         if self.ledger.loss_due() <= now {
             let news = self.ledger.on_loss_timer(now, fates);
             if news.lost > 0 {
