@@ -1,7 +1,24 @@
 //! Frames: what a sealed datagram carries. Either one piece of data, or control frames.
+//!
+//! ```text
+//! data     40 | bits first 1, last 2, again 4, offload 8   stream 1   sequence 4   bytes to the end
+//! padding  00   anything to the end
+//! ack      01   path 1   largest 4   arrived 4   delay v   marked v   runs v   arrived v (missing v   arrived v)...
+//! ping     02   token 8
+//! pong     03   token 8
+//! skip     04   stream 1   below 4
+//! path     05   path 1   state 1 (0 regular, 1 backup, 2 gone)
+//! close    06
+//! ```
+//! A number is the count of bytes, network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts
+//! modulo 2^32 has four bytes, since most of its values would take eight as `v`.
+
+mod codec;
+
+pub use codec::{Body, Frames};
 
 /// What stands before a piece of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataHeader {
     /// The ordered stream that it belongs to: inner flows are hashed to streams.
     pub stream: u8,
@@ -19,6 +36,7 @@ pub struct DataHeader {
 
 /// A control frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a box would be allocated for every acknowledgement")]
 pub enum Frame {
     /// What has arrived on one path.
     Ack(Ack),

@@ -120,7 +120,7 @@ impl Ropewalk {
             Content::Data(data) => (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.parcel.capable),
             Content::Control { pad_to } => {
                 let frames = machine.control().to_vec();
-                let bytes: u32 = frames.iter().map(bytes).sum();
+                let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
                 (frames, bytes.max(*pad_to), false)
             }
         };
@@ -279,15 +279,4 @@ fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>,
 
 fn fault(what: String) -> Error {
     Error::Tunnel { what }
-}
-
-/// Bytes of a frame as it is encoded.
-fn bytes(frame: &Frame) -> u32 {
-    match frame {
-        Frame::Ack(ack) => 22 + 8 * ack.ranges.iter().count() as u32,
-        Frame::Ping { .. } | Frame::Pong { .. } => 9,
-        Frame::Hold { .. } => 5,
-        Frame::Path { .. } => 3,
-        Frame::Close => 1,
-    }
 }

@@ -31,14 +31,15 @@ const ROOMS: &[Room] = &[
     core("recovery", &["control", "units"], &["libm"]),
     core("link", &["scenario", "units"], &["libm"]),
     core("wire", &["units"], &[]),
-    core("seal", &["units", "wire"], &["aws-lc-rs", "snow"]),
+    core("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
+    core("host", &["protocol", "seal", "units", "wire"], &[]),
     free(
         "sim",
         &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units", "wire"],
     ),
     free("lab", &["link", "record", "scenario", "units"]),
-    free("tunnel", &["control", "protocol", "schedule", "seal", "settings", "units", "wire"]),
+    free("tunnel", &["control", "host", "protocol", "schedule", "seal", "settings", "units", "wire"]),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),
     free(

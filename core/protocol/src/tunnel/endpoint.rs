@@ -36,10 +36,12 @@ const BUSY: Span = Span::from_secs(10);
 const IN_USE: Span = Span::from_millis(500);
 /// A piece that is older is not sent again: its flow has long helped itself.
 const REPAIR_FOR: Span = Span::from_secs(1);
-/// Pieces of a doubtful path that are sent elsewhere as well.
-const DOUBTED: usize = 64;
-/// The peer is told how long to wait this often, while the tunnel is in use.
-const HOLD_NEWS: Span = Span::from_millis(200);
+/// Feedback goes by each regular path at least this often while there is any.
+const FEED: Span = Span::from_millis(25);
+/// Pieces that are sent again on a doubtful path that has no other beside it: they ask whether it is there.
+const DOUBTED: usize = 2;
+/// The peer is told how long to wait this often at most, and eight times less often if nothing changed.
+const HOLD_NEWS: Span = Span::from_millis(25);
 /// The least that it is told.
 const LEAST_HOLD: Span = Span::from_millis(5);
 /// Before anything is measured.
@@ -146,7 +148,7 @@ impl<P: Payload> Endpoint<P> {
             *slot = None;
         }
         let gone = Frame::Path { path: id.0 as u8, state: PathState::Gone };
-        if let Some(path) = self.best_path().and_then(|best| self.paths[best.index()].as_mut()) {
+        if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
             path.frames.push(gone);
         }
     }
@@ -155,6 +157,11 @@ impl<P: Payload> Endpoint<P> {
     #[must_use]
     pub fn has_path(&self, id: PathId) -> bool {
         self.path(id).is_some()
+    }
+
+    /// Pings all paths now: something about the peer is new.
+    pub fn greet(&mut self) {
+        self.paths.iter_mut().flatten().for_each(Path::hurry);
     }
 
     /// A parcel from the device, of a flow that hashes to `stream`.
@@ -319,29 +326,48 @@ impl<P: Payload> Endpoint<P> {
         self.poll_feedback(now)
     }
 
-    /// Frames that are bound to a path leave on it; what has arrived is told on the fastest.
+    /// Frames that are bound to a path leave on it. What has arrived is told on the fastest path that seems to be there;
+    /// now and then on each of the others too, so that no single path's failure silences all.
     fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let due = |path: &Path| path.receipt.due() <= now;
-        let mut paths = self.paths.iter().flatten();
         let bound = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
-        if bound.is_none() && !paths.any(due) {
+        if let Some(index) = bound {
+            self.control.clear();
+            self.control.append(&mut self.paths[index].as_mut()?.frames);
+            return self.frames_leave(now, PathId(index as u16), 0);
+        }
+        let news = self.hold_news(now);
+        if news.is_none() && !self.paths.iter().flatten().any(|path| path.receipt.due() <= now) {
             return None;
         }
-        let best = bound.map(|index| PathId(index as u16)).or_else(|| self.best_path())?;
+        let fastest = self.feedback_path()?;
+        let starved = |path: &Path| path.is_up() && !path.is_backup() && now.since(path.fed) > FEED;
+        let other = self.paths.iter().position(|path| path.as_ref().is_some_and(starved));
+        let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
+        let chosen = other.unwrap_or(fastest);
         self.control.clear();
-        if let Some(path) = &mut self.paths[best.index()] {
-            self.control.append(&mut path.frames);
-        }
-        // A path that is not the fastest brings only what is bound to it.
-        if Some(best) == self.best_path() {
-            for (index, path) in self.paths.iter_mut().enumerate() {
-                let Some(path) = path.as_mut().filter(|path| due(path)) else { continue };
+        self.control.extend(news);
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let Some(path) = path else { continue };
+            let due = path.receipt.due();
+            if due <= now {
                 self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
             }
-            let news = self.hold_news(now);
-            self.control.extend(news);
+            if other.is_some() && due <= now {
+                path.receipt.tell_again(due);
+            }
         }
-        self.frames_leave(now, best, 0)
+        self.paths[chosen.index()].as_mut()?.fed = now;
+        self.frames_leave(now, chosen, 0)
+    }
+
+    /// The path with the least round trip, among those that work and have lately been heard of; else the one that was
+    /// heard of last.
+    fn feedback_path(&self) -> Option<PathId> {
+        let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
+        let latest = paths().filter_map(|(_, path)| path.heard()).max()?;
+        let present = |path: &Path| path.heard().is_some_and(|heard| latest.since(heard) < path.patience());
+        let fastest = paths().filter(|(_, path)| path.is_up() && present(path)).min_by_key(|(_, path)| path.srtt());
+        fastest.or_else(|| paths().max_by_key(|(_, path)| path.heard())).map(|(id, _)| id)
     }
 
     fn frames_leave(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
@@ -349,27 +375,23 @@ impl<P: Payload> Endpoint<P> {
         Some(Transmit { path: id, number, content: Content::Control { pad_to } })
     }
 
-    /// The path with the least round trip among those that work, else the one that was heard of last.
-    fn best_path(&self) -> Option<PathId> {
-        let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let fastest = paths().filter(|(_, path)| path.is_up()).min_by_key(|(_, path)| path.srtt());
-        fastest.or_else(|| paths().max_by_key(|(_, path)| path.heard())).map(|(id, _)| id)
-    }
-
-    /// How long the peer should wait for a missing piece, if it is time to tell.
+    /// How long the peer should wait for a missing piece, if it is time to tell: while data is on its way, and when there
+    /// is something new.
     fn hold_news(&mut self, now: Instant) -> Option<Frame> {
-        let hold = self.hold();
         let (told, at) = self.told;
-        let changed = hold.0.abs_diff(told.0) > told.0 / 8;
-        if now.since(at) < HOLD_NEWS && !(changed && now.since(at) > HOLD_NEWS / 8) {
+        if now.since(at) < HOLD_NEWS || self.pieces.bytes() == 0 {
+            return None;
+        }
+        let hold = self.hold();
+        if hold.0.abs_diff(told.0) < told.0 / 8 && now.since(at) < HOLD_NEWS * 8 {
             return None;
         }
         self.told = (hold, now);
         Some(Frame::Hold { wait_us: hold.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
-    /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to find a loss at
-    /// the end of a burst and to send once more.
+    /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to doubt a path that
+    /// fails (its last acknowledgement may come nearly as late again) and to send what was on it, all of it, by another.
     fn hold(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let delays = || up().filter_map(Path::one_way);
@@ -379,9 +401,9 @@ impl<P: Payload> Endpoint<P> {
         if !self.repair {
             return spread + LEAST_HOLD;
         }
-        let find = up().map(Path::patience).max().unwrap_or(FIRST_HOLD);
+        let find = up().map(Path::doubtful_after).max().unwrap_or(FIRST_HOLD);
         let repair = up().map(Path::patience).min().unwrap_or(FIRST_HOLD);
-        spread + find * 2 + repair + LEAST_HOLD
+        spread + find * 2 + repair * 2 + LEAST_HOLD
     }
 
     /// A lost piece goes first, by the fastest path that has room and carries its size.
@@ -457,33 +479,27 @@ impl<P: Payload> Endpoint<P> {
         self.views.clear();
         let absent = schedule::Path { open: false, active: false, ..schedule::Path::unmeasured() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
-        for _ in 0..=self.paths.len() {
-            let rest = self.cut.as_ref().map_or(0, |cut| cut.length - cut.from);
-            let view = View {
-                now,
-                bytes: piece,
-                paths: &self.views,
-                next: self.pieces.next(),
-                acknowledged: self.pieces.base(),
-                unsent: (self.entrance.bytes() + u64::from(rest)).div_ceil(u64::from(piece)),
-                room: u64::MAX,
-                blocked: 0,
-            };
-            let pick = self.scheduler.pick(&view)?;
-            let path = self.path(pick.path).filter(|path| path.is_open(now))?;
-            if pick.packet != Packet::Oldest {
-                self.burst = Some((pick.path, path.burst().saturating_sub(1)));
-                return self.send_next(now, pick.path, piece);
-            }
-            if let Some(copy) = self.send_copy(now, pick.path) {
-                return Some(copy);
-            }
-            // Nothing to copy: the path sits out the rest of this round.
-            self.views[pick.path.index()].open = false;
+        let rest = self.cut.as_ref().map_or(0, |cut| cut.length - cut.from);
+        let view = View {
+            now,
+            bytes: piece,
+            paths: &self.views,
+            next: self.pieces.next(),
+            acknowledged: self.pieces.base(),
+            unsent: (self.entrance.bytes() + u64::from(rest)).div_ceil(u64::from(piece)),
+            room: u64::MAX,
+            blocked: 0,
+        };
+        let pick = self.scheduler.pick(&view)?;
+        let path = self.path(pick.path).filter(|path| path.is_open(now))?;
+        if pick.packet == Packet::Oldest {
+            return self.send_copy(now, pick.path).or_else(|| self.send_next(now, pick.path, piece));
         }
-        None
+        self.burst = Some((pick.path, path.burst().saturating_sub(1)));
+        self.send_next(now, pick.path, piece)
     }
 
+    /// The oldest piece on its way that this path has not carried.
     fn send_copy(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
         let path = self.paths[id.index()].as_mut()?;
         let (number, data) = self.pieces.oldest_not_carried(id, path.copied_up_to)?;
@@ -567,7 +583,7 @@ impl<P: Payload> Endpoint<P> {
                 Timeout::Nothing => {}
                 Timeout::Failed => self.fail_path(now, PathId(index as u16)),
                 Timeout::Doubt => {
-                    let most = if alone { 2 } else { DOUBTED };
+                    let most = if alone { DOUBTED } else { usize::MAX };
                     path.outstanding().take(most).for_each(|piece| self.pieces.on_doubt(piece));
                 }
             }
@@ -602,7 +618,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Tells the peer that this end goes away: to be followed by [`poll_transmit`](Self::poll_transmit).
     pub fn close(&mut self) {
-        if let Some(path) = self.best_path().and_then(|best| self.paths[best.index()].as_mut()) {
+        if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
             path.frames.push(Frame::Close);
         }
     }

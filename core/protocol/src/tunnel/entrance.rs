@@ -45,13 +45,8 @@ pub(super) struct Entrance<P> {
 impl<P: Payload> Entrance<P> {
     /// Empty queues that hold so many bytes together.
     pub(super) fn new(target: Span, interval: Span, most_bytes: u64) -> Self {
-        let lane = || Lane {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            deficit: 0,
-            listed: false,
-            law: Law::new(target, interval),
-        };
+        let lane =
+            || Lane { waiting: VecDeque::new(), bytes: 0, deficit: 0, listed: false, law: Law::new(target, interval) };
         let lanes = (0..STREAMS).map(|_| lane()).collect();
         Self { lanes, new: VecDeque::new(), old: VecDeque::new(), parcels: 0, bytes: 0, most_bytes }
     }

@@ -82,7 +82,8 @@ pub struct Arrival {
     pub marked: bool,
 }
 
-/// A piece that goes up. Parcels come whole, one after another, unless a piece was given up.
+/// A piece that goes up. The pieces of a parcel come one after another, unless one was given up; a parcel of a single piece
+/// may come between another's if it is not held to the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// The stream.

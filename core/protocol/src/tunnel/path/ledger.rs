@@ -5,7 +5,7 @@
 //! proves to reorder more.
 
 use control::{Delivery, Sent};
-use recovery::{RateSampler, RoundTrip, Sample, Snapshot, Totals, WindowedMin};
+use recovery::{RateSampler, Sample, Snapshot, Totals, WindowedMin};
 use std::collections::VecDeque;
 use units::{Instant, Span};
 use wire::frame::Ack;
@@ -74,7 +74,6 @@ pub(super) struct Ledger {
     loss_due: Instant,
     last_sent: Instant,
     pub(super) round_trip: RoundTrip,
-    latest_rtt: Span,
     min_rtt: WindowedMin,
     pub(super) rate: RateSampler,
     marked: u32,
@@ -83,6 +82,34 @@ pub(super) struct Ledger {
     pub(super) large_lost: u32,
     /// One-way delay to the peer's clock: smoothed, and its mean deviation; microseconds.
     pub(super) one_way: Option<(i64, i64)>,
+}
+
+/// Round-trip time, smoothed as RFC 9002, section 5.3 says. (Linux's estimator, which TCP's machine uses, holds the
+/// deviation up for the sake of its least timeout; here it tells how long to wait for a reordered packet.)
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTrip {
+    /// Zero before the first sample.
+    pub(super) smoothed: Span,
+    pub(super) deviation: Span,
+    latest: Span,
+}
+
+impl RoundTrip {
+    fn add(&mut self, rtt: Span) {
+        self.latest = rtt;
+        if self.smoothed == Span::ZERO {
+            (self.smoothed, self.deviation) = (rtt, rtt / 2);
+            return;
+        }
+        let error = Span(self.smoothed.0.abs_diff(rtt.0));
+        self.deviation = (self.deviation * 3 + error) / 4;
+        self.smoothed = (self.smoothed * 7 + rtt) / 8;
+    }
+
+    /// When a TCP would retransmit (RFC 6298, with Linux's least timeout).
+    pub(super) fn timeout(&self) -> Span {
+        self.smoothed + (self.deviation * 4).max(Span::from_millis(200))
+    }
 }
 
 /// Totals since the path exists.
@@ -107,7 +134,6 @@ impl Default for Ledger {
             loss_due: Instant::NEVER,
             last_sent: Instant::ZERO,
             round_trip: RoundTrip::default(),
-            latest_rtt: Span::ZERO,
             min_rtt: WindowedMin::default(),
             rate: RateSampler::default(),
             marked: 0,
@@ -240,10 +266,8 @@ impl Ledger {
     fn sample(&mut self, now: Instant, at: Instant, ack: &Ack) -> Span {
         let rtt = now.since(at);
         let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.delay_us)).max(1));
-        self.latest_rtt = rtt;
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
-        let (una, next) = (self.base, self.next());
-        self.round_trip.add(rtt, una, next);
+        self.round_trip.add(rtt);
         // Modulo 2^32 us; the offset of the clocks is unknown and the same on all paths.
         let delay = i64::from(ack.arrived_us.wrapping_sub((at.0 / 1000) as u32) as i32);
         let (mean, deviation) = self.one_way.unwrap_or((delay, 0));
@@ -305,7 +329,7 @@ impl Ledger {
     }
 
     fn reordering_window(&self) -> Span {
-        let rtt = self.round_trip.smoothed().max(self.latest_rtt);
+        let rtt = self.round_trip.smoothed.max(self.round_trip.latest);
         Span(rtt.0 / 8 * 9).max(GRANULARITY)
     }
 
@@ -328,8 +352,8 @@ impl Ledger {
 
     /// How long to wait for an answer before something must be wrong (RFC 9002, section 6.2.1).
     pub(super) fn patience(&self) -> Span {
-        let deviation = Span(self.round_trip.variance().0 * 4).max(GRANULARITY);
-        self.round_trip.smoothed() + deviation + super::receipt::MOST_DELAY
+        let deviation = (self.round_trip.deviation * 4).max(GRANULARITY);
+        self.round_trip.smoothed + deviation + super::receipt::MOST_DELAY
     }
 
     /// Pieces whose fate is open, oldest first.
@@ -344,14 +368,14 @@ impl Ledger {
         (self.base, self.in_flight) = (self.next(), 0);
         self.departures.clear();
         (self.loss_due, self.one_way, self.large_lost) = (Instant::NEVER, None, 0);
-        (self.round_trip, self.min_rtt, self.latest_rtt) = (RoundTrip::default(), WindowedMin::default(), Span::ZERO);
+        (self.round_trip, self.min_rtt) = (RoundTrip::default(), WindowedMin::default());
     }
 
     /// The first round trip, from a probe.
     pub(super) fn prime(&mut self, now: Instant, rtt: Span) {
         if self.min_rtt.get() == Span::MAX {
             self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
-            self.round_trip.add(rtt, self.base, self.next());
+            self.round_trip.add(rtt);
         }
     }
 }

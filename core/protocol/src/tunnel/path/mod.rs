@@ -44,6 +44,8 @@ pub(super) struct Path {
     ledger: Ledger,
     life: Life,
     pub(super) receipt: Receipt,
+    /// When feedback last went by it.
+    pub(super) fed: Instant,
     /// Frames that must leave on this path.
     pub(super) frames: Vec<Frame>,
     /// The peer wants it as a backup.
@@ -84,6 +86,7 @@ impl Path {
             ledger: Ledger::default(),
             life: Life::new(setup.largest),
             receipt: Receipt::default(),
+            fed: Instant::ZERO,
             frames: Vec::new(),
             peer_backup: false,
             decision: Decision { window: u32::MAX, threshold: NO_THRESHOLD, pacing: None },
@@ -116,14 +119,13 @@ impl Path {
         self.setup = setup;
     }
 
-
     /// Payload of the largest piece that it carries.
     pub(super) fn piece(&self) -> u32 {
         self.life.search.confirmed() - SEAL_BYTES - DATA_HEADER_BYTES
     }
 
     pub(super) fn srtt(&self) -> Span {
-        let srtt = self.ledger.round_trip.smoothed();
+        let srtt = self.ledger.round_trip.smoothed;
         if srtt > Span::ZERO { srtt } else { self.life.rtt.unwrap_or(Span::ZERO) }
     }
 
@@ -164,7 +166,7 @@ impl Path {
             active: self.life.up,
             backup: self.is_backup(),
             srtt: self.srtt(),
-            deviation: self.ledger.round_trip.variance(),
+            deviation: self.ledger.round_trip.deviation,
             window: self.decision.window,
             threshold: self.decision.threshold,
             in_flight: self.ledger.in_flight,
@@ -307,7 +309,7 @@ impl Path {
             in_flight_before: news.in_flight_before,
             in_flight: self.ledger.in_flight,
             rtt: news.rtt,
-            srtt: self.ledger.round_trip.smoothed(),
+            srtt: self.ledger.round_trip.smoothed,
             min_rtt: self.ledger.min_rtt(),
             one_way_delay: None,
             delivery: news.delivery,
@@ -362,8 +364,18 @@ impl Path {
     }
 
     /// The token of a ping that leaves now, and the datagram's size where that is the question.
-    pub(super) fn poll_ping(&mut self, now: Instant, habits: Habits, random: &mut Stream) -> Option<(u64, Option<u32>)> {
+    pub(super) fn poll_ping(
+        &mut self,
+        now: Instant,
+        habits: Habits,
+        random: &mut Stream,
+    ) -> Option<(u64, Option<u32>)> {
         self.life.poll(now, self.habits(habits), random)
+    }
+
+    /// It is pinged now, whenever that was due.
+    pub(super) fn hurry(&mut self) {
+        self.life.hurry();
     }
 
     fn habits(&self, habits: Habits) -> Habits {
@@ -376,7 +388,13 @@ impl Path {
     }
 
     /// What is to be done now that time has passed.
-    pub(super) fn on_timeout(&mut self, now: Instant, alone: bool, fates: &mut Fates, pilot: &mut Pilot<'_>) -> Timeout {
+    pub(super) fn on_timeout(
+        &mut self,
+        now: Instant,
+        alone: bool,
+        fates: &mut Fates,
+        pilot: &mut Pilot<'_>,
+    ) -> Timeout {
         if self.ledger.loss_due() <= now {
             let news = self.ledger.on_loss_timer(now, fates);
             if news.lost > 0 {
@@ -394,12 +412,17 @@ impl Path {
         if self.doubts > MOST_DOUBTS[usize::from(alone)] { Timeout::Failed } else { Timeout::Doubt }
     }
 
+    /// How long silence is not suspicious.
+    pub(super) fn doubtful_after(&self) -> Span {
+        self.ledger.patience().max(LEAST_DOUBT)
+    }
+
     /// When silence becomes suspicious.
     fn doubt_due(&self) -> Instant {
         if self.ledger.in_flight == 0 || !self.life.up {
             return Instant::NEVER;
         }
-        self.doubt_since + self.ledger.patience().max(LEAST_DOUBT)
+        self.doubt_since + self.doubtful_after()
     }
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
@@ -423,7 +446,7 @@ impl Path {
             backup: self.is_backup(),
             srtt: self.srtt(),
             min_rtt: self.ledger.min_rtt(),
-            deviation: self.ledger.round_trip.variance(),
+            deviation: self.ledger.round_trip.deviation,
             probe_rtt: self.life.rtt,
             behind: Span::ZERO,
             window: self.decision.window,

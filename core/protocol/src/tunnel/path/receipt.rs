@@ -85,6 +85,11 @@ impl Receipt {
         self.due
     }
 
+    /// The same is to be told by another path as well.
+    pub(in crate::tunnel) fn tell_again(&mut self, due: Instant) {
+        self.due = due;
+    }
+
     /// What the peer is told, if anything has arrived; `path` is its number on the wire.
     pub(in crate::tunnel) fn tell(&mut self, now: Instant, path: u8) -> Option<Ack> {
         (self.untold, self.due) = (0, Instant::NEVER);

@@ -1,0 +1,210 @@
+//! What a tunnel must know of the IPv4 (RFC 791) and IPv6 (RFC 8200) packets that it carries: addresses, ports, length,
+//! DSCP and ECN; and the little that it changes in them.
+
+pub mod ecn;
+pub mod mss;
+pub mod too_big;
+
+use crate::Malformed;
+use crate::reader::word;
+use core::net::{IpAddr, Ipv4Addr};
+
+/// Protocol numbers (IANA's registry) that the tunnel looks into or must tell apart.
+pub mod protocol {
+    /// ICMP for IPv4.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+    /// Those whose header begins with a source and a destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    pub(super) const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+}
+
+/// Headers between IPv6's own and the transport's that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility:
+/// RFC 6275). The fragment header is apart.
+const EXTENSIONS: [u8; 5] = [0, 43, AUTHENTICATION, 60, 135];
+const AUTHENTICATION: u8 = 51;
+const FRAGMENT: u8 = 44;
+/// More extension headers than this are not followed: what comes behind them is unknown.
+const MOST_EXTENSIONS: usize = 8;
+
+/// What the headers of an inner packet say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inner {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// DSCP (high six bits) and ECN (low two): IPv4's TOS byte, IPv6's traffic class.
+    pub tos: u8,
+    /// IPv6's flow label; 0 for IPv4.
+    pub label: u32,
+    /// What follows the IP headers.
+    pub protocol: u8,
+    /// Whether this is a part of a fragmented packet.
+    pub fragment: bool,
+    /// Offset of what follows the IP headers.
+    pub transport: usize,
+    /// Bytes of the whole packet by its own header; what was parsed may be longer.
+    pub len: usize,
+    /// Source and destination port, if the transport has ports and this is no fragment.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl Inner {
+    /// Reads the IP headers and the ports.
+    ///
+    /// # Errors
+    /// `Version`, `Truncated` if the packet is shorter than its headers say, `Length` if these contradict each other.
+    pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
+        let parsed = match packet.first().ok_or(Malformed::Truncated)? >> 4 {
+            4 => Self::parse_v4(packet)?,
+            6 => Self::parse_v6(packet)?,
+            _ => return Err(Malformed::Version),
+        };
+        let has_ports = !parsed.fragment && protocol::WITH_PORTS.contains(&parsed.protocol);
+        let start = packet[..parsed.len].get(parsed.transport..parsed.transport + 4).filter(|_| has_ports);
+        Ok(Self { ports: start.map(|start| (word(start, 0), word(start, 2))), ..parsed })
+    }
+
+    fn parse_v4(packet: &[u8]) -> Result<Self, Malformed> {
+        let header = packet.first_chunk::<20>().ok_or(Malformed::Truncated)?;
+        let transport = usize::from(header[0] & 15) * 4;
+        let len = checked_len(packet, usize::from(word(header, 2)), transport)?;
+        let address = |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        if transport < header.len() {
+            return Err(Malformed::Length);
+        }
+        Ok(Self {
+            source: address(12),
+            destination: address(16),
+            tos: header[1],
+            label: 0,
+            protocol: header[9],
+            fragment: word(header, 6) & 0x3fff != 0,
+            transport,
+            len,
+            ports: None,
+        })
+    }
+
+    fn parse_v6(packet: &[u8]) -> Result<Self, Malformed> {
+        let header = packet.first_chunk::<40>().ok_or(Malformed::Truncated)?;
+        let len = checked_len(packet, 40 + usize::from(word(header, 4)), 40)?;
+        let address = |at: usize| header[at..].first_chunk::<16>().copied().map(IpAddr::from);
+        let (Some(source), Some(destination)) = (address(8), address(24)) else { return Err(Malformed::Truncated) };
+        let mut parsed = Self {
+            source,
+            destination,
+            tos: header[0] << 4 | header[1] >> 4,
+            label: u32::from(header[1] & 15) << 16 | u32::from(word(header, 2)),
+            protocol: header[6],
+            fragment: false,
+            transport: 40,
+            len,
+            ports: None,
+        };
+        parsed.skip_extensions(&packet[..len])?;
+        Ok(parsed)
+    }
+
+    /// Moves over IPv6's extension headers. A fragment header that covers the whole packet makes no fragment (RFC 6946).
+    fn skip_extensions(&mut self, packet: &[u8]) -> Result<(), Malformed> {
+        for _ in 0..MOST_EXTENSIONS {
+            if self.protocol != FRAGMENT && !EXTENSIONS.contains(&self.protocol) {
+                return Ok(());
+            }
+            let header = packet[self.transport..].first_chunk::<8>().ok_or(Malformed::Truncated)?;
+            let length = usize::from(header[1]);
+            self.transport += match self.protocol {
+                FRAGMENT => 8,
+                AUTHENTICATION => 4 * (length + 2),
+                _ => 8 * (length + 1),
+            };
+            if self.transport > packet.len() {
+                return Err(Malformed::Truncated);
+            }
+            self.fragment |= self.protocol == FRAGMENT && word(header, 2) & 0xfff9 != 0;
+            self.protocol = header[0];
+            if self.fragment {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is IPv6.
+    #[must_use]
+    pub const fn is_v6(&self) -> bool {
+        self.source.is_ipv6()
+    }
+
+    /// A hash of the flow under a secret key, so that no stranger can choose whose queue is shared: of addresses, protocol
+    /// and ports, or without ports of addresses and flow label (RFC 6438), or of addresses and protocol.
+    #[must_use]
+    pub fn flow_hash(&self, key: u64) -> u64 {
+        let (low, high) = match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => (pair(source, destination), 0),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let [s, d] = [source.to_bits(), destination.to_bits()];
+                (mix(s as u64, (s >> 64) as u64 ^ key), mix(d as u64, (d >> 64) as u64 ^ key))
+            }
+            _ => (0, 0),
+        };
+        let own = match self.ports {
+            Some((source, destination)) => 1 << 40 | u64::from(source) << 16 | u64::from(destination),
+            None => u64::from(self.label),
+        };
+        let protocol = if self.ports.is_none() && self.label != 0 { 0 } else { u64::from(self.protocol) };
+        mix(mix(low ^ key, high ^ FIRST), own << 8 ^ protocol ^ key.rotate_left(32))
+    }
+}
+
+fn pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
+    u64::from(source.to_bits()) << 32 | u64::from(destination.to_bits())
+}
+
+/// Digits of pi: odd-looking numbers that hide nothing.
+const FIRST: u64 = 0x243f_6a88_85a3_08d3;
+const SECOND: u64 = 0x1319_8a2e_0370_7344;
+
+/// Both halves of a product, folded: each bit of the inputs reaches all of the result.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ FIRST) * u128::from(b ^ SECOND);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// `len` as the packet's own header says it, if it covers the headers and lies inside the packet.
+fn checked_len(packet: &[u8], len: usize, headers: usize) -> Result<usize, Malformed> {
+    match len {
+        _ if len > packet.len() => Err(Malformed::Truncated),
+        _ if len < headers => Err(Malformed::Length),
+        _ => Ok(len),
+    }
+}
+
+/// The addresses of `packet`, both in a row, as checksums need them. `None` if it is no IP packet or too short.
+pub(crate) fn addresses(packet: &[u8]) -> Option<&[u8]> {
+    match packet.first()? >> 4 {
+        4 => packet.get(12..20),
+        6 => packet.get(8..40),
+        _ => None,
+    }
+}
+
+/// The DSCP and ECN byte of `packet`; `None` if it is no IP packet.
+#[must_use]
+pub fn tos(packet: &[u8]) -> Option<u8> {
+    let [first, second, ..] = packet else { return None };
+    match first >> 4 {
+        4 => Some(*second),
+        6 => Some(first << 4 | second >> 4),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

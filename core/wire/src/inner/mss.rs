@@ -1,0 +1,55 @@
+//! Clamping of TCP's maximum segment size: a SYN is told what fits the tunnel (RFC 9293, section 3.7.1), so that no path
+//! MTU discovery need fail first.
+
+use super::{Inner, protocol};
+use crate::checksum;
+use crate::reader::{put_word, word};
+
+const SYN: u8 = 2;
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+
+/// Lowers the MSS option of a SYN to what fits `mtu` bytes without options of IP and TCP (RFC 6691). `partial`: the
+/// checksum is left to a device and holds only the pseudo-header's sum, which the option is no part of. True if the packet
+/// was changed; one without the option stays without.
+pub fn clamp(packet: &mut [u8], mtu: u16, partial: bool) -> bool {
+    let Some((tcp, at)) = option(packet) else { return false };
+    let headers = if packet[0] >> 4 == 6 { 60 } else { 40 };
+    let (old, new) = (word(packet, at), mtu.saturating_sub(headers));
+    if old <= new {
+        return false;
+    }
+    put_word(packet, at, new);
+    if !partial {
+        // At an odd offset the value lies across two words of the sum, which then holds it with its bytes swapped.
+        let turned = |word: u16| if (at - tcp) % 2 == 1 { word.swap_bytes() } else { word };
+        let checksum = checksum::update(word(packet, tcp + 16), turned(old), turned(new));
+        put_word(packet, tcp + 16, checksum);
+    }
+    true
+}
+
+/// Offsets of a SYN's TCP header and of its MSS option's value.
+fn option(packet: &[u8]) -> Option<(usize, usize)> {
+    let inner = Inner::parse(packet).ok()?;
+    let tcp = packet[..inner.len].get(inner.transport..)?;
+    if inner.protocol != protocol::TCP || inner.fragment || tcp.len() < 20 || tcp[13] & SYN == 0 {
+        return None;
+    }
+    let options = tcp.get(20..usize::from(tcp[12] >> 4) * 4)?;
+    find(options).map(|at| (inner.transport, inner.transport + 20 + at))
+}
+
+fn find(options: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += match options.get(at..)? {
+            [END, ..] | [] => return None,
+            [NO_OPERATION, ..] => 1,
+            [MSS, 4, _, _, ..] => return Some(at + 2),
+            [_, length, ..] if *length >= 2 => usize::from(*length),
+            _ => return None,
+        };
+    }
+}

@@ -1,0 +1,202 @@
+use super::*;
+use crate::check::sums_are_right;
+use crate::reader::put_word;
+use crate::samples::{Sample, any_sample};
+use ecn::Ecn;
+use proptest::prelude::*;
+
+fn udp(v6: bool) -> Sample {
+    Sample { v6, tcp: false, ..Sample::tcp(100) }
+}
+
+/// An IPv6 packet with extension headers (type, bytes) before its UDP header.
+fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut packet = udp(true).whole();
+    for (kind, bytes) in extensions.iter().rev() {
+        let mut header = bytes.to_vec();
+        header[0] = packet[6];
+        packet[6] = *kind;
+        packet.splice(40..40, header);
+    }
+    let len = packet.len() as u16 - 40;
+    put_word(&mut packet, 4, len);
+    packet
+}
+
+#[test]
+fn headers_of_both_versions_are_read() {
+    let v4 = Inner::parse(&Sample { tos: 0xb9, ..udp(false) }.whole()).unwrap();
+    assert_eq!((v4.source, v4.destination), ([192, 0, 2, 1].into(), [198, 51, 100, 2].into()));
+    assert_eq!((v4.tos, v4.protocol, v4.transport, v4.len), (0xb9, 17, 20, 128));
+    assert_eq!(v4.ports, Some((8080, 49_153)));
+    let v6 = Inner::parse(&Sample { tos: 0xb9, ..udp(true) }.whole()).unwrap();
+    assert_eq!((v6.tos, v6.label, v6.protocol, v6.transport, v6.len), (0xb9, 0x3_0201, 17, 40, 148));
+    assert_eq!(v6.destination.to_string(), "2001:db8::2");
+    assert_eq!(v6.ports, v4.ports);
+}
+
+#[test]
+fn extension_headers_are_skipped_by_their_own_units() {
+    let hop_by_hop = (0, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]);
+    let authentication = (51, &[0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]);
+    let parsed = Inner::parse(&extended(&[hop_by_hop, authentication])).unwrap();
+    assert_eq!((parsed.protocol, parsed.transport), (17, 40 + 16 + 24));
+    assert_eq!(parsed.ports, Some((8080, 49_153)));
+    let endless = extended(&[hop_by_hop; 9]);
+    assert_eq!(Inner::parse(&endless).unwrap().ports, None, "more than are followed");
+}
+
+#[test]
+fn fragments_have_no_ports_but_a_fragment_header_on_a_whole_packet_makes_none() {
+    let fragment = |offset_and_more: u8| extended(&[(44, &[0, 0, 0, offset_and_more, 0, 0, 0, 1])]);
+    let parsed = |packet: &[u8]| Inner::parse(packet).map(|inner| (inner.fragment, inner.ports.is_some())).unwrap();
+    assert_eq!(parsed(&fragment(0)), (false, true));
+    assert_eq!(parsed(&fragment(1)), (true, false), "more follow");
+    assert_eq!(parsed(&fragment(8)), (true, false), "not the first");
+    let mut v4 = udp(false).whole();
+    v4[6] = 0x20;
+    assert_eq!(parsed(&v4), (true, false));
+}
+
+#[test]
+fn lengths_that_contradict_the_packet_are_refused() {
+    let good = udp(false).whole();
+    let refusal = |change: fn(&mut Vec<u8>)| {
+        let mut packet = good.clone();
+        change(&mut packet);
+        Inner::parse(&packet).unwrap_err()
+    };
+    assert_eq!(refusal(|packet| packet.truncate(127)), Malformed::Truncated);
+    assert_eq!(refusal(Vec::clear), Malformed::Truncated);
+    assert_eq!(refusal(|packet| packet[0] = 0x44), Malformed::Length);
+    assert_eq!(refusal(|packet| put_word(packet, 2, 19)), Malformed::Length);
+    assert_eq!(refusal(|packet| packet[0] = 0x55), Malformed::Version);
+    let padded = [&good[..], &[0; 6]].concat();
+    assert_eq!(Inner::parse(&padded).unwrap().len, good.len(), "padding is no part of it");
+}
+
+#[test]
+fn the_hash_tells_flows_apart_and_keeps_each_together() {
+    let hash = |sample: &Sample, key| Inner::parse(&sample.whole()).unwrap().flow_hash(key);
+    for v6 in [false, true] {
+        let (one, later) = (udp(v6), Sample { id: 9, tos: 2, ..udp(v6) });
+        assert_eq!(hash(&one, 1), hash(&later, 1), "DSCP, ECN and identification are no part of a flow");
+        assert_ne!(hash(&one, 1), hash(&one, 2), "the key is");
+        assert_ne!(hash(&one, 1), hash(&Sample { tcp: true, ..one.clone() }, 1));
+        let streams: std::collections::BTreeSet<_> = (0..64)
+            .map(|port| {
+                let mut packet = one.whole();
+                let at = packet.len() - 105;
+                packet[at] = port;
+                Inner::parse(&packet).unwrap().flow_hash(1) % 256
+            })
+            .collect();
+        // 64 flows over 256 streams leave 56.7 different ones on average, with a deviation of 2.4.
+        assert!(streams.len() > 45, "{}", streams.len());
+    }
+}
+
+#[test]
+fn a_mark_is_set_only_where_it_would_be_seen() {
+    for (v6, tos, marked) in [
+        (false, 0, None),
+        (true, 0xb8, None),
+        (false, 1, Some(3)),
+        (true, 0xb2, Some(0xb3)),
+        (false, 3, Some(3)),
+        (true, 3, Some(3)),
+    ] {
+        let mut packet = Sample { tos, ..udp(v6) }.whole();
+        assert_eq!(ecn::mark(&mut packet), marked.is_some());
+        assert_eq!(tos_of(&packet), marked.unwrap_or(tos));
+        assert!(sums_are_right(&packet));
+    }
+    assert_eq!([0, 1, 2, 3].map(Ecn::of), [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Marked]);
+    assert!(!ecn::mark(&mut [0x45, 1]));
+}
+
+fn tos_of(packet: &[u8]) -> u8 {
+    tos(packet).unwrap()
+}
+
+#[test]
+fn the_segment_size_of_a_syn_is_lowered_and_its_checksum_kept() {
+    // The MSS option at an even and at an odd offset.
+    for options in [vec![2, 4, 5, 0xb4], vec![1, 2, 4, 5, 0xb4, 1, 1, 0]] {
+        for (v6, most) in [(false, 1360), (true, 1340)] {
+            let syn = Sample { v6, flags: 2, options: options.clone(), ..Sample::tcp(0) };
+            let mut packet = syn.whole();
+            assert!(mss::clamp(&mut packet, 1400, false));
+            assert!(sums_are_right(&packet));
+            let at = if v6 { 60 } else { 40 } + options.iter().position(|byte| *byte == 4).unwrap() + 1;
+            assert_eq!(word(&packet, at), most);
+            assert!(!mss::clamp(&mut packet, 1400, false), "low enough");
+            let (offload, mut partial) = syn.left_to_do(9);
+            assert!(mss::clamp(&mut partial, 1400, true));
+            crate::segment::complete(&offload, &mut partial).unwrap();
+            assert_eq!(partial, packet);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_syn_or_has_broken_options_is_left_alone() {
+    for (flags, options) in [
+        (0x10, vec![2, 4, 5, 0xb4]),
+        (2, vec![3, 0, 0, 0]),
+        (2, vec![3, 1, 1, 1]),
+        (2, vec![1; 4]),
+        (2, vec![0, 2, 4, 5]),
+        (2, vec![1, 1, 2, 4]),
+        (2, vec![5, 40, 0, 0]),
+        (2, vec![]),
+    ] {
+        let mut packet = Sample { flags, options, ..Sample::tcp(0) }.whole();
+        let before = packet.clone();
+        assert!(!mss::clamp(&mut packet, 1280, false));
+        assert_eq!(packet, before);
+    }
+}
+
+#[test]
+fn the_sender_of_a_packet_too_big_is_told() {
+    let mut out = Vec::new();
+    let packet = Sample::tcp(1460).whole();
+    assert!(too_big::reply(&packet, 1400, [10, 0, 0, 1].into(), &mut out));
+    assert_eq!(out.len(), 576);
+    assert_eq!(out[20..28], [3, 4, out[22], out[23], 0, 0, 0x05, 0x78]);
+    assert_eq!(out[12..20], [10, 0, 0, 1, 192, 0, 2, 1]);
+    assert_eq!(out[28..], packet[..548]);
+    assert!(sums_are_right(&out));
+
+    let packet = Sample { v6: true, ..Sample::tcp(1440) }.whole();
+    assert!(too_big::reply(&packet, 1400, [0xfd; 16].into(), &mut out));
+    assert_eq!(out.len(), 1280);
+    assert_eq!((&out[40..42], &out[44..48]), (&[2, 0][..], &[0, 0, 0x05, 0x78][..]));
+    assert_eq!(out[48..], packet[..1232]);
+    assert!(sums_are_right(&out));
+    assert!(!too_big::reply(&packet, 1400, [10, 0, 0, 1].into(), &mut out), "another family");
+}
+
+#[test]
+fn nobody_is_told_who_must_not_be() {
+    let from = [10, 0, 0, 1].into();
+    let refused = |change: fn(&mut Vec<u8>)| {
+        let mut packet = Sample::tcp(1460).whole();
+        change(&mut packet);
+        !too_big::reply(&packet, 1400, from, &mut Vec::new())
+    };
+    assert!(refused(|packet| packet[6] = 0), "may be fragmented");
+    assert!(refused(|packet| packet[7] = 1), "a later fragment");
+    assert!(refused(|packet| packet[12..16].fill(0)), "no sender");
+    assert!(refused(|packet| packet[16] = 224), "to many");
+    assert!(refused(|packet| (packet[9], packet[20]) = (1, 3)), "an ICMP error");
+    assert!(!refused(|packet| (packet[9], packet[20]) = (1, 8)), "an echo request is answered");
+}
+
+proptest! {
+    #[test]
+    fn marking_and_clamping_keep_any_packet_sound(sample in any_sample()) {
+        crate::check::inner(&sample.whole());
+    }
+}

@@ -1,0 +1,45 @@
+//! A cursor over bytes that may end anywhere.
+
+use crate::{Malformed, varint};
+
+/// What is left to read. A failed read leaves it where it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(Malformed::Truncated)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A variable-length integer that must fit 32 bits.
+    pub(crate) fn varint(&mut self) -> Result<u32, Malformed> {
+        let (value, rest) = varint::read(self.0).ok_or(Malformed::Truncated)?;
+        let value = u32::try_from(value).map_err(|_| Malformed::Value)?;
+        self.0 = rest;
+        Ok(value)
+    }
+}
+
+/// The big-endian word at `at`, which the caller knows to be inside.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Puts a big-endian word at `at`, which the caller knows to be inside.
+pub(crate) fn put_word(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}

@@ -1,0 +1,133 @@
+//! Packets for tests, written byte by byte and summed slowly, apart from the code that they test.
+
+use crate::check::slow_sum;
+use crate::offload::{Cut, Kind, Offload, Partial};
+use proptest::prelude::*;
+
+/// A TCP or UDP packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) v6: bool,
+    pub(crate) tcp: bool,
+    pub(crate) tos: u8,
+    pub(crate) id: u16,
+    pub(crate) sequence: u32,
+    pub(crate) flags: u8,
+    /// A multiple of four bytes.
+    pub(crate) options: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Sample {
+    pub(crate) fn tcp(payload: usize) -> Self {
+        let payload = (0..payload).map(|byte| (byte * 7 + byte / 256) as u8).collect();
+        Self { v6: false, tcp: true, tos: 0, id: 1, sequence: 1000, flags: 0x18, options: Vec::new(), payload }
+    }
+
+    fn addresses(&self) -> Vec<u8> {
+        if !self.v6 {
+            return vec![192, 0, 2, 1, 198, 51, 100, 2];
+        }
+        let host = |last: u8| [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+        [host(1), host(2)].concat()
+    }
+
+    fn pseudo(&self, len: usize) -> Vec<u8> {
+        let protocol = if self.tcp { 6 } else { 17 };
+        [&self.addresses()[..], &[0, protocol], &(len as u32).to_be_bytes()].concat()
+    }
+
+    pub(crate) fn checksum_offset(&self) -> usize {
+        if self.tcp { 16 } else { 6 }
+    }
+
+    /// Header and payload, with a checksum of 0.
+    fn transport(&self) -> Vec<u8> {
+        let mut out = vec![0x1f, 0x90, 0xc0, 0x01];
+        if self.tcp {
+            out.extend_from_slice(&self.sequence.to_be_bytes());
+            out.extend_from_slice(&[9, 8, 7, 6, (5 + self.options.len() as u8 / 4) << 4, self.flags]);
+            out.extend_from_slice(&[0x10, 0, 0, 0, 0, 0]);
+            out.extend_from_slice(&self.options);
+        } else {
+            out.extend_from_slice(&((8 + self.payload.len()) as u16).to_be_bytes());
+            out.extend_from_slice(&[0, 0]);
+        }
+        [out, self.payload.clone()].concat()
+    }
+
+    fn ip(&self, len: usize) -> Vec<u8> {
+        let protocol = if self.tcp { 6 } else { 17 };
+        if self.v6 {
+            let [high, low] = (len as u16).to_be_bytes();
+            let start = [0x60 | self.tos >> 4, self.tos << 4 | 3, 2, 1, high, low, protocol, 64];
+            return [&start[..], &self.addresses()].concat();
+        }
+        let [high, low] = (len as u16 + 20).to_be_bytes();
+        let [id_high, id_low] = self.id.to_be_bytes();
+        let start = [0x45, self.tos, high, low, id_high, id_low, 0x40, 0, 64, protocol, 0, 0];
+        let mut header = [&start[..], &self.addresses()].concat();
+        let checksum = !slow_sum(&header);
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        header
+    }
+
+    fn with_checksum(&self, of: impl Fn(&[u8], &[u8]) -> u16) -> Vec<u8> {
+        let mut transport = self.transport();
+        let checksum = of(&self.pseudo(transport.len()), &transport);
+        let at = self.checksum_offset();
+        transport[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+        [self.ip(transport.len()), transport].concat()
+    }
+
+    /// The packet with complete checksums.
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        self.with_checksum(|pseudo, transport| match !slow_sum(&[pseudo, transport].concat()) {
+            0 if !self.tcp => 0xffff,
+            checksum => checksum,
+        })
+    }
+
+    /// The packet as a device hands it over: its checksum is left to do, and it is to be cut if it is longer than `size`.
+    pub(crate) fn left_to_do(&self, size: u16) -> (Offload, Vec<u8>) {
+        let packet = self.with_checksum(|pseudo, _| slow_sum(pseudo));
+        let kind = match (self.tcp, self.v6) {
+            (true, false) => Kind::TcpV4,
+            (true, true) => Kind::TcpV6,
+            (false, _) => Kind::Udp,
+        };
+        let start = if self.v6 { 40 } else { 20 };
+        let offload = Offload {
+            checksum: Some(Partial { start, offset: self.checksum_offset() as u16 }),
+            verified: false,
+            cut: (self.payload.len() > usize::from(size)).then_some(Cut { kind, size, cwr: self.flags & 0x80 != 0 }),
+            headers: (packet.len() - self.payload.len()) as u16,
+        };
+        (offload, packet)
+    }
+
+    /// The packets that it is when cut at `size`, each made on its own.
+    pub(crate) fn cut(&self, size: u16) -> Vec<Vec<u8>> {
+        let pieces: Vec<_> = self.payload.chunks(usize::from(size)).collect();
+        let segment = |(place, piece): (usize, &&[u8])| {
+            let ending = if place + 1 < pieces.len() { 0x09 } else { 0 } | if place > 0 { 0x80 } else { 0 };
+            Self {
+                id: self.id.wrapping_add(place as u16),
+                sequence: self.sequence.wrapping_add((place * usize::from(size)) as u32),
+                flags: self.flags & !ending,
+                payload: piece.to_vec(),
+                ..self.clone()
+            }
+        };
+        pieces.iter().enumerate().map(segment).map(|sample| sample.whole()).collect()
+    }
+}
+
+prop_compose! {
+    /// Any packet whose payload is neither empty nor too long.
+    pub(crate) fn any_sample()(v6: bool, tcp: bool, tos: u8, id: u16, sequence: u32, flags in 0..=255_u8,
+                               options in 0..=10_usize, byte: u8,
+                               payload in proptest::collection::vec(any::<u8>(), 1..3000)) -> Sample {
+        Sample { v6, tcp, tos, id, sequence, flags, options: vec![byte; 4 * options], payload }
+    }
+}
