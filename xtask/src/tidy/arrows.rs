@@ -35,9 +35,12 @@ const ROOMS: &[Room] = &[
     core("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
     core("host", &["protocol", "seal", "units", "wire"], &[]),
-    free("sim", &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
     free("lab", &["link", "notation", "record", "scenario", "units"]),
     free("tunnel", &["control", "host", "notation", "protocol", "schedule", "seal", "settings", "units", "wire"]),
+    free(
+        "sim",
+        &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units", "wire"],
+    ),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),
     free(
