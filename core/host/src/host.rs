@@ -2,7 +2,8 @@
 
 use crate::peer::{Address, Event, Make, Path, Peer, Route};
 use protocol::tunnel::{
-    Arrival, Content, DATA_HEADER_BYTES, Data, Delivery, Endpoint, MOST_PATHS, PathSetup, Payload, SEAL_BYTES, Transmit,
+    self, Arrival, Content, DATA_HEADER_BYTES, Data, Delivery, Endpoint, MOST_PATHS, PathSetup, Payload, SEAL_BYTES,
+    Transmit,
 };
 use seal::{Established, HEADER, Message, PeerError, PeerId, Peers, Refusal, TAG};
 use std::collections::{BTreeMap, VecDeque};
@@ -157,7 +158,7 @@ impl<P: Payload, A: Address> Host<P, A> {
         let taken = self.peers.receive(now, number, &self.octets, datagram).map_err(Refused::Seal)?;
         self.messages.extend(taken.reply.map(|reply| (route.clone(), reply)));
         if let Some(established) = taken.established {
-            self.establish(now, established);
+            self.establish(established);
         }
         Ok(taken.peer.map_or(Received::Nobody, Received::From))
     }
@@ -168,7 +169,7 @@ impl<P: Payload, A: Address> Host<P, A> {
         paths.find(|(_, path)| path.own && path.route == *route).map_or(0, |(number, _)| *number)
     }
 
-    fn establish(&mut self, _now: Instant, established: Established) {
+    fn establish(&mut self, established: Established) {
         let Established { peer: id, fresh, .. } = established;
         let Some((peer, make)) = self.by_id.get_mut(&id) else { return };
         if fresh {
@@ -189,7 +190,7 @@ impl<P: Payload, A: Address> Host<P, A> {
     ) -> Result<Received, Refused> {
         let opened = self.peers.open(now, datagram).map_err(Refused::Seal)?;
         if let Some(established) = opened.established {
-            self.establish(now, established);
+            self.establish(established);
         }
         let id = opened.peer;
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return Err(Refused::Nonsense) };
@@ -303,12 +304,20 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
     }
 
-    /// What happened.
-    pub fn poll_event(&mut self) -> Option<(PeerId, Event)> {
+    /// What happened. A peer that goes away is forgotten, and asked for again if it is reached by a path of our own.
+    pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, Event)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, Event::Tunnel(peer.endpoint.poll_event()?))))
+        let (id, event) = self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
+        if event == tunnel::Event::Closed {
+            self.peers.forget(now, id);
+            if let Some((peer, make)) = self.by_id.get_mut(&id) {
+                peer.renew(make());
+                peer.ready = false;
+            }
+        }
+        Some((id, Event::Tunnel(event)))
     }
 
     /// When [`Host::on_timeout`] is due, and [`Host::poll_message`] may have something.

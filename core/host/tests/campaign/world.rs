@@ -241,7 +241,7 @@ impl World {
                 self.launch(side, &route, bytes);
             }
         }
-        let fresh = self.ends[side].collect();
+        let fresh = self.ends[side].collect(self.now);
         if fresh {
             // What is on its way from an earlier life may repeat itself in the new one.
             self.ends[side].up.clear();
@@ -321,9 +321,9 @@ impl End {
     }
 
     /// Takes what came up. True if the peer began anew.
-    fn collect(&mut self) -> bool {
+    fn collect(&mut self, now: Instant) -> bool {
         let mut fresh = false;
-        while let Some((_, event)) = self.host.poll_event() {
+        while let Some((_, event)) = self.host.poll_event(now) {
             if event == (Event::Established { fresh: true }) {
                 self.assembly.clear();
                 fresh = true;

@@ -136,16 +136,7 @@ impl<P: Payload> Exit<P> {
         let (first, last, payload) = (data.first, data.last, data.payload);
         let mut delivery = Delivery { stream: index, payload, first, last, gap: false, marked };
         let Some(ahead) = number.checked_sub(stream.expected) else {
-            if stream.was_skipped(number) {
-                counters.late += 1;
-                if rules.deliver_late && first && last {
-                    counters.delivered += 1;
-                    self.up.push_back(delivery);
-                }
-            } else {
-                counters.duplicates += 1;
-            }
-            return;
+            return self.handle_late(number, delivery, counters);
         };
         if ahead >= MOST_AHEAD {
             counters.refused += 1;
@@ -159,29 +150,8 @@ impl<P: Payload> Exit<P> {
             self.up.push_back(delivery);
             return;
         }
-        let bytes = u64::from(delivery.payload.len());
-        while stream.slots.len() <= ahead as usize {
-            stream.slots.push_back(Slot::Missing);
-        }
-        let slot = &mut stream.slots[ahead as usize];
-        if !matches!(slot, Slot::Missing) {
-            counters.duplicates += 1;
+        if !self.hold(now, index, ahead as usize, alone, delivery, counters) {
             return;
-        }
-        if alone && ahead > 0 {
-            *slot = Slot::Passed { since: now };
-            counters.delivered += 1;
-            self.up.push_back(delivery);
-        } else {
-            *slot = Slot::Held { since: now, delivery };
-            stream.held += 1;
-            self.held += 1;
-            self.held_bytes += bytes;
-            counters.held += u64::from(ahead > 0);
-        }
-        if !stream.listed {
-            stream.listed = true;
-            self.waiting.push(index);
         }
         self.advance(now, index, counters);
         if !rules.repair {
@@ -189,6 +159,57 @@ impl<P: Payload> Exit<P> {
         }
         while self.held_bytes > rules.memory && self.give_up_fullest(now, counters) {}
         self.reschedule();
+    }
+
+    /// A piece that is behind what is expected: a copy, or one that was given up.
+    fn handle_late(&mut self, number: u64, delivery: Delivery<P>, counters: &mut Counters) {
+        if !self.streams[usize::from(delivery.stream)].was_skipped(number) {
+            counters.duplicates += 1;
+            return;
+        }
+        counters.late += 1;
+        if self.rules.deliver_late && delivery.first && delivery.last {
+            counters.delivered += 1;
+            self.up.push_back(delivery);
+        }
+    }
+
+    /// A piece that comes before its turn takes its place, and goes up from there if it is not held to the order (`alone`).
+    /// False if it is a copy.
+    fn hold(
+        &mut self,
+        now: Instant,
+        index: u8,
+        ahead: usize,
+        alone: bool,
+        delivery: Delivery<P>,
+        counters: &mut Counters,
+    ) -> bool {
+        let stream = &mut self.streams[usize::from(index)];
+        while stream.slots.len() <= ahead {
+            stream.slots.push_back(Slot::Missing);
+        }
+        let slot = &mut stream.slots[ahead];
+        if !matches!(slot, Slot::Missing) {
+            counters.duplicates += 1;
+            return false;
+        }
+        if alone && ahead > 0 {
+            *slot = Slot::Passed { since: now };
+            counters.delivered += 1;
+            self.up.push_back(delivery);
+        } else {
+            stream.held += 1;
+            self.held += 1;
+            self.held_bytes += u64::from(delivery.payload.len());
+            counters.held += u64::from(ahead > 0);
+            *slot = Slot::Held { since: now, delivery };
+        }
+        if !stream.listed {
+            stream.listed = true;
+            self.waiting.push(index);
+        }
+        true
     }
 
     /// Everything in order goes up.

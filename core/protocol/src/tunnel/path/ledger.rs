@@ -122,10 +122,11 @@ pub(super) struct Counts {
     pub(super) spurious: u64,
 }
 
-impl Default for Ledger {
-    fn default() -> Self {
+impl Ledger {
+    /// Nothing sent yet; the first number is this.
+    pub(super) fn new(first: u64) -> Self {
         Self {
-            base: 0,
+            base: first,
             departures: VecDeque::new(),
             in_flight: 0,
             largest_acked: None,
@@ -142,9 +143,7 @@ impl Default for Ledger {
             one_way: None,
         }
     }
-}
 
-impl Ledger {
     /// The next packet's number.
     pub(super) fn next(&self) -> u64 {
         self.base + self.departures.len() as u64

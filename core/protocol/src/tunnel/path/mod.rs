@@ -81,11 +81,12 @@ pub(super) enum Timeout {
 }
 
 impl Path {
-    pub(super) fn new(id: PathId, setup: PathSetup) -> Self {
+    /// A path whose first packet has this number.
+    pub(super) fn new(id: PathId, setup: PathSetup, first: u64) -> Self {
         Self {
             id,
             setup,
-            ledger: Ledger::default(),
+            ledger: Ledger::new(first),
             life: Life::new(setup.largest),
             receipt: Receipt::default(),
             fed: Instant::ZERO,
@@ -108,6 +109,11 @@ impl Path {
             received_bytes: 0,
             copied_up_to: 0,
         }
+    }
+
+    /// The number that its next packet would have.
+    pub(super) fn next_number(&self) -> u64 {
+        self.ledger.next()
     }
 
     pub(super) fn is_up(&self) -> bool {

@@ -15,15 +15,18 @@
 //! [`poll_event`](Endpoint::poll_event) until they are empty; then nothing until the next input or
 //! [`deadline`](Endpoint::deadline).
 
+mod feedback;
+mod sending;
+
 use super::entrance::Entrance;
 use super::exit::{Exit, Rules};
 use super::path::{Fates, Habits, Path, Pilot, Timeout};
 use super::pieces::Pieces;
 use super::vocabulary::{
-    Arrival, Content, Counters, Data, Delivery, Event, PathSetup, PathStatus, Payload, Setup, Status, Transmit,
+    Arrival, Counters, Data, Delivery, Event, PathSetup, PathStatus, Payload, Setup, Status, Transmit,
 };
 use control::Controller;
-use schedule::{Packet, Scheduler, View};
+use schedule::Scheduler;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Span, Stream};
 use wire::frame::{Ack, Frame, PathState};
@@ -36,12 +39,8 @@ const BUSY: Span = Span::from_secs(10);
 const IN_USE: Span = Span::from_millis(500);
 /// A piece that is older is not sent again: its flow has long helped itself.
 const REPAIR_FOR: Span = Span::from_secs(1);
-/// Feedback goes by each regular path at least this often while there is any.
-const FEED: Span = Span::from_millis(25);
 /// Pieces that are sent again on a doubtful path that has no other beside it: they ask whether it is there.
 const DOUBTED: usize = 2;
-/// The peer is told how long to wait this often at most, and eight times less often if nothing changed.
-const HOLD_NEWS: Span = Span::from_millis(25);
 /// The least that it is told.
 const LEAST_HOLD: Span = Span::from_millis(5);
 /// Before anything is measured.
@@ -67,6 +66,8 @@ pub struct Endpoint<P> {
     probe: Span,
     memory: u64,
     paths: Vec<Option<Path>>,
+    /// The next packet number of each path that was taken away: a number is never used twice.
+    numbers: [u64; MOST_PATHS],
     views: Vec<schedule::Path>,
     entrance: Entrance<P>,
     cut: Option<Cut<P>>,
@@ -102,6 +103,7 @@ impl<P: Payload> Endpoint<P> {
             probe,
             memory: setup.memory,
             paths: Vec::new(),
+            numbers: [0; MOST_PATHS],
             views: Vec::new(),
             entrance: Entrance::new(target, setup.interval, setup.memory),
             cut: None,
@@ -134,7 +136,7 @@ impl<P: Payload> Endpoint<P> {
                 announce(path, id);
             }
             slot => {
-                let mut path = Path::new(id, setup);
+                let mut path = Path::new(id, setup, self.numbers[id.index()]);
                 announce(&mut path, id);
                 *slot = Some(path);
             }
@@ -144,9 +146,7 @@ impl<P: Payload> Endpoint<P> {
     /// The path is used no more, from now on. What was on it goes by the others.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         self.fail_path(now, id);
-        if let Some(slot) = self.paths.get_mut(id.index()) {
-            *slot = None;
-        }
+        self.forget_path(id);
         let gone = Frame::Path { path: id.0 as u8, state: PathState::Gone };
         if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
             path.frames.push(gone);
@@ -253,8 +253,14 @@ impl<P: Payload> Endpoint<P> {
         path.peer_backup = state == PathState::Backup;
         if state == PathState::Gone {
             self.fail_path(now, id);
-            self.paths[id.index()] = None;
+            self.forget_path(id);
             self.events.push_back(Event::PathGone(id));
+        }
+    }
+
+    fn forget_path(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
+            self.numbers[id.index()] = path.next_number();
         }
     }
 
@@ -301,248 +307,6 @@ impl<P: Payload> Endpoint<P> {
 
     fn habits(&self, now: Instant) -> Habits {
         Habits { busy: self.last_data.is_some_and(|last| now.since(last) < BUSY), probe: self.probe }
-    }
-
-    fn poll_control(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let habits = self.habits(now);
-        for index in 0..self.paths.len() {
-            let Some(path) = &mut self.paths[index] else { continue };
-            let was_up = path.is_up();
-            let ping = path.poll_ping(now, habits, &mut self.random);
-            let failed = was_up && !path.is_up();
-            let id = PathId(index as u16);
-            if failed {
-                self.fail_path(now, id);
-                self.events.push_back(Event::PathDown(id));
-                continue;
-            }
-            if let Some((token, size)) = ping {
-                self.control.clear();
-                self.control.push(Frame::Ping { token });
-                let pad_to = size.map_or(0, |size| size - super::vocabulary::SEAL_BYTES);
-                return self.frames_leave(now, id, pad_to);
-            }
-        }
-        self.poll_feedback(now)
-    }
-
-    /// Frames that are bound to a path leave on it. What has arrived is told on the fastest path that seems to be there;
-    /// now and then on each of the others too, so that no single path's failure silences all.
-    fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let bound = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
-        if let Some(index) = bound {
-            self.control.clear();
-            self.control.append(&mut self.paths[index].as_mut()?.frames);
-            return self.frames_leave(now, PathId(index as u16), 0);
-        }
-        let news = self.hold_news(now);
-        if news.is_none() && !self.paths.iter().flatten().any(|path| path.receipt.due() <= now) {
-            return None;
-        }
-        let fastest = self.feedback_path()?;
-        let starved = |path: &Path| path.is_up() && !path.is_backup() && now.since(path.fed) > FEED;
-        let other = self.paths.iter().position(|path| path.as_ref().is_some_and(starved));
-        let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
-        let chosen = other.unwrap_or(fastest);
-        self.control.clear();
-        self.control.extend(news);
-        for (index, path) in self.paths.iter_mut().enumerate() {
-            let Some(path) = path else { continue };
-            let due = path.receipt.due();
-            if due <= now {
-                self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
-            }
-            if other.is_some() && due <= now {
-                path.receipt.tell_again(due);
-            }
-        }
-        self.paths[chosen.index()].as_mut()?.fed = now;
-        self.frames_leave(now, chosen, 0)
-    }
-
-    /// The path with the least round trip, among those that work and have lately been heard of; else the one that was
-    /// heard of last.
-    fn feedback_path(&self) -> Option<PathId> {
-        let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let latest = paths().filter_map(|(_, path)| path.heard()).max()?;
-        let present = |path: &Path| path.heard().is_some_and(|heard| latest.since(heard) < path.patience());
-        let fastest = paths().filter(|(_, path)| path.is_up() && present(path)).min_by_key(|(_, path)| path.srtt());
-        fastest.or_else(|| paths().max_by_key(|(_, path)| path.heard())).map(|(id, _)| id)
-    }
-
-    fn frames_leave(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
-        let number = self.paths[id.index()].as_mut()?.send_control(now);
-        Some(Transmit { path: id, number, content: Content::Control { pad_to } })
-    }
-
-    /// How long the peer should wait for a missing piece, if it is time to tell: while data is on its way, and when there
-    /// is something new.
-    fn hold_news(&mut self, now: Instant) -> Option<Frame> {
-        let (told, at) = self.told;
-        if now.since(at) < HOLD_NEWS || self.pieces.bytes() == 0 {
-            return None;
-        }
-        let hold = self.hold();
-        if hold.0.abs_diff(told.0) < told.0 / 8 && now.since(at) < HOLD_NEWS * 8 {
-            return None;
-        }
-        self.told = (hold, now);
-        Some(Frame::Hold { wait_us: hold.as_micros().min(u64::from(u32::MAX)) as u32 })
-    }
-
-    /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to doubt a path that
-    /// fails (its last acknowledgement may come nearly as late again) and to send what was on it, all of it, by another.
-    fn hold(&self) -> Span {
-        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let delays = || up().filter_map(Path::one_way);
-        let latest = delays().map(|(mean, deviation)| mean + 4 * deviation).max().unwrap_or(0);
-        let earliest = delays().map(|(mean, _)| mean).min().unwrap_or(0);
-        let spread = Span::from_micros((latest - earliest).max(0) as u64);
-        if !self.repair {
-            return spread + LEAST_HOLD;
-        }
-        let find = up().map(Path::doubtful_after).max().unwrap_or(FIRST_HOLD);
-        let repair = up().map(Path::patience).min().unwrap_or(FIRST_HOLD);
-        spread + find * 2 + repair * 2 + LEAST_HOLD
-    }
-
-    /// A lost piece goes first, by the fastest path that has room and carries its size.
-    fn poll_again(&mut self, now: Instant) -> Option<Transmit<P>> {
-        loop {
-            let (_, bytes) = self.pieces.first_again()?;
-            let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-            let mut fitting = up.filter(|(_, path)| path.is_up() && path.piece() >= bytes).peekable();
-            if fitting.peek().is_none() {
-                if !self.paths.iter().flatten().any(Path::is_up) {
-                    return None;
-                }
-                self.pieces.give_up_again();
-                self.counters.given_up += 1;
-                continue;
-            }
-            let open = fitting.filter(|(_, path)| path.is_open(now));
-            let (path, _) = open.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
-            let Some((number, data)) = self.pieces.take_again() else { continue };
-            self.counters.repaired += 1;
-            return self.data_leaves(now, path, number, data);
-        }
-    }
-
-    fn data_leaves(&mut self, now: Instant, path: PathId, number: u64, data: Data<P>) -> Option<Transmit<P>> {
-        self.pieces.on_sent(number, path);
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
-        let state = self.paths[path.index()].as_mut()?;
-        let number = state.send(now, number, data.payload.len(), &mut pilot);
-        self.stirred = true;
-        Some(Transmit { path, number, content: Content::Data(data) })
-    }
-
-    fn poll_new(&mut self, now: Instant) -> Option<Transmit<P>> {
-        if !self.has_new() {
-            return None;
-        }
-        let piece = self.piece()?;
-        if self.cut.is_none() && self.entrance.next_is_sparse(piece) {
-            // It is little, and may wait behind nothing: not even for a window.
-            let fastest = self.fastest_regular()?;
-            return self.send_next(now, fastest, piece);
-        }
-        if self.pieces.bytes() > self.memory {
-            return None;
-        }
-        if let Some((path, left)) = self.burst.filter(|(_, left)| *left > 0)
-            && self.path(path).is_some_and(|path| path.is_open(now))
-        {
-            self.burst = Some((path, left - 1));
-            return self.send_next(now, path, piece);
-        }
-        self.pick(now, piece)
-    }
-
-    fn has_new(&self) -> bool {
-        self.cut.is_some() || self.entrance.parcels() > 0
-    }
-
-    /// Payload of a piece that every path in use carries.
-    fn piece(&self) -> Option<u32> {
-        self.paths.iter().flatten().filter(|path| path.is_up()).map(Path::piece).min()
-    }
-
-    fn fastest_regular(&self) -> Option<PathId> {
-        let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let up = up.filter(|(_, path)| path.is_up());
-        up.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
-    }
-
-    fn pick(&mut self, now: Instant, piece: u32) -> Option<Transmit<P>> {
-        self.burst = None;
-        self.views.clear();
-        let absent = schedule::Path { open: false, active: false, ..schedule::Path::unmeasured() };
-        self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
-        let rest = self.cut.as_ref().map_or(0, |cut| cut.length - cut.from);
-        let view = View {
-            now,
-            bytes: piece,
-            paths: &self.views,
-            next: self.pieces.next(),
-            acknowledged: self.pieces.base(),
-            unsent: (self.entrance.bytes() + u64::from(rest)).div_ceil(u64::from(piece)),
-            room: u64::MAX,
-            blocked: 0,
-        };
-        let pick = self.scheduler.pick(&view)?;
-        let path = self.path(pick.path).filter(|path| path.is_open(now))?;
-        if pick.packet == Packet::Oldest {
-            return self.send_copy(now, pick.path).or_else(|| self.send_next(now, pick.path, piece));
-        }
-        self.burst = Some((pick.path, path.burst().saturating_sub(1)));
-        self.send_next(now, pick.path, piece)
-    }
-
-    /// The oldest piece on its way that this path has not carried.
-    fn send_copy(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
-        let path = self.paths[id.index()].as_mut()?;
-        let (number, data) = self.pieces.oldest_not_carried(id, path.copied_up_to)?;
-        path.copied_up_to = number + 1;
-        if path.piece() < data.payload.len() {
-            return None;
-        }
-        self.counters.copies += 1;
-        self.data_leaves(now, id, number, data)
-    }
-
-    /// The next piece of the parcel under the knife, or the first one of the next parcel.
-    fn send_next(&mut self, now: Instant, path: PathId, piece: u32) -> Option<Transmit<P>> {
-        let cut = match self.cut.take() {
-            Some(cut) => cut,
-            None => {
-                let (stream, parcel) = self.entrance.pop(now, &mut self.counters)?;
-                Cut { stream, from: 0, length: parcel.len(), parcel }
-            }
-        };
-        let to = cut.length.min(cut.from + piece);
-        let sequence = &mut self.sequences[usize::from(cut.stream)];
-        let data = Data {
-            stream: cut.stream,
-            sequence: *sequence,
-            first: cut.from == 0,
-            last: to == cut.length,
-            again: false,
-            payload: cut.parcel.slice(cut.from, to),
-        };
-        *sequence = sequence.wrapping_add(1);
-        if to < cut.length {
-            self.cut = Some(Cut { from: to, ..cut });
-        }
-        self.counters.pieces += 1;
-        let number = self.pieces.push(now, &data);
-        self.data_leaves(now, path, number, data)
-    }
-
-    fn end_round(&mut self, now: Instant) {
-        let starved = !self.has_new();
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
-        self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut pilot));
     }
 
     /// What goes up next.
