@@ -11,6 +11,8 @@ const BLOCKS: usize = 2048;
 /// path.
 pub const WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
 
+const _: () = assert!(WINDOW >= 65_536);
+
 /// Numbers end here, as in RFC 9000 section 12.3: 2^62.
 pub(crate) const END: u64 = 1 << 62;
 
