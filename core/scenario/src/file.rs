@@ -2,21 +2,17 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
 
-use crate::at::At;
-use crate::error::{Fault, suggest};
-use crate::keys::Node;
 use crate::layout;
 use crate::multipath::{Mptcp, Subflow};
-use crate::quantity::{BitRate, Packets, Size, Time};
 pub(crate) use crate::queue::{Discipline, Queue};
 use crate::requests::Requests;
 use crate::short::{Algorithm, Loss};
 use crate::video::Video;
+use notation::At;
+use notation::{BitRate, Packets, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::ops::Range;
-use toml::de::ValueDeserializer;
 
 /// A name: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -475,29 +471,4 @@ pub(crate) enum Direction {
     /// Both.
     #[default]
     Both,
-}
-
-/// Types a tree.
-pub(crate) fn typed(tree: Node<'_>) -> Result<File, Fault> {
-    File::deserialize(ValueDeserializer::from(tree)).map_err(|error| plain(error.message(), error.span()))
-}
-
-/// serde's words in ours, and what would be right.
-fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let wrong = quoted.next().unwrap_or_default();
-    let fault = |message: String| Fault::at(span.unwrap_or_default(), message);
-    match message.split_once(" `").map(|(kind, _)| kind) {
-        Some("unknown field") => {
-            fault(format!("unknown key `{wrong}`")).help(suggest(wrong, &quoted.collect::<Vec<_>>()))
-        }
-        Some("unknown variant") => {
-            fault(format!("unknown value `{wrong}`")).help(suggest(wrong, &quoted.collect::<Vec<_>>()))
-        }
-        Some("missing field") => Fault { missing: wrong.to_owned(), ..fault(format!("missing key `{wrong}`")) },
-        _ => {
-            let (message, help) = message.split_once('\n').unwrap_or((message, ""));
-            fault(message.replace("a sequence", "a list").replace("a map", "a table")).help(help)
-        }
-    }
 }

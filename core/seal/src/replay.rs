@@ -141,6 +141,16 @@ mod tests {
         assert_eq!(window.check(62), Err(Stale::TooOld));
     }
 
+    #[test]
+    fn every_number_is_new_once_over_three_rounds_of_the_ring() {
+        let mut window = Window::new(0);
+        for number in 0..BLOCKS as u64 * 64 * 3 {
+            assert_eq!(window.check(number), Ok(()), "number {number}");
+            window.insert(number);
+            assert_eq!(window.check(number), Err(Stale::Seen), "number {number}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_ring_answers_as_a_set_of_all_numbers_does(

@@ -5,6 +5,7 @@ use crate::coalesce::Merger;
 use crate::frame::{Body, Frame};
 use crate::gre;
 use crate::inner::{Inner, addresses, ecn, mss, protocol, too_big};
+use crate::mpt::{Keepalive, is_control};
 use crate::offload::Offload;
 use crate::segment::{Segmenter, trim_first};
 
@@ -33,7 +34,7 @@ pub fn sums_are_right(packet: &[u8]) -> bool {
     header && slow_sum(summed) == 0xffff
 }
 
-/// GRE: what is parsed is written as it was, but for bits that are ignored.
+/// GRE and what stands behind it: what is parsed is written as it was, but for bits that are ignored.
 ///
 /// # Panics
 /// If that does not hold.
@@ -43,6 +44,10 @@ pub fn gre(data: &[u8]) {
         let mut again = data.to_vec();
         header.write(&mut again);
         assert_eq!(gre::Header::parse(&again), Ok((header, payload)));
+        if let Ok(keepalive) = Keepalive::parse(payload) {
+            assert!(is_control(payload));
+            assert_eq!(Keepalive::parse(&keepalive.to_bytes()[4..]), Ok(keepalive));
+        }
     }
     if let Some(sealed) = gre::Sealed::parse(data) {
         assert_eq!(sealed.to_bytes(), data[..gre::Sealed::LEN]);
@@ -97,7 +102,7 @@ pub fn inner(data: &[u8]) {
 ///
 /// # Panics
 /// If that does not hold.
-pub fn parcel(data: &[u8]) {
+pub fn segment(data: &[u8]) {
     let Ok((offload, packet)) = Offload::parse(data) else { return };
     let Ok(segmenter) = Segmenter::new(offload, packet) else { return };
     let segments = all(segmenter);

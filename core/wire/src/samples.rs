@@ -13,6 +13,7 @@ pub(crate) struct Sample {
     pub(crate) id: u16,
     pub(crate) sequence: u32,
     pub(crate) flags: u8,
+    pub(crate) window: u8,
     /// A multiple of four bytes.
     pub(crate) options: Vec<u8>,
     pub(crate) payload: Vec<u8>,
@@ -21,7 +22,17 @@ pub(crate) struct Sample {
 impl Sample {
     pub(crate) fn tcp(payload: usize) -> Self {
         let payload = (0..payload).map(|byte| (byte * 7 + byte / 256) as u8).collect();
-        Self { v6: false, tcp: true, tos: 0, id: 1, sequence: 1000, flags: 0x18, options: Vec::new(), payload }
+        Self {
+            v6: false,
+            tcp: true,
+            tos: 0,
+            id: 1,
+            sequence: 1000,
+            flags: 0x18,
+            window: 16,
+            options: Vec::new(),
+            payload,
+        }
     }
 
     fn addresses(&self) -> Vec<u8> {
@@ -47,7 +58,7 @@ impl Sample {
         if self.tcp {
             out.extend_from_slice(&self.sequence.to_be_bytes());
             out.extend_from_slice(&[9, 8, 7, 6, (5 + self.options.len() as u8 / 4) << 4, self.flags]);
-            out.extend_from_slice(&[0x10, 0, 0, 0, 0, 0]);
+            out.extend_from_slice(&[self.window, 0, 0, 0, 0, 0]);
             out.extend_from_slice(&self.options);
         } else {
             out.extend_from_slice(&((8 + self.payload.len()) as u16).to_be_bytes());
@@ -128,6 +139,6 @@ prop_compose! {
     pub(crate) fn any_sample()(v6: bool, tcp: bool, tos: u8, id: u16, sequence: u32, flags in 0..=255_u8,
                                options in 0..=10_usize, byte: u8,
                                payload in proptest::collection::vec(any::<u8>(), 1..3000)) -> Sample {
-        Sample { v6, tcp, tos, id, sequence, flags, options: vec![byte; 4 * options], payload }
+        Sample { v6, tcp, tos, id, sequence, flags, window: byte, options: vec![byte; 4 * options], payload }
     }
 }

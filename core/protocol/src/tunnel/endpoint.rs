@@ -185,8 +185,8 @@ impl<P: Payload> Endpoint<P> {
         path.receipt.add(now, arrival.number, arrival.marked, true);
         let Self { exit, counters, paths, .. } = self;
         let in_use = |path: PathId| {
-            let heard = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::heard);
-            heard.is_some_and(|heard| now.since(heard) < IN_USE)
+            let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::carried);
+            carried.is_some_and(|at| now.since(at) < IN_USE)
         };
         exit.handle(now, arrival.path, data, arrival.marked, in_use, counters);
     }

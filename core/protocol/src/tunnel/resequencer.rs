@@ -103,6 +103,12 @@ impl<P> Resequencer<P> {
         }
     }
 
+    /// The sender counts anew: everything held goes up, and `expected` is the next number.
+    pub fn restart(&mut self, now: Instant, expected: u64, mut up: impl FnMut(Release<P>)) {
+        self.release(now, self.slots.len(), &mut up);
+        (self.expected, self.deadline) = (expected, Instant::NEVER);
+    }
+
     /// When [`Resequencer::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
@@ -213,6 +219,16 @@ mod tests {
         assert_eq!(feed(&mut resequencer, 0, &[1, 3, 4]), [1, 3, 4]);
         assert_eq!(feed(&mut resequencer, 1, &[0, 2, 5]), [5]);
         assert_eq!((resequencer.counters().late, resequencer.counters().overflows), (2, 1));
+    }
+
+    #[test]
+    fn a_sender_that_counts_anew_is_followed() {
+        let mut resequencer = Resequencer::new(100, Span::from_millis(300), false);
+        feed(&mut resequencer, 0, &[0, 1, 5]);
+        let mut up = Vec::new();
+        resequencer.restart(ms(1), 0, |release| up.push(release.packet));
+        assert_eq!((up, resequencer.held(), resequencer.deadline()), (vec![5], 0, Instant::NEVER));
+        assert_eq!(feed(&mut resequencer, 2, &[0, 2, 1]), [0, 1, 2]);
     }
 
     #[test]

@@ -7,13 +7,13 @@ mod queue;
 mod traffic;
 mod tunnel;
 
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::File;
 use crate::model::Experiment;
-use crate::quantity::Size;
 use crate::sweep::affordable;
 use crate::trace::Traces;
+use notation::At;
+use notation::Fault;
+use notation::Size;
 use std::ops::Range;
 
 /// The experiment that `file` describes.

@@ -1,12 +1,12 @@
 //! The flows and their hosts.
 
 use super::{bytes, find, positive, unique};
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::{self, File, Kind, Profile};
 use crate::model::{Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
 use crate::multipath;
 use crate::short::Algorithm;
+use notation::At;
+use notation::Fault;
 use std::ops::Range;
 use units::{Instant, Span};
 

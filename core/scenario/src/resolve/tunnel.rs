@@ -2,11 +2,11 @@
 
 use super::traffic::{IPV6_MORE, UDP_HEADERS};
 use super::{bytes, find, positive};
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
-use crate::quantity::Time;
+use notation::At;
+use notation::Fault;
+use notation::Time;
 use std::ops::Range;
 use units::Span;
 

@@ -9,10 +9,15 @@ fn runs(packets: &[Vec<u8>]) -> Vec<usize> {
     parcels(packets).iter().map(|(count, _)| *count).collect()
 }
 
+/// Segments of one flow.
+fn flow(place: u32) -> Sample {
+    Sample { id: place as u16, sequence: 100 * place, flags: 0x10, ..Sample::tcp(100) }
+}
+
 /// Packets of one flow, each changed by `change` if its place is `at`.
 fn changed(at: usize, change: impl Fn(&mut Sample)) -> Vec<usize> {
     let packets = (0..4).map(|place| {
-        let mut sample = Sample { id: place as u16, sequence: 100 * place as u32, flags: 0x10, ..Sample::tcp(100) };
+        let mut sample = flow(place as u32);
         if place == at {
             change(&mut sample);
         }
@@ -39,6 +44,10 @@ fn what_differs_is_not_merged() {
     assert_eq!(changed(2, |sample| sample.v6 = true), [2, 1, 1]);
     assert_eq!(changed(2, |sample| sample.tcp = false), [2, 1, 1]);
     assert_eq!(changed(2, |sample| sample.options = vec![1; 4]), [2, 1, 1]);
+    assert_eq!(changed(2, |sample| sample.window += 1), [2, 1, 1]);
+    let stamped =
+        |stamp: u8| Sample { options: vec![1, 1, 8, 10, 0, 0, 0, stamp, 0, 0, 0, 0], ..flow(u32::from(stamp)) };
+    assert_eq!(runs(&[stamped(0).whole(), stamped(1).whole()]), [1, 1], "another timestamp");
     assert_eq!(changed(2, |sample| sample.payload.push(0)), [2, 1, 1], "longer");
     assert_eq!(changed(2, |sample| sample.payload.clear()), [2, 1, 1], "an acknowledgement alone");
     for flag in [0x01, 0x02, 0x04, 0x20, 0x40, 0x80] {
@@ -91,6 +100,20 @@ fn a_packet_with_a_wrong_checksum_goes_alone_and_as_it_is() {
     let mut datagrams = Sample { tcp: false, ..sample }.cut(100);
     datagrams.iter_mut().for_each(|datagram| put_word(datagram, 26, 0));
     assert_eq!(runs(&datagrams), [1; 5], "without a checksum there is nothing to verify");
+}
+
+#[test]
+fn a_checksum_of_ones_would_not_come_back_and_is_not_merged() {
+    // It is right wherever 0 is, but whoever cuts the super-packet again writes 0.
+    let mut packets: Vec<_> = (0..3).map(|place| flow(place).whole()).collect();
+    let last = &mut packets[2];
+    let payload = Sum::default().word(word(last, 40)).word(word(last, 36)).folded();
+    put_word(last, 40, payload);
+    for (checksum, expected) in [(0, &[3][..]), (0xffff, &[2, 1])] {
+        put_word(&mut packets[2], 36, checksum);
+        assert!(crate::check::sums_are_right(&packets[2]));
+        assert_eq!(runs(&packets), expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,136 @@
+//! What the data plane is built from, and how its building fails.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use units::Span;
+
+/// Everything that the data plane is told at its start.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The TUN device.
+    pub device: DeviceSetup,
+    /// The sockets, one per uplink. Paths name them by their index.
+    pub sockets: Vec<SocketSetup>,
+    /// What is spoken over them.
+    pub mode: Mode,
+}
+
+/// The TUN device.
+#[derive(Clone, Debug)]
+pub struct DeviceSetup {
+    /// Its name, as in `ip link`.
+    pub name: String,
+    /// Its MTU, bytes.
+    pub mtu: u16,
+    /// Whether segmentation offload is tried. Without it every packet costs system calls of its own.
+    pub offload: bool,
+}
+
+/// One UDP socket.
+#[derive(Clone, Debug)]
+pub struct SocketSetup {
+    /// What people call it; stands in errors and reports.
+    pub name: String,
+    /// The interface that it is bound to (`SO_BINDTODEVICE`).
+    pub interface: Option<String>,
+    /// Local address and port. An unspecified address says only the family; port 0 lets the kernel choose.
+    pub bind: SocketAddr,
+    /// Firewall mark of what it sends (`SO_MARK`), for policy routing.
+    pub mark: Option<u32>,
+    /// Whether UDP segmentation offload is tried.
+    pub offload: bool,
+}
+
+/// What is spoken over the sockets.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// MPT's plain GRE-in-UDP: neither encrypted nor authenticated.
+    Mpt(MptSetup),
+}
+
+/// One MPT connection.
+#[derive(Clone, Debug)]
+pub struct MptSetup {
+    /// Our tunnel address: keepalives carry it.
+    pub local: IpAddr,
+    /// The peer's tunnel address.
+    pub remote: IpAddr,
+    /// The scheduler: a name of `schedule::REGISTRY` that needs no measurements.
+    pub scheduler: String,
+    /// Whether packets carry sequence numbers. A peer that reorders needs them.
+    pub sequence: bool,
+    /// Whether what arrives is put back into order.
+    pub reorder: Option<Reorder>,
+    /// The paths; their index is the path's id.
+    pub paths: Vec<MptPath>,
+}
+
+/// MPT's resequencing window and timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Reorder {
+    /// Packets ahead of the expected one that are held (`reorder_window`).
+    pub window: u32,
+    /// The longest that one is held (`max_buffdelay_msec`).
+    pub timeout: Span,
+    /// Late packets are delivered out of order instead of dropped.
+    pub deliver_late: bool,
+}
+
+/// One path of an MPT connection.
+#[derive(Clone, Debug)]
+pub struct MptPath {
+    /// What people call it.
+    pub name: String,
+    /// Index of its socket.
+    pub socket: usize,
+    /// Where the peer's socket is. Datagrams from another address are refused; their port is not looked at, as in MPT.
+    pub remote: SocketAddr,
+    /// Its share of the packets, against the other paths' weights.
+    pub weight: u32,
+    /// Keepalives, if there are any.
+    pub keepalive: Option<Keepalive>,
+}
+
+/// MPT's life signs.
+#[derive(Clone, Copy, Debug)]
+pub struct Keepalive {
+    /// One is sent each so often (`keepalive_time`; MPT knows whole seconds only).
+    pub interval: Span,
+    /// A path is down when none has come for longer than this (`dead_time`).
+    pub dead: Span,
+}
+
+/// Why the data plane could not be built, or had to stop.
+#[derive(Debug)]
+pub struct Error {
+    what: String,
+    cause: Option<io::Error>,
+}
+
+impl Error {
+    /// `what` was tried and failed by `cause`.
+    pub(crate) fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        Self { what: what.into(), cause: Some(cause.into()) }
+    }
+
+    /// `what` is wrong with the setup.
+    pub(crate) fn setup(what: impl Into<String>) -> Self {
+        Self { what: what.into(), cause: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{}: {cause}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
