@@ -145,7 +145,7 @@ impl Ropewalk {
         let End { machine, assembler } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
-            let whole = assembler.add(machine.poll_delivery()?);
+            let whole = assembler.add(&machine.poll_delivery()?);
             if whole.is_some() {
                 return whole;
             }
@@ -216,8 +216,8 @@ impl Default for Assembler {
 
 impl Assembler {
     /// The packet, if this was its last piece and none is missing.
-    fn add(&mut self, delivery: Delivery<Piece>) -> Option<(Packet, Parcel)> {
-        let Delivery { stream, payload: Piece { packet, mut parcel, .. }, first, last, gap, marked } = delivery;
+    fn add(&mut self, delivery: &Delivery<Piece>) -> Option<(Packet, Parcel)> {
+        let Delivery { stream, payload: Piece { packet, mut parcel, .. }, first, last, gap, marked } = *delivery;
         let present = &mut self.present[usize::from(stream)];
         let before = if first { Some(false) } else { present.filter(|_| !gap) };
         if !(first && last) {

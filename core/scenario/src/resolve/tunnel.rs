@@ -86,7 +86,7 @@ fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropew
 /// The places of these paths among the tunnel's own.
 fn positions(names: Option<&At<Vec<At<String>>>>, paths: &[Path], own: &[usize]) -> Result<Vec<usize>, Fault> {
     let known = || own.iter().map(|path| paths[*path].name.as_str());
-    let names = names.into_iter().flat_map(|names| names.get());
+    let names = names.into_iter().flat_map(At::get);
     names.map(|name| find("path of the tunnel", name.get(), name.span(), known())).collect()
 }
 

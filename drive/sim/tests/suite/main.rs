@@ -10,6 +10,7 @@ mod fairness;
 mod goals;
 mod mptcp;
 mod queues;
+mod ropewalk;
 mod swarm;
 mod traffic;
 mod tunnel;

@@ -1,0 +1,143 @@
+//! Ropewalk's own tunnel: everything once and in order, links that go and come, marks, pieces.
+
+use crate::common::{application, bulk, column, datagrams, host, links, mean, pipe, run};
+use scenario::model::{
+    Algorithm, Application, Change, CoDel, Directions, Discipline, Experiment, Flow, Limit, Loss, Pipe, Queue,
+    Ropewalk, Route, Tunnel,
+};
+use units::{Instant, Rate, Span};
+
+/// A tunnel over these links, in which these flows go.
+fn tunnel(pipes: &[Pipe], seconds: u64, flows: Vec<Flow>) -> Experiment {
+    let mut experiment = links("cubic", pipes, seconds);
+    experiment.tunnel = Some(Tunnel {
+        paths: (0..pipes.len()).collect(),
+        stripe: "packet-round-robin".to_owned(),
+        weights: vec![1; pipes.len()],
+        first: 0,
+        stray_packets: 0,
+        overhead: 28,
+        mtu: 1438,
+        resequence: None,
+        device: None,
+        ropewalk: Some(Box::default()),
+    });
+    experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
+    experiment
+}
+
+fn settings(experiment: &mut Experiment) -> &mut Ropewalk {
+    experiment.tunnel.as_mut().and_then(|tunnel| tunnel.ropewalk.as_mut()).expect("the tunnel is Ropewalk's")
+}
+
+fn link(mbit: u64, delay_ms: u64) -> Pipe {
+    let mut pipe = pipe(Rate::from_mbit(mbit), Span::from_millis(delay_ms), 0);
+    pipe.queue.limit = Limit::Time(Span::from_millis(100));
+    pipe
+}
+
+/// Every datagram arrives, and a TCP flow over it, which would notice, sends nothing again.
+#[test]
+fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
+    let lossy =
+        |mbit, delay, loss| Pipe { loss: Loss::Random(loss), jitter: Span::from_millis(8), ..link(mbit, delay) };
+    // CUBIC's window is some 11 packets at 1 % of loss: 5 Mbit/s at 25 ms.
+    for (congestion, mbit) in [("bbr", 15), ("cubic", 1)] {
+        let pipes = [lossy(50, 8, 0.01), lossy(20, 40, 0.02)];
+        let flows = vec![datagrams("steady", Rate::from_mbit(2), 1000), bounded("bulk", mbit)];
+        let mut experiment = tunnel(&pipes, 10, flows);
+        choose(&mut experiment, congestion);
+        // The entrance may keep what the windows do not let out: its drops are not what this is about.
+        settings(&mut experiment).target = Some(Span::from_secs(10));
+        experiment.flows[0].start = Instant::ZERO + Span::from_secs(1);
+        experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(8));
+        let run = run(&experiment);
+        let tunnel = run.tunnel.as_ref().expect("there is one");
+        assert!(run.paths.iter().all(|path| path.lost_packets > 10), "{:?}", run.paths);
+        let steady = &run.flows[0];
+        assert_eq!(steady.delivered_bytes, steady.sent_packets * 1000, "{congestion}: {tunnel:?}");
+        let bulk = &run.flows[1];
+        let troubles = (bulk.retransmitted_packets, bulk.undone, bulk.timeouts);
+        assert_eq!(troubles, (0, 0, 0), "{congestion}: {bulk:?} {tunnel:?}");
+        assert!(tunnel.repaired_pieces > 0 && tunnel.missed_pieces == 0, "{tunnel:?}");
+    }
+}
+
+/// A TCP flow that writes less than the paths carry.
+fn bounded(name: &str, mbit: u64) -> Flow {
+    let mut flow = bulk(name, "cubic");
+    *application(&mut flow) = Application::Steady { rate: Rate::from_mbit(mbit), write: None };
+    flow
+}
+
+fn choose(experiment: &mut Experiment, congestion: &str) {
+    let chosen = Algorithm { name: congestion.to_owned(), parameters: Default::default() };
+    settings(experiment).congestion = Some(chosen);
+}
+
+/// The second of two links, from second 4 to second 8.
+fn pulled(congestion: &str) -> record::Run {
+    let mut experiment = tunnel(&[link(50, 10), link(50, 15)], 12, vec![bulk("flow", "cubic")]);
+    choose(&mut experiment, congestion);
+    experiment.sample = Some(Span::from_millis(100));
+    let change = |at, up| Change {
+        at: Instant::ZERO + Span::from_secs(at),
+        link: 1,
+        directions: Directions::Both,
+        up: Some(up),
+        rate: None,
+        delay: None,
+        loss: None,
+    };
+    experiment.events = vec![change(4, false), change(8, true)];
+    run(&experiment)
+}
+
+#[test]
+fn a_pulled_link_is_left_within_a_second_and_used_again_within_a_second_of_its_return() {
+    for congestion in ["bbr", "cubic"] {
+        let run = pulled(congestion);
+        let goodput = column(&run, "flow flow", "goodput_mbps");
+        let second = column(&run, "path path 1", "throughput_mbps");
+        let full = 50.0 * f64::from(1438 - 52) / f64::from(1438 + 62 + 38);
+        let (soon, alone) = (mean(&goodput[45..50]), mean(&goodput[50..80]));
+        assert!(soon > 0.75 * full, "{congestion}: {soon} half a second after one of two links was pulled");
+        assert!(alone > 0.85 * full, "{congestion}: {alone} over the link that is left");
+        let back = second[80..90].iter().filter(|mbps| **mbps > 5.0).count();
+        assert!(back >= 3, "{congestion}: {:?} in the first second after its return", &second[80..90]);
+        let again = mean(&second[90..]);
+        assert!(again > 25.0, "{congestion}: {again} over the link that came back");
+        assert_eq!(run.paths[1].failures, 1, "{:?}", run.paths[1]);
+    }
+}
+
+/// RFC 6040: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one; so does the entrance's.
+#[test]
+fn marks_of_the_paths_and_of_the_entrance_reach_the_flow() {
+    for ecn in [true, false] {
+        let mut experiment = tunnel(&[link(20, 10), link(20, 10)], 10, vec![bulk("flow", "reno")]);
+        host(&mut experiment.flows[0]).ecn = ecn;
+        let discipline = Discipline::CoDel(CoDel::default());
+        for link in &mut experiment.links {
+            link.forward.queue = Queue { limit: Limit::Packets(1000), discipline, ecn: true };
+        }
+        let run = run(&experiment);
+        let (tunnel, flow) = (run.tunnel.as_ref().expect("there is one"), &run.flows[0]);
+        let seen = tunnel.marked_packets + run.paths.iter().map(|path| path.marked_packets).sum::<u64>();
+        assert_eq!((seen > 0, flow.retransmitted_packets == 0), (ecn, ecn), "{tunnel:?} {flow:?}");
+        // Who did not hear of the marks would fill the queues: a thousand packets wait for 0.6 s.
+        assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
+    }
+}
+
+/// Three pieces a packet: as many go up as went in.
+#[test]
+fn a_packet_larger_than_a_datagram_crosses_in_pieces() {
+    let mut experiment = tunnel(&[link(50, 10), link(50, 20)], 5, vec![datagrams("flow", Rate::from_mbit(10), 4000)]);
+    let last = |experiment: &mut Experiment| experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(4));
+    last(&mut experiment);
+    let run = run(&experiment);
+    let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
+    assert_eq!(flow.delivered_bytes, 4000 * flow.sent_packets, "{tunnel:?}");
+    assert!(tunnel.sent_pieces >= 3 * flow.sent_packets, "{tunnel:?}");
+}
