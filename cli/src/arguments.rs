@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::tunnel::TunnelVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -8,10 +9,10 @@ Exit codes:
   0  done
   1  a run failed
   2  the command line is wrong
-  3  the scenario is wrong
-  4  something outside is missing or refuses: a folder that cannot be written, results that are none";
+  3  the scenario or the configuration is wrong
+  4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
-/// Multipath congestion control, simulated: scenario in, table and report out.
+/// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
 #[derive(Debug, Parser)]
 #[command(name = "ropewalk", version, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -50,6 +51,8 @@ pub(crate) enum Verb {
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,
+    #[command(flatten)]
+    Tunnel(TunnelVerb),
     /// Inside a guest of the lab: not for people
     #[command(hide = true)]
     LabAgent {

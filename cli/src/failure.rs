@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The scenario is wrong.
     Scenario(scenario::Error),
+    /// The tunnel's configuration is wrong.
+    Configuration(::tunnel::config::Faults),
     /// Something outside is missing or refuses.
     Environment(String),
 }
@@ -22,7 +24,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::Run(_) => 1,
             Self::Usage(_) => 2,
-            Self::Scenario(_) => 3,
+            Self::Scenario(_) | Self::Configuration(_) => 3,
             Self::Environment(_) => 4,
         })
     }
@@ -32,6 +34,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scenario(error) => write!(f, "{error}"),
+            Self::Configuration(faults) => write!(f, "{faults}"),
             Self::Run(message) | Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),
         }
     }

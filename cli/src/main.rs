@@ -15,6 +15,7 @@ mod progress;
 mod run;
 mod simulate;
 mod study;
+mod tunnel;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
@@ -39,6 +40,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
         Verb::Compare { first, second, json } => study::compare(first, second, *json),
+        Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
         Verb::Schema => output::json(&scenario::schema()),
     }

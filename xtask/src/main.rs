@@ -1,8 +1,9 @@
-//! The chores: `cargo xtask setup | test | tidy | bench | kernel | kernel-traces`.
+//! The chores: `cargo xtask setup | test | tidy | bench | kernel | kernel-traces | deb`.
 
 use std::process::ExitCode;
 
 mod bench;
+mod deb;
 mod kernel;
 mod measure;
 mod setup;
@@ -18,7 +19,11 @@ cargo xtask CHORE
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces                 what that kernel does in scenarios/validation/kernel.toml, into kernel-6.1 beside it
+  deb                           the Debian package, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
+  bench tunnel [speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...]
+               [--seconds N] [--runs N] [--json]
+                                our tunnel beside its peers (needs root and iperf3)
 ";
 
 fn main() -> ExitCode {
@@ -42,7 +47,11 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["tidy", "--update"] => tidy::run(true),
         ["kernel"] => kernel::build(),
         ["kernel-traces"] => kernel::traces(),
+        ["bench", "tunnel", options @ ..] => bench::tunnel::run(options),
+        ["deb"] => deb::build(),
         ["bench", options @ ..] => bench::run(options),
+        ["echo", port] => bench::tunnel::probe::echo(port),
+        ["probe", words @ ..] => bench::tunnel::probe::probe(words),
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::say(&format!("{}\n", bench::calibrate())),
         other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),

@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(xtask).parent().expect("xtask lies within the workspace").to_owned()
 }
 
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Shows and runs a command line in the workspace's folder; its output goes straight to the terminal.
 pub(crate) fn run(line: &str) -> Result<(), String> {
     eprintln!("\n$ {line}");

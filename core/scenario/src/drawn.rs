@@ -2,7 +2,7 @@
 //! `size = { mean = "20kB", distribution = "pareto", shape = 1.5 }`.
 
 use crate::model::Draw;
-use crate::quantity::{Quantity, Text};
+use notation::{Quantity, Text};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

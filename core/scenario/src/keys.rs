@@ -4,14 +4,11 @@
 //! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that a fault found later
 //! points at the sweep or the `--set`.
 
-use crate::error::Fault;
+use notation::{Fault, Node, name};
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
-
-/// A value and where it was written.
-pub(crate) type Node<'t> = Spanned<DeValue<'t>>;
 
 /// A dotted key and where it was written.
 #[derive(Clone, Debug)]
@@ -25,15 +22,6 @@ const EVERY: &str = "*";
 
 /// The top-level keys that hold arrays of tables.
 const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
-
-/// The tree of a text.
-pub(crate) fn parse(text: &str) -> Result<Node<'_>, Fault> {
-    let tree = DeTable::parse(text).map_err(|error| {
-        let message = error.message().trim().replace('\n', ", ");
-        Fault::at(error.span().unwrap_or(0..0), format!("not TOML: {message}"))
-    })?;
-    Ok(Spanned::new(tree.span(), DeValue::Table(tree.into_inner())))
-}
 
 /// Puts `value` at `key`, making the tables above it where they are missing.
 pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
@@ -147,12 +135,6 @@ fn name_becomes_table(node: &mut Node<'_>) {
     }
 }
 
-/// What an array's element is called.
-fn name(items: &[Node<'_>], index: usize) -> String {
-    let name = items[index].get_ref().get("name").and_then(|name| name.get_ref().as_str());
-    name.map_or_else(|| index.to_string(), str::to_owned)
-}
-
 /// Where `key` was written, or the nearest thing above it.
 pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
     let mut node = root;
@@ -178,31 +160,5 @@ fn before_count(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((flow, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => flow,
         _ => name,
-    }
-}
-
-/// The dotted key of what was written at `span`: exactly there, else the narrowest thing around its beginning.
-pub(crate) fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
-    let mut found = (if root.span() == *span { 0 } else { usize::MAX }, String::new());
-    search(root, "", span, &mut found);
-    found.1
-}
-
-/// Finds the narrowest; of equal ones the deepest.
-fn search(node: &Node<'_>, key: &str, wanted: &Range<usize>, found: &mut (usize, String)) {
-    let mut below = |part: &str, span: Option<Range<usize>>, node: &Node<'_>| {
-        let key = if key.is_empty() { part.to_owned() } else { format!("{key}.{part}") };
-        for span in span.into_iter().chain([node.span()]) {
-            let width = if span == *wanted { 0 } else { 1 + span.len() };
-            if span.contains(&wanted.start) && width <= found.0 {
-                *found = (width, key.clone());
-            }
-        }
-        search(node, &key, wanted, found);
-    };
-    match node.get_ref() {
-        DeValue::Table(table) => table.iter().for_each(|(key, value)| below(key.get_ref(), Some(key.span()), value)),
-        DeValue::Array(items) => (0..items.len()).for_each(|i| below(&name(items, i), None, &items[i])),
-        _ => {}
     }
 }

@@ -1,9 +1,9 @@
 //! What the report makes of a sweep: tables, figures over time, claims with a verdict.
 
-use crate::at::At;
-use crate::error::Fault;
-use crate::quantity::{Percent, Time};
 use crate::reference::{self, Reference};
+use notation::At;
+use notation::Fault;
+use notation::{Percent, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -6,14 +6,11 @@
 //! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
 //! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults.
 
-mod at;
 mod drawn;
-mod error;
 mod file;
 mod keys;
 mod layout;
 mod multipath;
-mod quantity;
 mod queue;
 mod reference;
 mod requests;
@@ -28,8 +25,8 @@ mod video;
 
 pub mod model;
 
-pub use error::{Error, did_you_mean};
 pub use layout::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
+pub use notation::{Error, did_you_mean};
 pub use reference::Reference;
 pub use scenario::{Cell, Overrides, Scenario, load, parse};
 pub use schema::schema;

@@ -1,12 +1,12 @@
 //! MPTCP flows: as the file has them, and as the model.
 
-use crate::at::At;
-use crate::error::Fault;
 use crate::file;
 use crate::model::{self, Multipath, Path};
-use crate::quantity::{Size, Time};
 use crate::resolve::{bytes, find};
 use crate::short::Algorithm;
+use notation::At;
+use notation::Fault;
+use notation::{Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use units::Span;

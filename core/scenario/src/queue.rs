@@ -2,8 +2,8 @@
 //!
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
-use crate::at::At;
-use crate::quantity::{Percent, QueueLimit, Size, Time};
+use notation::At;
+use notation::{Percent, QueueLimit, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

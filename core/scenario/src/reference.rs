@@ -1,7 +1,7 @@
 //! Values to compare a run with: a paper's table, a kernel's measurements.
 
-use crate::at::At;
-use crate::error::Fault;
+use notation::At;
+use notation::Fault;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};

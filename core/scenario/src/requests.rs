@@ -1,11 +1,11 @@
 //! A flow of requests: as the file has it, and as the model.
 
-use crate::at::At;
 use crate::drawn::Drawn;
-use crate::error::Fault;
 use crate::model::{self, Draw};
-use crate::quantity::{Size, Time};
 use crate::resolve::positive;
+use notation::At;
+use notation::Fault;
+use notation::{Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

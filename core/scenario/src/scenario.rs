@@ -1,7 +1,6 @@
 //! Reading a scenario: text in, every cell of its sweep out.
 
-use crate::error::{Error, Fault};
-use crate::file;
+use crate::file::File;
 use crate::keys;
 use crate::layout::{self, Layout};
 use crate::model::Experiment;
@@ -9,6 +8,7 @@ use crate::resolve;
 use crate::source::Source;
 use crate::sweep::{Draft, affordable};
 use crate::trace::Traces;
+use notation::{Error, Fault};
 use std::path::{Path, PathBuf};
 
 /// A scenario file, read.
@@ -87,7 +87,7 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
     scenario.cells = cells.collect::<Result<_, _>>()?;
     scenario.layout = keyed(&draft, 0, |draft, _| {
         let experiments = scenario.cells.iter().map(|cell| &cell.experiment);
-        layout::resolve(&file::typed(draft.cell(0)?.1)?, draft, experiments)
+        layout::resolve(&notation::typed::<File>(draft.cell(0)?.1)?, draft, experiments)
     })?;
     scenario.hash = hash(&source.text, overrides, &traces);
     Ok(scenario)
@@ -95,7 +95,7 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
 
 /// What is the same in every cell.
 fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, Fault> {
-    let file = file::typed(draft.cell(0)?.1)?;
+    let file: File = notation::typed(draft.cell(0)?.1)?;
     let name = file.name.get().0.clone();
     Ok(Scenario {
         title: file.title.clone().unwrap_or_else(|| name.clone()),
@@ -114,14 +114,14 @@ fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, 
 
 fn cell(draft: &Draft<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Fault> {
     let (parameters, tree) = draft.cell(index)?;
-    Ok(Cell { parameters, experiment: resolve::experiment(&file::typed(tree)?, traces)? })
+    Ok(Cell { parameters, experiment: resolve::experiment(&notation::typed::<File>(tree)?, traces)? })
 }
 
 /// What `work` makes of the cell `index`; a fault is told with the key at its position.
 fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) -> Result<T, Fault>) -> Result<T, Fault> {
     work(draft, index).map_err(|fault| match draft.cell(index) {
         Ok((_, tree)) if fault.key.is_empty() => {
-            let parts = [keys::key_at(&tree, &fault.span), fault.missing.clone()];
+            let parts = [notation::key_at(&tree, &fault.span), fault.missing.clone()];
             fault.key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))
         }
         _ => fault,

@@ -1,7 +1,7 @@
 //! Values with a short and a long form: `loss = "1%"` or a table, `congestion = "cubic"` or a table.
 
 use crate::model::{self, Parameter};
-use crate::quantity::{Percent, Quantity};
+use notation::{Percent, Quantity};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

@@ -1,6 +1,6 @@
 //! Where the bytes come from: the file, and behind it, as if they were appended, the `--set` arguments.
 
-use crate::error::{Error, Fault};
+use notation::{Error, Fault};
 use std::ops::Range;
 
 /// The texts of one reading. A position below the file's length is in the file, one above is in a `--set`.

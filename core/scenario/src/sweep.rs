@@ -4,9 +4,10 @@
 //! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A case
 //! may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the other.
 
-use crate::error::Fault;
-use crate::keys::{self, Key, Node};
+use crate::keys::{self, Key};
 use crate::source::{Set, Source};
+use notation::Fault;
+use notation::Node;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -82,7 +83,7 @@ pub(crate) type Variant<'t> = (Vec<(String, String)>, Node<'t>);
 
 impl<'t> Draft<'t> {
     pub(crate) fn read(source: &'t Source) -> Result<Self, Fault> {
-        let mut root = keys::parse(&source.text)?;
+        let mut root = notation::parse(&source.text)?;
         let quick = take(&mut root, QUICK);
         if source.quick {
             let none = || Fault::at(0..0, "the scenario has no short form").help("give it a [quick] table");
@@ -349,7 +350,7 @@ fn collect<'t>(
 /// A set's value: TOML if it is TOML, else the text itself.
 fn value_of(set: &Set) -> Node<'_> {
     let (text, span) = set.value();
-    match keys::parse(&set.document).map(Spanned::into_inner) {
+    match notation::parse(&set.document).map(Spanned::into_inner) {
         Ok(DeValue::Table(mut table)) if table.len() == 1 => table.remove(Set::NAME),
         _ => None,
     }

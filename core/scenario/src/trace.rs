@@ -1,7 +1,7 @@
 //! Mahimahi traces: each line a millisecond at which one 1500-byte packet may leave; the last is the period.
 
-use crate::error::{Elsewhere, Fault};
 use crate::model::Trace;
+use notation::{Elsewhere, Fault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

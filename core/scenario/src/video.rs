@@ -1,10 +1,10 @@
 //! A flow of video: as the file has it, and as the model.
 
-use crate::at::At;
-use crate::error::Fault;
 use crate::model::{self, Playback};
-use crate::quantity::{BitRate, Time};
 use crate::resolve::positive;
+use notation::At;
+use notation::Fault;
+use notation::{BitRate, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;

@@ -3,22 +3,29 @@
 //! The kernel is User-Mode Linux: a kernel as an ordinary program, without root and without touching the machine it
 //! runs on. Each run boots one, which takes about a second.
 //!
+//! Where no kernel of its own is wanted, [`bed`] makes hosts and shaped links of this machine's kernel.
+//!
 //! - `support`: what the lab can do; everything else is refused in words.
 //! - `layout`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces.
 //! - `kernel`: which kernel there is; whether its clock is virtual.
 //! - `lab`: a run from experiment to record.
 //! - `guest`: boots the kernel, watches it, collects what it found.
 //! - `agent`: what runs inside: traffic, events at their instants, samples of TCP's state.
+//! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
 //! - `plan`: what the two sides tell each other.
 //! - `script`: how a whole study was set up, as text.
 //! - `summary`, `series`: what was observed as a [`record::Run`].
 
+pub mod bed;
+
 mod agent;
+mod emulate;
 mod error;
 mod guest;
 mod kernel;
 mod lab;
 mod layout;
+mod namespace;
 mod plan;
 mod script;
 mod series;

@@ -7,12 +7,12 @@ use super::{
     BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope,
     WrittenTable,
 };
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::File;
 use crate::model::{Experiment, Subflow};
 use crate::reference::Written;
 use crate::sweep::Draft;
+use notation::At;
+use notation::Fault;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -154,7 +154,7 @@ impl Context<'_, '_> {
     }
 
     /// An instant at which there is a sample, seconds.
-    fn instant(&self, given: &Option<At<crate::quantity::Time>>) -> Result<Option<f64>, Fault> {
+    fn instant(&self, given: &Option<At<notation::Time>>) -> Result<Option<f64>, Fault> {
         let Some(at) = given else { return Ok(None) };
         match self.sample {
             Some(sample) if sample > 0 && at.get().0.0.is_multiple_of(sample) => Ok(Some(at.get().0.as_secs_f64())),

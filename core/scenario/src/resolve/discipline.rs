@@ -1,11 +1,11 @@
 //! Queue disciplines: whose key is whose, and what holds where a key is not given.
 
 use super::{bytes, positive};
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::{self, Queue};
 use crate::model::{CoDel, Discipline};
-use crate::quantity::Time;
+use notation::At;
+use notation::Fault;
+use notation::Time;
 use std::ops::Range;
 use units::Span;
 

@@ -2,10 +2,10 @@
 
 use super::find;
 use super::queue::mean_rate;
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
+use notation::At;
+use notation::Fault;
 use std::cmp::Reverse;
 use units::{Instant, Rate};
 

@@ -2,11 +2,11 @@
 
 use super::queue::{self, Relative};
 use super::{bytes, find, positive, unique};
-use crate::at::At;
-use crate::error::Fault;
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Loss, Path, Pipe};
 use crate::trace::Traces;
+use notation::At;
+use notation::Fault;
 use units::Span;
 
 /// The MTU of a path: Ethernet's.

@@ -1,11 +1,11 @@
 //! Queues: discipline, limit, and limits relative to the bandwidth-delay product.
 
 use super::discipline::discipline;
-use crate::at::At;
-use crate::error::Fault;
 use crate::file;
 use crate::model::{Discipline, Limit, Link, Path, Pipe, Queue};
-use crate::quantity::{Decimal, QueueLimit};
+use notation::At;
+use notation::Fault;
+use notation::{Decimal, QueueLimit};
 use std::ops::Range;
 use units::{Rate, Span};
 

@@ -8,10 +8,12 @@ mod tcp_info;
 mod timetable;
 mod traffic;
 
+use crate::namespace::{enter, within};
 use crate::plan::{Observation, Observed, Plan, Sample};
+use crate::{bed, emulate};
 use pulse::Pulse;
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use tcp_info::Questioner;
@@ -24,13 +26,18 @@ const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `agent PLAN ANSWER` carries out a plan; `agent off` switches the guest off.
+/// `agent PLAN ANSWER` carries out a plan; `agent off` switches the guest off. Outside of guests `agent link ...`,
+/// `agent keep BED` and `agent bed LINK ...` are the processes of test beds.
 #[must_use]
 pub fn main(words: &[String]) -> ExitCode {
-    let done = match words {
-        [off] if off == "off" => switch_off(),
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["off"] => switch_off(),
+        ["link", ref link @ ..] => emulate::main(link),
+        ["keep", bed] => bed::keep(bed),
+        ["bed", ref links @ ..] => bed::hold(links),
         [plan, answer] => carry_out(plan, answer),
-        _ => Err("the lab's agent runs inside the lab's guests only".into()),
+        _ => Err("the lab's agent is a helper: it runs inside the lab's guests and beside its test beds".into()),
     };
     done.map_or_else(
         |why| {
@@ -109,23 +116,6 @@ impl Watcher {
         self.seen.episodes = within(&format!("s{k}"), counters::episodes)?;
         Ok(self.seen)
     }
-}
-
-/// Does `work` inside the namespace `name`: on a thread of its own, because a namespace is a thread's.
-fn within<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
-            enter(name)?;
-            work()
-        });
-        inside.join().map_err(|_| "a thread of the agent panicked")?
-    })
-}
-
-/// Moves this thread into the namespace `name`.
-fn enter(name: &str) -> Outcome<()> {
-    let namespace = File::open(format!("/run/netns/{name}"))?;
-    Ok(nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET)?)
 }
 
 /// What a command prints. It is split at blanks.

@@ -4,7 +4,7 @@ use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// Something wrong in a scenario, in a `--set`, or in a file that a scenario names.
+/// Something wrong in a file, in a `--set`, or in a file that another one names.
 ///
 /// `Display` shows the file, line and column, the line with the fault underlined, the key, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,55 +20,64 @@ struct Report {
 
 /// A fault inside a text that the finder need not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Bytes of the text.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
     /// Dotted key; empty where the position says it.
-    pub(crate) key: String,
+    pub key: String,
     /// A key that is missing in the table at `span`, or empty.
-    pub(crate) missing: String,
-    pub(crate) message: String,
+    pub missing: String,
+    /// What is wrong, in one line.
+    pub message: String,
     /// What would be right, or empty.
-    pub(crate) help: String,
-    /// Another file in which the fault stands; `span` is then the place where the scenario names it.
-    pub(crate) elsewhere: Option<Box<Elsewhere>>,
+    pub help: String,
+    /// Another file in which the fault stands; `span` is then the place where that one is named.
+    pub elsewhere: Option<Box<Elsewhere>>,
 }
 
 /// A place in another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Elsewhere {
-    pub(crate) origin: String,
-    pub(crate) text: String,
-    pub(crate) span: Range<usize>,
+pub struct Elsewhere {
+    /// What the file is called.
+    pub origin: String,
+    /// What stands in it.
+    pub text: String,
+    /// The bytes that are wrong.
+    pub span: Range<usize>,
 }
 
 impl Fault {
     /// A fault at `span`.
-    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), ..Self::default() }
     }
 
     /// What would be right.
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
         self
     }
 
     /// The key, where the position does not say it.
-    pub(crate) fn key(mut self, key: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
     /// `wrong` is not a `kind` (path, link ...) that exists.
-    pub(crate) fn unknown(span: Range<usize>, kind: &str, wrong: &str, known: &[&str]) -> Self {
+    #[must_use]
+    pub fn unknown(span: Range<usize>, kind: &str, wrong: &str, known: &[&str]) -> Self {
         Self::at(span, format!("unknown {kind} `{wrong}`")).help(suggest(wrong, known))
     }
 }
 
 impl Error {
     /// `fault`, which stands in `text`, which is called `origin`.
-    pub(crate) fn new(origin: &str, text: &str, mut fault: Fault) -> Self {
+    #[must_use]
+    pub fn new(origin: &str, text: &str, mut fault: Fault) -> Self {
         let place = Elsewhere { origin: origin.to_owned(), text: text.to_owned(), span: fault.span.clone() };
         let Elsewhere { origin, text, span } = fault.elsewhere.take().map_or(place, |elsewhere| *elsewhere);
         fault.span = on_one_line(&text, &span);
@@ -76,7 +85,8 @@ impl Error {
     }
 
     /// A file that could not be read: there is no text to show.
-    pub(crate) fn unreadable(origin: &str, message: String) -> Self {
+    #[must_use]
+    pub fn unreadable(origin: &str, message: String) -> Self {
         Self(Box::new(Report { origin: origin.to_owned(), text: None, fault: Fault::at(0..0, message) }))
     }
 
@@ -141,7 +151,8 @@ fn on_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
 }
 
 /// "did you mean ...?", or the list of what there is.
-pub(crate) fn suggest(wrong: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn suggest(wrong: &str, known: &[&str]) -> String {
     match did_you_mean(wrong, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => String::new(),

@@ -9,14 +9,16 @@ use toml::Spanned;
 /// A value that knows where it was written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct At<T>(Spanned<T>);
+pub struct At<T>(Spanned<T>);
 
 impl<T> At<T> {
-    pub(crate) fn get(&self) -> &T {
+    /// The value.
+    pub fn get(&self) -> &T {
         self.0.get_ref()
     }
 
-    pub(crate) fn span(&self) -> Range<usize> {
+    /// Where it was written, in bytes.
+    pub fn span(&self) -> Range<usize> {
         self.0.span()
     }
 }

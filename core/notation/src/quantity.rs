@@ -11,12 +11,15 @@ use std::marker::PhantomData;
 use units::{Rate, Span};
 
 /// A quantity with a unit, read from a string.
-pub(crate) trait Quantity: Sized {
+pub trait Quantity: Sized {
     /// What it is, with an example.
     const WHAT: &'static str;
     /// What a string must match, for the schema.
     const PATTERN: &'static str;
     /// Reads it. The error's first line says what is wrong, the second what would be right.
+    ///
+    /// # Errors
+    /// What is no such quantity, or could be misread.
     fn read(text: &str) -> Result<Self, String>;
     /// How the bare number `n` was probably meant.
     fn meant(n: f64) -> String;
@@ -24,29 +27,32 @@ pub(crate) trait Quantity: Sized {
 
 /// A transmission rate; never zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct BitRate(pub(crate) Rate);
+pub struct BitRate(pub Rate);
 
 /// A length of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Time(pub(crate) Span);
+pub struct Time(pub Span);
 
 /// Bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(pub u64);
 
 /// A share, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Percent(pub(crate) f64);
+pub struct Percent(pub f64);
 
 /// A number of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Packets(pub(crate) u32);
+pub struct Packets(pub u32);
 
 /// A queue's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum QueueLimit {
+pub enum QueueLimit {
+    /// This many packets.
     Packets(u64),
+    /// This many bytes.
     Bytes(u64),
+    /// What the link carries in this time.
     Time(Span),
     /// Multiples of the bandwidth-delay product.
     Bdp(Decimal),
@@ -54,7 +60,7 @@ pub(crate) enum QueueLimit {
 
 /// `digits` / 10^`scale`: what was written, exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Decimal {
+pub struct Decimal {
     digits: u64,
     scale: u32,
 }
@@ -67,7 +73,8 @@ impl Decimal {
     }
 
     /// This many times `unit`, rounded down.
-    pub(crate) fn of(self, unit: u64) -> u64 {
+    #[must_use]
+    pub fn of(self, unit: u64) -> u64 {
         (u128::from(self.digits) * u128::from(unit) / 10u128.pow(self.scale)).try_into().unwrap_or(u64::MAX)
     }
 }
@@ -106,7 +113,10 @@ impl Quantity for BitRate {
             ));
         }
         match scaled::<Self>(text, amount, &lower, RATE)? {
-            0 => Err("a rate of zero carries nothing\nto cut a link, use `up = false` in an [[event]]".into()),
+            0 => {
+                Err("a rate of zero carries nothing\nleave the key out; an [[event]] cuts a link with `up = false`"
+                    .into())
+            }
             bits => Ok(Self(Rate(bits))),
         }
     }
@@ -261,7 +271,8 @@ impl fmt::Display for Decimal {
 }
 
 /// Reads a quantity from a TOML value.
-pub(crate) struct Text<Q>(pub(crate) PhantomData<Q>);
+#[derive(Debug, Default)]
+pub struct Text<Q>(pub PhantomData<Q>);
 
 impl<Q: Quantity> Visitor<'_> for Text<Q> {
     type Value = Q;

@@ -1,0 +1,26 @@
+//! `tunnel import-mpt DIR`.
+
+use crate::{Failure, output};
+use std::io;
+use std::path::Path;
+
+pub(super) fn mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
+    let import = ::tunnel::import::mpt(dir, connection).map_err(Failure::Configuration)?;
+    for note in &import.notes {
+        output::complain(&format!("note: {note}"));
+    }
+    match out {
+        None => output::print(&import.toml),
+        Some(file) => write(file, &import.toml)
+            .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", file.display()))),
+    }
+}
+
+/// A new file beside it, then renamed: nobody reads half of it.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let beside = file.with_file_name(name);
+    std::fs::write(&beside, text)?;
+    std::fs::rename(beside, file)
+}

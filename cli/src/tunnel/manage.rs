@@ -1,0 +1,26 @@
+//! `up`, `down`, `reload`.
+
+use super::LogFormat;
+use super::target::{client, failure, folder};
+use crate::{Failure, output};
+use ::tunnel::{config, log};
+use std::path::Path;
+
+pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
+    let config = config::load(file).map_err(Failure::Configuration)?;
+    log::start(match format {
+        LogFormat::Text => log::Format::Text,
+        LogFormat::Json => log::Format::Json,
+    });
+    let file = std::path::absolute(file).map_err(|error| Failure::Environment(error.to_string()))?;
+    ::tunnel::up(config, file, folder()).map_err(|error| Failure::Environment(error.to_string()))
+}
+
+pub(super) fn down(tunnel: &str) -> Result<(), Failure> {
+    client(tunnel).request("POST", "/v1/down", "").map(drop).map_err(|error| failure(&error))
+}
+
+pub(super) fn reload(tunnel: &str) -> Result<(), Failure> {
+    let said = client(tunnel).request("POST", "/v1/reload", "").map_err(|error| failure(&error))?;
+    output::print(&said)
+}

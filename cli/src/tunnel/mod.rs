@@ -1,0 +1,126 @@
+//! The verbs of the tunnel: `up`, `down`, `show`, `top`, `ping`, `check`, the keys, and what is under `tunnel`.
+
+mod check;
+mod import;
+mod keys;
+mod look;
+mod manage;
+mod target;
+
+use crate::Failure;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// What one can do with tunnels.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TunnelVerb {
+    /// Bring a tunnel up, and stay with it until it ends
+    Up {
+        /// Its configuration, a TOML file
+        file: PathBuf,
+        /// Only read the configuration, as `check` does
+        #[arg(long)]
+        check_only: bool,
+        /// Lines for people, or JSON for collectors; RUST_LOG says how much
+        #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
+        log_format: LogFormat,
+    },
+    /// Take a tunnel down
+    Down {
+        /// Its interface, or its configuration file
+        tunnel: String,
+    },
+    /// Read the configuration file again, without dropping what flows
+    Reload {
+        /// The interface, or the configuration file
+        tunnel: String,
+    },
+    /// Show what tunnels do, as `wg show` does
+    Show(Show),
+    /// Watch a tunnel: rate, RTT, loss and share of each path
+    Top {
+        /// The interface, if there are several
+        tunnel: Option<String>,
+    },
+    /// Print the RTT of each path once a second, measured by the tunnel's own probes
+    Ping(Ping),
+    /// Say whether a configuration is fine, or all that is wrong with it
+    Check {
+        /// The configuration
+        file: PathBuf,
+    },
+    /// Print a new private key
+    Genkey,
+    /// Print the public key of the private key on standard input
+    Pubkey,
+    /// Print a new preshared key
+    Genpsk,
+    /// What is done with tunnels once
+    #[command(subcommand)]
+    Tunnel(Once),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The interface; all that are up without it
+    tunnel: Option<String>,
+    /// `dump`: for scripts, fields with tabs between them
+    #[arg(value_parser = ["dump"])]
+    form: Option<String>,
+    /// Print JSON: an object for one interface, a list of them for all
+    #[arg(long, conflicts_with = "form")]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ping {
+    /// The interface, if there are several
+    tunnel: Option<String>,
+    /// Only this path
+    path: Option<String>,
+    /// Stop after this many rounds
+    #[arg(long, short, value_name = "N")]
+    count: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Once {
+    /// Write our configuration from MPT's interface.conf and connections/*.conf
+    ImportMpt {
+        /// The folder of interface.conf
+        dir: PathBuf,
+        /// Which connection, if there are several
+        #[arg(long, value_name = "NAME")]
+        connection: Option<String>,
+        /// Write to this file instead of standard output
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Carries a verb out.
+pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
+    match verb {
+        TunnelVerb::Up { file, check_only: true, .. } | TunnelVerb::Check { file } => check::check(file),
+        TunnelVerb::Up { file, log_format, .. } => manage::up(file, *log_format),
+        TunnelVerb::Down { tunnel } => manage::down(tunnel),
+        TunnelVerb::Reload { tunnel } => manage::reload(tunnel),
+        TunnelVerb::Show(Show { tunnel, form, json }) => look::show(tunnel.as_deref(), form.is_some(), *json),
+        TunnelVerb::Top { tunnel } => look::top(tunnel.as_deref()),
+        TunnelVerb::Ping(Ping { tunnel, path, count }) => look::ping(tunnel.as_deref(), path.as_deref(), *count),
+        TunnelVerb::Genkey => keys::print(&::tunnel::keys::genkey()),
+        TunnelVerb::Genpsk => keys::print(&::tunnel::keys::genpsk()),
+        TunnelVerb::Pubkey => keys::pubkey(),
+        TunnelVerb::Tunnel(Once::ImportMpt { dir, connection, out }) => {
+            import::mpt(dir, connection.as_deref(), out.as_deref())
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Identity: who one is (a private key), who the other is (its public key), and what both know beside (a preshared key).
+//!
+//! All three are 32 bytes, written in base64 exactly as `wg genkey`, `wg pubkey` and `wg genpsk` write them, so that a
+//! WireGuard key file can be used as it is. Public keys are Curve25519 points (RFC 7748).
+
+use std::fmt;
+use std::str::FromStr;
+
+use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
+use base64ct::{Base64, Encoding};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::entropy::{Entropy, draw};
+
+/// Bytes of a key.
+pub const KEY: usize = 32;
+/// Characters of a key in base64, with the `=` at its end.
+pub const KEY_TEXT: usize = 44;
+
+/// What proves who one is. Whoever reads it can pose as its owner.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKey([u8; KEY]);
+
+/// By what the others know one. It is no secret, but strangers who do not know it get no answer at all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey([u8; KEY]);
+
+/// A secret that two peers share beside their key pairs: recorded traffic stays closed even to who can one day break
+/// Curve25519 (WireGuard white paper, section 5.2).
+#[derive(Clone, PartialEq, Eq)]
+pub struct PresharedKey([u8; KEY]);
+
+/// Why a text is no key. Says nothing about what the text contains: it may be most of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// It has so many characters instead of 44.
+    Length(usize),
+    /// The character at this place (from 1) cannot stand there.
+    Character(usize),
+    /// All characters are allowed, but bits that a 32-byte key leaves unused are set.
+    Loose,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(found) => {
+                write!(f, "a key is 44 characters of base64, as `ropewalk genkey` prints it; this has {found}")
+            }
+            Self::Character(place) => {
+                write!(f, "a key is base64 (A-Z a-z 0-9 + /, and one = at its end); character {place} is wrong")
+            }
+            Self::Loose => {
+                write!(f, "a key is 32 bytes in base64; this text holds bits beyond them: is its end right?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl PrivateKey {
+    /// A new one, with the bits fixed that RFC 7748 section 5 fixes.
+    #[must_use]
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        let mut bytes = draw::<KEY>(entropy);
+        bytes[0] &= 0b1111_1000;
+        bytes[31] = bytes[31] & 0b0111_1111 | 0b0100_0000;
+        Self(bytes)
+    }
+
+    /// From the bytes themselves.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+        Self(bytes)
+    }
+
+    /// The public key that belongs to it.
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        PublicKey(derive(&self.0))
+    }
+
+    /// As `wg genkey` writes it: a secret, to be wiped after use.
+    #[must_use]
+    pub fn to_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(Base64::encode_string(&self.0))
+    }
+
+    pub(crate) const fn bytes(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+impl PublicKey {
+    /// From the bytes themselves.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+impl PresharedKey {
+    /// A new one.
+    #[must_use]
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        Self(draw(entropy))
+    }
+
+    /// From the bytes themselves. All zero means none, as in WireGuard.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+        Self(bytes)
+    }
+
+    /// As `wg genpsk` writes it: a secret, to be wiped after use.
+    #[must_use]
+    pub fn to_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(Base64::encode_string(&self.0))
+    }
+
+    pub(crate) const fn bytes(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+/// The Curve25519 point of a private key.
+pub(crate) fn derive(private: &[u8; KEY]) -> [u8; KEY] {
+    let key = agreement::PrivateKey::from_private_key(&X25519, private).expect("any 32 bytes are a private key");
+    let public = key.compute_public_key().expect("a private key has a public one");
+    public.as_ref().try_into().expect("a point is 32 bytes")
+}
+
+/// The shared secret of a private and a public key. None for the few points of low order, with which the secret would be
+/// zero for everybody (RFC 7748 section 6.1).
+pub(crate) fn agree(private: &[u8; KEY], public: &[u8]) -> Option<Zeroizing<[u8; KEY]>> {
+    let private = agreement::PrivateKey::from_private_key(&X25519, private).ok()?;
+    let public = UnparsedPublicKey::new(&X25519, public);
+    agreement::agree(&private, public, (), |secret| secret.try_into().map(Zeroizing::new).map_err(|_| ())).ok()
+}
+
+fn parse(text: &str) -> Result<[u8; KEY], KeyError> {
+    let text = text.trim_ascii();
+    let length = text.chars().count();
+    if length != KEY_TEXT {
+        return Err(KeyError::Length(length));
+    }
+    let allowed = |place: usize, c: char| match place {
+        43 => c == '=',
+        _ => c.is_ascii_alphanumeric() || c == '+' || c == '/',
+    };
+    if let Some((place, _)) = text.chars().enumerate().find(|&(place, c)| !allowed(place, c)) {
+        return Err(KeyError::Character(place + 1));
+    }
+    let mut bytes = [0; KEY];
+    match Base64::decode(text, &mut bytes) {
+        Ok(decoded) if decoded.len() == KEY => Ok(bytes),
+        _ => Err(KeyError::Loose),
+    }
+}
+
+/// Reads base64; white space around it is not looked at, as key files end with a line feed.
+macro_rules! from_text {
+    ($key:ty) => {
+        impl FromStr for $key {
+            type Err = KeyError;
+
+            fn from_str(text: &str) -> Result<Self, KeyError> {
+                parse(text).map(Self)
+            }
+        }
+    };
+}
+from_text!(PrivateKey);
+from_text!(PublicKey);
+from_text!(PresharedKey);
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Base64::encode_string(&self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(secret)")
+    }
+}
+
+impl fmt::Debug for PresharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PresharedKey(secret)")
+    }
+}
+
+impl Drop for PrivateKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl Drop for PresharedKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> [u8; KEY] {
+        std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+    }
+
+    #[test]
+    fn alice_and_bob_of_rfc_7748_share_what_section_6_1_says() {
+        let alice = unhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a");
+        let bob = unhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb");
+        assert_eq!(derive(&alice), unhex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"));
+        let shared = unhex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
+        assert_eq!(*agree(&alice, &derive(&bob)).unwrap(), shared);
+        assert_eq!(*agree(&bob, &derive(&alice)).unwrap(), shared);
+    }
+
+    #[test]
+    fn a_point_of_low_order_is_refused() {
+        assert!(agree(&[7; KEY], &[0; KEY]).is_none());
+    }
+}

@@ -1,0 +1,37 @@
+//! Why there is no test bed, or not the one that was asked for.
+
+use std::fmt;
+
+/// Why something of a test bed failed.
+#[derive(Debug)]
+pub enum Error {
+    /// A link's description cannot be read.
+    Shape(String),
+    /// A command failed.
+    Command {
+        /// The command line.
+        line: String,
+        /// What it complained of.
+        why: String,
+    },
+    /// A link refused a change, or its process is gone.
+    Link(String),
+}
+
+impl Error {
+    pub(super) fn command(line: &str, why: impl fmt::Display) -> Self {
+        Self::Command { line: line.to_owned(), why: why.to_string() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(why) => write!(f, "link: {why}"),
+            Self::Command { line, why } => write!(f, "`{line}`: {}", why.trim_end()),
+            Self::Link(why) => write!(f, "link: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,77 @@
+//! Removes a bed when its owner is gone, however it went.
+
+use super::{Error, commands};
+use std::error::Error as Any;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The process that waits for the owner's end. It is in a process group of its own: Ctrl-C does not reach it.
+#[derive(Debug)]
+pub(super) struct Keeper(Child);
+
+impl Keeper {
+    pub(super) fn start(agent: &[&str], bed: &str) -> Result<Self, Error> {
+        let child = helper(agent).args(["keep", bed]).stdin(Stdio::piped()).spawn();
+        child.map(Self).map_err(|why| Error::command(&agent.join(" "), why))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// The agent as a process that an interrupted terminal leaves alone.
+pub(super) fn helper(agent: &[&str]) -> Command {
+    let mut command = Command::new(agent[0]);
+    command.args(&agent[1..]).process_group(0);
+    command
+}
+
+/// `agent keep BED`: waits for the end of standard input, then removes the bed.
+pub(crate) fn main(bed: &str) -> Result<(), Box<dyn Any + Send + Sync>> {
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    let prefix = format!("{bed}-");
+    namespaces().iter().filter(|name| name.starts_with(&prefix)).for_each(|name| remove(name));
+    Ok(())
+}
+
+/// Removes beds whose owners no longer live.
+pub fn sweep() {
+    let orphaned = |name: &&String| owner(name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+    namespaces().iter().filter(orphaned).for_each(|name| remove(name));
+}
+
+/// The process that a namespace `rw-PID-...` belongs to.
+fn owner(namespace: &str) -> Option<u32> {
+    namespace.strip_prefix("rw-")?.split('-').next()?.parse().ok()
+}
+
+fn namespaces() -> Vec<String> {
+    let listed = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Ends what runs in a namespace, then the namespace. Another sweep may be at the same work.
+fn remove(namespace: &str) {
+    let pids = commands::run(&format!("ip netns pids {namespace}")).unwrap_or_default();
+    for pid in pids.split_whitespace() {
+        let _ = commands::run(&format!("kill -9 {pid}"));
+    }
+    let _ = commands::run(&format!("ip netns del {namespace}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_names_have_owners() {
+        assert_eq!(owner("rw-1234-0-left"), Some(1234));
+        assert_eq!([owner("rw-left"), owner("blue"), owner("rw-12x-0-left")], [None; 3]);
+    }
+}

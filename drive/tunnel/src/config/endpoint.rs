@@ -1,0 +1,96 @@
+//! Where a peer is reached: an address or a host name, and a port.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// The port of GRE-in-UDP (RFC 8086).
+pub const DEFAULT_PORT: u16 = 4754;
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// An address, or a name to be looked up.
+    pub host: String,
+    /// A UDP port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// Reads `host:port`, `192.0.2.1:4754`, `[2001:db8::1]:4754`, or any of them without the port.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Self::new(address.ip().to_string(), address.port());
+        }
+        if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+            return Self::new(address.to_string(), DEFAULT_PORT);
+        }
+        let (host, port) = text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        if host.is_empty() || !host.chars().all(allowed) {
+            return Err(format!("`{text}` is no endpoint"));
+        }
+        match port.map_or(Ok(DEFAULT_PORT), str::parse) {
+            Ok(port) => Self::new(host.to_owned(), port),
+            Err(_) => Err(format!("`{}` is no port", port.unwrap_or_default())),
+        }
+    }
+
+    fn new(host: String, port: u16) -> Result<Self, String> {
+        if port == 0 { Err("port 0 cannot be reached".to_owned()) } else { Ok(Self { host, port }) }
+    }
+
+    /// The address, if no name must be looked up.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.host.parse().ok().map(|ip| SocketAddr::new(ip, self.port))
+    }
+
+    /// Its addresses of the family of `source` (any family without one), in the resolver's order.
+    ///
+    /// # Errors
+    /// The resolver's, or that there is none of this family.
+    pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
+        let wanted = |it: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == it.is_ipv4());
+        let found: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(wanted).collect();
+        if found.is_empty() {
+            let message = format!("{} has no address of the family of the path's source", self.host);
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        }
+        Ok(found)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address() {
+            Some(address) => write!(f, "{address}"),
+            None => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_in_every_form_and_shown_in_one() {
+        for (text, shown) in [
+            ("vpn.example.org:4755", "vpn.example.org:4755"),
+            ("vpn.example.org", "vpn.example.org:4754"),
+            ("192.0.2.1", "192.0.2.1:4754"),
+            ("192.0.2.1:99", "192.0.2.1:99"),
+            ("2001:db8::1", "[2001:db8::1]:4754"),
+            ("[2001:db8::1]:99", "[2001:db8::1]:99"),
+        ] {
+            assert_eq!(Endpoint::read(text).map(|it| it.to_string()), Ok(shown.to_owned()), "{text}");
+        }
+        for text in ["", ":4754", "a b:1", "host:port", "host:70000", "host:0", "192.0.2.1:0"] {
+            assert!(Endpoint::read(text).is_err(), "{text}");
+        }
+    }
+}

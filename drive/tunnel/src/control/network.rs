@@ -1,0 +1,160 @@
+//! Addresses, routes and link events, by rtnetlink.
+//!
+//! Everything that is set here belongs to the tunnel's own device, so that the kernel takes it away with the device. Paths
+//! bound to a device (`SO_BINDTODEVICE`) choose among that device's routes, so a default route may lead into the tunnel
+//! while the paths' own packets go round it: no firewall mark, no policy rule. `/0` is set as two halves, which win
+//! against the system's default route without replacing it.
+
+use futures_util::{Stream, StreamExt, TryStreamExt, future};
+use ipnet::IpNet;
+use rtnetlink::packet_core::NetlinkPayload;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+/// "File exists": it is set already.
+const EEXIST: i32 = 17;
+/// "No such process": the route is not there.
+const ESRCH: i32 = 3;
+/// "No such device".
+const ENODEV: i32 = 19;
+
+/// A connection to the kernel.
+pub struct Network {
+    handle: Handle,
+    events: Pin<Box<dyn Stream<Item = (String, bool)> + Send>>,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Network")
+    }
+}
+
+impl Network {
+    /// Connects. Call it inside a tokio runtime, which then carries the connection.
+    ///
+    /// # Errors
+    /// No netlink socket is to be had.
+    pub fn connect() -> io::Result<Self> {
+        let (connection, handle, messages) = new_multicast_connection(&[MulticastGroup::Link])?;
+        tokio::spawn(connection);
+        let events = messages.filter_map(|(message, _)| future::ready(link_event(message.payload)));
+        Ok(Self { handle, events: Box::pin(events) })
+    }
+
+    /// The next device that went up or down: its name, and whether packets pass.
+    pub async fn link_event(&mut self) -> Option<(String, bool)> {
+        self.events.next().await
+    }
+
+    /// Gives `device` its addresses and takes it up. What is set already is fine.
+    ///
+    /// # Errors
+    /// The kernel's, with the address in question.
+    pub async fn set_up(&self, device: &str, addresses: &[IpNet]) -> io::Result<()> {
+        let index = self.index(device).await?;
+        for address in addresses {
+            let add = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
+            tell(add.await, &[EEXIST], &format!("address {address} on {device}"))?;
+        }
+        let up = self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute();
+        tell(up.await, &[], &format!("taking {device} up"))
+    }
+
+    /// Leads `network` into `device`.
+    ///
+    /// # Errors
+    /// The kernel's, with the route in question.
+    pub async fn add_route(&self, device: &str, network: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        for half in route_halves(network) {
+            let add = self.handle.route().add(message(index, half)).execute();
+            tell(add.await, &[EEXIST], &format!("route {half} to {device}"))?;
+        }
+        Ok(())
+    }
+
+    /// Takes such a route away; it may be gone already, and the device too.
+    ///
+    /// # Errors
+    /// As [`Network::add_route`].
+    pub async fn remove_route(&self, device: &str, network: IpNet) -> io::Result<()> {
+        let Ok(index) = self.index(device).await else { return Ok(()) };
+        for half in route_halves(network) {
+            let remove = self.handle.route().del(message(index, half)).execute();
+            tell(remove.await, &[ESRCH, ENODEV], &format!("route {half} to {device}"))?;
+        }
+        Ok(())
+    }
+
+    async fn index(&self, device: &str) -> io::Result<u32> {
+        let mut links = self.handle.link().get().match_name(device.to_owned()).execute();
+        let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no device {device}"));
+        let link = links.try_next().await.map_err(|_| missing())?;
+        link.map(|link| link.header.index).ok_or_else(missing)
+    }
+}
+
+/// The routes that stand for `network`: itself, or the halves of everything.
+#[must_use]
+pub fn route_halves(network: IpNet) -> Vec<IpNet> {
+    if network.prefix_len() > 0 {
+        return vec![network];
+    }
+    network.subnets(1).map(Iterator::collect).unwrap_or_default()
+}
+
+/// Whether the kernel drops what comes in on `device` unless the route back leaves by it too (`rp_filter` = 1; the larger
+/// of the device's and everybody's value counts). With several uplinks to one peer that is wrong on all but one.
+#[must_use]
+pub fn strict_reverse_path(device: &str) -> bool {
+    let value = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"));
+        text.ok().and_then(|text| text.trim().parse::<u8>().ok()).unwrap_or(0)
+    };
+    value("all").max(value(device)) == 1
+}
+
+fn message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::RouteMessage {
+    let builder = RouteMessageBuilder::<IpAddr>::new().output_interface(index);
+    match builder.destination_prefix(network.addr(), network.prefix_len()) {
+        Ok(builder) => builder.build(),
+        Err(error) => unreachable!("a network's prefix fits its family: {error}"),
+    }
+}
+
+/// A device's name and whether its carrier is there and it is up, if that is what the message tells.
+fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, bool)> {
+    let (link, gone) = match payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => (link, false),
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => (link, true),
+        _ => return None,
+    };
+    let works = LinkFlags::Up | LinkFlags::LowerUp;
+    Some((name(&link)?, !gone && link.header.flags.contains(works)))
+}
+
+fn name(link: &LinkMessage) -> Option<String> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+/// The kernel's answer as an error that says what was tried; `fine` are the numbers that mean success.
+fn tell(answer: Result<(), rtnetlink::Error>, fine: &[i32], what: &str) -> io::Result<()> {
+    let Err(error) = answer else { return Ok(()) };
+    let number = match &error {
+        rtnetlink::Error::NetlinkError(message) => message.code.map_or(0, |code| code.get().abs()),
+        _ => 0,
+    };
+    if fine.contains(&number) {
+        return Ok(());
+    }
+    let cause = if number == 0 { error.to_string() } else { io::Error::from_raw_os_error(number).to_string() };
+    Err(io::Error::other(format!("{what}: {cause}")))
+}

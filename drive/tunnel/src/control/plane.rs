@@ -1,0 +1,20 @@
+//! What the control thread asks of the data plane.
+
+use crate::config::Change;
+use crate::status::Status;
+
+/// The data plane as the control thread sees it. Every call returns at once: it hands over, and wakes.
+pub trait DataPlane: Send + Sync + 'static {
+    /// Asks for the numbers of this moment; `answer` runs on the data thread and only hands them over. False if the data
+    /// plane is gone.
+    fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool;
+    /// Carries out one step of a changed configuration, or says why it cannot.
+    ///
+    /// # Errors
+    /// In words for people.
+    fn change(&self, change: &Change) -> Result<(), String>;
+    /// A device of the system, which paths may be bound to, went up or down.
+    fn link(&self, device: &str, up: bool);
+    /// Tells the peers, and ends.
+    fn stop(&self);
+}

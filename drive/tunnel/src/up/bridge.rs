@@ -1,0 +1,154 @@
+//! The control thread's hand on the data thread: commands one way, reports made into a status the other way.
+
+use crate::config::{Change, Config, Mode};
+use crate::control::DataPlane;
+use crate::plane::{Command, Commander, Count, MptPathReport, Report};
+use crate::status::{Drop, Interface, Path, Peer, Reordering, State, Status, Traffic, VERSION};
+use std::sync::{Arc, Mutex};
+use units::{Instant, Rate, Span};
+
+/// Rates are measured over no less than this.
+const LEAST: Span = Span::from_millis(200);
+
+pub(super) struct Bridge {
+    commander: Commander,
+    /// The device of each socket.
+    devices: Vec<Option<String>>,
+    /// The latest status with its moment: names stand in it from the start, rates come from the difference.
+    latest: Arc<Mutex<(Instant, Status)>>,
+}
+
+impl Bridge {
+    pub(super) fn new(commander: Commander, config: &Config) -> Self {
+        let devices = config.paths.iter().map(|path| path.interface.clone()).collect();
+        Self { commander, devices, latest: Arc::new(Mutex::new((Instant::ZERO, outline(config)))) }
+    }
+}
+
+impl DataPlane for Bridge {
+    fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
+        let latest = Arc::clone(&self.latest);
+        self.commander.send(Command::Report(Box::new(move |report| {
+            // Held for the copying of numbers only; a poisoned lock would mean that this very code panicked.
+            let Ok(mut latest) = latest.lock() else { return };
+            let (since, before) = &*latest;
+            let status = filled(before, *since, &report);
+            if report.now.since(*since) >= LEAST {
+                *latest = (report.now, status.clone());
+            }
+            answer(status);
+        })))
+    }
+
+    fn change(&self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::SetPeer(..) => Ok(()),
+            _ => Err("this mode cannot change its paths while it runs: `ropewalk down`, then `up`\n".into()),
+        }
+    }
+
+    fn link(&self, device: &str, up: bool) {
+        for socket in (0..self.devices.len()).filter(|socket| self.devices[*socket].as_deref() == Some(device)) {
+            self.commander.send(Command::Link { socket, up });
+        }
+    }
+
+    fn stop(&self) {
+        self.commander.send(Command::Stop);
+    }
+}
+
+/// All names and no numbers.
+fn outline(config: &Config) -> Status {
+    let path = |path: &crate::config::Path| Path {
+        name: path.name.clone(),
+        backup: path.backup,
+        metered: path.metered,
+        interface: path.interface.clone(),
+        remote: path.endpoint.as_ref().map(ToString::to_string),
+        ..Path::default()
+    };
+    let peer = |peer: &crate::config::Peer| Peer {
+        public_key: peer.public_key.map(|key| key.to_string()),
+        allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
+        paths: config.paths.iter().map(path).collect(),
+        ..Peer::default()
+    };
+    let (mode, public_key) = match &config.mode {
+        Mode::Mpt(_) => ("mpt", None),
+        Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public().to_string())),
+    };
+    Status {
+        version: VERSION,
+        interface: Interface {
+            name: config.interface.name.clone(),
+            addresses: config.interface.addresses.iter().map(ToString::to_string).collect(),
+            mtu_bytes: config.interface.mtu.map_or(0, u32::from),
+            public_key,
+            ..Interface::default()
+        },
+        mode: mode.into(),
+        peers: config.peers.iter().map(peer).collect(),
+        ..Status::default()
+    }
+}
+
+/// `before` with the numbers of `report`.
+fn filled(before: &Status, since: Instant, report: &Report) -> Status {
+    let mut status = before.clone();
+    status.uptime_s = report.now.as_secs_f64();
+    status.interface.read = traffic(report.device.read);
+    status.interface.written = traffic(report.device.written);
+    status.drops = drops(report);
+    let (Some(mpt), Some(peer)) = (&report.mpt, status.peers.first_mut()) else { return status };
+    let span = report.now.since(since);
+    for (path, numbers) in peer.paths.iter_mut().zip(&mpt.paths) {
+        mpt_path(path, numbers, span);
+    }
+    let sending: u64 = peer.paths.iter().map(|path| path.sending_bps).sum();
+    for path in &mut peer.paths {
+        path.share = if sending == 0 { 0.0 } else { path.sending_bps as f64 / sending as f64 };
+    }
+    let counted = mpt.resequencing.unwrap_or_default();
+    peer.reordering = Reordering {
+        depth_packets: mpt.held,
+        most_packets: counted.most_held,
+        hold_ms: 0.0,
+        held_packets: counted.held,
+        timeouts: counted.timeouts,
+        late_packets: counted.late,
+    };
+    status
+}
+
+fn mpt_path(path: &mut Path, numbers: &MptPathReport, span: Span) {
+    let (sent, received) = (traffic(numbers.sent), traffic(numbers.received));
+    if span >= LEAST {
+        path.sending_bps = Rate::of(sent.bytes.saturating_sub(path.sent.bytes), span).0;
+        path.receiving_bps = Rate::of(received.bytes.saturating_sub(path.received.bytes), span).0;
+    }
+    path.state = if numbers.up { State::Up } else { State::Down };
+    path.failures = numbers.failures;
+    (path.sent, path.received) = (sent, received);
+}
+
+fn traffic(count: Count) -> Traffic {
+    Traffic { packets: count.packets, bytes: count.bytes }
+}
+
+fn drops(report: &Report) -> Vec<Drop> {
+    let sockets = |of: fn(&crate::plane::SocketReport) -> u64| report.sockets.iter().map(of).sum();
+    let mpt = report.mpt.as_ref();
+    let reasons = [
+        ("unrouted", report.device.unrouted),
+        ("malformed", report.device.malformed),
+        ("device-refused", report.device.refused),
+        ("no-buffer", report.buffers.exhausted),
+        ("socket-full", sockets(|it| it.blocked)),
+        ("too-big", sockets(|it| it.too_big)),
+        ("not-sent", sockets(|it| it.failed)),
+        ("not-usable", sockets(|it| it.refused)),
+        ("no-path", mpt.map_or(0, |it| it.pathless)),
+    ];
+    reasons.map(|(reason, packets)| Drop { reason: reason.into(), packets }).into()
+}

@@ -1,0 +1,69 @@
+//! `cargo xtask deb`: the Debian package, by `dpkg-deb` alone.
+//!
+//! It holds the program, its systemd unit, an empty `/etc/ropewalk` that only root may read, and the licences.
+
+use crate::shell;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What the program links beside itself; iproute2 is not among it, for the daemon speaks netlink.
+const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1";
+
+/// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
+pub(crate) fn build() -> Result<(), String> {
+    shell::run("cargo build --release -p ropewalk")?;
+    let version = version()?;
+    let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
+    let target = shell::target();
+    let (root, package) = (shell::root(), target.join("debian/ropewalk"));
+    let _ = fs::remove_dir_all(&package);
+    let files = [
+        (target.join("release/ropewalk"), "usr/bin/ropewalk", 0o755),
+        (root.join("packaging/ropewalk@.service"), "lib/systemd/system/ropewalk@.service", 0o644),
+        (root.join("packaging/copyright"), "usr/share/doc/ropewalk/copyright", 0o644),
+        (root.join("packaging/rw0.toml.example"), "usr/share/doc/ropewalk/examples/rw0.toml", 0o644),
+        (root.join("packaging/postinst"), "DEBIAN/postinst", 0o755),
+        (root.join("packaging/prerm"), "DEBIAN/prerm", 0o755),
+    ];
+    for (from, to, mode) in files {
+        copy(&from, &package.join(to), mode)?;
+    }
+    let configurations = package.join("etc/ropewalk");
+    fs::create_dir_all(&configurations).map_err(|error| told(&configurations, &error))?;
+    fs::set_permissions(&configurations, Permissions::from_mode(0o700))
+        .map_err(|error| told(&configurations, &error))?;
+    let control = package.join("DEBIAN/control");
+    fs::write(&control, fields(&version, &architecture)).map_err(|error| told(&control, &error))?;
+    let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
+    shell::run(&format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display()))
+}
+
+fn version() -> Result<String, String> {
+    let metadata = shell::metadata()?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let version =
+        packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
+    version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
+}
+
+fn fields(version: &str, architecture: &str) -> String {
+    format!(
+        "Package: ropewalk\nVersion: {version}\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
+         Maintainer: The Ropewalk authors <ropewalk@localhost>\nDepends: {DEPENDS}\n\
+         Description: several uplinks as one encrypted link\n \
+         A multipath GRE-in-UDP tunnel with congestion control on each path, striping of single\n \
+         flows, loss repair and bounded reordering; and the simulator that it was studied with.\n"
+    )
+}
+
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    fs::copy(from, to).map_err(|error| told(from, &error))?;
+    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(|error| told(to, &error))
+}
+
+fn told(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
