@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p ropewalk-seal --example seal_speed
 
+#![allow(clippy::disallowed_types, reason = "a measurement reads the clock")]
+
 use std::hint::black_box;
 use std::time::Instant as Clock;
 

@@ -1,8 +1,8 @@
 //! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
 //! public key, tells its own under encryption, and the preshared key enters with the second message.
 //!
-//! Snow runs the pattern. Curve25519 comes from AWS-LC, which wipes nothing away but is fast, takes the same time for
-//! every key and refuses points of low order; chance is drawn before, so that a seeded run gives the same bytes.
+//! Snow runs the pattern. Curve25519 comes from AWS-LC: it takes the same time for every key, here points of low order are
+//! refused, and private keys are wiped. Chance is drawn before, so that a seeded run gives the same bytes.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};

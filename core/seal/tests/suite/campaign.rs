@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use seal::{Message, PresharedKey, Setup, WINDOW};
+use seal::{Message, PresharedKey, Setup};
 use units::{Instant, Span, Stream};
 
 use crate::world::{End, WALL, entropy, key};
@@ -161,7 +161,7 @@ fn recover(seed: u64, mut now: Instant, a: &mut Side, b: &mut Side) {
 fn exchange(now: Instant, me: &mut Side, you: &mut Side) {
     let question = me.question(now).map(|question| Way::Handshake(question.as_bytes().to_vec()));
     let data = me.speak(now).map(Way::Data);
-    for way in std::mem::take(&mut me.inbox).iter() {
+    for way in &std::mem::take(&mut me.inbox) {
         you.inbox.extend(me.take(now, way, &you.sealed));
     }
     you.inbox.extend(question.into_iter().chain(data));
@@ -177,5 +177,4 @@ fn whatever_the_network_does_only_what_was_sealed_is_opened_and_only_once() {
     }
     assert!(opened > 10_000, "the campaign opens something: {opened}");
     assert!(restarts > 500, "the campaign restarts ends: {restarts}");
-    assert!(WINDOW > 600, "no number of a run lies behind the window");
 }

@@ -1,6 +1,6 @@
 //! A new session takes over while data are on their way: nothing is lost, however deep the reordering.
 
-use seal::{Refusal, WINDOW};
+use seal::Refusal;
 use units::{Span, Stream};
 
 use crate::world::{at, meet, pair};
@@ -95,5 +95,4 @@ fn an_old_sessions_datagram_under_a_reused_index_is_refused() {
     moved[8..12].copy_from_slice(&new[8..12]);
     assert_eq!(b.open(at(2), &moved).unwrap_err(), Refusal::Forged);
     assert!(b.open(at(2), &new).is_ok());
-    assert!(WINDOW >= 65_536);
 }
