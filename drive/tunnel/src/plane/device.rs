@@ -11,6 +11,7 @@ use nix::sys::uio::{readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
+use wire::offload::{Cut, Kind};
 
 /// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
 pub(super) const HEADER: usize = 10;
@@ -63,6 +64,11 @@ impl Device {
         self.has_header
     }
 
+    /// Whether such a super-packet can be written.
+    pub(super) fn takes(&self, cut: Option<Cut>) -> bool {
+        cut.is_some_and(|cut| if cut.kind == Kind::Udp { self.takes_udp() } else { self.takes_tcp() })
+    }
+
     /// Whether super-packets of TCP can be written.
     pub(super) fn takes_tcp(&self) -> bool {
         self.report.tcp_offload
@@ -107,7 +113,7 @@ impl Device {
     /// Writes one super-packet (or one with a checksum to be completed) that lies in `parts`, the first of which begins
     /// with its virtio-net header.
     pub(super) fn write_super(&mut self, parts: &[IoSlice<'_>]) -> Written {
-        if !self.takes_tcp() {
+        if !self.has_header {
             return Written::Cut;
         }
         match self.write(parts) {
