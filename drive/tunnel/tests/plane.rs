@@ -239,6 +239,27 @@ fn ropewalk_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
 }
 
 #[test]
+fn a_path_of_ropewalk_that_a_person_takes_out_of_use_is_down_until_it_is_put_back() {
+    let Some(network) = Network::new("use") else { return };
+    let ends = [0, 1].map(|side| network.start(side, setup(side, 1500, true, ropewalk(side))));
+    let commander = &ends[0].0;
+    let up = || report(commander).peers[0].status.as_ref().map(|status| status.paths[1].up);
+    let wait_until = |wanted: bool| {
+        let start = Instant::now();
+        while up() != Some(wanted) {
+            assert!(start.elapsed() < Duration::from_secs(10), "path 1 should be up: {wanted}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until(true);
+    transfer(&network, 20 << 20, || assert!(commander.send(Command::Path { path: 1, enabled: false })));
+    assert_eq!(up(), Some(false));
+    commander.send(Command::Path { path: 1, enabled: true });
+    wait_until(true);
+    stop(ends);
+}
+
+#[test]
 fn ropewalk_writes_super_packets_that_the_far_device_cannot_take_in_pieces() {
     let Some(network) = Network::new("cut") else { return };
     let ends = [0, 1].map(|side| network.start(side, setup(side, 1500, side == 0, ropewalk(side))));

@@ -395,7 +395,9 @@ impl Engine for Rope {
         }
     }
 
-    fn set_path(&mut self, _io: &mut Io, _now: Instant, _path: usize, _enabled: bool) {}
+    fn set_path(&mut self, _io: &mut Io, now: Instant, path: usize, enabled: bool) {
+        self.peers.iter_mut().for_each(|peer| peer.set_enabled(now, path, enabled));
+    }
 
     fn stop(&mut self, io: &mut Io, now: Instant) {
         for peer in &mut self.peers {

@@ -31,6 +31,8 @@ pub(super) struct Peer {
     setup: PeerSetup,
     pub(super) id: PeerId,
     pub(super) endpoint: Option<Endpoint<Parcel>>,
+    /// Paths that a person took out of use.
+    disabled: [bool; MOST_PATHS],
     /// By path id; `None` as long as nobody knows where the path leads.
     pub(super) lanes: Vec<Option<Lane>>,
     pub(super) assembler: Assembler,
@@ -59,6 +61,7 @@ impl Peer {
             setup,
             id,
             endpoint: None,
+            disabled: [false; MOST_PATHS],
             lanes,
             assembler: Assembler::new(),
             sent: Count::default(),
@@ -128,6 +131,16 @@ impl Peer {
         true
     }
 
+    /// A path is taken out of use, or put back. Nothing is sent on it then, not even answers to probes, so that both ends
+    /// find it dead; its numbers go on when it is back.
+    pub(super) fn set_enabled(&mut self, now: Instant, path: usize, enabled: bool) {
+        let Some(disabled) = self.disabled.get_mut(path) else { return };
+        *disabled = !enabled;
+        if let Some(endpoint) = self.endpoint.as_mut().filter(|_| !enabled) {
+            endpoint.on_unreachable(now, PathId(path as u16));
+        }
+    }
+
     /// Sends what the machine lets out now, and says what happened.
     pub(super) fn transmit(&mut self, sockets: &mut [Socket], seal: &mut Peers, now: Instant) {
         while let Some(transmit) = self.endpoint.as_mut().and_then(|endpoint| endpoint.poll_transmit(now)) {
@@ -144,7 +157,8 @@ impl Peer {
 
     /// Seals one datagram into its path's batch.
     fn send(&mut self, sockets: &mut [Socket], seal: &mut Peers, now: Instant, transmit: &Transmit<Parcel>) -> Sent {
-        let Some(Some(lane)) = self.lanes.get_mut(transmit.path.index()) else { return Sent::Gone };
+        let index = transmit.path.index();
+        let Some(Some(lane)) = self.lanes.get_mut(index).filter(|_| !self.disabled[index]) else { return Sent::Gone };
         let (id, path, number) = (self.id, transmit.path.0 as u8, transmit.number);
         let socket = &mut sockets[lane.socket];
         let mut sealed = |most: usize, tos: u8, body: &dyn Fn(&mut [u8])| {
