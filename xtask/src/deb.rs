@@ -31,7 +31,8 @@ pub(crate) fn build() -> Result<(), String> {
     }
     let configurations = package.join("etc/ropewalk");
     fs::create_dir_all(&configurations).map_err(|error| told(&configurations, &error))?;
-    fs::set_permissions(&configurations, Permissions::from_mode(0o700)).map_err(|error| told(&configurations, &error))?;
+    fs::set_permissions(&configurations, Permissions::from_mode(0o700))
+        .map_err(|error| told(&configurations, &error))?;
     let control = package.join("DEBIAN/control");
     fs::write(&control, fields(&version, &architecture)).map_err(|error| told(&control, &error))?;
     let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
@@ -41,7 +42,8 @@ pub(crate) fn build() -> Result<(), String> {
 fn version() -> Result<String, String> {
     let metadata = shell::metadata()?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let version = packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
+    let version =
+        packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
     version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
 }
 

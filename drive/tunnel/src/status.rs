@@ -210,7 +210,7 @@ impl Status {
             remote: Some("198.51.100.1:4754".into()),
             rtt_ms: Some(rtt_ms),
             least_rtt_ms: Some(rtt_ms * 0.9),
-            probe_rtt_ms: Some(rtt_ms + 0.4),
+            probe_rtt_ms: Some(rtt_ms + 0.5),
             rtt_deviation_ms: Some(1.5),
             loss: 0.002,
             delivery_bps,

@@ -171,3 +171,24 @@ fn a_key_file_that_others_may_read_is_warned_of() {
     assert_eq!(warnings(0o600), "");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_reload_is_the_steps_between_two_files_and_nothing_else() {
+    use ropewalk_tunnel::config::{Change, changes};
+    let path = |name: &str, rest: &str| format!("\n[[path]]\nname = '{name}'\ninterface = '{name}'\n{rest}");
+    let old = read(&format!("{SMALLEST}{}{}", path("a", ""), path("b", ""))).unwrap();
+    assert_eq!(changes(&old, &old), []);
+    let new = read(&format!("{SMALLEST}{}{}", path("a", "backup = true\n"), path("c", ""))).unwrap();
+    let steps = changes(&old, &new);
+    let words: Vec<_> = steps.iter().map(|step| format!("{step:?}").chars().take(18).collect::<String>()).collect();
+    assert_eq!(words, ["RemovePath(\"b\")", "SetPath(Path { nam", "AddPath(Path { nam"]);
+    // Another device is another socket.
+    let moved = read(&format!("{SMALLEST}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
+    let steps = changes(&old, &moved);
+    assert!(matches!(&steps[..], [Change::RemovePath(_), Change::AddPath(_)]), "{steps:?}");
+    let more = read(&format!("{}{}{}", SMALLEST.replace("/32'", "/32', '10.9.0.0/16'"), path("a", ""), path("b", "")))
+        .unwrap();
+    assert!(matches!(&changes(&old, &more)[..], [Change::SetPeer(0, _)]));
+    let order = read(&format!("{SMALLEST}{}{}\n[tunnel]\norder = false\n", path("a", ""), path("b", ""))).unwrap();
+    assert_eq!(changes(&old, &order), [Change::NeedsRestart(vec!["tunnel"])]);
+}
