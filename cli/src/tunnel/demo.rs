@@ -85,7 +85,7 @@ fn write(bed: &Bed, folder: &Path, mode: &str) -> Outcome<()> {
         for (k, (name, _)) in PATHS.iter().enumerate().filter(|_| calls) {
             let (device, source, remote) = (bed.device(k), bed.v4(k, host), bed.v4(k, other));
             write!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n")?;
-            write!(text, "endpoint = \"{remote}\"\n")?;
+            writeln!(text, "endpoint = \"{remote}\"")?;
         }
         std::fs::write(own.join("rw0.toml"), text)?;
     }

@@ -98,7 +98,7 @@ pub struct Path {
     pub receiving_bps: u64,
     /// Its share of what is sent at present, 0 to 1.
     pub share: f64,
-    /// The largest datagram that is known to pass, IP header included.
+    /// The largest datagram that is known to pass, IP header included; 0 if nobody looked.
     pub mtu_bytes: u32,
     /// The congestion window.
     pub window_bytes: Option<u64>,

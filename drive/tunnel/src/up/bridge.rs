@@ -4,6 +4,7 @@ use crate::config::{Change, Config, Mode};
 use crate::control::DataPlane;
 use crate::plane::{Command, Commander, Count, MptPathReport, Report};
 use crate::status::{Drop, Interface, Path, Peer, Reordering, State, Status, Traffic, VERSION};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use units::{Instant, Rate, Span};
 
@@ -12,6 +13,7 @@ const LEAST: Span = Span::from_millis(200);
 
 pub(super) struct Bridge {
     commander: Commander,
+    go: Sender<()>,
     /// The device of each socket.
     devices: Vec<Option<String>>,
     /// The latest status with its moment: names stand in it from the start, rates come from the difference.
@@ -19,13 +21,18 @@ pub(super) struct Bridge {
 }
 
 impl Bridge {
-    pub(super) fn new(commander: Commander, config: &Config) -> Self {
+    pub(super) fn new(commander: Commander, go: Sender<()>, config: &Config, mtu: u16) -> Self {
         let devices = config.paths.iter().map(|path| path.interface.clone()).collect();
-        Self { commander, devices, latest: Arc::new(Mutex::new((Instant::ZERO, outline(config)))) }
+        Self { commander, go, devices, latest: Arc::new(Mutex::new((Instant::ZERO, outline(config, mtu)))) }
     }
 }
 
 impl DataPlane for Bridge {
+    fn start(&self) {
+        // If the data thread is gone, the next question finds out.
+        let _ = self.go.send(());
+    }
+
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
         let latest = Arc::clone(&self.latest);
         self.commander.send(Command::Report(Box::new(move |report| {
@@ -59,7 +66,7 @@ impl DataPlane for Bridge {
 }
 
 /// All names and no numbers.
-fn outline(config: &Config) -> Status {
+fn outline(config: &Config, mtu: u16) -> Status {
     let path = |path: &crate::config::Path| Path {
         name: path.name.clone(),
         backup: path.backup,
@@ -83,7 +90,7 @@ fn outline(config: &Config) -> Status {
         interface: Interface {
             name: config.interface.name.clone(),
             addresses: config.interface.addresses.iter().map(ToString::to_string).collect(),
-            mtu_bytes: config.interface.mtu.map_or(0, u32::from),
+            mtu_bytes: mtu.into(),
             public_key,
             ..Interface::default()
         },

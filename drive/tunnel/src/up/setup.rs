@@ -3,6 +3,7 @@
 use crate::config::{self, Config, Endpoint, Path, Peer};
 use crate::control::Error;
 use crate::plane::{DeviceSetup, Keepalive, Mode, MptPath, MptSetup, Reorder, Setup, SocketSetup};
+use ipnet::IpNet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -51,7 +52,7 @@ fn socket(path: &Path, remote: SocketAddr) -> SocketSetup {
 fn mpt_setup(config: &Config, mpt: config::Mpt, peer: &Peer, remotes: &[SocketAddr]) -> Result<MptSetup, Error> {
     let none = || Error::System { what: "the peer's address".into(), cause: io::ErrorKind::AddrNotAvailable.into() };
     let remote = peer.address.ok_or_else(none)?;
-    let addresses = config.interface.addresses.iter().map(|it| it.addr());
+    let addresses = config.interface.addresses.iter().map(IpNet::addr);
     let local = addresses.into_iter().find(|it| it.is_ipv4() == remote.is_ipv4()).ok_or_else(none)?;
     let reorder = (config.carriage.order && mpt.reorder_window > 0).then(|| Reorder {
         window: mpt.reorder_window,
