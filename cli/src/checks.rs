@@ -3,9 +3,9 @@
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
-use scenario::model::{Algorithm, Experiment, Flow, FlowKind, Parameter};
+use scenario::model::{Algorithm, Experiment, FlowKind, OFF, Parameter, Ropewalk};
 use scenario::{BY_FLOW, Layout, Scenario, Scope};
-use schedule::Needs;
+use schedule::{Fill, Needs};
 use std::collections::BTreeMap;
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
@@ -101,20 +101,38 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
 fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
     for (cell, it) in scenario.cells.iter().enumerate() {
         if let Some(tunnel) = &it.experiment.tunnel {
-            stripe(&tunnel.stripe).map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?;
+            match &tunnel.ropewalk {
+                None => {
+                    stripe(&tunnel.stripe).map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?
+                }
+                Some(ropewalk) => ropewalk_scheduler(scenario, cell, ropewalk)?,
+            }
         }
         for flow in &it.experiment.flows {
             if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
-                scheduler_of(scenario, cell, flow, &multipath.scheduler)?;
+                scheduler_of(scenario, cell, &format!("flow.{}.scheduler", flow.name), &multipath.scheduler)?;
             }
         }
     }
     Ok(())
 }
 
-fn scheduler_of(scenario: &Scenario, cell: usize, flow: &Flow, chosen: &Algorithm) -> Result<(), Failure> {
-    let key = format!("flow.{}.scheduler", flow.name);
-    let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, &key, &it, &help))?;
+/// Ropewalk's tunnel lets pieces wait for a window, not at a path.
+fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> Result<(), Failure> {
+    let Some(chosen) = &ropewalk.scheduler else { return Ok(()) };
+    let key = "tunnel.scheduler";
+    scheduler_of(scenario, cell, key, chosen)?;
+    if schedule::find(&chosen.name).is_some_and(|entry| entry.fill == Fill::Window) {
+        return Ok(());
+    }
+    let able = schedule::REGISTRY.iter().filter(|entry| entry.fill == Fill::Window);
+    let able: Vec<_> = able.map(|entry| format!("`{}`", entry.name)).collect();
+    let message = format!("`{}` fills send buffers, which paths of a tunnel do not have", chosen.name);
+    Err(scenario.error_in(cell, key, &message, &format!("one of {}", able.join(", "))).into())
+}
+
+fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &Algorithm) -> Result<(), Failure> {
+    let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
     let given = chosen.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
     entry.scheduler(&[], 0, &given.collect()).map(drop).map_err(|bad| {
         let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
@@ -149,22 +167,25 @@ fn stripe(name: &str) -> Result<(), (String, String)> {
 /// Every congestion control of every cell, with its parameters.
 fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
     let cells = scenario.cells.iter().enumerate();
-    let mut all = cells.flat_map(|(cell, it)| congestions(&it.experiment).map(move |(flow, used)| (cell, flow, used)));
-    all.try_for_each(|(cell, flow, used)| check_one(scenario, cell, flow, used))
+    let mut all = cells.flat_map(|(cell, it)| congestions(&it.experiment).map(move |(key, used)| (cell, key, used)));
+    all.try_for_each(|(cell, key, used)| check_one(scenario, cell, &key, used))
 }
 
-fn congestions(experiment: &Experiment) -> impl Iterator<Item = (&Flow, &Algorithm)> {
-    experiment.flows.iter().filter_map(|flow| match &flow.kind {
-        FlowKind::Tcp { congestion, .. } => Some((flow, congestion)),
+/// Those of the flows and of the tunnel's paths, by their keys.
+fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &Algorithm)> {
+    let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
+        FlowKind::Tcp { congestion, .. } => Some((format!("flow.{}.congestion", flow.name), congestion)),
         FlowKind::ConstantRate { .. } => None,
-    })
+    });
+    let ropewalk = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref());
+    let of_tunnel = ropewalk.and_then(|ropewalk| ropewalk.congestion.as_ref()).filter(|chosen| chosen.name != OFF);
+    of_flows.chain(of_tunnel.map(|congestion| ("tunnel.congestion".to_owned(), congestion)))
 }
 
-fn check_one(scenario: &Scenario, cell: usize, flow: &Flow, congestion: &Algorithm) -> Result<(), Failure> {
-    let key = format!("flow.{}.congestion", flow.name);
+fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &Algorithm) -> Result<(), Failure> {
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);
-        return Err(scenario.error_in(cell, &key, &message, &suggestion(&congestion.name)).into());
+        return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());
     };
     let given = congestion.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
     entry.controller(&given.collect::<BTreeMap<_, _>>()).map(drop).map_err(|bad| {

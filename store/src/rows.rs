@@ -99,6 +99,9 @@ impl Row for Path {
         to.count("marked_packets", &mut self.marked_packets);
         to.number("utilisation", &mut self.utilisation);
         to.number("queue_delay_ms", &mut self.queue_delay_ms);
+        to.count("found_lost_packets", &mut self.found_lost_packets);
+        to.count("spurious_packets", &mut self.spurious_packets);
+        to.count("failures", &mut self.failures);
     }
 }
 
@@ -112,6 +115,11 @@ impl Row for Tunnel {
         to.count("overflows", &mut self.overflows);
         to.count("most_held", &mut self.most_held);
         summary("hold_ms", &mut self.hold_ms, to);
+        to.count("marked_packets", &mut self.marked_packets);
+        to.count("sent_pieces", &mut self.sent_pieces);
+        to.count("repaired_pieces", &mut self.repaired_pieces);
+        to.count("duplicate_pieces", &mut self.duplicate_pieces);
+        to.count("missed_pieces", &mut self.missed_pieces);
     }
 }
 

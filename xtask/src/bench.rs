@@ -4,6 +4,8 @@
 //! calibration loop that no change to Ropewalk can make faster: its speed says how fast the machine was at that moment,
 //! and the ratio to it can be compared between machines and between a quiet and a busy hour.
 
+pub(crate) mod tunnel;
+
 use crate::measure::{Cost, measure};
 use crate::shell;
 use serde_json::{Value, json};

@@ -21,6 +21,9 @@ cargo xtask CHORE
   kernel-traces                 what that kernel does in scenarios/validation/kernel.toml, into kernel-6.1 beside it
   deb                           the Debian package, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
+  bench tunnel [speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...]
+               [--seconds N] [--runs N] [--json]
+                                our tunnel beside its peers (needs root and iperf3)
 ";
 
 fn main() -> ExitCode {
@@ -44,8 +47,11 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["tidy", "--update"] => tidy::run(true),
         ["kernel"] => kernel::build(),
         ["kernel-traces"] => kernel::traces(),
+        ["bench", "tunnel", options @ ..] => bench::tunnel::run(options),
         ["deb"] => deb::build(),
         ["bench", options @ ..] => bench::run(options),
+        ["echo", port] => bench::tunnel::probe::echo(port),
+        ["probe", words @ ..] => bench::tunnel::probe::probe(words),
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::say(&format!("{}\n", bench::calibrate())),
         other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),

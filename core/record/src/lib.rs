@@ -212,18 +212,27 @@ pub struct Path {
     pub utilisation: f64,
     /// Mean queueing delay of its links together, milliseconds.
     pub queue_delay_ms: f64,
+    /// Ropewalk's tunnel: datagrams with data that its sender found lost.
+    #[serde(default)]
+    pub found_lost_packets: u64,
+    /// Ropewalk's tunnel: of these, datagrams that arrived after all.
+    #[serde(default)]
+    pub spurious_packets: u64,
+    /// Ropewalk's tunnel: times that its sender found the path not to work.
+    #[serde(default)]
+    pub failures: u64,
 }
 
-/// What the far end of a tunnel did with the packets of the data direction.
+/// What a tunnel did with the packets of the data direction. Ropewalk's own counts pieces of packets where it says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tunnel {
     /// Packets handed up.
     pub delivered_packets: u64,
-    /// Packets that had to wait for earlier ones.
+    /// Packets (Ropewalk: pieces) that had to wait for earlier ones.
     pub held_packets: u64,
-    /// Packets dropped because later ones had already gone up.
+    /// Packets (Ropewalk: pieces) dropped because later ones had already gone up.
     pub late_packets: u64,
-    /// Packets dropped because the tunnel device was full.
+    /// Packets dropped at the near end: because the tunnel device was full, or by the entrance's CoDel.
     pub dropped_packets: u64,
     /// Times the timeout released packets.
     pub timeouts: u64,
@@ -231,8 +240,23 @@ pub struct Tunnel {
     pub overflows: u64,
     /// The most packets held at once.
     pub most_held: u64,
-    /// Time packets were held.
+    /// Time packets were held. Of Ropewalk's the mean alone is known.
     pub hold_ms: Summary,
+    /// Ropewalk: packets marked at the entrance instead of being dropped.
+    #[serde(default)]
+    pub marked_packets: u64,
+    /// Ropewalk: pieces sent, first time or again.
+    #[serde(default)]
+    pub sent_pieces: u64,
+    /// Ropewalk: pieces sent again because they were lost, or seemed to be.
+    #[serde(default)]
+    pub repaired_pieces: u64,
+    /// Ropewalk: pieces that arrived twice.
+    #[serde(default)]
+    pub duplicate_pieces: u64,
+    /// Ropewalk: pieces that were waited for in vain.
+    #[serde(default)]
+    pub missed_pieces: u64,
 }
 
 /// The columns that a flow's or subflow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are

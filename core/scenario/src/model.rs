@@ -3,8 +3,10 @@
 //! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
 
 mod application;
+mod tunnel;
 
 pub use application::{Application, Draw, Playback, Requests, Video};
+pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
 
 use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
@@ -188,49 +190,6 @@ pub struct Path {
     pub links: Vec<usize>,
     /// Largest packet, bytes, IP header included.
     pub mtu: u32,
-}
-
-/// A striping tunnel over several paths, in both directions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tunnel {
-    /// Indices into [`Experiment::paths`].
-    pub paths: Vec<usize>,
-    /// How packets are spread: a name in the registry of schedulers.
-    pub stripe: String,
-    /// One weight a path.
-    pub weights: Vec<u32>,
-    /// Position in the striping cycle at which the first packet of each direction goes.
-    pub first: u32,
-    /// Packets sent into the tunnel before the flows begin, per direction; they only shift the parity.
-    pub stray_packets: u32,
-    /// Bytes the encapsulation adds (outer IPv4 20, UDP 8, GRE 8).
-    pub overhead: u32,
-    /// Largest inner packet, bytes.
-    pub mtu: u32,
-    /// Resequencing at the far end, or packets go up as they arrive.
-    pub resequence: Option<Resequence>,
-    /// The tunnel device and its sockets, or a tunnel that never holds packets back.
-    pub device: Option<Device>,
-}
-
-/// MPT's resequencer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resequence {
-    /// Packets; one this far ahead of the expected number flushes everything.
-    pub window: u32,
-    /// The longest a packet is held.
-    pub timeout: Span,
-    /// Packets that come after their turn go up out of order instead of being dropped.
-    pub deliver_late: bool,
-}
-
-/// A user-space tunnel's device: packets wait here while a path's socket buffer is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// Packets that fit into the TUN device's ring (`txqueuelen`).
-    pub ring: u32,
-    /// Packets that fit into one path socket's send buffer before the tunnel's thread blocks.
-    pub socket: u32,
 }
 
 /// One source of traffic.

@@ -174,6 +174,7 @@ fn tunnel() -> Tunnel {
         mtu: 1400,
         resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300), deliver_late: false }),
         device: Some(Device { ring: 500, socket: 92 }),
+        ropewalk: None,
     }
 }
 

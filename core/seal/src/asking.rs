@@ -28,7 +28,7 @@ impl Peers {
         }
         for place in 0..self.peers.len() {
             let Some(peer) = &mut self.peers[place] else { continue };
-            peer.sessions.expire(now, &mut self.freed);
+            peer.expire(now, &mut self.freed);
             if peer.asks(now, &mut *self.entropy) {
                 let id = PeerId(u32::try_from(place).expect("peers are counted in 32 bits"));
                 self.ask(now, wall, id);
@@ -50,7 +50,7 @@ impl Peers {
     fn ask(&mut self, now: Instant, wall: u64, id: PeerId) {
         let index = self.reserve(id);
         let Some(peer) = self.peers[id.0 as usize].as_mut() else { return };
-        peer.told = wall.max(peer.told + 1);
+        peer.told = wall.max(peer.told.saturating_add(1));
         let ciphers = self.setup.ciphers.iter().fold(0, |set, cipher| set | cipher.bit());
         let ask = Ask { time: peer.told, instance: peer.instance, ciphers, features: self.setup.features };
         let mut message = Message::new(Kind::Initiation, index);

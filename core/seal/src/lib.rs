@@ -1,8 +1,12 @@
 //! What keeps strangers out of a tunnel: handshake, keys, sealed datagrams, replay windows, cookies. Sans-IO; chance and
 //! time come in as arguments.
+//!
+//! [`Peers`] is one end of all its tunnels. What it sends and why is told in `docs/security.md`.
 
 mod answering;
 mod asking;
+#[doc(hidden)]
+pub mod check;
 mod cipher;
 mod cookie;
 mod entropy;

@@ -1,8 +1,8 @@
 //! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
 //! public key, tells its own under encryption, and the preshared key enters with the second message.
 //!
-//! Snow runs the pattern. Curve25519 comes from AWS-LC, which wipes nothing away but is fast, takes the same time for
-//! every key and refuses points of low order; chance is drawn before, so that a seeded run gives the same bytes.
+//! Snow runs the pattern. Curve25519 comes from AWS-LC: it takes the same time for every key, here points of low order are
+//! refused, and private keys are wiped. Chance is drawn before, so that a seeded run gives the same bytes.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -180,5 +180,63 @@ impl Dh for Curve {
         let secret = agree(&self.private, &public[..KEY]).ok_or(Error::Dh)?;
         out[..KEY].copy_from_slice(&*secret);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
+    }
+
+    fn key(text: &str) -> [u8; KEY] {
+        unhex(text).try_into().unwrap()
+    }
+
+    /// The vector of Cacophony for this pattern (as the Noise wiki collects them), with our curve and chance.
+    #[test]
+    fn the_public_test_vector_of_the_pattern_comes_out() {
+        let preshared = key("54686973206973206d7920417573747269616e20706572737065637469766521");
+        let prologue = unhex("4a6f686e2047616c74");
+        let side = |private: &[u8; KEY], ephemeral| {
+            let mut drawn = move |bytes: &mut [u8]| bytes.copy_from_slice(&key(ephemeral));
+            let own = PrivateKey::from_bytes(*private);
+            (own.clone(), Primitives { ephemeral: draw(&mut drawn) })
+        };
+        let initiator = key("e61ef9919cde45dd5f82166404bd08e38bceb5dfdfded0a34c8df7ed542214d1");
+        let responder = key("4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893");
+        let (i, i_drawn) = side(&initiator, "893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a");
+        let (r, r_drawn) = side(&responder, "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
+        let (own, public) = (*i.bytes(), *r.public().bytes());
+        let builder = |drawn, own| {
+            let builder = Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(drawn));
+            builder.local_private_key(own).unwrap().prologue(&prologue).unwrap().psk(PSK_PLACE, &preshared).unwrap()
+        };
+        let mut i = builder(i_drawn, &own).remote_public_key(&public).unwrap().build_initiator().unwrap();
+        let mut r = builder(r_drawn, r.bytes()).build_responder().unwrap();
+        let (mut message, mut payload) = ([0; 200], [0; 100]);
+
+        let length = i.write_message(&unhex("4c756477696720766f6e204d69736573"), &mut message).unwrap();
+        let first = "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944001e21de9f98ddd8e2ad57527207feb5\
+                     6253c9c94a9e496782ecfcb2a75fbcaf1b52948cc48daefe660c62119ab5000980c84831215f2441eba616548e832985\
+                     464cf17e51ee93109008399a21f7e13f";
+        assert_eq!(message[..length], unhex(first));
+        assert_eq!(r.read_message(&message[..length], &mut payload), Ok(16));
+
+        let length = r.write_message(&unhex("4d757272617920526f746862617264"), &mut message).unwrap();
+        let second = "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f144808843cb765f2caef0751b8f007572dab03222\
+                      17755c0632f365717edbf34d33e87a";
+        assert_eq!(message[..length], unhex(second));
+        assert_eq!(i.read_message(&message[..length], &mut payload), Ok(15));
+
+        let hash = unhex("f5191b875290abcd41347ac3622d9679688a7e980229cb937ef748336cfde0e5");
+        assert_eq!(i.get_handshake_hash(), hash);
+        assert_eq!(i.dangerously_get_raw_split(), r.dangerously_get_raw_split());
+        // The vector's next message is sealed with the initiator's key, a nonce of zero and no header.
+        let mut sealed = unhex("8153ca9833bc3c1b91a7e66e5f4d4f5b59bf9e64c2f20d15f0bba7");
+        let split = crate::cipher::DataKey::new(crate::Cipher::ChaCha20Poly1305, &i.dangerously_get_raw_split().0);
+        assert_eq!(split.open([0; 12], &[], &mut sealed).unwrap(), unhex("462e20412e20486179656b"));
     }
 }

@@ -25,6 +25,8 @@ pub const SILENCE: Span = Span::from_secs(3);
 const JITTER: Span = Span::from_millis(333);
 /// Questions that may still be answered.
 const OPEN_QUESTIONS: usize = 4;
+/// An answer after so long is of no use; the key that it would need is dropped.
+const QUESTION_LIFE: Span = Span::from_secs(20);
 /// Part of [`Session::wear`] from which a new session is wanted: half.
 const WORN: u64 = 128;
 
@@ -86,6 +88,14 @@ impl Peer {
         self.sessions = Sessions::none();
         self.questions.clear();
         self.attempts = 0;
+    }
+
+    /// Drops sessions and questions that are too old.
+    pub(crate) fn expire(&mut self, now: Instant, freed: &mut Vec<u32>) {
+        self.sessions.expire(now, freed);
+        while self.questions.front().is_some_and(|question| now.since(question.sent) >= QUESTION_LIFE) {
+            freed.extend(self.questions.pop_front().map(|question| question.index));
+        }
     }
 
     /// A session was established: whatever was asked for is there.

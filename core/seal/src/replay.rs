@@ -11,6 +11,8 @@ const BLOCKS: usize = 2048;
 /// path.
 pub const WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
 
+const _: () = assert!(WINDOW >= 65_536);
+
 /// Numbers end here, as in RFC 9000 section 12.3: 2^62.
 pub(crate) const END: u64 = 1 << 62;
 
@@ -139,6 +141,17 @@ mod tests {
         window.insert(WINDOW + 62);
         assert_eq!(window.check(63), Ok(()));
         assert_eq!(window.check(62), Err(Stale::TooOld));
+    }
+
+    #[test]
+    fn every_number_is_new_once_over_three_rounds_of_the_ring() {
+        let mut window = Window::new(0);
+        for place in 0..BLOCKS as u64 * 64 * 3 {
+            let number = place ^ 1; // each second one comes too late by one
+            assert_eq!(window.check(number), Ok(()), "number {number}");
+            window.insert(number);
+            assert_eq!(window.check(number), Err(Stale::Seen), "number {number}");
+        }
     }
 
     proptest! {

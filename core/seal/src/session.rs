@@ -149,3 +149,31 @@ fn nonce(path: u8, number: u64) -> [u8; 12] {
     nonce[4..].copy_from_slice(&number.to_be_bytes());
     nonce
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session whose key has sealed so many blocks.
+    fn used(cipher: Cipher, blocks: u64) -> Session {
+        let mut session = Session::new(&SessionKeys { cipher, seal: [1; KEY], open: [1; KEY] });
+        session.blocks = blocks;
+        session
+    }
+
+    #[test]
+    fn aes_gcm_seals_2_to_the_35_blocks_and_no_more() {
+        // RFC 9001 appendix B.1.1: 2^28 packets of 2^7 blocks. 12 + 100 bytes are 1 + 7 blocks, and 2 for each packet.
+        let mut session = used(Cipher::Aes256Gcm, (1 << 35) - 11);
+        let mut seal = |number| session.seal(0, number, &[0; 12], &mut [0; 100], &mut [0; TAG]);
+        assert_eq!(seal(0), Ok(()));
+        assert_eq!(seal(1), Err(Unsealed::Exhausted));
+    }
+
+    #[test]
+    fn half_of_what_a_key_may_seal_is_half_worn() {
+        assert_eq!(used(Cipher::Aes256Gcm, 1 << 34).wear(), 128);
+        assert_eq!(used(Cipher::ChaCha20Poly1305, 1 << 59).wear(), 128);
+        assert_eq!(used(Cipher::Aes256Gcm, 100_000_000 * 90).wear(), 67, "a million full datagrams a second for 100 s");
+    }
+}

@@ -48,10 +48,11 @@ impl Header {
         let mut rest = Reader(packet);
         let [first, second, protocol @ ..] = rest.array::<4>()?;
         let flags = u16::from_be_bytes([first, second]);
-        match flags {
-            _ if flags & VERSION != 0 => return Err(Malformed::Version),
-            _ if flags & RESERVED != 0 => return Err(Malformed::Reserved),
-            _ => {}
+        if flags & VERSION != 0 {
+            return Err(Malformed::Version);
+        }
+        if flags & RESERVED != 0 {
+            return Err(Malformed::Reserved);
         }
         let checksum = flags & CHECKSUM != 0;
         if checksum {

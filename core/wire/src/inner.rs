@@ -167,7 +167,7 @@ fn pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
     u64::from(source.to_bits()) << 32 | u64::from(destination.to_bits())
 }
 
-/// Digits of pi: odd-looking numbers that hide nothing.
+/// Digits of pi: numbers that hide nothing.
 const FIRST: u64 = 0x243f_6a88_85a3_08d3;
 const SECOND: u64 = 0x1319_8a2e_0370_7344;
 
@@ -179,11 +179,10 @@ fn mix(a: u64, b: u64) -> u64 {
 
 /// `len` as the packet's own header says it, if it covers the headers and lies inside the packet.
 fn checked_len(packet: &[u8], len: usize, headers: usize) -> Result<usize, Malformed> {
-    match len {
-        _ if len > packet.len() => Err(Malformed::Truncated),
-        _ if len < headers => Err(Malformed::Length),
-        _ => Ok(len),
+    if len > packet.len() {
+        return Err(Malformed::Truncated);
     }
+    if len < headers { Err(Malformed::Length) } else { Ok(len) }
 }
 
 /// The addresses of `packet`, both in a row, as checksums need them. `None` if it is no IP packet or too short.

@@ -91,14 +91,13 @@ impl Layout {
             Some(offset) if tcp => usize::from(offset >> 4) * 4,
             _ => least,
         };
-        match () {
-            () if transport.len() < header.max(least) => Err(Malformed::Truncated),
-            () if header < least => Err(Malformed::Length),
-            () => {
-                let payload = inner.transport + header;
-                Ok(Self { transport: inner.transport, payload, v6: inner.is_v6(), tcp })
-            }
+        if transport.len() < header.max(least) {
+            return Err(Malformed::Truncated);
         }
+        if header < least {
+            return Err(Malformed::Length);
+        }
+        Ok(Self { transport: inner.transport, payload: inner.transport + header, v6: inner.is_v6(), tcp })
     }
 
     /// Where the transport's checksum is, counted from its header.
@@ -191,12 +190,16 @@ impl Offload {
     /// Where the parts of a super-packet are, all checked.
     pub(crate) fn layout(&self, cut: Cut, packet: &[u8]) -> Result<Layout, Malformed> {
         let layout = Layout::of(packet)?;
-        match () {
-            () if layout.kind() != cut.kind => Err(Malformed::Type),
-            () if cut.size == 0 => Err(Malformed::Value),
-            () if self.checksum != Some(layout.partial()) => Err(Malformed::Length),
-            () => Ok(layout),
+        if layout.kind() != cut.kind {
+            return Err(Malformed::Type);
         }
+        if cut.size == 0 {
+            return Err(Malformed::Value);
+        }
+        if self.checksum != Some(layout.partial()) {
+            return Err(Malformed::Length);
+        }
+        Ok(layout)
     }
 
     /// Packets that `packet` will be: 1 unless it is a valid super-packet.

@@ -133,6 +133,7 @@ fn path(experiment: &Experiment, observed: &Observed) -> Result<Path, Error> {
         marked_packets: 0,
         utilisation: capacity(experiment).map_or(0.0, |most| count(&queue, "tbf", "bytes") as f64 / most),
         queue_delay_ms: queue_delay(observed),
+        ..Path::default()
     })
 }
 

@@ -26,6 +26,11 @@ pub enum Error {
         /// What is wrong.
         source: control::BadParameter,
     },
+    /// Something that the tunnel cannot be set up with.
+    Tunnel {
+        /// What is wrong, and what would be right.
+        what: String,
+    },
     /// Half of a receive buffer is window, and it does not hold a segment.
     SmallBuffer {
         /// The flow that sets it.
@@ -43,6 +48,7 @@ impl fmt::Display for Error {
             Self::UnknownAlgorithm { flow, name } => write!(f, "flow {flow}: no congestion control is called `{name}`"),
             Self::UnknownScheduler { name } => write!(f, "no scheduler is called `{name}`"),
             Self::BadParameter { flow, algorithm, source } => write!(f, "flow {flow}: {algorithm}: {source}"),
+            Self::Tunnel { what } => write!(f, "tunnel: {what}"),
             Self::SmallBuffer { flow, buffer, mss } => {
                 write!(
                     f,

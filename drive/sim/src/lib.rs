@@ -2,7 +2,7 @@
 //!
 //! - `agenda`: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
 //! - `engine`: takes the component that is due first and moves packets through the pipes of `link`; `topology` says where they go next.
-//! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`: the core's machines with their place in the network; `application`: what runs on TCP.
+//! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`, `ropewalk`: the core's machines with their place in the network; `application`: what runs on TCP.
 //! - `meter`, `peak`, `series`, `summary`: what is written down.
 
 mod agenda;
@@ -16,6 +16,7 @@ mod meter;
 mod multipath;
 mod packet;
 mod peak;
+mod ropewalk;
 mod series;
 mod setup;
 mod summary;

@@ -2,6 +2,7 @@
 
 use protocol::mptcp;
 use protocol::tcp::{Ack, Segment};
+use std::collections::BTreeSet;
 use units::Instant;
 
 /// A packet's content.
@@ -24,6 +25,8 @@ pub(crate) enum Body {
     },
     /// Belongs to no flow.
     Stray,
+    /// A datagram of Ropewalk's tunnel, by its place in the tunnel's own store.
+    Tunnelled(u32),
 }
 
 /// Towards the receiving or the sending side.
@@ -31,6 +34,16 @@ pub(crate) enum Body {
 pub(crate) enum Direction {
     Forward = 0,
     Reverse = 1,
+}
+
+impl Direction {
+    /// The way back.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
 }
 
 /// A packet on its way.
@@ -132,6 +145,13 @@ impl Slab {
     pub(crate) fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
         self.packets[slot as usize]
+    }
+
+    /// Datagrams of Ropewalk's tunnel in it. (Looks at every packet.)
+    pub(crate) fn tunnelled(&self) -> u64 {
+        let free: BTreeSet<u32> = self.free.iter().copied().collect();
+        let used = (0..).zip(&self.packets).filter(|(slot, _)| !free.contains(slot));
+        used.filter(|(_, packet)| matches!(packet.body, Body::Tunnelled(_))).count() as u64
     }
 
     /// Packets in it.

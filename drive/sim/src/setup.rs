@@ -177,7 +177,7 @@ fn mptcp_config(tcp: sender::Config, model: &model::Multipath) -> mptcp::Config 
     }
 }
 
-fn settings_of(algorithm: &Algorithm) -> BTreeMap<String, settings::Value> {
+pub(crate) fn settings_of(algorithm: &Algorithm) -> BTreeMap<String, settings::Value> {
     algorithm.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect()
 }
 

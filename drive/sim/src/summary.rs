@@ -6,9 +6,12 @@ use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
 use crate::multipath::{Multipath, Seen};
 use crate::packet::Direction;
+use crate::ropewalk::Ropewalk;
 use crate::tcp::Tcp;
+use crate::tunnel;
 use link::Counters;
 use protocol::tcp::Sender;
+use protocol::tunnel::PathStatus;
 use record::fairness::Fairness;
 use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
 use scenario::model::Experiment;
@@ -61,6 +64,13 @@ fn check_conservation(engine: &mut Engine) {
     let network = &mut engine.network;
     network.settle_all();
     assert_eq!(network.slab.len(), network.inside(), "packets in the slab, packets in pipes and tunnel");
+    if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
+        assert_eq!(
+            ropewalk.on_their_way(),
+            network.slab.tunnelled(),
+            "datagrams that the tunnel sent, and in the slab"
+        );
+    }
     for (index, pipe) in network.topology.pipes.iter().enumerate() {
         let c = pipe.counters();
         assert_eq!(
@@ -184,6 +194,7 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
             c.queue_delay_total_ns as f64 / ((c.offered - c.dropped).max(1)) as f64
         })
         .sum();
+    let sender = sender_of(engine, index);
     Path {
         name: experiment.paths[index].name.clone(),
         sent_packets: pipes.first().map_or(0, |pipe| counters(pipe).offered),
@@ -193,20 +204,29 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
+        found_lost_packets: sender.map_or(0, |sender| sender.lost),
+        spurious_packets: sender.map_or(0, |sender| sender.spurious),
+        failures: sender.map_or(0, |sender| sender.failures),
     }
 }
 
 fn tunnel(engine: &Engine) -> Option<Tunnel> {
-    let tunnel = engine.network.tunnel.as_ref()?;
+    engine.network.tunnel.as_ref().map(|tunnel| match tunnel {
+        tunnel::Tunnel::Mpt(mpt) => mpt_tunnel(mpt),
+        tunnel::Tunnel::Ropewalk(ropewalk) => ropewalk_tunnel(ropewalk),
+    })
+}
+
+fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let forward = Direction::Forward as usize;
-    let egress = &tunnel.egress[forward];
-    let dropped_packets = tunnel.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
+    let egress = &mpt.egress[forward];
+    let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
     let hold_ms = egress.hold.summary();
     let Some(resequencer) = &egress.resequencer else {
-        return Some(Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() });
+        return Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() };
     };
     let counters = resequencer.counters();
-    Some(Tunnel {
+    Tunnel {
         delivered_packets: counters.delivered,
         held_packets: counters.held,
         late_packets: counters.late,
@@ -215,7 +235,34 @@ fn tunnel(engine: &Engine) -> Option<Tunnel> {
         overflows: counters.overflows,
         most_held: counters.most_held,
         hold_ms,
-    })
+        ..Tunnel::default()
+    }
+}
+
+fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
+    let sender = ropewalk.status(Direction::Forward).counters;
+    let receiver = ropewalk.status(Direction::Reverse).counters;
+    let mean = receiver.held_ns as f64 / receiver.delivered.max(1) as f64 / 1e6;
+    Tunnel {
+        delivered_packets: ropewalk.delivered(Direction::Reverse),
+        held_packets: receiver.held,
+        late_packets: receiver.late,
+        dropped_packets: sender.dropped,
+        hold_ms: Summary { mean, ..Summary::default() },
+        marked_packets: sender.signalled,
+        sent_pieces: sender.pieces + sender.repaired + sender.copies,
+        repaired_pieces: sender.repaired,
+        duplicate_pieces: receiver.duplicates,
+        missed_pieces: receiver.missed,
+        ..Tunnel::default()
+    }
+}
+
+/// What the tunnel's sender says of a path, if it is one of the tunnel's.
+fn sender_of(engine: &Engine, path: usize) -> Option<PathStatus> {
+    let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel else { return None };
+    let position = ropewalk.paths().iter().position(|own| usize::from(*own) == path)?;
+    ropewalk.status(Direction::Forward).paths.get(position).copied()
 }
 
 /// The arrivals' digest and the counters together.

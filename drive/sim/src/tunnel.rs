@@ -1,8 +1,9 @@
-//! The striping tunnel: one ingress and one egress per direction.
+//! The tunnel: MPT's, with one ingress and one egress per direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
 use crate::distribution::Distribution;
 use crate::packet::{Parcel, Slab};
+use crate::ropewalk::Ropewalk;
 use protocol::tunnel::{Resequencer, Striper};
 use scenario::model;
 use std::collections::{BTreeMap, VecDeque};
@@ -129,15 +130,15 @@ impl Egress {
     }
 }
 
-/// Both ends, by direction.
+/// Both ends of MPT's, by direction.
 #[derive(Debug)]
-pub(crate) struct Tunnel {
+pub(crate) struct Mpt {
     pub ingress: [Ingress; 2],
     pub egress: [Egress; 2],
 }
 
-impl Tunnel {
-    pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
+impl Mpt {
+    fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
         Ok(Self {
             ingress: [Ingress::new(tunnel)?, Ingress::new(tunnel)?],
             egress: [Egress::new(tunnel), Egress::new(tunnel)],
@@ -145,9 +146,33 @@ impl Tunnel {
     }
 
     /// Packets that wait in it, at either end.
-    pub(crate) fn inside(&self) -> u64 {
+    fn inside(&self) -> u64 {
         let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::inside);
         let held = self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::held);
         waiting.chain(held).sum()
+    }
+}
+
+/// Either tunnel.
+#[derive(Debug)]
+pub(crate) enum Tunnel {
+    Mpt(Box<Mpt>),
+    Ropewalk(Box<Ropewalk>),
+}
+
+impl Tunnel {
+    pub(crate) fn new(tunnel: &model::Tunnel, paths: &[model::Path], seed: u64) -> Result<Self, Error> {
+        Ok(match &tunnel.ropewalk {
+            None => Self::Mpt(Box::new(Mpt::new(tunnel)?)),
+            Some(settings) => Self::Ropewalk(Box::new(Ropewalk::new(tunnel, settings, paths, seed)?)),
+        })
+    }
+
+    /// Packets of the slab that wait in it. (Ropewalk's takes packets out of the slab.)
+    pub(crate) fn inside(&self) -> u64 {
+        match self {
+            Self::Mpt(mpt) => mpt.inside(),
+            Self::Ropewalk(_) => 0,
+        }
     }
 }

@@ -34,9 +34,13 @@ const ROOMS: &[Room] = &[
     core("wire", &["units"], &[]),
     core("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
-    free("sim", &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units"]),
+    core("host", &["protocol", "seal", "units", "wire"], &[]),
     free("lab", &["link", "notation", "record", "scenario", "units"]),
-    free("tunnel", &["control", "notation", "protocol", "schedule", "seal", "settings", "units", "wire"]),
+    free("tunnel", &["control", "host", "notation", "protocol", "schedule", "seal", "settings", "units", "wire"]),
+    free(
+        "sim",
+        &["control", "link", "protocol", "record", "recovery", "scenario", "schedule", "settings", "units", "wire"],
+    ),
     free("store", &["record", "units"]),
     free("report", &["record", "scenario", "units"]),
     free(

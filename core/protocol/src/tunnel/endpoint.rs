@@ -159,6 +159,11 @@ impl<P: Payload> Endpoint<P> {
         self.path(id).is_some()
     }
 
+    /// Pings all paths now: something about the peer is new.
+    pub fn greet(&mut self) {
+        self.paths.iter_mut().flatten().for_each(Path::hurry);
+    }
+
     /// A parcel from the device, of a flow that hashes to `stream`.
     pub fn offer(&mut self, now: Instant, stream: u8, parcel: P) {
         self.last_data = Some(now);
@@ -180,8 +185,8 @@ impl<P: Payload> Endpoint<P> {
         path.receipt.add(now, arrival.number, arrival.marked, true);
         let Self { exit, counters, paths, .. } = self;
         let in_use = |path: PathId| {
-            let heard = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::heard);
-            heard.is_some_and(|heard| now.since(heard) < IN_USE)
+            let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::carried);
+            carried.is_some_and(|at| now.since(at) < IN_USE)
         };
         exit.handle(now, arrival.path, data, arrival.marked, in_use, counters);
     }

@@ -154,3 +154,6 @@ impl<P: Payload> Entrance<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@
 //!   piece is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - too much is held: then only the head is given up (RFC 2890, section 2.2).
 
+use super::endpoint::MOST_PATHS;
 use super::vocabulary::{Counters, Data, Delivery, FIRST_UNORDERED, Payload};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Span};
@@ -231,8 +232,8 @@ impl<P: Payload> Exit<P> {
     fn give_up_passed(&mut self, now: Instant, index: u8, in_use: impl Fn(PathId) -> bool, counters: &mut Counters) {
         loop {
             let stream = &self.streams[usize::from(index)];
-            let mut passing = stream.passed.iter().filter(|(path, _)| in_use(*path)).peekable();
-            let passed = passing.peek().is_some() && passing.all(|(_, end)| *end > stream.expected);
+            let has_passed = |path| stream.passed.iter().any(|(of, end)| *of == path && *end > stream.expected);
+            let passed = (0..MOST_PATHS as u16).map(PathId).all(|path| has_passed(path) || !in_use(path));
             if !passed || stream.slots.is_empty() {
                 return;
             }
@@ -313,3 +314,6 @@ impl<P> Stream<P> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod path;
 mod pieces;
 mod resequencer;
 mod striper;
+pub mod usual;
 mod vocabulary;
 
 pub use endpoint::{Endpoint, MOST_PATHS};

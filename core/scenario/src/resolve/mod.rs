@@ -5,6 +5,7 @@ mod events;
 mod network;
 mod queue;
 mod traffic;
+mod tunnel;
 
 use crate::file::File;
 use crate::model::Experiment;
@@ -20,7 +21,7 @@ pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment,
     let duration = positive("duration", &file.duration, |time| time.0.0)?.0;
     let sample = file.sample.as_ref().map(|sample| positive("sample", sample, |time| time.0.0)).transpose()?;
     let (links, paths) = network::network(file, traces)?;
-    let tunnel = file.tunnel.as_ref().map(|tunnel| traffic::tunnel(tunnel, &file.host, &paths)).transpose()?;
+    let tunnel = file.tunnel.as_ref().map(|it| tunnel::tunnel(it.get(), &file.host, &paths)).transpose()?;
     let flows = traffic::flows(file, &paths, tunnel.as_ref())?;
     let events = events::events(file, &links, &paths)?;
     let name = file.name.get().0.clone();

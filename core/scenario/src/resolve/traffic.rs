@@ -1,8 +1,8 @@
-//! The tunnel, the flows, and their hosts.
+//! The flows and their hosts.
 
 use super::{bytes, find, positive, unique};
 use crate::file::{self, File, Kind, Profile};
-use crate::model::{Application, Device, Flow, FlowKind, Host, Multipath, Path, Recovery, Resequence, Route, Tunnel};
+use crate::model::{Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
 use crate::multipath;
 use crate::short::Algorithm;
 use notation::At;
@@ -10,81 +10,14 @@ use notation::Fault;
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// What MPT does.
-const DEFAULT_SCHEDULER: &str = "packet-round-robin";
 /// Linux's default.
 const DEFAULT_CONGESTION: &str = "cubic";
 /// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
 const MOST_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
-const UDP_HEADERS: u32 = 28;
-/// IPv4, UDP, and GRE with a sequence number.
-const TUNNEL_HEADERS: u32 = 36;
+pub(super) const UDP_HEADERS: u32 = 28;
 /// What IPv6 has more.
-const IPV6_MORE: u32 = 20;
-
-pub(super) fn tunnel(at: &At<file::Tunnel>, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
-    let given = at.get();
-    let file::TunnelKind::MptGre = given.kind;
-    let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
-    let usual = TUNNEL_HEADERS + if ipv6 { IPV6_MORE } else { 0 };
-    let paths = tunnel_paths(given, paths)?;
-    let weights = weights(given, paths.len())?;
-    let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
-    if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
-        return Err(Fault::at(first.span(), format!("the striping cycle has positions 0 to {}", cycle - 1)));
-    }
-    Ok(Tunnel {
-        paths,
-        stripe: given.stripe.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
-        weights,
-        first: given.first.as_ref().map_or(0, |first| *first.get()),
-        stray_packets: given.stray_packets,
-        overhead: given.overhead.as_ref().map_or(Ok(usual), bytes)?,
-        mtu: given.mtu.as_ref().map_or(Ok(1440), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
-        resequence: given.resequence.map(|r| Resequence {
-            window: r.window.0,
-            timeout: r.timeout.0,
-            deliver_late: matches!(r.late, file::Late::Deliver),
-        }),
-        device: given.device.map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
-    })
-}
-
-fn tunnel_paths(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
-    let Some(names) = &given.paths else {
-        return Ok((0..paths.len()).collect());
-    };
-    let mut indices = Vec::new();
-    for name in names.get() {
-        let index = find("path", name.get(), name.span(), paths.iter().map(|path| path.name.as_str()))?;
-        if indices.contains(&index) {
-            return Err(Fault::at(name.span(), format!("the tunnel has `{}` twice", name.get())));
-        }
-        indices.push(index);
-    }
-    match indices.is_empty() {
-        true => Err(Fault::at(names.span(), "a tunnel needs at least one path")),
-        false => Ok(indices),
-    }
-}
-
-fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Fault> {
-    let Some(weights) = &given.weights else {
-        return Ok(vec![1; paths]);
-    };
-    let list = weights.get();
-    if list.len() != paths {
-        return Err(Fault::at(weights.span(), format!("{} weights for {paths} paths", list.len())));
-    }
-    match list.contains(&0) {
-        true => {
-            let fault = Fault::at(weights.span(), "a weight of zero sends nothing over a path");
-            Err(fault.help("weights start at 1; to leave a path out, name the others in `paths`"))
-        }
-        false => Ok(list.clone()),
-    }
-}
+pub(super) const IPV6_MORE: u32 = 20;
 
 pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Fault> {
     if file.flow.is_empty() {

@@ -23,6 +23,10 @@ impl Engine {
             Body::Request(number) => self.on_request(&packet, number),
             Body::Datagram { sent } => self.on_datagram(packet.flow, sent),
             Body::Stray => {}
+            Body::Tunnelled(datagram) => {
+                self.network.arrive(packet.direction, datagram, parcel.marked, &mut self.up);
+                self.deliver_all();
+            }
         }
     }
 

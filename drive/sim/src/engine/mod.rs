@@ -2,18 +2,19 @@
 //!
 //! - this file: the loop, and what happens to the network from outside (changes, samples);
 //! - [`component`]: who can be due;
-//! - [`network`]: packets on their way; `striping`: the tunnel's two ends;
+//! - [`network`]: packets on their way; `striping`: an MPT tunnel's two ends; `tunnelling`: those of Ropewalk's own;
 //! - `hosts`: where packets come from and go to.
 
 mod component;
 mod hosts;
 mod network;
 mod striping;
+mod tunnelling;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::meter::Meter;
-use crate::packet::Parcel;
+use crate::packet::{Direction, Parcel};
 use crate::series::Sampler;
 use component::Component;
 use network::Network;
@@ -82,6 +83,12 @@ impl Engine {
         if let Some(meter) = &self.meter {
             self.network.arm(Component::Meter, meter.due());
         }
+        if experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.ropewalk.is_some()) {
+            // Its ends ask each other at once whether the paths are there.
+            for end in [Direction::Forward, Direction::Reverse] {
+                self.network.arm(Component::Ingress(end), Instant::ZERO);
+            }
+        }
         for _ in 0..experiment.tunnel.as_ref().map_or(0, |tunnel| tunnel.stray_packets) {
             self.network.send_strays();
         }
@@ -93,7 +100,10 @@ impl Engine {
                 Component::Pipe(pipe) => self.serve(pipe),
                 Component::Source(flow) => self.wake_source(flow),
                 Component::Sink(flow) => self.wake_sink(flow),
-                Component::Ingress(direction) => self.network.pump(direction),
+                Component::Ingress(direction) => {
+                    self.network.wake_ingress(direction, &mut self.up);
+                    self.deliver_all();
+                }
                 Component::Egress(direction) => {
                     self.network.wake_egress(direction, &mut self.up);
                     self.deliver_all();

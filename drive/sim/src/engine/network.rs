@@ -29,10 +29,11 @@ impl Network {
     pub(super) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
         let topology = Topology::new(experiment, seed);
         let roster = Roster::new(topology.pipes.len() as u32, experiment.flows.len() as u16);
+        let tunnel = experiment.tunnel.as_ref().map(|tunnel| Tunnel::new(tunnel, &experiment.paths, seed));
         Ok(Self {
             now: Instant::ZERO,
             topology,
-            tunnel: experiment.tunnel.as_ref().map(Tunnel::new).transpose()?,
+            tunnel: tunnel.transpose()?,
             slab: Slab::default(),
             work: Work::default(),
             dropped: experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect(),
@@ -129,7 +130,7 @@ impl Network {
     fn settle(&mut self, pipe: u32) {
         let state = &mut self.topology.pipes[pipe as usize];
         if state.has_discarded() {
-            reclaim(state, &mut self.slab, &mut self.dropped);
+            reclaim(state, &mut self.slab, &mut self.tunnel, &mut self.dropped);
         }
         let next = state.next();
         self.arm(Component::Pipe(pipe), next);
@@ -137,10 +138,12 @@ impl Network {
 }
 
 #[cold]
-fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab, dropped: &mut [Vec<u64>]) {
+fn reclaim(pipe: &mut Pipe<Parcel>, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
     while let Some(parcel) = pipe.take_discarded() {
         let packet = slab.remove(parcel.slot);
-        if packet.is_data() && !matches!(packet.body, Body::Stray) {
+        if let (Body::Tunnelled(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut *tunnel) {
+            tunnel.forget(datagram);
+        } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
             let of_flow = &mut dropped[usize::from(packet.flow)];
             let subflow = usize::from(packet.connection).min(of_flow.len() - 1);
             of_flow[subflow] += 1;

@@ -1,9 +1,9 @@
-//! The tunnel's two ends: packets get a number and a path, and leave in the order of their numbers.
+//! An MPT tunnel's two ends: packets get a number and a path, and leave in the order of their numbers.
 
 use super::component::Component;
 use super::network::Network;
 use crate::packet::{Body, Direction, Packet, Parcel};
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Mpt, Tunnel};
 use scenario::model::Route;
 
 /// A stray packet, bytes.
@@ -20,7 +20,10 @@ impl Network {
     }
 
     pub(super) fn enter_tunnel(&mut self, direction: Direction, parcel: Parcel) {
-        let ingress = &mut tunnel(&mut self.tunnel).ingress[direction as usize];
+        if let Some(Tunnel::Ropewalk(_)) = &self.tunnel {
+            return self.enter(direction, parcel);
+        }
+        let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
             let (parcel, path) = ingress.stripe(self.now, parcel, &mut self.slab);
             self.start_path(path, parcel);
@@ -36,7 +39,7 @@ impl Network {
     /// The tunnel's thread: reads, picks a path, sends; blocks while that path's socket is full.
     pub(super) fn pump(&mut self, direction: Direction) {
         loop {
-            let ingress = &mut tunnel(&mut self.tunnel).ingress[direction as usize];
+            let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
             let Some(next) = ingress.read(self.now, &mut self.slab) else { return };
             let Some(device) = &mut ingress.device else { return };
             let (parcel, path) = next;
@@ -53,7 +56,7 @@ impl Network {
     /// A packet has crossed its path; what the resequencer lets go is added to `up`.
     pub(super) fn leave_tunnel(&mut self, seq: u64, parcel: Parcel, up: &mut Vec<Parcel>) {
         let direction = self.slab.get(parcel.slot).direction;
-        let egress = &mut tunnel(&mut self.tunnel).egress[direction as usize];
+        let egress = &mut mpt(&mut self.tunnel).egress[direction as usize];
         if !egress.handle(self.now, seq, parcel, up) {
             self.slab.remove(parcel.slot);
         }
@@ -62,13 +65,16 @@ impl Network {
     }
 
     pub(super) fn wake_egress(&mut self, direction: Direction, up: &mut Vec<Parcel>) {
-        let egress = &mut tunnel(&mut self.tunnel).egress[direction as usize];
+        let egress = &mut mpt(&mut self.tunnel).egress[direction as usize];
         egress.on_timeout(self.now, up);
         let deadline = egress.deadline();
         self.arm(Component::Egress(direction), deadline);
     }
 }
 
-fn tunnel(tunnel: &mut Option<Tunnel>) -> &mut Tunnel {
-    tunnel.as_mut().expect("packets are routed into a tunnel only where there is one")
+fn mpt(tunnel: &mut Option<Tunnel>) -> &mut Mpt {
+    match tunnel {
+        Some(Tunnel::Mpt(mpt)) => mpt,
+        _ => unreachable!("packets are routed into a tunnel only where there is one, and each mode has its own way"),
+    }
 }

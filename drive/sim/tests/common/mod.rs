@@ -161,5 +161,6 @@ pub(crate) fn stripe_over(experiment: &mut Experiment, second: Pipe, window: u32
         mtu: 1440,
         resequence: Some(Resequence { window, timeout, deliver_late: false }),
         device: None,
+        ropewalk: None,
     });
 }

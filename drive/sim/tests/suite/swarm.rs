@@ -206,6 +206,7 @@ impl Draw {
             mtu: 1440,
             resequence,
             device,
+            ropewalk: None,
         }
     }
 

@@ -59,7 +59,8 @@ impl Batch {
         self.len += len;
     }
 
-    fn clear(&mut self, route: Route) {
+    /// Empties it, for this destination.
+    pub(super) fn aim(&mut self, route: Route) {
         (self.len, self.is_closed, self.route) = (0, false, route);
     }
 
@@ -122,7 +123,7 @@ impl Outlet {
         if self.route != route {
             self.flush(socket);
             self.route = route;
-            self.filling.clear(route);
+            self.filling.aim(route);
         }
     }
 
@@ -152,7 +153,7 @@ impl Outlet {
         if self.waiting.is_empty() {
             result = socket.send(&self.filling, 0);
             let Sent::Blocked(at) = result else {
-                self.filling.clear(self.route);
+                self.filling.aim(self.route);
                 return result;
             };
             self.sent_of_first = at;
@@ -172,7 +173,7 @@ impl Outlet {
                 break;
             }
             self.sent_of_first = 0;
-            first.clear(self.route);
+            first.aim(self.route);
             self.spare.push(first);
         }
         result
@@ -191,7 +192,7 @@ impl Outlet {
         } else {
             socket.report.blocked += self.filling.count_from(0) as u64;
         }
-        self.filling.clear(self.route);
+        self.filling.aim(self.route);
     }
 }
 

@@ -170,12 +170,24 @@ impl Slice {
         assert!(from <= to && self.start + to <= self.end, "{from}..{to} of {} bytes", self.len());
         Self { handle: self.handle.clone(), start: self.start + from, end: self.start + to }
     }
+
+    /// The bytes to be changed, if nobody else reads the buffer.
+    pub(super) fn unique_mut(&mut self) -> Option<&mut [u8]> {
+        let range = self.start as usize..self.end as usize;
+        self.handle.0.as_mut().and_then(Rc::get_mut).map(|buffer| &mut buffer.bytes[range])
+    }
 }
 
 impl Deref for Slice {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.handle.buffer().bytes[self.start as usize..self.end as usize]
+    }
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

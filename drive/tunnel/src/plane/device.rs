@@ -7,11 +7,11 @@
 use super::report::DeviceReport;
 use super::setup::{DeviceSetup, Error};
 use nix::errno::Errno;
-use nix::sys::uio::readv;
-use nix::sys::uio::writev;
+use nix::sys::uio::{readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
+use wire::offload::{Cut, Kind};
 
 /// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
 pub(super) const HEADER: usize = 10;
@@ -33,7 +33,6 @@ pub(super) enum Written {
 pub(super) struct Device {
     tun: SyncDevice,
     has_header: bool,
-    takes_super: bool,
     /// What was counted.
     pub(super) report: DeviceReport,
 }
@@ -57,7 +56,7 @@ impl Device {
         tun.set_nonblocking(true).map_err(fail)?;
         let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
         let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
-        Ok(Self { tun, has_header, takes_super: tcp_offload, report })
+        Ok(Self { tun, has_header, report })
     }
 
     /// Whether what is read begins with a virtio-net header.
@@ -65,14 +64,19 @@ impl Device {
         self.has_header
     }
 
-    /// Whether UDP super-packets can be written.
-    pub(super) fn takes_udp(&self) -> bool {
-        self.takes_super && self.report.udp_offload
+    /// Whether such a super-packet can be written.
+    pub(super) fn takes(&self, cut: Option<Cut>) -> bool {
+        cut.is_some_and(|cut| if cut.kind == Kind::Udp { self.takes_udp() } else { self.takes_tcp() })
     }
 
-    /// Whether super-packets can be written.
-    pub(super) fn takes_super(&self) -> bool {
-        self.takes_super
+    /// Whether super-packets of TCP can be written.
+    pub(super) fn takes_tcp(&self) -> bool {
+        self.report.tcp_offload
+    }
+
+    /// Whether super-packets of UDP can be written.
+    pub(super) fn takes_udp(&self) -> bool {
+        self.report.udp_offload
     }
 
     /// Reads a virtio-net header and a packet, without offload the packet alone. `None` if nothing is there.
@@ -109,13 +113,12 @@ impl Device {
     /// Writes one super-packet (or one with a checksum to be completed) that lies in `parts`, the first of which begins
     /// with its virtio-net header.
     pub(super) fn write_super(&mut self, parts: &[IoSlice<'_>]) -> Written {
-        if !self.takes_super {
+        if !self.has_header {
             return Written::Cut;
         }
         match self.write(parts) {
             Ok(()) => Written::Done,
             Err(Errno::EINVAL) => {
-                self.takes_super = false;
                 (self.report.tcp_offload, self.report.udp_offload) = (false, false);
                 Written::Cut
             }

@@ -15,12 +15,18 @@ mod inlet;
 mod mpt;
 mod reactor;
 mod report;
+mod rope;
 mod setup;
 mod socket;
 
 pub use channel::{Command, Commander, Inbox, channel};
-pub use report::{BufferReport, Count, DeviceReport, MptPathReport, MptReport, Report, SocketReport};
-pub use setup::{DeviceSetup, Error, Keepalive, Mode, MptPath, MptSetup, Reorder, Setup, SocketSetup};
+pub use report::{
+    BufferReport, Count, DeviceReport, MptPathReport, MptReport, PeerReport, Report, RouteReport, SocketReport,
+};
+pub use setup::{
+    Carriage, Choice, DeviceSetup, Error, Keepalive, Mode, MptPath, MptSetup, PeerPath, PeerSetup, Reorder,
+    RopewalkSetup, Setup, SocketSetup,
+};
 
 use reactor::{Engine, Io, Reactor};
 
@@ -41,6 +47,7 @@ impl Plane {
         let io = Io::new(device, sockets);
         let engine: Box<dyn Engine> = match setup.mode {
             Mode::Mpt(setup) => Box::new(mpt::Mpt::new(setup, &io)?),
+            Mode::Ropewalk(ropewalk) => Box::new(rope::Rope::new(ropewalk, setup.device.mtu, &io)?),
         };
         Ok(Self { io, engine })
     }

@@ -23,9 +23,9 @@ use units::Instant;
 const BUDGET: usize = 8;
 /// Events fetched at once.
 const EVENTS: usize = 32;
-/// Bounds of the buffer pools: 64 MiB of each class.
+/// Bounds of the buffer pools: 64 MiB and 264 MiB. Pages that no packet reached cost nothing.
 const SMALL_BUFFERS: usize = 32 * 1024;
-const LARGE_BUFFERS: usize = 1024;
+const LARGE_BUFFERS: usize = 4096;
 
 const DEVICE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
@@ -51,6 +51,8 @@ pub(super) trait Engine {
     fn set_link(&mut self, io: &mut Io, now: Instant, socket: usize, up: bool);
     /// A person takes a path out of use, or puts it back.
     fn set_path(&mut self, io: &mut Io, now: Instant, path: usize, enabled: bool);
+    /// The loop ends: says goodbye.
+    fn stop(&mut self, _io: &mut Io, _now: Instant) {}
     /// Adds its numbers.
     fn report(&self, report: &mut Report);
 }
@@ -206,7 +208,10 @@ fn serve(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flag
 fn obey(io: &mut Io, engine: &mut dyn Engine, now: Instant, inbox: &Inbox) -> bool {
     for command in inbox.drain() {
         match command {
-            Command::Stop => return false,
+            Command::Stop => {
+                engine.stop(io, now);
+                return false;
+            }
             Command::Report(tell) => tell(report(io, engine, now)),
             Command::Link { socket, up } => {
                 if let Some(socket) = io.sockets.get_mut(socket) {
@@ -222,7 +227,7 @@ fn obey(io: &mut Io, engine: &mut dyn Engine, now: Instant, inbox: &Inbox) -> bo
 
 fn report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {
     let sockets = io.sockets.iter().map(|socket| socket.report).collect();
-    let mut report = Report { now, device: io.device.report, sockets, buffers: io.pool.report(), mpt: None };
+    let mut report = Report { now, device: io.device.report, sockets, buffers: io.pool.report(), ..Report::default() };
     engine.report(&mut report);
     report
 }

@@ -1,6 +1,9 @@
 //! What the data plane tells of itself: plain numbers, counted since the start.
 
 use protocol::tunnel::ResequencerCounters as Resequencing;
+use protocol::tunnel::Status;
+use seal::{Counters as Refusals, PeerStatus};
+use std::net::SocketAddr;
 use units::Instant;
 
 /// Everything at one moment.
@@ -14,6 +17,10 @@ pub struct Report {
     pub sockets: Vec<SocketReport>,
     /// The paths of an MPT connection.
     pub mpt: Option<MptReport>,
+    /// Ropewalk's peers, in the order of the setup.
+    pub peers: Vec<PeerReport>,
+    /// Why sealed datagrams and handshakes were refused.
+    pub refusals: Refusals,
     /// Buffers in memory, and how often none was left.
     pub buffers: BufferReport,
 }
@@ -118,4 +125,38 @@ pub struct MptPathReport {
     pub failures: u64,
     /// When the peer's latest keepalive came.
     pub heard: Option<Instant>,
+}
+
+/// One peer of Ropewalk's own tunnel.
+#[derive(Clone, Debug)]
+pub struct PeerReport {
+    /// Its name in the setup.
+    pub name: String,
+    /// The session; `None` only if the peer is gone.
+    pub seal: Option<PeerStatus>,
+    /// The machine, while there is a session.
+    pub status: Option<Status>,
+    /// Where its paths lead.
+    pub routes: Vec<RouteReport>,
+    /// Packets from the device for it, and their bytes.
+    pub sent: Count,
+    /// Packets of it for the device, and their bytes.
+    pub received: Count,
+    /// Packets for it that were dropped, as there was no session.
+    pub sessionless: u64,
+    /// Packets of it with a source that is not its own.
+    pub foreign: u64,
+    /// Packets of it that could not be put together, or made no sense.
+    pub broken: u64,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteReport {
+    /// The path.
+    pub path: u8,
+    /// Index of the socket that it uses.
+    pub socket: usize,
+    /// Where the peer is.
+    pub remote: SocketAddr,
 }

@@ -1,5 +1,9 @@
 //! What the data plane is built from, and how its building fails.
 
+use control::Value;
+use protocol::tunnel::usual;
+use seal::{PresharedKey, PrivateKey, PublicKey};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -47,6 +51,94 @@ pub struct SocketSetup {
 pub enum Mode {
     /// MPT's plain GRE-in-UDP: neither encrypted nor authenticated.
     Mpt(MptSetup),
+    /// Ropewalk's own: authenticated, encrypted, repaired.
+    Ropewalk(RopewalkSetup),
+}
+
+/// One end of Ropewalk's own tunnels.
+#[derive(Clone, Debug)]
+pub struct RopewalkSetup {
+    /// Who we are.
+    pub private: PrivateKey,
+    /// Whom we talk to.
+    pub peers: Vec<PeerSetup>,
+}
+
+/// A peer and how it is talked to.
+#[derive(Clone, Debug)]
+pub struct PeerSetup {
+    /// What people call it.
+    pub name: String,
+    /// Its identity.
+    pub public: PublicKey,
+    /// A secret beside the keys.
+    pub preshared: Option<PresharedKey>,
+    /// Inner networks that are its own: address and prefix length.
+    pub allowed: Vec<(IpAddr, u8)>,
+    /// Paths that we know of; their index is the path's id, the same at both ends. What comes by others opens them: a
+    /// server need not list its clients' paths.
+    pub paths: Vec<PeerPath>,
+    /// How its packets are carried.
+    pub carriage: Carriage,
+}
+
+/// One path to a peer.
+#[derive(Clone, Debug)]
+pub struct PeerPath {
+    /// What people call it.
+    pub name: String,
+    /// Index of its socket.
+    pub socket: usize,
+    /// Where the peer is; `None` if it comes to us. It is followed wherever it moves.
+    pub remote: Option<SocketAddr>,
+    /// Used only while no regular path works.
+    pub backup: bool,
+    /// As a backup, and probed seldom: every byte costs.
+    pub metered: bool,
+    /// Its share under schedulers with weights.
+    pub weight: u32,
+    /// MTU of its interface: nothing larger is tried.
+    pub mtu: u16,
+}
+
+/// How packets are carried.
+#[derive(Clone, Debug)]
+pub struct Carriage {
+    /// Which path carries the next piece, from `schedule::REGISTRY`.
+    pub scheduler: Choice,
+    /// Congestion control of the paths, from `control::registry`; `None` where the load is managed otherwise.
+    pub congestion: Option<Choice>,
+    /// Lost pieces are sent again.
+    pub repair: bool,
+    /// Packets go up in the order of their flow.
+    pub order: bool,
+    /// What comes after its turn goes up out of order.
+    pub deliver_late: bool,
+    /// A missing piece is waited for no longer than this; `None`: the usual bound.
+    pub hold_most: Option<Span>,
+}
+
+/// An entry of a registry with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its name.
+    pub name: String,
+    /// What differs from its defaults.
+    pub parameters: BTreeMap<String, Value>,
+}
+
+impl Default for Carriage {
+    fn default() -> Self {
+        let choice = |name: &str| Choice { name: name.to_owned(), parameters: BTreeMap::new() };
+        Self {
+            scheduler: choice(usual::SCHEDULER),
+            congestion: Some(choice(usual::CONGESTION)),
+            repair: true,
+            order: true,
+            deliver_late: false,
+            hold_most: None,
+        }
+    }
 }
 
 /// One MPT connection.

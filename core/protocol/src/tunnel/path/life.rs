@@ -81,6 +81,11 @@ impl Life {
         (self.confirmed, self.missed) = (now, 0);
     }
 
+    /// The next ping is due now.
+    pub(super) fn hurry(&mut self) {
+        self.last_ping = None;
+    }
+
     fn patience(&self) -> Span {
         self.rtt.map_or(FIRST_PATIENCE, |rtt| Span(rtt.0 * 2).max(LEAST_PATIENCE))
     }

@@ -62,6 +62,8 @@ pub(super) struct Path {
     delivery: Rate,
     mss: u32,
     heard: Option<Instant>,
+    /// When it last brought data.
+    carried: Option<Instant>,
     received: u64,
     received_bytes: u64,
     /// Copies of pieces older than this were all considered.
@@ -101,6 +103,7 @@ impl Path {
             delivery: Rate(0),
             mss: 0,
             heard: None,
+            carried: None,
             received: 0,
             received_bytes: 0,
             copied_up_to: 0,
@@ -137,6 +140,11 @@ impl Path {
     /// How long data may reasonably go unanswered.
     pub(super) fn patience(&self) -> Span {
         self.ledger.patience()
+    }
+
+    /// When it last brought data.
+    pub(super) fn carried(&self) -> Option<Instant> {
+        self.carried
     }
 
     pub(super) fn heard(&self) -> Option<Instant> {
@@ -257,6 +265,7 @@ impl Path {
     pub(super) fn on_heard(&mut self, now: Instant, data_bytes: Option<u32>) {
         self.heard = Some(now);
         if let Some(bytes) = data_bytes {
+            self.carried = Some(now);
             (self.received, self.received_bytes) = (self.received + 1, self.received_bytes + u64::from(bytes));
         }
     }
@@ -371,6 +380,11 @@ impl Path {
         random: &mut Stream,
     ) -> Option<(u64, Option<u32>)> {
         self.life.poll(now, self.habits(habits), random)
+    }
+
+    /// It is pinged now, whenever that was due.
+    pub(super) fn hurry(&mut self) {
+        self.life.hurry();
     }
 
     fn habits(&self, habits: Habits) -> Habits {

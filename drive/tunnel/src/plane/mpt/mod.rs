@@ -5,7 +5,7 @@
 //! coalesced into super-packets again. What a legacy `mptsrv` expects is kept: no key and no checksum on the wire, no
 //! duplicates, whole-second keepalives if so configured, the outer header's DSCP alone (its ECN would be lost).
 
-mod keepalive;
+mod life;
 mod numbers;
 
 use super::batch::Outlet;
@@ -15,12 +15,13 @@ use super::reactor::{Engine, Io};
 use super::report::{MptPathReport, MptReport, Report};
 use super::setup::{Error, MptPath, MptSetup};
 use super::socket::{Arrival, Route, Sent, Socket};
-use keepalive::Life;
+use life::Life;
 use numbers::{Number, Numbers};
 use protocol::tunnel::{Resequencer, Striper};
 use std::collections::BTreeMap;
 use units::{Instant, PathId};
 use wire::inner::ecn::{self, Ecn};
+use wire::mpt::{self, Keepalive};
 use wire::offload::Offload;
 use wire::segment::Segmenter;
 use wire::{gre, inner};
@@ -49,7 +50,7 @@ pub(super) struct Mpt {
     paths: Vec<Path>,
     order: Option<Order>,
     inlet: Inlet,
-    keepalive: [u8; keepalive::LEN],
+    keepalive: [u8; Keepalive::LEN],
     pathless: u64,
     /// The earliest deadline of a path's life.
     life_deadline: Instant,
@@ -77,8 +78,8 @@ impl Mpt {
         });
         Ok(Self {
             striper: Striper::new(scheduler, paths.len()),
-            keepalive: keepalive::message(setup.local, setup.remote),
-            inlet: Inlet::default(),
+            keepalive: Keepalive { sender: setup.local, receiver: setup.remote }.to_bytes(),
+            inlet: Inlet::new(&io.device),
             pathless: 0,
             life_deadline: Instant::ZERO,
             setup,
@@ -132,9 +133,10 @@ impl Mpt {
         let Ok((header, payload)) = gre::Header::parse(datagram) else { return false };
         let (first, bytes) = (payload.first().copied().unwrap_or(0), payload.len());
         let start = (datagram.len() - bytes) as u32;
-        if first >= keepalive::CONTROL {
-            self.paths[path].report.keepalives += u64::from(keepalive::is_keepalive(payload));
-            return keepalive::is_keepalive(payload);
+        if mpt::is_control(payload) {
+            let is_keepalive = Keepalive::parse(payload).is_ok();
+            self.paths[path].report.keepalives += u64::from(is_keepalive);
+            return is_keepalive;
         }
         if !matches!(first >> 4, 4 | 6) {
             return false;
@@ -168,9 +170,9 @@ impl Mpt {
     fn send_keepalive(&mut self, io: &mut Io, now: Instant, index: usize) {
         let path = &mut self.paths[index];
         let socket = &mut io.sockets[path.socket];
-        path.outlet.push(socket, keepalive::LEN, 0, |datagram| {
+        path.outlet.push(socket, Keepalive::LEN, 0, |datagram| {
             datagram.copy_from_slice(&self.keepalive);
-            keepalive::LEN
+            Keepalive::LEN
         });
         let sent = path.outlet.flush(socket);
         self.note(now, index, sent);

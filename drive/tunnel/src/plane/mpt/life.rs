@@ -1,44 +1,10 @@
-//! MPT's life signs: what a keepalive looks like, and what a path is held for by them.
-//!
-//! A keepalive is a GRE packet without a sequence number whose payload begins with 0xA1, which is no IP packet
-//! (draft-lencse-tsvwg-mpt, and the published implementation): 44 bytes, not answered, not authenticated.
+//! What a path of MPT is held for: by its peer's keepalives, its interface, and people.
 
-use super::super::setup::Keepalive;
-use std::net::{IpAddr, Ipv6Addr};
+use crate::plane::setup::Keepalive;
 use units::{Instant, Span};
-use wire::gre;
 
-/// Payloads from this first byte on are control messages, not IP packets.
-pub(super) const CONTROL: u8 = 0xa0;
-const KEEPALIVE: u8 = 0xa1;
-/// Bytes of a keepalive.
-pub(super) const LEN: usize = 44;
 /// A path whose interface refused a packet rests this long.
 const REST: Span = Span::from_millis(1000);
-
-/// The keepalive from tunnel address `local` to `remote`.
-pub(super) fn message(local: IpAddr, remote: IpAddr) -> [u8; LEN] {
-    let (protocol, version) = if local.is_ipv4() { (gre::IPV4, 4) } else { (gre::IPV6, 6) };
-    let mut message = [0; LEN];
-    message[2..4].copy_from_slice(&protocol.to_be_bytes());
-    (message[4], message[9]) = (KEEPALIVE, version);
-    message[12..28].copy_from_slice(&mapped(local));
-    message[28..].copy_from_slice(&mapped(remote));
-    message
-}
-
-/// Whether this payload of a GRE packet is a keepalive.
-pub(super) fn is_keepalive(payload: &[u8]) -> bool {
-    payload.first() == Some(&KEEPALIVE) && payload.len() == LEN - 4
-}
-
-/// IPv4 addresses stand as `::ffff:a.b.c.d`.
-fn mapped(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => Ipv6Addr::octets(&v6),
-    }
-}
 
 /// What is known of a path's life.
 #[derive(Clone, Copy, Debug)]
@@ -116,18 +82,6 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_published_keepalive() {
-        let message = message([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let mut expected = vec![0, 0, 8, 0, 0xa1, 0, 0, 0, 0, 4, 0, 0];
-        for last in [1, 2] {
-            expected.extend([0; 10]);
-            expected.extend([0xff, 0xff, 10, 0, 0, last]);
-        }
-        assert_eq!(message[..], expected);
-        assert!(is_keepalive(&message[4..]) && !is_keepalive(&message[4..43]));
-    }
 
     #[test]
     fn a_silent_path_goes_down_after_the_dead_time_and_comes_back_with_the_first_sign() {

@@ -1,0 +1,247 @@
+//! The deterministic campaign: the daemon's machines, cipher and codec included, in worlds drawn by seed. Whatever the
+//! network does: no parcel comes up twice or altered, nothing of a stranger's is taken, streams keep their order, and once
+//! a path works, all is well again within a stated time. A failure names its seed.
+
+mod world;
+
+use protocol::tunnel::Setup;
+use ropewalk_host::Event;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::{Instant, PathId, Rate, Span, Stream};
+use world::{Make, Wire, World};
+
+/// After everything works again, so long at most until parcels come up.
+const RECOVERY: Span = Span::from_secs(8);
+
+fn setup(congestion: &str, scheduler: &str, order: bool, seed: u64) -> Setup {
+    let none = BTreeMap::new();
+    let controller = (congestion != "off")
+        .then(|| control::registry::find(congestion).expect("registered").controller(&none).expect("has defaults"));
+    Setup {
+        scheduler: schedule::find(scheduler).expect("registered").scheduler(&[], 0, &none).expect("has defaults"),
+        controller,
+        repair: true,
+        order,
+        deliver_late: false,
+        hold_most: Span::from_millis(500),
+        probe: Span::from_millis(200),
+        target: Span::from_millis(5),
+        interval: Span::from_millis(100),
+        memory: 16 << 20,
+        seed,
+    }
+}
+
+fn make(congestion: &'static str, scheduler: &'static str, order: bool) -> Make {
+    Arc::new(move |seed| setup(congestion, scheduler, order, seed))
+}
+
+fn plain(mbit: u64, delay_ms: u64) -> Wire {
+    Wire {
+        rate: Rate::from_mbit(mbit),
+        delay: Span::from_millis(delay_ms),
+        jitter: Span::ZERO,
+        loss: 0.0,
+        duplication: 0.0,
+        corruption: 0.0,
+        largest: 1500,
+        down: None,
+    }
+}
+
+fn ms(n: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(n)
+}
+
+#[test]
+fn a_client_with_two_paths_meets_a_server_that_knows_none() {
+    let wires = vec![[plain(100, 5); 2], [plain(50, 20); 2]];
+    let mut world = World::new(1, wires, make("bbr", "minrtt", true));
+    world.run(ms(300));
+    for id in 0..100 {
+        world.offer((id % 2) as usize, 1, id, 20_000);
+        world.run(ms(300 + 3 * id));
+    }
+    world.run(ms(3000));
+    assert!([0, 1].iter().all(|path| world.ends[0].is_up(*path) && world.ends[1].is_up(*path)));
+    for side in 0..2u64 {
+        let ids: Vec<u64> = world.ends[1 - side as usize].up.iter().map(|(_, id)| *id).collect();
+        assert!(ids.iter().copied().eq((0..100).filter(|id| id % 2 == side)), "{ids:?}");
+    }
+}
+
+#[test]
+fn a_dead_first_path_does_not_stop_the_start() {
+    let dead = Wire { down: Some((Instant::ZERO, Instant::NEVER)), ..plain(100, 5) };
+    let mut world = World::new(2, vec![[dead; 2], [plain(50, 20); 2]], make("bbr", "minrtt", true));
+    world.run(ms(1000));
+    assert!(world.ends[0].is_up(1) && !world.ends[0].is_up(0));
+}
+
+#[test]
+fn keys_change_every_two_minutes_and_no_parcel_is_lost() {
+    let mut world = World::new(3, vec![[plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(300));
+    for id in 0..3000 {
+        world.offer(0, 1, id, 500);
+        world.run(world.now + Span::from_millis(100));
+    }
+    world.run(world.now + Span::from_secs(1));
+    let established =
+        |side: usize| world.ends[side].events.iter().filter(|event| matches!(event, Event::Established { .. })).count();
+    assert!(established(0) >= 3 && established(1) >= 3, "300 s: {} and {}", established(0), established(1));
+    assert!(world.ends[1].up.iter().map(|(_, id)| *id).eq(0..3000));
+}
+
+#[test]
+fn a_client_that_moves_is_followed() {
+    let mut world = World::new(4, vec![[plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(300));
+    world.rebind(0);
+    for id in 0..50 {
+        world.offer(0, 1, id, 2000);
+        world.offer(1, 1, 1000 + id, 2000);
+        world.run(world.now + Span::from_millis(10));
+    }
+    world.run(world.now + Span::from_secs(2));
+    assert!(world.ends[1].events.contains(&Event::Moved(PathId(0))));
+    assert_eq!((world.ends[0].up.len(), world.ends[1].up.len()), (50, 50));
+}
+
+#[test]
+fn a_server_that_restarts_is_found_again() {
+    let mut world = World::new(5, vec![[plain(20, 10); 2], [plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(300));
+    for id in 0..20 {
+        world.offer(0, 1, id, 2000);
+    }
+    world.run(ms(600));
+    world.restart(1);
+    let restarted = world.now;
+    let mut id = 100;
+    while world.ends[1].up.is_empty() {
+        world.offer(0, 1, id, 2000);
+        id += 1;
+        world.run(world.now + Span::from_millis(50));
+        assert!(world.now.since(restarted) < RECOVERY, "{}", world.now.since(restarted));
+    }
+}
+
+fn wire(random: &mut Stream) -> Wire {
+    let down = random.chance(0.2).then(|| {
+        let from = ms(random.below(4000));
+        (from, from + Span::from_millis(random.below(3000)))
+    });
+    Wire {
+        rate: Rate::from_mbit(2 + random.below(100)),
+        delay: Span::from_micros(50 + random.below(100_000)),
+        jitter: Span::from_micros(if random.chance(0.5) { 0 } else { random.below(20_000) }),
+        loss: if random.chance(0.6) { 0.0 } else { 0.05 * random.unit() },
+        duplication: if random.chance(0.6) { 0.0 } else { 0.1 * random.unit() },
+        corruption: if random.chance(0.6) { 0.0 } else { 0.02 * random.unit() },
+        largest: if random.chance(0.7) { 1500 } else { 1200 + random.below(300) as usize },
+        down,
+    }
+}
+
+/// Rare situations, which the campaign must have met.
+#[derive(Debug, Default)]
+struct Met {
+    restarts: u64,
+    moved: u64,
+    corrupted: u64,
+    refused: u64,
+    replayed: u64,
+    repaired: u64,
+    failures: u64,
+    rekeyed: u64,
+    clock_jumps: u64,
+}
+
+fn run(seed: u64, met: &mut Met) {
+    let mut random = Stream::named(seed, "campaign");
+    let count = 1 + random.below(3) as usize;
+    let wires = (0..count).map(|_| [wire(&mut random), wire(&mut random)]).collect();
+    let congestion = ["bbr", "cubic", "off"][random.below(3) as usize];
+    let scheduler = ["minrtt", "byte-deficit", "redundant", "ecf"][random.below(4) as usize];
+    let order = random.chance(0.8);
+    let mut world = World::new(seed, wires, make(congestion, scheduler, order));
+    let long = random.chance(0.05);
+    for id in 0..100 + random.below(150) {
+        let (side, stream) = (usize::from(random.chance(0.4)), (id % 4) as u8);
+        world.offer(side, stream, id, 16 + random.below(12_000) as usize);
+        let pause = if long { random.below(4_000_000) } else { random.below(40_000) };
+        world.run(world.now + Span::from_micros(pause));
+        match random.below(200) {
+            0 => {
+                world.restart(usize::from(random.chance(0.5)));
+                met.restarts += 1;
+            }
+            1 => world.rebind(random.below(count as u64) as usize),
+            2..20 => world.replay(),
+            20 => {
+                world.wall[usize::from(random.chance(0.5))] += 1 << random.below(50);
+                met.clock_jumps += 1;
+            }
+            _ => {}
+        }
+        if order {
+            for end in &world.ends {
+                (0..4).for_each(|stream| {
+                    let ids = end.up.iter().filter(|(of, _)| *of == stream).map(|(_, id)| *id);
+                    assert!(ids.is_sorted(), "seed {seed}: stream {stream} keeps its order");
+                });
+            }
+        }
+    }
+    settle_down(seed, &mut world);
+    for end in &world.ends {
+        let status = end.host.endpoint(end.peer).expect("it is there").status();
+        assert!(status.waiting_bytes + status.held * 1500 < 32 << 20, "seed {seed}: memory is bounded");
+        met.refused += end.refused;
+        met.repaired += status.counters.repaired;
+        met.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
+        met.moved += end.events.iter().filter(|event| matches!(event, Event::Moved(_))).count() as u64;
+        met.rekeyed += end.events.iter().filter(|event| **event == Event::Established { fresh: false }).count() as u64;
+    }
+    met.corrupted += world.corrupted;
+    met.replayed += world.replayed;
+}
+
+/// The network becomes well; then both ends must reach each other in time.
+fn settle_down(seed: u64, world: &mut World) {
+    for wires in &mut world.wires {
+        *wires = [plain(50, 10); 2];
+    }
+    for end in &mut world.ends {
+        end.events.retain(|event| !matches!(event, Event::Tunnel(_)));
+    }
+    let well = world.now;
+    let reached = [1 << 40, 1 << 41];
+    let mut next = 0;
+    while !(0..2).all(|side| world.ends[1 - side].all.range(reached[side]..reached[side] + (1 << 40)).next().is_some())
+    {
+        assert!(world.now.since(well) < RECOVERY, "seed {seed}: all is well since {well:?}, and nothing gets through");
+        for (side, first) in reached.iter().enumerate() {
+            world.offer(side, 9, first + next, 100);
+        }
+        next += 1;
+        world.run(world.now + Span::from_millis(100));
+    }
+    let last = world.now + Span::from_secs(60);
+    while world.now < last && !world.is_quiet() {
+        world.run(world.now + Span::from_secs(1));
+    }
+    assert!(world.is_quiet(), "seed {seed}: nothing is left on its way");
+}
+
+#[test]
+fn no_network_and_no_restart_breaks_the_promises() {
+    let mut met = Met::default();
+    let worlds = std::env::var("ROPEWALK_WORLDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    (0..worlds).for_each(|seed| run(seed, &mut met));
+    let Met { restarts, moved, corrupted, refused, replayed, repaired, failures, rekeyed, clock_jumps } = met;
+    let all = [restarts, moved, corrupted, refused, replayed, repaired, failures, rekeyed, clock_jumps];
+    assert!(all.iter().all(|count| *count > 0), "the campaign is to meet all of these: {met:?}");
+}

@@ -1,0 +1,95 @@
+//! What sealing costs: nanoseconds for a datagram of 1438 bytes, and microseconds for the parts of a handshake.
+//!
+//!     cargo run --release -p ropewalk-seal --example seal_speed
+
+#![allow(clippy::disallowed_types, reason = "a measurement reads the clock")]
+
+use std::hint::black_box;
+use std::time::Instant as Clock;
+
+use seal::{Cipher, Peers, PrivateKey, Session, SessionKeys, Setup, SystemEntropy};
+use units::Instant;
+
+const BODY: usize = 1410;
+const ROUNDS: u64 = 400_000;
+
+fn main() {
+    for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
+        data(cipher);
+    }
+    handshake();
+}
+
+fn nanoseconds(rounds: u64, mut work: impl FnMut(u64)) -> f64 {
+    let best = (0..5).map(|batch| {
+        let begin = Clock::now();
+        (0..rounds).for_each(|round| work(batch * rounds + round));
+        begin.elapsed().as_nanos() as f64 / rounds as f64
+    });
+    best.fold(f64::INFINITY, f64::min)
+}
+
+fn data(cipher: Cipher) {
+    let mut session = Session::new(&SessionKeys { cipher, seal: [1; 32], open: [1; 32] });
+    let (header, mut body, mut tag) = ([7; 12], [0; BODY], [0; 16]);
+    let seal = nanoseconds(ROUNDS, |number| {
+        session.seal(1, number, &header, black_box(&mut body), &mut tag).unwrap();
+    });
+    let mut sealed = vec![[0; BODY + 16]; 1000];
+    let mut open = f64::INFINITY;
+    for batch in 0..100 {
+        let mut session = Session::new(&SessionKeys { cipher, seal: [1; 32], open: [1; 32] });
+        for (number, datagram) in sealed.iter_mut().enumerate() {
+            let (body, tag) = datagram.split_last_chunk_mut().unwrap();
+            session.seal(1, batch * 1000 + number as u64, &header, body, tag).unwrap();
+        }
+        let begin = Clock::now();
+        for (number, datagram) in sealed.iter_mut().enumerate() {
+            session.open(1, batch as u32 * 1000 + number as u32, &header, black_box(datagram)).unwrap();
+        }
+        open = open.min(begin.elapsed().as_nanos() as f64 / 1000.0);
+    }
+    println!("{:18} seal {seal:4.0} ns, open {open:4.0} ns", cipher.name());
+}
+
+fn handshake() {
+    let key = || PrivateKey::generate(&mut SystemEntropy);
+    let (a_key, b_key) = (key(), key());
+    let (a_public, b_public) = (a_key.public(), b_key.public());
+    let setup = |key| Setup { unasked: u32::MAX, ..Setup::new(key) };
+    let mut a = Peers::new(setup(a_key), Box::new(SystemEntropy));
+    let b = a.add(b_public, None).unwrap();
+    a.want(Instant::ZERO, b);
+    let mut questions = Vec::new();
+    let ask = nanoseconds(200, |round| {
+        let now = Instant(round * 10_000_000_000);
+        a.renew(now, b);
+        if a.question_due(now, now.0).is_some() {
+            questions.push(a.question(now, b, 0).unwrap());
+        }
+    });
+    let answer = |known: bool| {
+        let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
+        if known {
+            b.add(a_public, None).unwrap();
+        }
+        let mut place = 0;
+        nanoseconds(questions.len() as u64 / 5, |_| {
+            let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], questions[place].as_bytes()));
+            place += 1;
+        })
+    };
+    let (peer, stranger) = (answer(true) / 1000.0, answer(false) / 1000.0);
+    println!("handshake          ask {:.0} us, answer {peer:.0} us, refuse a stranger {stranger:.0} us", ask / 1000.0);
+    let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
+    let mut forged = questions[0].as_bytes().to_vec();
+    forged[140] ^= 1;
+    let wrong = nanoseconds(20_000, |_| {
+        let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], &forged));
+    });
+    let mut b = Peers::new(Setup { unasked: 0, ..Setup::new(b_key) }, Box::new(SystemEntropy));
+    let cookie = nanoseconds(20_000, |_| {
+        let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], questions[0].as_bytes()));
+    });
+    println!("under a flood      bad mac1 {wrong:.0} ns, cookie {cookie:.0} ns");
+}

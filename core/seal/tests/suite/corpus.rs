@@ -1,0 +1,48 @@
+//! What the fuzz targets assert, over the inputs saved in `fuzz/corpus` and over random ones.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use seal::check;
+
+fn saved(target: &str, check: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let inputs = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let count = inputs.map(|input| check(&fs::read(input.unwrap().path()).unwrap())).count();
+    assert!(count >= 3, "{} holds inputs", folder.display());
+}
+
+#[test]
+fn saved_handshake_messages_are_refused_or_true() {
+    saved("handshake", check::handshake);
+}
+
+#[test]
+fn saved_datagrams_are_opened_at_most_once() {
+    saved("session", check::session);
+}
+
+#[test]
+fn saved_key_texts_are_refused_or_survive() {
+    saved("key", check::key);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn random_handshake_messages_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        check::handshake(&bytes);
+    }
+
+    #[test]
+    fn random_numbers_are_opened_at_most_once(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+        check::session(&bytes);
+    }
+
+    #[test]
+    fn random_texts_are_no_keys(text in "\\PC{0,60}|[A-Za-z0-9+/]{43}=") {
+        check::key(text.as_bytes());
+    }
+}

@@ -1,0 +1,111 @@
+//! Sealed data: the layout, what is proved, and what each refusal means.
+
+use proptest::prelude::*;
+use seal::{Cipher, OVERHEAD, Refusal, Session, SessionKeys, Unsealed, WINDOW};
+
+use crate::world::{at, meet, pair};
+
+fn both(cipher: Cipher) -> (Session, Session) {
+    let session = |seal, open| Session::new(&SessionKeys { cipher, seal, open });
+    (session([1; 32], [2; 32]), session([2; 32], [1; 32]))
+}
+
+fn seal(session: &mut Session, path: u8, number: u64, body: &[u8]) -> Vec<u8> {
+    let mut sealed = [body, &[0; 16]].concat();
+    let (text, tag) = sealed.split_last_chunk_mut().unwrap();
+    session.seal(path, number, b"header", text, tag).unwrap();
+    sealed
+}
+
+#[test]
+fn a_datagram_is_gre_with_key_and_sequence_and_16_bytes_more() {
+    let (mut a, mut b) = pair();
+    meet(at(1), &mut a, &mut b);
+    a.number = 0x1234_5678;
+    let mut datagram = vec![0; 100 + OVERHEAD];
+    a.peers.seal(at(1), a.other, 7, a.number, &mut datagram).unwrap();
+    assert_eq!(datagram[..4], [0x30, 0x00, 0x88, 0xb5]);
+    assert_eq!(datagram[7..12], [7, 0x12, 0x34, 0x56, 0x78]);
+    assert!(datagram[12..112] != [0; 100]);
+    let opened = b.peers.open(at(1), &mut datagram).unwrap();
+    assert_eq!((opened.path, opened.number), (7, 0x1234_5678));
+    assert_eq!(datagram[12..112], [0; 100]);
+}
+
+#[test]
+fn a_bit_changed_anywhere_in_a_datagram_is_refused() {
+    let (mut a, mut b) = pair();
+    meet(at(1), &mut a, &mut b);
+    let datagram = a.seal(at(1), b"forty-two");
+    for bit in 0..datagram.len() * 8 {
+        let mut changed = datagram.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(b.open(at(1), &changed).is_err(), "bit {bit}");
+    }
+    assert_eq!(b.open(at(1), &datagram).unwrap().1, b"forty-two");
+    assert_eq!(b.open(at(1), &datagram).unwrap_err(), Refusal::Replayed);
+}
+
+#[test]
+fn a_datagram_cannot_be_sent_back_to_who_sealed_it() {
+    let (mut a, mut b) = pair();
+    meet(at(1), &mut a, &mut b);
+    let datagram = a.seal(at(1), b"echo");
+    let mut mirrored = b.seal(at(1), b"echo");
+    mirrored[12..].copy_from_slice(&datagram[12..]);
+    assert_eq!(a.open(at(1), &mirrored).unwrap_err(), Refusal::Forged);
+}
+
+#[test]
+fn a_number_cannot_be_sealed_twice_on_a_path() {
+    for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
+        let (mut a, _) = both(cipher);
+        let mut again = |path, number| a.seal(path, number, b"", &mut [0; 4], &mut [0; 16]);
+        assert_eq!(again(0, 5), Ok(()));
+        assert_eq!(again(0, 5), Err(Unsealed::NumberUsed));
+        assert_eq!(again(0, 4), Err(Unsealed::NumberUsed));
+        assert_eq!(again(1, 4), Ok(()), "another path has other nonces");
+        assert_eq!(again(0, 1 << 62), Err(Unsealed::Exhausted));
+    }
+}
+
+#[test]
+fn what_lies_behind_the_window_is_too_old() {
+    let (mut a, mut b) = both(Cipher::Aes256Gcm);
+    let (mut first, mut second) = (seal(&mut a, 0, 10, b"first"), seal(&mut a, 0, 11, b"second"));
+    let mut far = seal(&mut a, 0, 10 + WINDOW, b"far");
+    assert_eq!(b.open(0, 10 + WINDOW as u32, b"header", &mut far), Ok(10 + WINDOW));
+    assert_eq!(b.open(0, 10, b"header", &mut first), Err(Refusal::TooOld));
+    assert_eq!(b.open(0, 11, b"header", &mut second), Ok(11));
+}
+
+#[test]
+fn a_forged_number_does_not_move_the_window() {
+    let (mut a, mut b) = both(Cipher::ChaCha20Poly1305);
+    let mut true_one = seal(&mut a, 0, 1, b"true");
+    assert_eq!(b.open(0, 0x7fff_ffff, b"header", &mut [0; 40]), Err(Refusal::Forged));
+    assert_eq!(b.open(0, 1, b"header", &mut true_one), Ok(1));
+}
+
+proptest! {
+    #[test]
+    fn what_is_opened_is_what_was_sealed_for_that_path_number_and_header(
+        cipher in prop::sample::select(vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305]),
+        body in prop::collection::vec(any::<u8>(), 0..2000),
+        path in any::<u8>(),
+        number in 0u64..1 << 32,
+        (other_path, other_low) in (any::<u8>(), any::<u32>()),
+    ) {
+        let (mut a, mut b) = both(cipher);
+        let sealed = seal(&mut a, path, number, &body);
+        if (other_path, other_low) != (path, number as u32) {
+            let wrong = b.open(other_path, other_low, b"header", &mut sealed.clone());
+            prop_assert_eq!(wrong, Err(Refusal::Forged));
+        }
+        prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(Refusal::Forged));
+        let mut true_one = sealed.clone();
+        prop_assert_eq!(b.open(path, number as u32, b"header", &mut true_one), Ok(number));
+        prop_assert_eq!(&true_one[..body.len()], &body[..]);
+        prop_assert_eq!(b.open(path, number as u32, b"header", &mut sealed.clone()), Err(Refusal::Replayed));
+    }
+}

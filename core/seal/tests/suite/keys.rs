@@ -1,0 +1,64 @@
+//! Key files as `wg` writes them, and what is said of those that are none.
+
+use proptest::prelude::*;
+use seal::{KEY_TEXT, KeyError, PresharedKey, PrivateKey, PublicKey};
+
+use crate::world::entropy;
+
+/// RFC 7748 section 6.1, in base64: Bob's private and public key, as `wg pubkey` pairs them.
+const BOB: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
+const BOB_PUBLIC: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";
+
+#[test]
+fn a_wireguard_key_file_is_read_as_it_is() {
+    let key: PrivateKey = format!("{BOB}\n").parse().unwrap();
+    assert_eq!(key.public().to_string(), BOB_PUBLIC);
+    assert_eq!(*key.to_text(), BOB);
+    assert_eq!(BOB_PUBLIC.parse::<PublicKey>().unwrap(), key.public());
+}
+
+#[test]
+fn a_new_private_key_is_clamped_as_rfc_7748_says() {
+    let mut ones = |bytes: &mut [u8]| bytes.fill(0xff);
+    let text = PrivateKey::generate(&mut ones).to_text();
+    assert_eq!(*text, "+P///////////////////////////////////////38=");
+    let mut zeros = |bytes: &mut [u8]| bytes.fill(0);
+    assert_eq!(*PrivateKey::generate(&mut zeros).to_text(), "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEA=");
+}
+
+#[test]
+fn what_is_wrong_with_a_key_is_said_by_length_and_place() {
+    let wrong = |text: &str| text.parse::<PrivateKey>().unwrap_err();
+    assert_eq!(wrong(""), KeyError::Length(0));
+    assert_eq!(wrong(&BOB[1..]), KeyError::Length(43));
+    assert_eq!(wrong(&BOB.replace('=', "==")), KeyError::Length(45));
+    assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "base64 for addresses is another one");
+    assert_eq!(wrong(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
+    assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::Loose, "bits beyond the 32 bytes");
+    assert_eq!(wrong(&"ä".repeat(KEY_TEXT)), KeyError::Character(1));
+    let said = wrong(&BOB[1..]).to_string();
+    assert!(said.contains("44") && said.contains("43"), "{said}");
+}
+
+#[test]
+fn secrets_show_nothing_of_themselves() {
+    let private: PrivateKey = BOB.parse().unwrap();
+    let preshared = PresharedKey::generate(&mut entropy(1, "preshared"));
+    assert_eq!(format!("{private:?} {preshared:?}"), "PrivateKey(secret) PresharedKey(secret)");
+}
+
+proptest! {
+    #[test]
+    fn every_key_survives_its_text_and_no_error_repeats_the_text(
+        bytes in any::<[u8; 32]>(), place in 0usize..44, wrong in "[ -~]",
+    ) {
+        let text = PresharedKey::from_bytes(bytes).to_text();
+        prop_assert_eq!(text.parse::<PresharedKey>().unwrap(), PresharedKey::from_bytes(bytes));
+        let mut spoiled = text.to_string();
+        spoiled.replace_range(place..=place, &wrong);
+        if let Err(error) = spoiled.parse::<PresharedKey>() {
+            let said = format!("{error} {error:?}");
+            prop_assert!(!text.as_bytes().windows(8).any(|part| said.as_bytes().windows(8).any(|word| word == part)));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Two hosts joined by links: the lab's agent makes them, and removes them when we are gone.
+
+use super::subject::Tools;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+
+/// Places of the hosts: the client's and the server's.
+pub(super) const LEFT: usize = 0;
+pub(super) const RIGHT: usize = 1;
+
+#[derive(Debug)]
+pub(super) struct Bed {
+    agent: Child,
+    description: Value,
+}
+
+impl Bed {
+    /// A link for each shape; an empty one is a cable.
+    pub(super) fn make(tools: &Tools, shapes: &[&str]) -> Result<Self, String> {
+        let mut agent = Command::new(&tools.agent);
+        agent.arg("bed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut agent = agent.spawn().map_err(|why| format!("cannot run {}: {why}", tools.agent.display()))?;
+        let mut line = String::new();
+        let out = agent.stdout.as_mut().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).map_err(|why| why.to_string())?;
+        let description = serde_json::from_str(&line).map_err(|_| "the lab's agent made no bed".to_owned())?;
+        Ok(Self { agent, description })
+    }
+
+    pub(super) fn links(&self) -> usize {
+        self.description["links"].as_array().map_or(0, Vec::len)
+    }
+
+    pub(super) fn address(&self, link: usize, host: usize) -> Ipv4Addr {
+        let text = self.description["links"][link]["v4"][host].as_str().unwrap_or_default();
+        text.parse().expect("the agent prints addresses")
+    }
+
+    pub(super) fn device(&self, link: usize) -> &str {
+        self.description["links"][link]["device"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn namespace(&self, host: usize) -> &str {
+        self.description["hosts"][host].as_str().unwrap_or_default()
+    }
+
+    /// A command line (split at blanks) to be run in a host.
+    pub(super) fn command(&self, host: usize, line: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.namespace(host))).args(line.split_whitespace());
+        command
+    }
+
+    /// Runs a command line in a host to its end.
+    pub(super) fn run(&self, host: usize, line: &str) -> Result<String, String> {
+        let output = self.command(host, line).output().map_err(|why| format!("`{line}`: {why}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(format!("`{line}`: {}", said.trim()))
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        drop(self.agent.stdin.take());
+        let _ = self.agent.wait();
+    }
+}

@@ -1,0 +1,64 @@
+//! What is asked for on the command line.
+
+use super::subject::Subject;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bench {
+    Speed,
+    Bond,
+    Small,
+}
+
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) benches: Vec<Bench>,
+    pub(super) subjects: Vec<Subject>,
+    pub(super) links: Vec<usize>,
+    bonds: Vec<String>,
+    pub(super) seconds: u32,
+    pub(super) runs: usize,
+    pub(super) json: bool,
+}
+
+impl Options {
+    /// `[speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
+    pub(super) fn read(words: &[&str]) -> Result<Self, String> {
+        let mut options = Self {
+            benches: Vec::new(),
+            subjects: Subject::ALL.to_vec(),
+            links: super::LINKS.to_vec(),
+            bonds: Vec::new(),
+            seconds: 8,
+            runs: 1,
+            json: false,
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().copied().ok_or_else(|| format!("{word} needs a value"));
+            match *word {
+                "speed" => options.benches.push(Bench::Speed),
+                "bond" => options.benches.push(Bench::Bond),
+                "small" => options.benches.push(Bench::Small),
+                "--only" => options.subjects = value()?.split(',').map(Subject::read).collect::<Result<_, _>>()?,
+                "--links" => options.links = value()?.split(',').map(number).collect::<Result<_, _>>()?,
+                "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),
+                "--seconds" => options.seconds = number(value()?)? as u32,
+                "--runs" => options.runs = number(value()?)?,
+                "--json" => options.json = true,
+                other => return Err(format!("bench tunnel has no option `{other}`")),
+            }
+        }
+        if options.benches.is_empty() {
+            options.benches = vec![Bench::Speed, Bench::Bond, Bench::Small];
+        }
+        Ok(options)
+    }
+
+    pub(super) fn wants(&self, bond: &str) -> bool {
+        self.bonds.is_empty() || self.bonds.iter().any(|wanted| wanted == bond)
+    }
+}
+
+fn number(word: &str) -> Result<usize, String> {
+    word.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{word}` is no number above zero"))
+}

@@ -1,0 +1,84 @@
+//! The rows as text: one table a bench.
+
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Heading, key, digits after the point.
+type Column = (&'static str, &'static str, usize);
+
+const SPEED: &[Column] = &[
+    ("Gbit/s", "gbps", 2),
+    ("CPU s/GB", "cpu_s_per_gb", 2),
+    ("of raw", "ratio", 3),
+    ("retr.", "retransmits", 0),
+    ("foreign cores", "foreign_cores", 2),
+];
+const BOND: &[Column] = &[
+    ("of the sum", "share", 3),
+    ("idle ms", "ping_idle_ms", 1),
+    ("p50 ms", "ping_p50_ms", 1),
+    ("p95 ms", "ping_p95_ms", 1),
+    ("lost", "ping_lost", 3),
+    ("CPU s/GB", "cpu_s_per_gb", 2),
+    ("foreign cores", "foreign_cores", 2),
+];
+const SMALL: &[Column] = &[
+    ("p50 us", "rtt_p50_us", 1),
+    ("added us", "added_p50_us", 1),
+    ("p95 us", "rtt_p95_us", 1),
+    ("a second", "per_second", 0),
+    ("lost", "ping_lost", 4),
+    ("cores", "cores", 2),
+    ("foreign cores", "foreign_cores", 2),
+];
+
+/// All tables.
+pub(super) fn print(rows: &[Value], account: &str) -> String {
+    let mut text = format!("CPU time: {account}\n");
+    for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL)] {
+        let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
+        if !rows.is_empty() {
+            text += &table(bench, columns, &rows);
+        }
+    }
+    text
+}
+
+fn table(bench: &str, columns: &[Column], rows: &[&Value]) -> String {
+    let mut text = format!("\n{bench:<9}{:<14}", "");
+    for (heading, ..) in columns {
+        let _ = write!(text, "{heading:>14}");
+    }
+    text.push('\n');
+    for row in rows {
+        let name = |key: &str| row[key].as_str().unwrap_or_default();
+        let _ = write!(text, "{:<9}{:<14}", name("bed"), name("subject"));
+        match row["skipped"].as_str() {
+            Some(why) => text += &format!("    skipped: {}", why.lines().next().unwrap_or_default()),
+            None => columns.iter().for_each(|(_, key, digits)| text += &cell(&row[key], *digits)),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(value: &Value, digits: usize) -> String {
+    value.as_f64().map_or_else(|| format!("{:>14}", "-"), |number| format!("{number:>14.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_table_has_its_columns_and_says_why_a_row_has_none() {
+        let rows = [
+            json!({"bench": "speed", "bed": "1 link", "subject": "raw", "gbps": 18.374, "retransmits": 3}),
+            json!({"bench": "speed", "bed": "1 link", "subject": "openvpn", "skipped": "openvpn is missing"}),
+        ];
+        let text = print(&rows, "all");
+        assert!(text.contains("18.37") && text.contains("  3") && text.contains("skipped: openvpn is missing"));
+        assert!(!text.contains("of the sum"), "benches that did not run have no table");
+    }
+}
