@@ -25,8 +25,9 @@ pub fn up(config: Config, file: PathBuf, folder: PathBuf) -> Result<(), Error> {
     let (commander, inbox) = plane::channel().map_err(|error| failed("making an eventfd", error))?;
     let setup = setup::setup(&config)?;
     let mtu = setup.device.mtu;
+    let devices = setup.sockets.iter().map(|socket| socket.interface.clone()).collect();
     let go = open(setup, inbox)?;
-    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, mtu));
+    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, mtu, devices));
     control::run(Control { config, file, folder }, &plane)
 }
 
