@@ -9,6 +9,7 @@ use lab::bed::{self, Bed, LEFT, RIGHT};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -87,7 +88,8 @@ fn write(bed: &Bed, folder: &Path, mode: &str) -> Outcome<()> {
             write!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n")?;
             writeln!(text, "endpoint = \"{remote}\"")?;
         }
-        std::fs::write(own.join("rw0.toml"), text)?;
+        let file = own.join("rw0.toml");
+        std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(file)?.write_all(text.as_bytes())?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ fn six_lines_are_enough_and_the_rest_has_defaults() {
     assert_eq!((config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port), ("rw0", None, 0));
     assert!(config.interface.routes && config.carriage.repair && config.carriage.order);
     assert_eq!(config.carriage.late, Late::Drop);
-    assert_eq!(config.carriage.scheduler.name, "earliest");
+    assert_eq!(config.carriage.scheduler.name, "minrtt");
     assert_eq!(config.carriage.congestion.unwrap().name, "bbr");
     assert_eq!(config.paths.len(), 1);
     assert_eq!(config.peers[0].endpoint.as_ref().unwrap().to_string(), "vpn.example.org:4754");
@@ -59,14 +59,14 @@ rate = '20mbit'
 
 [tunnel]
 congestion = {{ name = 'cubic', beta = 0.8 }}
-scheduler = 'weighted'
+scheduler = 'minrtt'
 repair = false
 order = false
 late = 'deliver'
 max-hold = '80ms'
 "
     );
-    let config = read(&text).unwrap_or_else(|_| read(&text.replace("'weighted'", "'byte-deficit'")).unwrap());
+    let config = read(&text).unwrap();
     let path = &config.paths[0];
     assert_eq!((path.name.as_str(), path.interface.as_deref()), ("lte", Some("wwan0")));
     assert_eq!(path.source, Some("2001:db8::7".parse().unwrap()));
@@ -134,7 +134,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("'vpn.example.org'", "'x'\n[[path]]\nsource = '192.0.2.1'\nendpoint = '2001:db8::1'", "cannot send to"),
     ("'vpn.example.org'", "'x'\n[[path]]\ninterface = 'a'\nrate = '0mbit'", "carries nothing"),
     ("'vpn.example.org'", "'x'\n[[path]]\ninterface = 'a'\nweight = 0", "1 to 10000"),
-    ("'vpn.example.org'", "'x'\n[tunnel]\nscheduler = 'earlyest'", "did you mean `earliest`?"),
+    ("'vpn.example.org'", "'x'\n[tunnel]\nscheduler = 'minrrt'", "did you mean `minrtt`?"),
     ("'vpn.example.org'", "'x'\n[tunnel]\ncongestion = { name = 'cubic', beta = 7 }", "cannot be 7"),
     ("'vpn.example.org'", "'x'\n[tunnel]\nlate = 'dorp'", "did you mean `drop`?"),
     ("'vpn.example.org'", "'x'\n[tunnel]\nmax-hold = '80'", "write \"80ms\"?"),
