@@ -64,6 +64,13 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a folder full of other things", 4, "choose another folder", &["run", "{dir}/good.toml", "--out", "{dir}"]),
     ("a report on a folder that is none", 4, "not a results folder", &["report", "{dir}"]),
     ("a comparison with nothing", 4, "not a results folder", &["compare", "{dir}", "{dir}/none"]),
+    ("a tunnel's misspelt key", 3, "did you mean `address`?", &["check", "{dir}/tunnel.toml"]),
+    ("a tunnel's file that is not there", 3, "cannot read the configuration", &["up", "{dir}/none.toml"]),
+    ("a tunnel that is not up", 4, "no tunnel rw-none is up", &["show", "rw-none"]),
+    ("a tunnel that is not up, by its file", 4, "no tunnel tunnel is up", &["down", "{dir}/tunnel.toml"]),
+    ("a dump in JSON", 2, "cannot be used with", &["show", "rw-none", "dump", "--json"]),
+    ("MPT's files that are not there", 3, "cannot read MPT's file", &["tunnel", "import-mpt", "{dir}/none"]),
+    ("a private key that is none", 2, "44 characters of base64", &["pubkey"]),
     ("an unknown verb", 2, "unrecognized subcommand", &["walk"]),
     ("an unknown list", 2, "algorithms", &["list", "paths"]),
     ("an unknown name in a list", 2, "did you mean `reno`?", &["list", "algorithms", "rena"]),
@@ -116,6 +123,7 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         assert!(GOOD.contains(old), "{name} changes nothing");
         write(&dir, name, &GOOD.replacen(old, new, 1));
     }
+    write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
     let table = TABLE.replace("goodput_mpbs", "trajectory_percent");

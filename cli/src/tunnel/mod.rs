@@ -1,6 +1,7 @@
 //! The verbs of the tunnel: `up`, `down`, `show`, `top`, `ping`, `check`, the keys, and what is under `tunnel`.
 
 mod check;
+mod demo;
 mod import;
 mod keys;
 mod look;
@@ -55,6 +56,9 @@ pub(crate) enum TunnelVerb {
     Pubkey,
     /// Print a new preshared key
     Genpsk,
+    /// Show what it does, on this machine alone
+    #[command(subcommand)]
+    Demo(Demo),
     /// What is done with tunnels once
     #[command(subcommand)]
     Tunnel(Once),
@@ -98,6 +102,16 @@ pub(crate) enum Once {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Demo {
+    /// Two hosts, two shaped paths, a transfer, and a path that is pulled out and put back; needs root
+    Tunnel {
+        /// What the tunnel speaks
+        #[arg(long, default_value = "ropewalk", value_parser = ["ropewalk", "mpt"])]
+        mode: String,
+    },
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people
@@ -119,6 +133,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::Genkey => keys::print(&::tunnel::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&::tunnel::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),
+        TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
         TunnelVerb::Tunnel(Once::ImportMpt { dir, connection, out }) => {
             import::mpt(dir, connection.as_deref(), out.as_deref())
         }

@@ -91,7 +91,7 @@ fn cells(path: &Path) -> [String; 9] {
         format!("{:.1}%", path.loss * 100.0),
         bits(path.sending_bps),
         format!("{:.0}%", path.share * 100.0),
-        path.mtu_bytes.to_string(),
+        if path.mtu_bytes == 0 { "-".into() } else { path.mtu_bytes.to_string() },
         format!("{} in, {} out", bytes(&path.received), bytes(&path.sent)),
         path.remote.clone().unwrap_or("-".into()),
     ]

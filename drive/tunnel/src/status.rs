@@ -98,7 +98,7 @@ pub struct Path {
     pub receiving_bps: u64,
     /// Its share of what is sent at present, 0 to 1.
     pub share: f64,
-    /// The largest datagram that is known to pass, IP header included.
+    /// The largest datagram that is known to pass, IP header included; 0 if nobody looked.
     pub mtu_bytes: u32,
     /// The congestion window.
     pub window_bytes: Option<u64>,
@@ -210,7 +210,7 @@ impl Status {
             remote: Some("198.51.100.1:4754".into()),
             rtt_ms: Some(rtt_ms),
             least_rtt_ms: Some(rtt_ms * 0.9),
-            probe_rtt_ms: Some(rtt_ms + 0.4),
+            probe_rtt_ms: Some(rtt_ms + 0.5),
             rtt_deviation_ms: Some(1.5),
             loss: 0.002,
             delivery_bps,

@@ -4,11 +4,12 @@ mod bridge;
 mod setup;
 
 use crate::config::Config;
-use crate::control::{self, Control, Error, Privileges, drop_privileges};
+use crate::control::{self, Control, DataPlane, Error, Privileges, drop_privileges};
 use crate::plane::{self, Inbox, Plane, Setup};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use tracing::{error, warn};
 
 /// Runs the tunnel of `config`, which was read from `file` (absolute), until a demand or a signal ends it. Its socket and
@@ -22,30 +23,31 @@ pub fn up(config: Config, file: PathBuf, folder: PathBuf) -> Result<(), Error> {
     }
     control::repair(&folder, &config.interface.name)?;
     let (commander, inbox) = plane::channel().map_err(|error| failed("making an eventfd", error))?;
-    open(setup::setup(&config)?, inbox)?;
-    let plane = Arc::new(bridge::Bridge::new(commander, &config));
-    control::run(Control { config, file, folder }, plane)
+    let setup = setup::setup(&config)?;
+    let mtu = setup.device.mtu;
+    let devices = setup.sockets.iter().map(|socket| socket.interface.clone()).collect();
+    let go = open(setup, inbox)?;
+    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, mtu, devices));
+    control::run(Control { config, file, folder }, &plane)
 }
 
-/// Starts the data thread, and waits until it has opened the device and the sockets: they never leave it, and it gives its
-/// privileges up as soon as it has them.
-fn open(setup: Setup, inbox: Inbox) -> Result<(), Error> {
+/// Starts the data thread, and waits until it has opened the device and the sockets, which never leave it. It goes on when
+/// it is told to: only then may it give its privileges up, for a change of user happens to all threads in the same way.
+fn open(setup: Setup, inbox: Inbox) -> Result<Sender<()>, Error> {
     let (tell, told) = mpsc::channel();
-    let work = move || {
-        let opened = Plane::open(setup).map_err(|error| failed("opening the tunnel", error));
-        let ready = opened.and_then(|plane| {
-            drop_privileges(&Privileges::default()).map_err(|error| failed("giving privileges up", error))?;
-            Ok(plane)
-        });
-        match ready {
-            Ok(mut plane) => {
-                // Who waits for the answer is still there: it waits for nothing else.
-                let _ = tell.send(Ok(()));
-                if let Err(error) = plane.run(&inbox) {
-                    error!("the data plane ended: {error}");
-                }
+    let (go, gone) = mpsc::channel();
+    let work = move || match Plane::open(setup) {
+        Err(error) => drop(tell.send(Err(failed("opening the tunnel", error)))),
+        Ok(mut plane) => {
+            // Who waits for the answer is still there: it waits for nothing else.
+            let _ = tell.send(Ok(go));
+            if gone.recv().is_err() {
+                return;
             }
-            Err(error) => drop(tell.send(Err(error))),
+            let ready = drop_privileges(&Privileges::default()).map_err(|error| error.to_string());
+            if let Err(error) = ready.and_then(|()| plane.run(&inbox).map_err(|error| error.to_string())) {
+                error!("the data plane ended: {error}");
+            }
         }
     };
     std::thread::Builder::new().name("data".into()).spawn(work).map_err(|error| failed("starting a thread", error))?;

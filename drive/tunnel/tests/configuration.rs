@@ -30,7 +30,7 @@ fn six_lines_are_enough_and_the_rest_has_defaults() {
     assert_eq!((config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port), ("rw0", None, 0));
     assert!(config.interface.routes && config.carriage.repair && config.carriage.order);
     assert_eq!(config.carriage.late, Late::Drop);
-    assert_eq!(config.carriage.scheduler.name, "earliest");
+    assert_eq!(config.carriage.scheduler.name, "minrtt");
     assert_eq!(config.carriage.congestion.unwrap().name, "bbr");
     assert_eq!(config.paths.len(), 1);
     assert_eq!(config.peers[0].endpoint.as_ref().unwrap().to_string(), "vpn.example.org:4754");
@@ -59,14 +59,14 @@ rate = '20mbit'
 
 [tunnel]
 congestion = {{ name = 'cubic', beta = 0.8 }}
-scheduler = 'weighted'
+scheduler = 'minrtt'
 repair = false
 order = false
 late = 'deliver'
 max-hold = '80ms'
 "
     );
-    let config = read(&text).unwrap_or_else(|_| read(&text.replace("'weighted'", "'byte-deficit'")).unwrap());
+    let config = read(&text).unwrap();
     let path = &config.paths[0];
     assert_eq!((path.name.as_str(), path.interface.as_deref()), ("lte", Some("wwan0")));
     assert_eq!(path.source, Some("2001:db8::7".parse().unwrap()));
@@ -134,7 +134,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("'vpn.example.org'", "'x'\n[[path]]\nsource = '192.0.2.1'\nendpoint = '2001:db8::1'", "cannot send to"),
     ("'vpn.example.org'", "'x'\n[[path]]\ninterface = 'a'\nrate = '0mbit'", "carries nothing"),
     ("'vpn.example.org'", "'x'\n[[path]]\ninterface = 'a'\nweight = 0", "1 to 10000"),
-    ("'vpn.example.org'", "'x'\n[tunnel]\nscheduler = 'earlyest'", "did you mean `earliest`?"),
+    ("'vpn.example.org'", "'x'\n[tunnel]\nscheduler = 'minrrt'", "did you mean `minrtt`?"),
     ("'vpn.example.org'", "'x'\n[tunnel]\ncongestion = { name = 'cubic', beta = 7 }", "cannot be 7"),
     ("'vpn.example.org'", "'x'\n[tunnel]\nlate = 'dorp'", "did you mean `drop`?"),
     ("'vpn.example.org'", "'x'\n[tunnel]\nmax-hold = '80'", "write \"80ms\"?"),
@@ -170,4 +170,25 @@ fn a_key_file_that_others_may_read_is_warned_of() {
     assert!(warnings(0o644).contains("chmod 600"));
     assert_eq!(warnings(0o600), "");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_reload_is_the_steps_between_two_files_and_nothing_else() {
+    use ropewalk_tunnel::config::{Change, changes};
+    let path = |name: &str, rest: &str| format!("\n[[path]]\nname = '{name}'\ninterface = '{name}'\n{rest}");
+    let old = read(&format!("{SMALLEST}{}{}", path("a", ""), path("b", ""))).unwrap();
+    assert_eq!(changes(&old, &old), []);
+    let new = read(&format!("{SMALLEST}{}{}", path("a", "backup = true\n"), path("c", ""))).unwrap();
+    let steps = changes(&old, &new);
+    let words: Vec<_> = steps.iter().map(|step| format!("{step:?}").chars().take(18).collect::<String>()).collect();
+    assert_eq!(words, ["RemovePath(\"b\")", "SetPath(Path { nam", "AddPath(Path { nam"]);
+    // Another device is another socket.
+    let moved = read(&format!("{SMALLEST}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
+    let steps = changes(&old, &moved);
+    assert!(matches!(&steps[..], [Change::RemovePath(_), Change::AddPath(_)]), "{steps:?}");
+    let more = read(&format!("{}{}{}", SMALLEST.replace("/32'", "/32', '10.9.0.0/16'"), path("a", ""), path("b", "")))
+        .unwrap();
+    assert!(matches!(&changes(&old, &more)[..], [Change::SetPeer(0, _)]));
+    let order = read(&format!("{SMALLEST}{}{}\n[tunnel]\norder = false\n", path("a", ""), path("b", ""))).unwrap();
+    assert_eq!(changes(&old, &order), [Change::NeedsRestart(vec!["tunnel"])]);
 }

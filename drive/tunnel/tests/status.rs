@@ -69,6 +69,8 @@ fn everything_is_two_halves_and_any_other_network_is_itself() {
 struct Still;
 
 impl DataPlane for Still {
+    fn start(&self) {}
+
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
         answer(Status::example());
         true

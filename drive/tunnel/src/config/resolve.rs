@@ -94,12 +94,11 @@ fn mpt(table: Option<&At<Mpt>>, context: &mut Context<'_>) -> super::Mpt {
     let window = value::within(table.reorder_window.as_ref(), 0..=1_000_000, 0, context);
     let keepalive = value::time(table.keepalive.as_ref(), context).filter(|span| *span > Span::ZERO);
     let dead = value::time(table.dead.as_ref(), context).unwrap_or(keepalive.unwrap_or(Span::ZERO) * 3);
-    if let (Some(keepalive), Some(at)) = (keepalive, &table.dead) {
-        if dead <= keepalive {
-            let message = "a path that is dead before the next keepalive is due is always dead";
-            context
-                .fault(Fault::at(at.span(), message).help(format!("more than {keepalive}, such as {}", keepalive * 3)));
-        }
+    if let (Some(keepalive), Some(at)) = (keepalive, &table.dead)
+        && dead <= keepalive
+    {
+        let message = "a path that is dead before the next keepalive is due is always dead";
+        context.fault(Fault::at(at.span(), message).help(format!("more than {keepalive}, such as {}", keepalive * 3)));
     }
     super::Mpt { reorder_window: window as u32, keepalive, dead }
 }

@@ -5,6 +5,8 @@ use crate::status::Status;
 
 /// The data plane as the control thread sees it. Every call returns at once: it hands over, and wakes.
 pub trait DataPlane: Send + Sync + 'static {
+    /// The set-up is done and this thread has given its privileges up: the data thread does so too, and begins.
+    fn start(&self);
     /// Asks for the numbers of this moment; `answer` runs on the data thread and only hands them over. False if the data
     /// plane is gone.
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool;

@@ -1,7 +1,8 @@
 //! Giving privileges up: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes and addresses on a reload,
 //! and becomes another user if the configuration names one.
 //!
-//! Capabilities belong to threads: each thread gives its own up, and a new one inherits what is left. Binding a socket to a device needs none
+//! Capabilities belong to threads: each thread gives its own up, and a new one inherits what is left. A
+//! change of user, though, glibc carries out in all threads, and aborts if one of them may not any more. Binding a socket to a device needs none
 //! since Linux 5.7.
 
 use caps::{CapSet, Capability, CapsHashSet};

@@ -85,12 +85,12 @@ pub fn repair(folder: &Path, interface: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// Something of the set-up failed. Once the tunnel is up, nothing ends it but a demand, a signal, or the data plane's end.
-pub fn run(control: Control, plane: Arc<dyn DataPlane>) -> Result<(), Error> {
+pub fn run(control: Control, plane: &Arc<dyn DataPlane>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(system("starting the control runtime"))?.block_on(async {
         let outcome = match Daemon::set_up(control).await {
             Ok((mut daemon, listener, metrics)) => {
-                let outcome = daemon.live(listener, metrics, &plane).await;
+                let outcome = daemon.live(listener, metrics, plane).await;
                 daemon.tear_down().await;
                 outcome
             }
@@ -164,6 +164,7 @@ impl Daemon {
         metrics: Option<TcpListener>,
         plane: &Arc<dyn DataPlane>,
     ) -> Result<(), Error> {
+        plane.start();
         let (orders, mut inbox) = mpsc::channel(ORDERS);
         let shared = Shared { plane: Arc::clone(plane), orders };
         tokio::spawn(axum::serve(listener, routes(shared.clone(), true)).into_future());

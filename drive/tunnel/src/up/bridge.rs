@@ -1,9 +1,11 @@
 //! The control thread's hand on the data thread: commands one way, reports made into a status the other way.
 
+use crate::Meter;
 use crate::config::{Change, Config, Mode};
 use crate::control::DataPlane;
-use crate::plane::{Command, Commander, Count, MptPathReport, Report};
+use crate::plane::{Command, Commander, Count, MptPathReport, PeerReport, Report};
 use crate::status::{Drop, Interface, Path, Peer, Reordering, State, Status, Traffic, VERSION};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use units::{Instant, Rate, Span};
 
@@ -12,29 +14,59 @@ const LEAST: Span = Span::from_millis(200);
 
 pub(super) struct Bridge {
     commander: Commander,
+    go: Sender<()>,
     /// The device of each socket.
     devices: Vec<Option<String>>,
     /// The latest status with its moment: names stand in it from the start, rates come from the difference.
-    latest: Arc<Mutex<(Instant, Status)>>,
+    latest: Arc<Mutex<Latest>>,
+}
+
+/// What the next status is made from.
+struct Latest {
+    at: Instant,
+    status: Status,
+    /// One for each peer.
+    meters: Vec<Meter>,
 }
 
 impl Bridge {
-    pub(super) fn new(commander: Commander, config: &Config) -> Self {
-        let devices = config.paths.iter().map(|path| path.interface.clone()).collect();
-        Self { commander, devices, latest: Arc::new(Mutex::new((Instant::ZERO, outline(config)))) }
+    pub(super) fn new(
+        commander: Commander,
+        go: Sender<()>,
+        config: &Config,
+        mtu: u16,
+        devices: Vec<Option<String>>,
+    ) -> Self {
+        Self {
+            commander,
+            go,
+            devices,
+            latest: Arc::new(Mutex::new(Latest {
+                at: Instant::ZERO,
+                status: outline(config, mtu),
+                meters: vec![Meter::default(); config.peers.len()],
+            })),
+        }
     }
 }
 
 impl DataPlane for Bridge {
+    fn start(&self) {
+        // If the data thread is gone, the next question finds out.
+        let _ = self.go.send(());
+    }
+
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
         let latest = Arc::clone(&self.latest);
         self.commander.send(Command::Report(Box::new(move |report| {
             // Held for the copying of numbers only; a poisoned lock would mean that this very code panicked.
             let Ok(mut latest) = latest.lock() else { return };
-            let (since, before) = &*latest;
-            let status = filled(before, *since, &report);
-            if report.now.since(*since) >= LEAST {
-                *latest = (report.now, status.clone());
+            let now = report.now;
+            let mut status = filled(&latest.status, latest.at, &report);
+            let meters = latest.meters.iter_mut().zip(&report.peers).zip(&mut status.peers);
+            meters.for_each(|((meter, report), peer)| rope_peer(meter, report, peer, now));
+            if now.since(latest.at) >= LEAST {
+                (latest.at, latest.status) = (now, status.clone());
             }
             answer(status);
         })))
@@ -59,7 +91,7 @@ impl DataPlane for Bridge {
 }
 
 /// All names and no numbers.
-fn outline(config: &Config) -> Status {
+fn outline(config: &Config, mtu: u16) -> Status {
     let path = |path: &crate::config::Path| Path {
         name: path.name.clone(),
         backup: path.backup,
@@ -71,7 +103,12 @@ fn outline(config: &Config) -> Status {
     let peer = |peer: &crate::config::Peer| Peer {
         public_key: peer.public_key.map(|key| key.to_string()),
         allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
-        paths: config.paths.iter().map(path).collect(),
+        paths: config
+            .paths
+            .iter()
+            .filter(|path| path.endpoint.is_some() || peer.endpoint.is_some())
+            .map(path)
+            .collect(),
         ..Peer::default()
     };
     let (mode, public_key) = match &config.mode {
@@ -83,7 +120,7 @@ fn outline(config: &Config) -> Status {
         interface: Interface {
             name: config.interface.name.clone(),
             addresses: config.interface.addresses.iter().map(ToString::to_string).collect(),
-            mtu_bytes: config.interface.mtu.map_or(0, u32::from),
+            mtu_bytes: mtu.into(),
             public_key,
             ..Interface::default()
         },
@@ -132,6 +169,24 @@ fn mpt_path(path: &mut Path, numbers: &MptPathReport, span: Span) {
     (path.sent, path.received) = (sent, received);
 }
 
+/// A peer in `ropewalk` mode. Paths that it opened have no name in the file.
+fn rope_peer(meter: &mut Meter, report: &PeerReport, peer: &mut Peer, now: Instant) {
+    if let Some(seal) = &report.seal {
+        peer.handshake_ms = seal.since.map(|since| now.since(since).as_millis_f64());
+        peer.cipher = seal.cipher.map(|cipher| format!("{cipher:?}"));
+    }
+    let Some(status) = &report.status else { return };
+    for at in peer.paths.len()..status.paths.iter().map(|path| path.path.index() + 1).max().unwrap_or(0) {
+        peer.paths.push(Path { name: format!("path-{at}"), ..Path::default() });
+    }
+    meter.fill(now, status, peer);
+    for route in &report.routes {
+        if let Some(path) = peer.paths.get_mut(usize::from(route.path)) {
+            path.remote = Some(route.remote.to_string());
+        }
+    }
+}
+
 fn traffic(count: Count) -> Traffic {
     Traffic { packets: count.packets, bytes: count.bytes }
 }
@@ -148,6 +203,9 @@ fn drops(report: &Report) -> Vec<Drop> {
         ("too-big", sockets(|it| it.too_big)),
         ("not-sent", sockets(|it| it.failed)),
         ("not-usable", sockets(|it| it.refused)),
+        ("no-session", report.peers.iter().map(|it| it.sessionless).sum()),
+        ("foreign-source", report.peers.iter().map(|it| it.foreign).sum()),
+        ("broken", report.peers.iter().map(|it| it.broken).sum()),
         ("no-path", mpt.map_or(0, |it| it.pathless)),
     ];
     reasons.map(|(reason, packets)| Drop { reason: reason.into(), packets }).into()

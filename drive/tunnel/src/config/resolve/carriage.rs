@@ -5,6 +5,7 @@ use crate::config::file::{Named, Scalar, Tunnel};
 use crate::config::{Carriage, Choice, Late};
 use control::{BadParameter, Value};
 use notation::{At, Fault, did_you_mean, suggest};
+use protocol::tunnel::usual;
 use std::collections::BTreeMap;
 use units::Span;
 
@@ -12,8 +13,8 @@ use units::Span;
 const MPT_HOLD: Span = Span::from_millis(100);
 
 /// (`ropewalk` mode, `mpt` mode).
-const CONGESTION: (&str, &str) = ("bbr", OFF);
-const SCHEDULER: (&str, &str) = ("earliest", "packet-round-robin");
+const CONGESTION: (&str, &str) = (usual::CONGESTION, OFF);
+const SCHEDULER: (&str, &str) = (usual::SCHEDULER, "packet-round-robin");
 /// No congestion control.
 const OFF: &str = "off";
 
@@ -91,6 +92,12 @@ fn scheduler(choice: &Choice, at: &At<Named>, weights: &[u32], is_mpt: bool) -> 
         let able = schedule::REGISTRY.iter().filter(|it| it.needs == schedule::Needs::Nothing);
         let able: Vec<_> = able.map(|it| format!("`{}`", it.name)).collect();
         let message = format!("`{}` needs measurements, which MPT's protocol does not make", choice.name);
+        return Err(Fault::at(at.span(), message).help(format!("one of {}", able.join(", "))));
+    }
+    if !is_mpt && entry.fill != schedule::Fill::Window {
+        let able = schedule::REGISTRY.iter().filter(|it| it.fill == schedule::Fill::Window);
+        let able: Vec<_> = able.map(|it| format!("`{}`", it.name)).collect();
+        let message = format!("`{}` fills send buffers, which a tunnel's paths do not have", choice.name);
         return Err(Fault::at(at.span(), message).help(format!("one of {}", able.join(", "))));
     }
     let bad = |bad: BadParameter| wrong(&bad, at, entry.name, "schedulers");

@@ -1,7 +1,7 @@
 //! `[[path]]`.
 
 use super::{Context, interface::is_device, missing, peer, value};
-use crate::config::{Interface, Path, Peer, file};
+use crate::config::{Endpoint, Interface, Path, Peer, file};
 use notation::{At, BitRate, Fault};
 use std::net::IpAddr;
 
@@ -102,13 +102,13 @@ fn together(
         let fault = Fault::at(text.span(), "an endpoint of which peer? There are several");
         context.fault(fault.help("`endpoint` in each [[peer]]"));
     }
-    let literal = |endpoint: &crate::config::Endpoint| endpoint.address().map(|it| it.ip());
+    let literal = |endpoint: &Endpoint| endpoint.address().map(|it| it.ip());
     let reached = path.endpoint.as_ref().and_then(literal);
-    if let (Some(source), Some(reached), Some(text)) = (path.source, reached, &given.source) {
-        if IpAddr::is_ipv4(&source) != reached.is_ipv4() {
-            let fault = Fault::at(text.span(), format!("`{source}` cannot send to `{reached}`"));
-            context.fault(fault.help("both IPv4, or both IPv6"));
-        }
+    if let (Some(source), Some(reached), Some(text)) = (path.source, reached, &given.source)
+        && source.is_ipv4() != reached.is_ipv4()
+    {
+        let fault = Fault::at(text.span(), format!("`{source}` cannot send to `{reached}`"));
+        context.fault(fault.help("both IPv4, or both IPv6"));
     }
 }
 
@@ -124,7 +124,7 @@ fn around_the_tunnel(
     let swallowed = |address: IpAddr| peers.iter().flat_map(|peer| &peer.allowed_ips).find(|it| it.contains(&address));
     for (at, path) in paths.iter().enumerate().filter(|(_, path)| routes && path.interface.is_none()) {
         let endpoints = path.endpoint.iter().chain(peers.iter().filter_map(|peer| peer.endpoint.as_ref()));
-        let reached = endpoints.filter_map(|it| it.address()).map(|it| it.ip());
+        let reached = endpoints.filter_map(Endpoint::address).map(|it| it.ip());
         let everything = peers.iter().flat_map(|peer| &peer.allowed_ips).find(|it| it.prefix_len() == 0);
         if let Some(network) = reached.filter_map(swallowed).next().or(everything) {
             let span = tables.get(at).map_or(0..0, At::span);
