@@ -129,6 +129,11 @@ impl Law {
         Self { target, interval, patience: None, dropping: false, next_drop: never, count: 0, first_count: 0 }
     }
 
+    /// Another target from now on.
+    pub fn aim(&mut self, target: Span, interval: Span) {
+        (self.target, self.interval) = (target, interval);
+    }
+
     /// The packet taken from the head at `now` has waited so long; is it late, and the queue not nearly empty, for a
     /// whole interval \[`dodequeue`\]?
     pub fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {

@@ -15,6 +15,7 @@ mod ecf;
 mod entry;
 mod linger;
 mod min_rtt;
+mod overflow;
 mod packet_round_robin;
 mod redundant;
 mod round_robin;
@@ -31,6 +32,7 @@ pub use ecf::Ecf;
 pub use entry::{Entry, Fill, Needs, Setup};
 pub use linger::Linger;
 pub use min_rtt::MinRtt;
+pub use overflow::Overflow;
 pub use packet_round_robin::PacketRoundRobin;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
@@ -62,6 +64,7 @@ pub const REGISTRY: &[&Entry] = &[
     &daps::ENTRY,
     &stms::ENTRY,
     &earliest::ENTRY,
+    &overflow::ENTRY,
     &weighted::ENTRY,
     &packet_round_robin::ENTRY,
     &byte_deficit::ENTRY,

@@ -40,6 +40,8 @@ pub(super) struct Entrance<P> {
     parcels: u64,
     bytes: u64,
     most_bytes: u64,
+    /// CoDel's target and interval now.
+    aim: (Span, Span),
 }
 
 impl<P: Payload> Entrance<P> {
@@ -48,7 +50,7 @@ impl<P: Payload> Entrance<P> {
         let lane =
             || Lane { waiting: VecDeque::new(), bytes: 0, deficit: 0, listed: false, law: Law::new(target, interval) };
         let lanes = (0..STREAMS).map(|_| lane()).collect();
-        Self { lanes, new: VecDeque::new(), old: VecDeque::new(), parcels: 0, bytes: 0, most_bytes }
+        Self { lanes, new: VecDeque::new(), old: VecDeque::new(), parcels: 0, bytes: 0, most_bytes, aim: (target, interval) }
     }
 
     pub(super) fn parcels(&self) -> u64 {
@@ -57,6 +59,11 @@ impl<P: Payload> Entrance<P> {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// CoDel's target and interval from now on.
+    pub(super) fn aim(&mut self, target: Span, interval: Span) {
+        self.aim = (target, interval);
     }
 
     /// A parcel comes from the device. The fullest queue makes room if there is none.
@@ -137,7 +144,9 @@ impl<P: Payload> Entrance<P> {
                 return None;
             };
             let nearly_empty = self.bytes <= NEARLY_EMPTY;
+            let (target, interval) = self.aim;
             let law = &mut self.lanes[usize::from(stream)].law;
+            law.aim(target, interval);
             let late = law.is_late(now, now.since(head.since), nearly_empty);
             let strike = law.strike(now, late);
             if strike == Strike::No {

@@ -91,6 +91,7 @@ impl<P: Payload> Endpoint<P> {
         if now.since(at) < HOLD_NEWS || self.pieces.bytes() == 0 {
             return None;
         }
+        self.aim();
         let hold = self.hold();
         if hold.0.abs_diff(told.0) < told.0 / 8 && now.since(at) < HOLD_NEWS * 8 {
             return None;
@@ -99,14 +100,30 @@ impl<P: Payload> Endpoint<P> {
         Some(Frame::Hold { wait_us: hold.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
+    /// What waits at the entrance until the slow paths are worth their delay is no standing queue: CoDel's target is so much
+    /// later, and its interval a round trip at least.
+    fn aim(&mut self) {
+        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let round_trip = up().map(Path::srtt).max().unwrap_or(Span::ZERO);
+        let (target, interval) = self.aim;
+        let target = target + self.spread(0);
+        self.entrance.aim(target, interval.max(round_trip + target));
+    }
+
+    /// How much later the slowest path delivers than the fastest, with so many deviations of jitter.
+    fn spread(&self, deviations: i64) -> Span {
+        let up = self.paths.iter().flatten().filter(|path| path.is_up());
+        let delays = || up.clone().filter_map(Path::one_way);
+        let latest = delays().map(|(mean, deviation)| mean + deviations * deviation).max().unwrap_or(0);
+        let earliest = delays().map(|(mean, _)| mean).min().unwrap_or(0);
+        Span::from_micros((latest - earliest).max(0) as u64)
+    }
+
     /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to doubt a path that
     /// fails (its last acknowledgement may come nearly as late again) and to send what was on it, all of it, by another.
     pub(super) fn hold(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let delays = || up().filter_map(Path::one_way);
-        let latest = delays().map(|(mean, deviation)| mean + 4 * deviation).max().unwrap_or(0);
-        let earliest = delays().map(|(mean, _)| mean).min().unwrap_or(0);
-        let spread = Span::from_micros((latest - earliest).max(0) as u64);
+        let spread = self.spread(4);
         if !self.repair {
             return spread + LEAST_HOLD;
         }

@@ -64,6 +64,8 @@ pub struct Endpoint<P> {
     repair: bool,
     hold_most: Span,
     probe: Span,
+    /// CoDel's target and interval at the entrance, where all paths are equally fast.
+    aim: (Span, Span),
     memory: u64,
     paths: Vec<Option<Path>>,
     /// The next packet number of each path that was taken away: a number is never used twice.
@@ -101,6 +103,7 @@ impl<P: Payload> Endpoint<P> {
             repair,
             hold_most,
             probe,
+            aim: (target, setup.interval),
             memory: setup.memory,
             paths: Vec::new(),
             numbers: [0; MOST_PATHS],

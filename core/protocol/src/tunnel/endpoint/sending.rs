@@ -4,7 +4,7 @@ use super::{Cut, Endpoint};
 use crate::tunnel::path::{Path, Pilot};
 use crate::tunnel::vocabulary::{Content, Data, Payload, Transmit};
 use schedule::{Packet, View};
-use units::{Instant, PathId};
+use units::{Instant, PathId, Span};
 
 impl<P: Payload> Endpoint<P> {
     /// A lost piece goes first, by the fastest path that has room and carries its size.
@@ -86,6 +86,7 @@ impl<P: Payload> Endpoint<P> {
         self.views.clear();
         let absent = schedule::Path { open: false, active: false, ..schedule::Path::unmeasured() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
+        self.level_round_trips();
         let rest = self.cut.as_ref().map_or(0, |cut| cut.length - cut.from);
         let view = View {
             now,
@@ -104,6 +105,19 @@ impl<P: Payload> Endpoint<P> {
         }
         self.burst = Some((pick.path, path.burst().saturating_sub(1)));
         self.send_next(now, pick.path, piece)
+    }
+
+    /// Round trips as if the answers came back by the same path: the fastest one's, and twice what a path is slower one way.
+    /// (They come back by the fastest, so that what was measured understates the difference.)
+    fn level_round_trips(&mut self) {
+        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let earliest = up().filter_map(|path| Some((path.one_way()?.0, path.srtt()))).min();
+        let Some((earliest, least)) = earliest else { return };
+        for (view, path) in self.views.iter_mut().zip(&self.paths) {
+            if let Some((mean, _)) = path.as_ref().and_then(Path::one_way) {
+                view.srtt = view.srtt.max(least + Span::from_micros(2 * (mean - earliest).max(0) as u64));
+            }
+        }
     }
 
     /// The oldest piece on its way that this path has not carried.

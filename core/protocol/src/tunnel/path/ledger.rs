@@ -14,6 +14,10 @@ use wire::frame::Ack;
 const REORDERING: u64 = 3;
 /// The most that a path's reordering is allowed for.
 const MOST_REORDERING: u64 = 300;
+/// Large datagrams lost, and none arrived, that make a black hole of the path...
+const BLACK_HOLE: u32 = 8;
+/// ... if it goes on for so long.
+const LEAST_HOLE: Span = Span::from_millis(200);
 /// Losses that are remembered, to find those that were none.
 const REMEMBERED: usize = 64;
 /// The least time that a packet may be overtaken by (RFC 9002, section 6.1.2).
@@ -43,6 +47,7 @@ struct Departure {
 /// What one acknowledgement brought.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
+    now: Instant,
     pub(super) acked: u32,
     pub(super) lost: u32,
     pub(super) marked: u32,
@@ -78,8 +83,8 @@ pub(super) struct Ledger {
     pub(super) rate: RateSampler,
     marked: u32,
     pub(super) totals: Counts,
-    /// Large ones lost since the last one arrived.
-    pub(super) large_lost: u32,
+    /// Large ones lost since the last one arrived: since when, and how many.
+    large_lost: Option<(Instant, u32)>,
     /// One-way delay to the peer's clock: smoothed, and its mean deviation; microseconds.
     pub(super) one_way: Option<(i64, i64)>,
 }
@@ -139,7 +144,7 @@ impl Ledger {
             rate: RateSampler::default(),
             marked: 0,
             totals: Counts::default(),
-            large_lost: 0,
+            large_lost: None,
             one_way: None,
         }
     }
@@ -200,7 +205,7 @@ impl Ledger {
     /// The peer tells what has arrived. `None` if it tells of what never left.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack, fates: &mut Fates) -> Option<News> {
         let largest = self.expand(ack.largest)?;
-        let mut news = News { in_flight_before: self.in_flight, ..News::default() };
+        let mut news = News { now, in_flight_before: self.in_flight, ..News::default() };
         let (base, delivered) = (self.base, self.rate.delivered());
         let mut sample = Sample::default();
         self.find_spurious(largest, ack);
@@ -254,7 +259,7 @@ impl Ledger {
         self.rate.on_delivered(sample, number, at, &snapshot);
         fates.acked.push(piece);
         if large {
-            self.large_lost = 0;
+            self.large_lost = None;
         }
         if number == largest {
             news.rtt = Some(self.sample(now, at, ack));
@@ -317,7 +322,9 @@ impl Ledger {
     fn lose(&mut self, number: u64, snapshot: &Snapshot, piece: u64, large: bool, news: &mut News, fates: &mut Fates) {
         self.in_flight -= 1;
         self.totals.lost += 1;
-        self.large_lost += u32::from(large);
+        if large {
+            self.large_lost.get_or_insert((news.now, 0)).1 += 1;
+        }
         news.lost += 1;
         news.newest_lost = Some(snapshot.sending(self.totals()));
         fates.lost.push(piece);
@@ -334,7 +341,7 @@ impl Ledger {
 
     /// Packets that were overtaken long enough ago are lost.
     pub(super) fn on_loss_timer(&mut self, now: Instant, fates: &mut Fates) -> News {
-        let mut news = News { in_flight_before: self.in_flight, ..News::default() };
+        let mut news = News { now, in_flight_before: self.in_flight, ..News::default() };
         let base = self.base;
         self.detect_losses(now, &mut news, fates);
         self.settle();
@@ -355,6 +362,13 @@ impl Ledger {
         self.round_trip.smoothed + deviation + super::receipt::MOST_DELAY
     }
 
+    /// Small datagrams pass and large ones do not, since when this is suspected (RFC 8899, section 4.3). An overflowing queue
+    /// loses many in a row, too, but not for so long.
+    pub(super) fn black_hole(&self) -> Instant {
+        let hole = self.large_lost.filter(|(_, count)| *count >= BLACK_HOLE);
+        hole.map_or(Instant::NEVER, |(since, _)| since + (self.patience() * 2).max(LEAST_HOLE))
+    }
+
     /// Pieces whose fate is open, oldest first.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = u64> + '_ {
         self.departures.iter().filter(|departure| departure.fate == Fate::Out).map(|departure| departure.piece)
@@ -366,7 +380,7 @@ impl Ledger {
         self.totals.lost += u64::from(self.in_flight);
         (self.base, self.in_flight) = (self.next(), 0);
         self.departures.clear();
-        (self.loss_due, self.one_way, self.large_lost) = (Instant::NEVER, None, 0);
+        (self.loss_due, self.one_way, self.large_lost) = (Instant::NEVER, None, None);
         (self.round_trip, self.min_rtt) = (RoundTrip::default(), WindowedMin::default());
     }
 

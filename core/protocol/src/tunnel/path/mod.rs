@@ -25,8 +25,6 @@ const TICK: Span = Span::from_millis(1);
 const MOST_DOUBTS: [u32; 2] = [2, 8];
 /// The least time without an answer that raises doubt: the peer's host may be slow.
 const LEAST_DOUBT: Span = Span::from_millis(60);
-/// Large datagrams lost in a row that make a black hole of the path (RFC 8899, section 4.3).
-const BLACK_HOLE: u32 = 8;
 /// A large rate, for paths that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
 
@@ -416,7 +414,7 @@ impl Path {
                 self.tell(now, &news, pilot);
             }
         }
-        if self.ledger.large_lost >= BLACK_HOLE {
+        if self.ledger.black_hole() <= now {
             return Timeout::Failed;
         }
         if self.doubt_due() > now {
@@ -442,7 +440,7 @@ impl Path {
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
     pub(super) fn deadline(&self, habits: Habits) -> Instant {
-        let black_hole = if self.ledger.large_lost >= BLACK_HOLE { Instant::ZERO } else { Instant::NEVER };
+        let black_hole = if self.ledger.black_hole() <= now { Instant::ZERO } else { Instant::NEVER };
         let timers = self.ledger.loss_due().min(self.doubt_due()).min(black_hole);
         timers.min(self.life.due(self.habits(habits))).min(self.receipt.due())
     }

@@ -1,0 +1,129 @@
+//! Overflow: the fastest path carries all that it can; slower ones what would wait for it longer than they are slower.
+//!
+//! ```text
+//! slow path used  if  backlog / (rates of the faster paths) >= (srtt_slow - srtt_fast) / 2
+//! ```
+//!
+//! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
+//! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
+//! backlog has shown that the fast path does not suffice, all paths are used for a few of the slow one's round trips,
+//! whatever the backlog is then: it goes up and down with the windows of the flows inside.
+//!
+//! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
+//! earliest completion (ECF; Lim et al., CoNEXT 2017).
+
+use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use units::{Instant, PathId, Rate, Span};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "overflow",
+    aliases: &[],
+    title: "slower paths carry what would wait longer for the fast one",
+    source: "own rule, after RFC 8157 and ECF (CoNEXT 2017)",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[],
+    make: |_| Box::new(Overflow::default()),
+};
+
+/// Round trips of the slow path for which a proof of need holds.
+const PROOF: u64 = 4;
+
+/// Until when the slower paths are needed, by the path.
+#[derive(Clone, Debug, Default)]
+pub struct Overflow {
+    needed: Vec<Instant>,
+}
+
+impl Overflow {
+    /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
+    fn overflows(&mut self, view: &View<'_>, fast: Span, faster: Rate, slow: (PathId, &Path)) -> bool {
+        let (id, path) = slow;
+        let slower_by = path.srtt.saturating_sub(fast) / 2;
+        let backlog = faster.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
+        if self.needed.len() <= id.index() {
+            self.needed.resize(id.index() + 1, Instant::ZERO);
+        }
+        let needed = &mut self.needed[id.index()];
+        let proved = view.now < *needed;
+        // To stay in use takes half of what it takes to come into use.
+        if backlog >= slower_by || proved && backlog >= slower_by / 2 {
+            *needed = view.now + path.srtt * PROOF;
+            return true;
+        }
+        proved
+    }
+}
+
+impl Scheduler for Overflow {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            return None;
+        }
+        let (mut fastest, mut faster) = (None, Rate(0));
+        let mut beyond = Span::ZERO;
+        // By round trip, without sorting: there are few paths.
+        while let Some((id, path)) = next(view, fastest) {
+            if fastest.is_none() {
+                beyond = path.srtt;
+            }
+            let used = fastest.is_none() || self.overflows(view, beyond, faster, (id, path));
+            if path.open && used {
+                return Some(Pick::next(id));
+            }
+            fastest = Some((path.srtt, id));
+            faster = Rate(faster.0.saturating_add(path.rate.0));
+        }
+        None
+    }
+}
+
+/// The fastest usable path that comes after `last` by round trip and number.
+fn next<'a>(view: &'a View<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a Path)> {
+    let key = |(id, path): &(PathId, &Path)| (path.srtt, *id);
+    view.usable().filter(|each| last.is_none_or(|last| key(each) > last)).min_by_key(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, path};
+
+    /// 12 Mbit/s: a packet of 1500 bytes a millisecond.
+    const RATE: Rate = Rate(12_000_000);
+
+    fn pick(it: &mut Overflow, at: u64, unsent: u64, open: [bool; 2]) -> Option<u16> {
+        let paths = [(100, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+        let now = Instant::ZERO + Span::from_millis(at);
+        it.pick(&View { now, unsent, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+    }
+
+    #[test]
+    fn the_fast_path_is_waited_for_until_the_backlog_is_worth_the_difference() {
+        // One-way delays 50 and 10 ms: 40 packets wait 40 ms.
+        let mut it = Overflow::default();
+        assert_eq!(pick(&mut it, 0, 1000, [true, true]), Some(1), "it is free");
+        assert_eq!(pick(&mut it, 0, 39, [true, false]), None);
+        assert_eq!(pick(&mut it, 0, 40, [true, false]), Some(0));
+    }
+
+    #[test]
+    fn once_needed_the_slow_path_stays_in_use_for_four_of_its_round_trips() {
+        let mut it = Overflow::default();
+        assert_eq!(pick(&mut it, 0, 40, [true, false]), Some(0));
+        assert_eq!(pick(&mut it, 399, 1, [true, false]), Some(0));
+        assert_eq!(pick(&mut it, 400, 1, [true, false]), None);
+        pick(&mut it, 400, 40, [true, false]);
+        assert_eq!(pick(&mut it, 700, 20, [true, false]), Some(0), "half the backlog is enough to go on");
+        assert_eq!(pick(&mut it, 1000, 1, [true, false]), Some(0));
+    }
+
+    #[test]
+    fn paths_alike_are_used_alike() {
+        let mut it = Overflow::default();
+        let paths = [(20, false), (20, true)].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+        let view = View { unsent: 1, paths: &paths, ..VIEW };
+        assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
+    }
+}
