@@ -8,7 +8,7 @@ use units::Span;
 /// Congestion control of the paths, by its name in the registry.
 pub const CONGESTION: &str = "bbr";
 /// The scheduler, by its name in the registry.
-pub const SCHEDULER: &str = "minrtt";
+pub const SCHEDULER: &str = "overflow";
 
 impl Setup {
     /// The usual settings with this scheduler and these windows.

@@ -440,8 +440,7 @@ impl Path {
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
     pub(super) fn deadline(&self, habits: Habits) -> Instant {
-        let black_hole = if self.ledger.black_hole() <= now { Instant::ZERO } else { Instant::NEVER };
-        let timers = self.ledger.loss_due().min(self.doubt_due()).min(black_hole);
+        let timers = self.ledger.loss_due().min(self.doubt_due()).min(self.ledger.black_hole());
         timers.min(self.life.due(self.habits(habits))).min(self.receipt.due())
     }
 
