@@ -6,8 +6,9 @@
 //!
 //! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
 //! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
-//! backlog has shown that the fast path does not suffice, all paths are used for a few of the slow one's round trips,
-//! whatever the backlog is then: it goes up and down with the windows of the flows inside.
+//! backlog has shown that the fast path does not suffice, the slow one is used for a few of its round trips whatever the
+//! backlog is then, which goes up and down with the windows of the flows inside; but not while it is much slower than usual
+//! itself, because a queue has grown in it.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
 //! earliest completion (ECF; Lim et al., CoNEXT 2017).
@@ -30,10 +31,21 @@ pub(crate) const ENTRY: Entry = Entry {
 /// Round trips of the slow path for which a proof of need holds.
 const PROOF: u64 = 4;
 
-/// Until when the slower paths are needed, by the path.
+/// A path in use may become so much slower than usual before it is used by need alone, again: its own queue has grown.
+const TOLERANCE: Span = Span::from_millis(5);
+
+/// What is remembered of the slower paths.
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
-    needed: Vec<Instant>,
+    slow: Vec<Slow>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slow {
+    /// Until when it is known to be needed.
+    needed: Instant,
+    /// How much slower than the fastest it usually is, one way.
+    usual: Option<Span>,
 }
 
 impl Overflow {
@@ -42,14 +54,17 @@ impl Overflow {
         let (id, path) = slow;
         let slower_by = path.srtt.saturating_sub(fast) / 2;
         let backlog = faster.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
-        if self.needed.len() <= id.index() {
-            self.needed.resize(id.index() + 1, Instant::ZERO);
+        if self.slow.len() <= id.index() {
+            self.slow.resize(id.index() + 1, Slow::default());
         }
-        let needed = &mut self.needed[id.index()];
-        let proved = view.now < *needed;
+        let slow = &mut self.slow[id.index()];
+        // The least of late: it creeps up, for delays do change.
+        let usual = slow.usual.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
+        slow.usual = Some(usual);
+        let proved = view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
         // To stay in use takes half of what it takes to come into use.
         if backlog >= slower_by || proved && backlog >= slower_by / 2 {
-            *needed = view.now + path.srtt * PROOF;
+            slow.needed = view.now + path.srtt * PROOF;
             return true;
         }
         proved
