@@ -111,12 +111,21 @@ impl<P: Payload> Endpoint<P> {
     }
 
     /// How much later the slowest path delivers than the fastest, with so many deviations of jitter.
-    fn spread(&self, deviations: i64) -> Span {
+    fn spread(&self, deviations: u64) -> Span {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        let delays = || up.clone().filter_map(Path::one_way);
-        let latest = delays().map(|(mean, deviation)| mean + deviations * deviation).max().unwrap_or(0);
-        let earliest = delays().map(|(mean, _)| mean).min().unwrap_or(0);
-        Span::from_micros((latest - earliest).max(0) as u64)
+        up.map(|path| self.lateness(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
+    }
+
+    /// How much later a path delivers than the fastest. The peer's clock tells, where data has gone by both; else half of what
+    /// their round trips differ by.
+    pub(super) fn lateness(&self, path: &Path) -> Span {
+        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let earliest = up().filter_map(Path::one_way).min();
+        if let (Some(delay), Some(earliest)) = (path.one_way(), earliest) {
+            return Span::from_micros((delay - earliest).max(0) as u64);
+        }
+        let least = up().map(Path::srtt).min().unwrap_or(Span::ZERO);
+        path.srtt().saturating_sub(least) / 2
     }
 
     /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to doubt a path that

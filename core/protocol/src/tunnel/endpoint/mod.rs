@@ -366,14 +366,9 @@ impl<P: Payload> Endpoint<P> {
     #[must_use]
     pub fn status(&self) -> Status {
         let paths = || self.paths.iter().flatten();
-        let earliest = paths().filter(|path| path.is_up()).filter_map(Path::one_way).map(|(mean, _)| mean).min();
-        let behind = |path: &Path| {
-            let late = path.one_way().zip(earliest).map_or(0, |((mean, _), earliest)| mean - earliest);
-            Span::from_micros(late.max(0) as u64)
-        };
         Status {
             counters: self.counters,
-            paths: paths().map(|path| PathStatus { behind: behind(path), ..path.status() }).collect(),
+            paths: paths().map(|path| PathStatus { behind: self.lateness(path), ..path.status() }).collect(),
             waiting: self.entrance.parcels(),
             waiting_bytes: self.entrance.bytes(),
             outstanding: self.pieces.next() - self.pieces.base(),

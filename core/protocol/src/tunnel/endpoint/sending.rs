@@ -110,12 +110,11 @@ impl<P: Payload> Endpoint<P> {
     /// Round trips as if the answers came back by the same path: the fastest one's, and twice what a path is slower one way.
     /// (They come back by the fastest, so that what was measured understates the difference.)
     fn level_round_trips(&mut self) {
-        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let earliest = up().filter_map(|path| Some((path.one_way()?.0, path.srtt()))).min();
-        let Some((earliest, least)) = earliest else { return };
-        for (view, path) in self.views.iter_mut().zip(&self.paths) {
-            if let Some((mean, _)) = path.as_ref().and_then(Path::one_way) {
-                view.srtt = view.srtt.max(least + Span::from_micros(2 * (mean - earliest).max(0) as u64));
+        let up = self.paths.iter().flatten().filter(|path| path.is_up());
+        let least = up.map(Path::srtt).min().unwrap_or(Span::ZERO);
+        for index in 0..self.views.len() {
+            if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
+                self.views[index].srtt = least + self.lateness(path) * 2;
             }
         }
     }

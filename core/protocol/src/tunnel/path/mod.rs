@@ -23,6 +23,9 @@ const INITIAL_WINDOW: u32 = 10;
 const TICK: Span = Span::from_millis(1);
 /// Doubts in a row that a path survives: few if there are others, more if it is the only one.
 const MOST_DOUBTS: [u32; 2] = [2, 8];
+/// A packet may leave so long before its time: a program's timers are late by about as much, and every wake-up costs. It
+/// makes bursts of half a millisecond of data, as Linux's own pacing does (of one: `sk_pacing_shift`).
+const SLACK: Span = Span::from_micros(500);
 /// The least time without an answer that raises doubt: the peer's host may be slow.
 const LEAST_DOUBT: Span = Span::from_millis(60);
 /// A large rate, for paths that nothing paces.
@@ -136,9 +139,14 @@ impl Path {
         if srtt > Span::ZERO { srtt } else { self.life.rtt.unwrap_or(Span::ZERO) }
     }
 
-    /// One-way delay on the peer's clock, and its mean deviation; microseconds.
-    pub(super) fn one_way(&self) -> Option<(i64, i64)> {
-        self.ledger.one_way
+    /// Smoothed one-way delay on the peer's clock, microseconds; known once data has gone by it.
+    pub(super) fn one_way(&self) -> Option<i64> {
+        self.ledger.one_way.map(|(mean, _)| mean)
+    }
+
+    /// Mean deviation of the one-way delay.
+    pub(super) fn jitter(&self) -> Span {
+        Span::from_micros(self.ledger.one_way.map_or(0, |(_, deviation)| deviation.max(0) as u64))
     }
 
     /// How long data may reasonably go unanswered.
@@ -162,12 +170,12 @@ impl Path {
 
     /// It may send now.
     pub(super) fn is_open(&self, now: Instant) -> bool {
-        self.has_room() && self.pacer.release() <= now
+        self.has_room() && self.release() <= now
     }
 
-    /// When the pacer lets the next packet out.
+    /// When the next packet may leave, as far as pacing goes: a little early, since timers are late.
     pub(super) fn release(&self) -> Instant {
-        self.pacer.release()
+        Instant(self.pacer.release().0.saturating_sub(SLACK.0))
     }
 
     /// What a scheduler sees of it.
