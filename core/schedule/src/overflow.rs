@@ -1,14 +1,15 @@
 //! Overflow: the fastest path carries all that it can; slower ones what would wait for it longer than they are slower.
 //!
 //! ```text
-//! slow path used  if  backlog / (rates of the faster paths) >= (srtt_slow - srtt_fast) / 2
+//! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
+//! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
 //! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
 //! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
-//! backlog has shown that the fast path does not suffice, the slow one is used for a few of its round trips whatever the
-//! backlog is then, which goes up and down with the windows of the flows inside; but not while it is much slower than usual
-//! itself, because a queue has grown in it.
+//! backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for some of its round
+//! trips whatever the backlog is then: it comes and goes with the windows of the flows inside, and one that paces itself
+//! (BBR) makes hardly any. But not while it is much slower than usual itself, because a queue has grown in it.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
 //! earliest completion (ECF; Lim et al., CoNEXT 2017).
@@ -28,8 +29,12 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |_| Box::new(Overflow::default()),
 };
 
-/// Round trips of the slow path for which a proof of need holds.
-const PROOF: u64 = 4;
+/// Round trips of the slow path for which a proof of need holds: two of BBR's cycles of probing.
+const PROOF: u64 = 16;
+/// So many packets are no backlog.
+const FEW: u64 = 4;
+/// Nor is there one while nothing was asked for so long.
+const QUIET: Span = Span::from_millis(5);
 
 /// A path in use may become so much slower than usual before it is used by need alone, again: its own queue has grown.
 const TOLERANCE: Span = Span::from_millis(5);
@@ -38,6 +43,8 @@ const TOLERANCE: Span = Span::from_millis(5);
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
     slow: Vec<Slow>,
+    /// Since when there is a backlog, and when it was last looked at.
+    backlogged: Option<(Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,12 +69,19 @@ impl Overflow {
         let usual = slow.usual.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
         slow.usual = Some(usual);
         let proved = view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
+        let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
         // To stay in use takes half of what it takes to come into use.
-        if backlog >= slower_by || proved && backlog >= slower_by / 2 {
+        if backlog >= slower_by || lasting >= slower_by || proved && backlog >= slower_by / 2 {
             slow.needed = view.now + path.srtt * PROOF;
             return true;
         }
         proved
+    }
+
+    fn note_backlog(&mut self, view: &View<'_>) {
+        let goes_on = |(since, last): (Instant, Instant)| (view.now.since(last) < QUIET).then_some(since);
+        let since = self.backlogged.and_then(goes_on).unwrap_or(view.now);
+        self.backlogged = (view.unsent > FEW).then_some((since, view.now));
     }
 }
 
@@ -76,6 +90,7 @@ impl Scheduler for Overflow {
         if view.sendable() == 0 {
             return None;
         }
+        self.note_backlog(view);
         let (mut fastest, mut faster) = (None, Rate(0));
         let mut beyond = Span::ZERO;
         // By round trip, without sorting: there are few paths.
@@ -124,14 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn once_needed_the_slow_path_stays_in_use_for_four_of_its_round_trips() {
+    fn a_small_backlog_counts_once_it_has_lasted_as_long() {
+        let mut it = Overflow::default();
+        assert!((0..40).all(|at| pick(&mut it, at, 5, [true, false]).is_none()));
+        assert_eq!(pick(&mut it, 40, 5, [true, false]), Some(0));
+        let mut it = Overflow::default();
+        assert!((0..100).all(|at| pick(&mut it, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71)));
+    }
+
+    #[test]
+    fn once_needed_the_slow_path_stays_in_use_for_some_of_its_round_trips() {
         let mut it = Overflow::default();
         assert_eq!(pick(&mut it, 0, 40, [true, false]), Some(0));
-        assert_eq!(pick(&mut it, 399, 1, [true, false]), Some(0));
-        assert_eq!(pick(&mut it, 400, 1, [true, false]), None);
-        pick(&mut it, 400, 40, [true, false]);
-        assert_eq!(pick(&mut it, 700, 20, [true, false]), Some(0), "half the backlog is enough to go on");
-        assert_eq!(pick(&mut it, 1000, 1, [true, false]), Some(0));
+        assert_eq!(pick(&mut it, 1599, 1, [true, false]), Some(0));
+        assert_eq!(pick(&mut it, 1600, 1, [true, false]), None);
+        pick(&mut it, 1600, 40, [true, false]);
+        assert_eq!(pick(&mut it, 2000, 20, [true, false]), Some(0), "half the backlog is enough to go on");
+        assert_eq!(pick(&mut it, 3500, 1, [true, false]), Some(0));
     }
 
     #[test]
