@@ -103,7 +103,8 @@ fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
         if let Some(tunnel) = &it.experiment.tunnel {
             match &tunnel.ropewalk {
                 None => {
-                    stripe(&tunnel.stripe).map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?
+                    stripe(&tunnel.stripe)
+                        .map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?;
                 }
                 Some(ropewalk) => ropewalk_scheduler(scenario, cell, ropewalk)?,
             }

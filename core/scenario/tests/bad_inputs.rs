@@ -136,7 +136,7 @@ fn traces() {
 }
 
 #[test]
-fn tunnels_flows_and_events() {
+fn tunnels() {
     let tunnel = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nkind = \"mpt-gre\"\n{line}\n");
     check(&tunnel("weights = [0]"), 11, "tunnel.weights", "weight of zero");
     check(&tunnel("weights = [1, 2]"), 11, "tunnel.weights", "2 weights for 1 paths");
@@ -150,6 +150,10 @@ fn tunnels_flows_and_events() {
     check(&ropewalk("probe = \"0s\""), 11, "tunnel.probe", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
     check(&tunnel("resequence = { window = \"9p\" }"), 11, "tunnel.resequence.timeout", "missing key `timeout`");
+}
+
+#[test]
+fn flows_and_events() {
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");
     check(&flow("start = \"5s\"\nstop = \"4s\""), 10, "flow.f.stop", "before it starts");

@@ -144,7 +144,9 @@ mod tests {
         assert!((0..40).all(|at| pick(&mut it, at, 5, [true, false]).is_none()));
         assert_eq!(pick(&mut it, 40, 5, [true, false]), Some(0));
         let mut it = Overflow::default();
-        assert!((0..100).all(|at| pick(&mut it, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71)));
+        assert!(
+            (0..100).all(|at| pick(&mut it, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71))
+        );
     }
 
     #[test]

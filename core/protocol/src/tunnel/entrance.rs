@@ -50,7 +50,15 @@ impl<P: Payload> Entrance<P> {
         let lane =
             || Lane { waiting: VecDeque::new(), bytes: 0, deficit: 0, listed: false, law: Law::new(target, interval) };
         let lanes = (0..STREAMS).map(|_| lane()).collect();
-        Self { lanes, new: VecDeque::new(), old: VecDeque::new(), parcels: 0, bytes: 0, most_bytes, aim: (target, interval) }
+        Self {
+            lanes,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            parcels: 0,
+            bytes: 0,
+            most_bytes,
+            aim: (target, interval),
+        }
     }
 
     pub(super) fn parcels(&self) -> u64 {

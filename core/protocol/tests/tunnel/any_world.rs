@@ -49,7 +49,7 @@ fn run(seed: u64, met: &mut Met) {
     let (repair, order) = (random.chance(0.8), random.chance(0.9));
     let mut world = World::new(seed, wires, |seed| setup(congestion, scheduler, repair, order, seed));
     let parcels = 50 + random.below(300);
-    let mut offered = vec![0u64; 2];
+    let mut offered = [0u64; 2];
     for id in 0..parcels {
         let side = usize::from(random.chance(0.3));
         let length = if random.chance(0.3) { 40 + random.below(100) } else { 100 + random.below(30_000) };
@@ -62,7 +62,7 @@ fn run(seed: u64, met: &mut Met) {
     while world.now < last && !world.is_quiet() {
         world.run(world.now + Span::from_secs(5));
     }
-    for side in 0..2 {
+    for (side, offered) in offered.into_iter().enumerate() {
         let sender = world.ends[side].endpoint.status();
         let receiver = &world.ends[1 - side];
         let ids: Vec<u64> = receiver.up.iter().map(|(_, id, _)| *id).collect();
@@ -81,7 +81,7 @@ fn run(seed: u64, met: &mut Met) {
         assert_eq!(status.held, 0, "seed {seed}: nothing is held for ever");
         let lost = status.counters.missed + sender.counters.dropped + sender.counters.given_up;
         if lost == 0 {
-            assert_eq!(ids.len() as u64, offered[side], "seed {seed}: all that was not given up came: {status:?}");
+            assert_eq!(ids.len() as u64, offered, "seed {seed}: all that was not given up came: {status:?}");
         }
         assert_eq!(status.counters.nonsense, 0, "seed {seed}");
         met.repaired += sender.counters.repaired;

@@ -193,7 +193,7 @@ impl World {
         let (now, lengths) = (self.now, &self.lengths);
         let end = &mut self.ends[side];
         while let Some(delivery) = end.endpoint.poll_delivery() {
-            end.assemble(now, delivery, lengths);
+            end.assemble(now, &delivery, lengths);
         }
         while let Some(event) = end.endpoint.poll_event() {
             end.events.push((now, event));
@@ -239,7 +239,7 @@ impl World {
 }
 
 impl End {
-    fn assemble(&mut self, now: Instant, delivery: Delivery<Bytes>, lengths: &BTreeMap<u64, u32>) {
+    fn assemble(&mut self, now: Instant, delivery: &Delivery<Bytes>, lengths: &BTreeMap<u64, u32>) {
         let Bytes { id, from, to } = delivery.payload;
         if delivery.first && delivery.last {
             assert_eq!((from, to), (0, lengths[&id]), "a parcel is whole");

@@ -31,7 +31,10 @@ impl Load {
         let mut server = account.charge(&bed.command(RIGHT, &format!("{wrap} iperf3 --server --one-off")));
         let mut server = server.stdout(Stdio::null()).spawn().map_err(|why| format!("iperf3: {why}"))?;
         std::thread::sleep(Duration::from_millis(300));
-        let line = format!("{wrap} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json", carrier.target);
+        let line = format!(
+            "{wrap} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json",
+            carrier.target
+        );
         let running = account.start();
         let output = account.charge(&bed.command(LEFT, &line)).output().map_err(|why| format!("iperf3: {why}"))?;
         let cost = running.stop();

@@ -63,9 +63,11 @@ fn configuration(host: usize, mpt: bool, keys: &[[String; 2]; 2], bed: &Bed) -> 
         let _ = writeln!(text, "listen-port = {PORT}");
     }
     text += "\n[[peer]]\n";
-    if !mpt {
-        let _ = writeln!(text, "public-key = \"{}\"", keys[other][1]);
-    }
+    let _ = if mpt {
+        writeln!(text, "address = \"{}\"", INNER[other])
+    } else {
+        writeln!(text, "public-key = \"{}\"", keys[other][1])
+    };
     let _ = writeln!(text, "allowed-ips = [\"{}/32\"]", INNER[other]);
     for link in 0..bed.links() {
         let _ = write!(
