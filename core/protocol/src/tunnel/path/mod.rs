@@ -28,6 +28,10 @@ const MOST_DOUBTS: [u32; 2] = [2, 8];
 const SLACK: Span = Span::from_micros(500);
 /// The least time without an answer that raises doubt: the peer's host may be slow.
 const LEAST_DOUBT: Span = Span::from_millis(60);
+/// Fewer packets in flight do not fill a path, whatever the delay.
+const FILLED: u32 = 16;
+/// A shorter delay may be anything but a queue.
+const LEAST_QUEUE: Span = Span::from_millis(2);
 /// A large rate, for paths that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
 
@@ -268,9 +272,19 @@ impl Path {
         }
         self.sent_in_round = false;
         if starved && !full {
-            self.ledger.rate.mark_app_limited(self.ledger.in_flight);
+            if !self.is_filled() {
+                self.ledger.rate.mark_app_limited(self.ledger.in_flight);
+            }
             self.pacer.close_burst();
         }
+    }
+
+    /// Its own queue shows that it carries what it can, although nothing waits for it now: the flows inside are held back by
+    /// the path and not by their applications.
+    fn is_filled(&self) -> bool {
+        let least = self.ledger.min_rtt();
+        let queue = self.ledger.round_trip.smoothed.saturating_sub(least);
+        self.ledger.in_flight >= FILLED && queue > (least / 4).max(LEAST_QUEUE)
     }
 
     /// Something authentic came by it.
