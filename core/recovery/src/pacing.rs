@@ -34,7 +34,8 @@ impl Pacer {
             self.left = burst.max(1);
             // Lateness earns credit, up to half a packet's time: timers are never early.
             let late = now.since(self.next);
-            self.next = now;
+            // Nor may they be so early that what was sent before is not paid for.
+            self.next = self.next.max(now);
             let length = rate.time_for(u64::from(bytes));
             self.next = self.next - late.min(length / 2);
         }

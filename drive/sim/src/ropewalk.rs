@@ -251,6 +251,7 @@ fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usiz
         metered: settings.metered.contains(&position),
         largest: mtu.saturating_sub(tunnel.overhead),
         headers: tunnel.overhead,
+        most: None,
     }
 }
 

@@ -128,6 +128,7 @@ fn ropewalk(side: usize) -> Mode {
         backup: false,
         metered: false,
         weight: 1,
+        rate: None,
         mtu: 1500,
     };
     let peer = PeerSetup {

@@ -286,7 +286,7 @@ impl World {
 }
 
 /// How the client's paths are used.
-pub(crate) const PATH: PathSetup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28 };
+pub(crate) const PATH: PathSetup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28, most: None };
 
 /// What a parcel must read.
 fn content(id: u64, length: usize) -> Vec<u8> {

@@ -153,6 +153,8 @@ pub struct PathSetup {
     pub largest: u32,
     /// Bytes of IP and UDP header around it.
     pub headers: u32,
+    /// The most that is sent on it, headers included; `None`: what its congestion control finds.
+    pub most: Option<Rate>,
 }
 
 /// A path in numbers, for people.

@@ -5,8 +5,8 @@
 mod any_world;
 mod world;
 
-use ropewalk_protocol::tunnel::Event;
-use units::{Instant, PathId, Span};
+use ropewalk_protocol::tunnel::{Event, PathSetup};
+use units::{Instant, PathId, Rate, Span};
 use world::{Wire, World, setup};
 
 fn ms(n: u64) -> Instant {
@@ -49,4 +49,18 @@ fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
     assert!(longest < Span::from_millis(400), "{longest}");
     let back = events.iter().find(|(at, event)| *at > ms(3000) && *event == Event::PathUp(PathId(0)));
     assert!(back.expect("it comes back").0 < ms(3500), "{back:?}");
+}
+
+#[test]
+fn a_path_sends_no_more_than_it_is_allowed_to() {
+    let mut world = World::new(3, vec![[Wire::plain(100, 10); 2]], |seed| setup("off", "minrtt", true, true, seed));
+    let allowed =
+        PathSetup { backup: false, metered: false, largest: 1472, headers: 28, most: Some(Rate::from_mbit(20)) };
+    world.ends[0].endpoint.set_path(PathId(0), allowed);
+    world.run(ms(500));
+    (0..1000).for_each(|id| world.offer(0, 1, id, 10_000));
+    world.run(ms(1500));
+    // A second of 20 Mbit/s: 2.5 MB, of which headers take 62 in 1500.
+    let bytes = world.ends[0].endpoint.status().paths[0].sent_bytes as f64;
+    assert!((bytes / 2.5e6 * 1500.0 / 1438.0 - 1.0).abs() < 0.01, "{bytes}");
 }

@@ -125,7 +125,7 @@ impl World {
             datagrams: 0,
         };
         for path in 0..world.wires.len() as u16 {
-            let setup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28 };
+            let setup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28, most: None };
             world.ends.iter_mut().for_each(|end| end.endpoint.set_path(PathId(path), setup));
         }
         world.settle(0);

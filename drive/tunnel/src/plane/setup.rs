@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use units::Span;
+use units::{Rate, Span};
 
 /// Everything that the data plane is told at its start.
 #[derive(Clone, Debug)]
@@ -97,6 +97,8 @@ pub struct PeerPath {
     pub metered: bool,
     /// Its share under schedulers with weights.
     pub weight: u32,
+    /// The most that is sent on it.
+    pub rate: Option<Rate>,
     /// MTU of its interface: nothing larger is tried.
     pub mtu: u16,
 }

@@ -67,6 +67,7 @@ fn peer_setup(config: &Config, peer: &Peer) -> Result<PeerSetup, Error> {
                 backup: path.backup,
                 metered: path.metered,
                 weight: path.weight,
+                rate: path.rate,
                 mtu: device_mtu(path.interface.as_deref()),
             });
         }

@@ -24,8 +24,8 @@ const TICK: Span = Span::from_millis(1);
 /// Doubts in a row that a path survives: few if there are others, more if it is the only one.
 const MOST_DOUBTS: [u32; 2] = [2, 8];
 /// A packet may leave so long before its time: a program's timers are late by about as much, and every wake-up costs. It
-/// makes bursts of half a millisecond of data, as Linux's own pacing does (of one: `sk_pacing_shift`).
-const SLACK: Span = Span::from_micros(500);
+/// makes bursts of a millisecond of data, as Linux's own pacing does (`sk_pacing_shift`).
+const SLACK: Span = Span::from_millis(1);
 /// The least time without an answer that raises doubt: the peer's host may be slow.
 const LEAST_DOUBT: Span = Span::from_millis(60);
 /// Fewer packets in flight do not fill a path, whatever the delay.
@@ -200,8 +200,14 @@ impl Path {
         }
     }
 
-    /// The pacing rate, or what Linux would pace at.
+    /// What it is paced at.
     fn rate(&self) -> Rate {
+        let rate = self.allowed_rate();
+        self.setup.most.map_or(rate, |most| rate.min(most))
+    }
+
+    /// The controller's pacing rate, or what Linux would pace at.
+    fn allowed_rate(&self) -> Rate {
         let srtt = self.srtt();
         if let Some(rate) = self.decision.pacing {
             return rate;

@@ -104,6 +104,7 @@ impl Peer {
             metered: path.is_some_and(|path| path.metered),
             largest: u32::from(mtu).saturating_sub(headers),
             headers,
+            most: path.and_then(|path| path.rate),
         };
         endpoint.set_path(PathId(index as u16), setup);
     }
