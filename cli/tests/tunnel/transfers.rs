@@ -1,0 +1,51 @@
+//! What goes in comes out, byte for byte.
+
+use crate::ends::{Ends, Family, Plan, USUAL};
+use crate::traffic::Transfer;
+use lab::bed::{LEFT, RIGHT};
+
+/// How much is sent: a gigabyte with `ROPEWALK_TEST_BYTES=1073741824`, rounded to blocks.
+fn amount() -> u64 {
+    let wanted = std::env::var("ROPEWALK_TEST_BYTES").ok().map(|text| text.parse::<u64>().expect("a number of bytes"));
+    wanted.unwrap_or(64 << 20) >> 16 << 16
+}
+
+/// A file from one host to the other, over all links.
+fn carried(plan: Plan, links: &[&str], from: usize) {
+    let Some(ends) = Ends::up(plan, links) else { return };
+    let transfer = Transfer::start(&ends, from, amount());
+    assert_eq!(transfer.finish(), amount());
+    let least = amount() / 100;
+    for link in 0..links.len() {
+        let path = ends.path(from, link);
+        assert!(path.sent.bytes > least, "every path carries more than a hundredth: {path:#?}");
+    }
+}
+
+const TWO: [&str; 2] = ["rate=200mbit delay=5ms", "rate=150mbit delay=10ms"];
+
+#[test]
+fn two_paths_carry_a_file_with_ipv4_inside_and_outside() {
+    carried(Plan { outer: Family::V4, inner: Family::V4 }, &TWO, LEFT);
+}
+
+#[test]
+fn two_paths_carry_a_file_with_ipv4_inside_and_ipv6_outside() {
+    carried(Plan { outer: Family::V6, inner: Family::V4 }, &TWO, RIGHT);
+}
+
+#[test]
+fn two_paths_carry_a_file_with_ipv6_inside_and_ipv4_outside() {
+    carried(Plan { outer: Family::V4, inner: Family::V6 }, &TWO, RIGHT);
+}
+
+#[test]
+fn two_paths_carry_a_file_with_ipv6_inside_and_outside() {
+    carried(Plan { outer: Family::V6, inner: Family::V6 }, &TWO, LEFT);
+}
+
+#[test]
+fn four_paths_carry_a_file() {
+    let links = [80, 60, 40, 100].map(|rate| format!("rate={rate}mbit delay={}ms", rate / 8));
+    carried(USUAL, &links.each_ref().map(String::as_str), LEFT);
+}
