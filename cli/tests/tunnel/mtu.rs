@@ -19,7 +19,8 @@ fn a_path_of_1280_bytes_beside_one_of_1500_carries_its_share() {
     let right = |[small, large]: [u32; 2]| (1260..=1280).contains(&small) && (1480..=1500).contains(&large);
     assert!(within(SEARCH, || right(found())).is_some(), "found {:?}, not 1280 and 1500", found());
     for link in 0..2 {
-        assert!(ends.path(LEFT, link).sent.bytes > 4 << 20, "both paths carry");
+        let path = ends.path(LEFT, link);
+        assert!(path.sent.bytes > 4 << 20, "both paths carry: {path:#?}");
     }
 }
 

@@ -20,11 +20,12 @@ const SEALED_HEADER: usize = 12;
 pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
-    /// UDP over IPv4 to the port of the tunnel.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    /// UDP over IPv4 to the tunnel at `far`.
+    fn read(bytes: &[u8], far: [u8; 4]) -> Option<Self> {
         let is_ours = bytes.len() > HEADERS + SEALED_HEADER
             && bytes[12..14] == [0x08, 0]
             && bytes[23] == 17
+            && bytes[30..34] == far
             && bytes[36..38] == PORT.to_be_bytes();
         is_ours.then(|| Self(bytes.to_vec()))
     }
@@ -42,9 +43,13 @@ impl Frame {
         self.payload().starts_with(&HANDSHAKE) && self.payload()[HANDSHAKE.len()] == 1
     }
 
-    /// With one bit of the sealed part turned over, the `n`-th of it; UDP itself does not notice.
-    pub(crate) fn flipped(&self, bit: usize) -> Self {
+    /// With a number that is yet to come (a replay would not be looked at any closer) and one bit of the sealed part turned
+    /// over, the `n`-th of it; UDP itself does not notice.
+    pub(crate) fn forged(&self, bit: usize) -> Self {
         let mut bytes = self.0.clone();
+        let number = &mut bytes[HEADERS + SEALED_HEADER - 4..];
+        let ahead = u32::from_be_bytes([number[0], number[1], number[2], number[3]]).wrapping_add(1 << 20);
+        number[..4].copy_from_slice(&ahead.to_be_bytes());
         let sealed = bytes.len() - HEADERS - SEALED_HEADER;
         bytes[HEADERS + SEALED_HEADER + bit / 8 % sealed] ^= 1 << (bit % 8);
         // No checksum, as IPv4 allows (RFC 768).
@@ -53,9 +58,12 @@ impl Frame {
     }
 }
 
-/// A packet socket on a host's device.
+/// A packet socket on a host's device, for what goes to the other host.
 #[derive(Debug)]
-pub(crate) struct Wire(OwnedFd);
+pub(crate) struct Wire {
+    all: OwnedFd,
+    far: [u8; 4],
+}
 
 impl Wire {
     pub(crate) fn open(ends: &Ends, host: usize, link: usize) -> Self {
@@ -67,20 +75,20 @@ impl Wire {
             bind(all.as_raw_fd(), &link.ok_or("no such device")?)?;
             Ok(all)
         };
-        Self(ends.bed.within(host, open).unwrap())
+        Self { all: ends.bed.within(host, open).unwrap(), far: ends.bed.v4(link, 1 - host).octets() }
     }
 
-    /// The daemons' datagrams to port 4754 since this was asked last.
+    /// The daemon's datagrams since this was asked last.
     pub(crate) fn recorded(&self) -> Vec<Frame> {
         let mut room = [0; 1 << 16];
         let frames = std::iter::from_fn(|| {
-            recv(self.0.as_raw_fd(), &mut room, MsgFlags::empty()).ok().map(|len| Frame::read(&room[..len]))
+            recv(self.all.as_raw_fd(), &mut room, MsgFlags::empty()).ok().map(|len| Frame::read(&room[..len], self.far))
         });
         frames.flatten().collect()
     }
 
     /// Puts a frame on the wire, as if the host had sent it.
     pub(crate) fn send(&self, frame: &Frame) {
-        assert_eq!(send(self.0.as_raw_fd(), &frame.0, MsgFlags::empty()), Ok(frame.0.len()));
+        assert_eq!(send(self.all.as_raw_fd(), &frame.0, MsgFlags::empty()), Ok(frame.0.len()));
     }
 }

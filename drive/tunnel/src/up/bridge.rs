@@ -184,6 +184,10 @@ fn rope_peer(meter: &mut Meter, report: &PeerReport, peer: &mut Peer, now: Insta
     for route in &report.routes {
         if let Some(path) = peer.paths.get_mut(usize::from(route.path)) {
             path.remote = Some(route.remote.to_string());
+            // The machine counts what UDP carries.
+            if path.mtu_bytes > 0 {
+                path.mtu_bytes += if route.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+            }
         }
     }
 }
