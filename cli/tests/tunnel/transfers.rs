@@ -5,10 +5,10 @@ use crate::traffic::Transfer;
 use lab::bed::{LEFT, RIGHT};
 use std::time::Instant;
 
-/// How much is sent: a gigabyte with `ROPEWALK_TEST_BYTES=1073741824`, rounded to blocks.
+/// How much is sent: a gigabyte with `ROPEWALK_TEST_BYTES=1073741824`.
 fn amount() -> u64 {
-    let wanted = std::env::var("ROPEWALK_TEST_BYTES").ok().map(|text| text.parse::<u64>().expect("a number of bytes"));
-    wanted.unwrap_or(64 << 20) >> 16 << 16
+    let wanted = std::env::var("ROPEWALK_TEST_BYTES").ok().map(|text| text.parse().expect("a number of bytes"));
+    wanted.unwrap_or(64 << 20)
 }
 
 /// Connections side by side: a single one may be content with the best path.
@@ -17,7 +17,7 @@ const CONNECTIONS: u64 = 4;
 /// Files from one host to the other, over all links.
 fn carried(plan: Plan, links: &[&str], from: usize) {
     let Some(ends) = Ends::up(plan, links) else { return };
-    let each = amount() / CONNECTIONS >> 16 << 16;
+    let each = (amount() / CONNECTIONS).next_multiple_of(1 << 16);
     let start = Instant::now();
     let transfers: Vec<_> = (0..CONNECTIONS).map(|_| Transfer::start(&ends, from, each)).collect();
     for transfer in transfers {
