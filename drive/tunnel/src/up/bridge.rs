@@ -5,6 +5,7 @@ use crate::config::{Change, Config, Mode};
 use crate::control::DataPlane;
 use crate::plane::{Command, Commander, Count, MptPathReport, PeerReport, Report};
 use crate::status::{Drop, Interface, Path, Peer, Reordering, State, Status, Traffic, VERSION};
+use seal::Refusal;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use units::{Instant, Rate, Span};
@@ -183,6 +184,10 @@ fn rope_peer(meter: &mut Meter, report: &PeerReport, peer: &mut Peer, now: Insta
     for route in &report.routes {
         if let Some(path) = peer.paths.get_mut(usize::from(route.path)) {
             path.remote = Some(route.remote.to_string());
+            // The machine counts what UDP carries.
+            if path.mtu_bytes > 0 {
+                path.mtu_bytes += if route.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+            }
         }
     }
 }
@@ -194,6 +199,8 @@ fn traffic(count: Count) -> Traffic {
 fn drops(report: &Report) -> Vec<Drop> {
     let sockets = |of: fn(&crate::plane::SocketReport) -> u64| report.sockets.iter().map(of).sum();
     let mpt = report.mpt.as_ref();
+    let refusals = refusals(report);
+    let explained: u64 = refusals.iter().map(|drop| drop.packets).sum();
     let reasons = [
         ("unrouted", report.device.unrouted),
         ("malformed", report.device.malformed),
@@ -202,11 +209,22 @@ fn drops(report: &Report) -> Vec<Drop> {
         ("socket-full", sockets(|it| it.blocked)),
         ("too-big", sockets(|it| it.too_big)),
         ("not-sent", sockets(|it| it.failed)),
-        ("not-usable", sockets(|it| it.refused)),
+        ("not-usable", sockets(|it| it.refused).saturating_sub(explained)),
         ("no-session", report.peers.iter().map(|it| it.sessionless).sum()),
         ("foreign-source", report.peers.iter().map(|it| it.foreign).sum()),
         ("broken", report.peers.iter().map(|it| it.broken).sum()),
         ("no-path", mpt.map_or(0, |it| it.pathless)),
     ];
-    reasons.map(|(reason, packets)| Drop { reason: reason.into(), packets }).into()
+    let reasons = reasons.map(|(reason, packets)| Drop { reason: reason.into(), packets });
+    reasons.into_iter().chain(refusals).collect()
+}
+
+/// Why sealed datagrams and handshakes were not taken. Two of the words mean something else for the other drops.
+fn refusals(report: &Report) -> Vec<Drop> {
+    let reason = |refusal: Refusal| match refusal {
+        Refusal::Malformed => "malformed-datagram".into(),
+        Refusal::NoSession => "unknown-session".into(),
+        other => other.name().replace('_', "-"),
+    };
+    report.refusals.iter().map(|(refusal, packets)| Drop { reason: reason(refusal), packets }).collect()
 }

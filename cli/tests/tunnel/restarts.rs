@@ -1,0 +1,46 @@
+//! An end that is killed and started again.
+
+use crate::ends::{DEVICE, Ends, USUAL, within};
+use crate::traffic::{Echo, Transfer};
+use lab::bed::{LEFT, RIGHT};
+use std::time::Duration;
+use tunnel::control::{State, is_running, socket_path};
+
+/// How long a restart may cost.
+const MOST: Duration = Duration::from_secs(8);
+
+#[test]
+fn traffic_flows_again_within_eight_seconds_of_a_killed_ends_restart() {
+    let Some(mut ends) = Ends::up(USUAL, &["rate=100mbit delay=5ms", "rate=50mbit delay=10ms"]) else { return };
+    let mut echo = Echo::start(&ends, LEFT);
+    assert!(within(Duration::from_secs(1), || echo.ask()).is_some());
+    for (host, name) in [(RIGHT, "server"), (LEFT, "client")] {
+        ends.kill(host);
+        left_behind(&ends, host);
+        ends.start(host);
+        let again = within(MOST, || echo.ask());
+        println!("the {name} was killed and started again; traffic flows after {again:?}");
+        assert!(again.is_some(), "nothing flows {MOST:?} after the {name}'s restart");
+        repaired(&ends, host);
+        [LEFT, RIGHT].into_iter().for_each(|host| ends.wait_until_up(host));
+        assert_eq!(Transfer::start(&ends, host, 4 << 20).finish(), 4 << 20);
+    }
+}
+
+/// The socket and the state file lie there still; the device went with its process.
+fn left_behind(ends: &Ends, host: usize) {
+    let folder = ends.folder(host);
+    assert!(State::read(&folder, DEVICE).is_some() && is_running(&folder, DEVICE).is_none());
+    assert!(socket_path(&folder, DEVICE).exists());
+    let gone = || ends.bed.run(host, &format!("ip link show {DEVICE}")).is_err();
+    assert!(within(Duration::from_secs(1), gone).is_some(), "the device outlives its process");
+}
+
+fn repaired(ends: &Ends, host: usize) {
+    let state = is_running(&ends.folder(host), DEVICE).expect("a state file of a process that runs");
+    assert_eq!(state.pid, ends.pid(host));
+    let addresses = ends.bed.run(host, &format!("ip address show dev {DEVICE}")).unwrap();
+    assert!(addresses.contains(&ends.plan.inside(host).to_string()), "{addresses}");
+    let routes = ends.bed.run(host, &format!("ip route show dev {DEVICE}")).unwrap();
+    assert!(routes.lines().any(|line| line.starts_with(&format!("{} ", ends.plan.inside(1 - host)))), "{routes}");
+}

@@ -1,0 +1,94 @@
+//! An attacker on the wire: all frames of a host's device, and frames of its own in that host's name.
+
+use crate::ends::{Ends, PORT};
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, socket};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Ethernet, IPv4 and UDP headers.
+const HEADERS: usize = 14 + 20 + 8;
+/// Where the UDP checksum stands.
+const CHECKSUM: usize = HEADERS - 2;
+/// First bytes of a sealed datagram, and of a handshake message: GRE's flags and protocol type.
+const SEALED: [u8; 4] = [0x30, 0, 0x88, 0xb5];
+const HANDSHAKE: [u8; 4] = [0, 0, 0x88, 0xb6];
+/// Bytes of the outer header of a sealed datagram.
+const SEALED_HEADER: usize = 12;
+
+/// A datagram of one of the daemons, with all its headers.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame(Vec<u8>);
+
+impl Frame {
+    /// UDP over IPv4 to the tunnel at `far`.
+    fn read(bytes: &[u8], far: [u8; 4]) -> Option<Self> {
+        let is_ours = bytes.len() > HEADERS + SEALED_HEADER
+            && bytes[12..14] == [0x08, 0]
+            && bytes[23] == 17
+            && bytes[30..34] == far
+            && bytes[36..38] == PORT.to_be_bytes();
+        is_ours.then(|| Self(bytes.to_vec()))
+    }
+
+    /// What UDP carries.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.0[HEADERS..]
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.payload().starts_with(&SEALED)
+    }
+
+    pub(crate) fn is_initiation(&self) -> bool {
+        self.payload().starts_with(&HANDSHAKE) && self.payload()[HANDSHAKE.len()] == 1
+    }
+
+    /// With a number that is yet to come (a replay would not be looked at any closer) and one bit of the sealed part turned
+    /// over, the `n`-th of it; UDP itself does not notice.
+    pub(crate) fn forged(&self, bit: usize) -> Self {
+        let mut bytes = self.0.clone();
+        let number = &mut bytes[HEADERS + SEALED_HEADER - 4..];
+        let ahead = u32::from_be_bytes([number[0], number[1], number[2], number[3]]).wrapping_add(1 << 20);
+        number[..4].copy_from_slice(&ahead.to_be_bytes());
+        let sealed = bytes.len() - HEADERS - SEALED_HEADER;
+        bytes[HEADERS + SEALED_HEADER + bit / 8 % sealed] ^= 1 << (bit % 8);
+        // No checksum, as IPv4 allows (RFC 768).
+        bytes[CHECKSUM..HEADERS].fill(0);
+        Self(bytes)
+    }
+}
+
+/// A packet socket on a host's device, for what goes to the other host.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    all: OwnedFd,
+    far: [u8; 4],
+}
+
+impl Wire {
+    pub(crate) fn open(ends: &Ends, host: usize, link: usize) -> Self {
+        let device = ends.bed.device(link);
+        let open = || {
+            let all = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::EthAll)?;
+            let mut addresses = getifaddrs()?.filter(|it| it.interface_name == device);
+            let link = addresses.find_map(|it| it.address.as_ref().and_then(|it| it.as_link_addr().copied()));
+            bind(all.as_raw_fd(), &link.ok_or("no such device")?)?;
+            Ok(all)
+        };
+        Self { all: ends.bed.within(host, open).unwrap(), far: ends.bed.v4(link, 1 - host).octets() }
+    }
+
+    /// The daemon's datagrams since this was asked last.
+    pub(crate) fn recorded(&self) -> Vec<Frame> {
+        let mut room = [0; 1 << 16];
+        let frames = std::iter::from_fn(|| {
+            recv(self.all.as_raw_fd(), &mut room, MsgFlags::empty()).ok().map(|len| Frame::read(&room[..len], self.far))
+        });
+        frames.flatten().collect()
+    }
+
+    /// Puts a frame on the wire, as if the host had sent it.
+    pub(crate) fn send(&self, frame: &Frame) {
+        assert_eq!(send(self.all.as_raw_fd(), &frame.0, MsgFlags::empty()), Ok(frame.0.len()));
+    }
+}
