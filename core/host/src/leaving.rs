@@ -8,10 +8,14 @@ use units::Instant;
 use wire::frame::DataHeader;
 
 impl<P: Payload, A: Address> Host<P, A> {
-    /// A handshake message to be sent. `wall` is the time in nanoseconds since 1970, which must not go back.
-    pub fn poll_message(&mut self, now: Instant, wall: u64) -> Option<(Route<A>, Message)> {
+    /// A handshake message to be sent. `wall` tells the time in nanoseconds since 1970, which must not go back; it is asked
+    /// only if there is something to ask for.
+    pub fn poll_message(&mut self, now: Instant, wall: impl Fn() -> u64) -> Option<(Route<A>, Message)> {
         while self.messages.is_empty() {
-            let id = self.peers.question_due(now, wall)?;
+            if now < self.peers.deadline() {
+                return None;
+            }
+            let id = self.peers.question_due(now, wall())?;
             let Some((peer, _)) = self.by_id.get(&id) else { continue };
             // By all routes at once: whichever works first decides, and a dead one does no harm.
             for (number, path) in peer.paths.iter().filter(|(number, _)| !peer.is_disabled(**number)) {

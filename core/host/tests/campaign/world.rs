@@ -257,7 +257,7 @@ impl World {
 
     fn settle(&mut self, side: usize) {
         let wall = self.wall[side] + self.now.0;
-        while let Some((route, message)) = self.ends[side].host.poll_message(self.now, wall) {
+        while let Some((route, message)) = self.ends[side].host.poll_message(self.now, || wall) {
             self.launch(side, &route, message.as_bytes().to_vec());
         }
         while let Some((peer, transmit)) = self.ends[side].host.poll_transmit(self.now) {

@@ -91,7 +91,7 @@ impl Rope {
 
     /// Sends handshake messages that are due.
     fn send_messages(&mut self, sockets: &mut [Socket], now: Instant) {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let wall = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         while let Some((route, message)) = self.host.poll_message(now, wall) {
             let bytes = message.as_bytes();
             self.message.aim(route.remote.0);
@@ -176,11 +176,10 @@ impl Rope {
 
 /// What sending told of a path.
 fn note(host: &mut Host, now: Instant, id: PeerId, path: PathId, sent: Sent) {
-    let Some(endpoint) = host.endpoint_mut(id) else { return };
     match sent {
-        Sent::TooBig => endpoint.on_too_large(now, path),
-        Sent::Gone => endpoint.on_unreachable(now, path),
         Sent::Done | Sent::Blocked(_) => {}
+        Sent::TooBig => host.endpoint_mut(id).into_iter().for_each(|it| it.on_too_large(now, path)),
+        Sent::Gone => host.endpoint_mut(id).into_iter().for_each(|it| it.on_unreachable(now, path)),
     }
 }
 
