@@ -1,53 +1,30 @@
-//! The host: datagrams in and out.
+//! The host: its peers and their paths, what they carry, and what happens.
 
-use crate::peer::{Address, Event, Make, Path, Peer, Route};
-use protocol::tunnel::{
-    self, Arrival, Content, DATA_HEADER_BYTES, Data, Delivery, Endpoint, MOST_PATHS, PathSetup, Payload, SEAL_BYTES,
-    Transmit,
-};
-use seal::{Established, HEADER, Message, PeerError, PeerId, Peers, Refusal, TAG};
+use crate::peer::{Address, Event, Learned, Make, Path, Peer, Route};
+use protocol::tunnel::{self, Delivery, Endpoint, PathSetup, Payload};
+use seal::{Message, PeerError, PeerId, Peers};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use units::{Instant, PathId};
-use wire::frame::{Body, DataHeader, Frame};
-
-/// What arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// Something of the peer's: its endpoint may have something to say now.
-    From(PeerId),
-    /// A handshake message of nobody known yet; an answer may wait in [`Host::poll_message`].
-    Nobody,
-}
-
-/// Why a datagram was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It is not authentic, or not new.
-    Seal(Refusal),
-    /// The peer sealed something that makes no sense.
-    Nonsense,
-}
+use wire::frame::Frame;
 
 /// A host with all its peers. `P` is what is carried, `A` tells addresses apart.
 pub struct Host<P, A> {
-    peers: Peers,
-    by_id: BTreeMap<PeerId, (Peer<P, A>, Make)>,
-    /// How a path is used that only the peer knows of.
-    learned: PathSetup,
-    messages: VecDeque<(Route<A>, Message)>,
-    events: VecDeque<(PeerId, Event)>,
-    octets: Vec<u8>,
-    frames: Vec<Frame>,
-    encoded: Vec<u8>,
+    pub(crate) peers: Peers,
+    pub(crate) by_id: BTreeMap<PeerId, (Peer<P, A>, Make)>,
+    pub(crate) learned: Learned<A>,
+    pub(crate) messages: VecDeque<(Route<A>, Message)>,
+    pub(crate) events: VecDeque<(PeerId, Event)>,
+    pub(crate) octets: Vec<u8>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) encoded: Vec<u8>,
     /// Whose turn it is to send.
-    turn: PeerId,
+    pub(crate) turn: PeerId,
 }
 
 impl<P: Payload, A: Address> Host<P, A> {
     /// A host without peers. `learned` says how paths are used that peers open.
     #[must_use]
-    pub fn new(peers: Peers, learned: PathSetup) -> Self {
+    pub fn new(peers: Peers, learned: Learned<A>) -> Self {
         Self {
             peers,
             by_id: BTreeMap::new(),
@@ -85,7 +62,7 @@ impl<P: Payload, A: Address> Host<P, A> {
     /// A path to a peer by a route of our own, or another use of it. A session is asked for from now on.
     ///
     /// # Panics
-    /// With a path number of [`MOST_PATHS`] or more.
+    /// With a path number of [`tunnel::MOST_PATHS`] or more.
     pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, setup: PathSetup) {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
         peer.endpoint.set_path(PathId(u16::from(path)), setup);
@@ -102,7 +79,34 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
     }
 
-    /// The sessions, for their numbers and for what the driver knows better.
+    /// A person takes a path of a peer out of use, or puts it back. Nothing is sent on it then, not even answers to probes,
+    /// so that both ends find it dead.
+    ///
+    /// # Panics
+    /// With a path number of [`tunnel::MOST_PATHS`] or more.
+    pub fn set_enabled(&mut self, now: Instant, id: PeerId, path: u8, enabled: bool) {
+        let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
+        peer.disabled[usize::from(path)] = !enabled;
+        if !enabled {
+            peer.endpoint.on_unreachable(now, PathId(u16::from(path)));
+        }
+    }
+
+    /// The link of a socket is gone: no path works that goes by it.
+    pub fn on_link_down(&mut self, now: Instant, socket: u16) {
+        for (peer, _) in self.by_id.values_mut() {
+            for (path, _) in peer.paths.iter().filter(|(_, path)| path.route.socket == socket) {
+                peer.endpoint.on_unreachable(now, PathId(u16::from(*path)));
+            }
+        }
+    }
+
+    /// Tells all peers that this host goes away: to be followed by [`Host::poll_transmit`].
+    pub fn close(&mut self) {
+        self.by_id.values_mut().for_each(|(peer, _)| peer.endpoint.close());
+    }
+
+    /// The sessions, for their numbers.
     #[must_use]
     pub fn sessions(&self) -> &Peers {
         &self.peers
@@ -131,165 +135,10 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.get(&id)?.0.paths.get(&(path.0 as u8)).map(|path| &path.route)
     }
 
-    /// A datagram arrived by `route`, with CE if `marked`. It is opened where it lies; if it carries a piece, `wrap` makes
-    /// a payload of that range of it, which begins with a virtio-net header if the flag says so.
-    ///
-    /// # Errors
-    /// Why it was dropped. It is counted, and whoever sent it learns nothing.
-    pub fn receive(
-        &mut self,
-        now: Instant,
-        route: &Route<A>,
-        marked: bool,
-        datagram: &mut [u8],
-        wrap: impl FnOnce(&[u8], Range<usize>, bool) -> P,
-    ) -> Result<Received, Refused> {
-        if wire::gre::Sealed::parse(datagram).is_some() {
-            self.receive_sealed(now, route, marked, datagram, wrap)
-        } else {
-            self.receive_message(now, route, datagram)
-        }
-    }
-
-    fn receive_message(&mut self, now: Instant, route: &Route<A>, datagram: &[u8]) -> Result<Received, Refused> {
-        self.octets.clear();
-        route.remote.octets(&mut self.octets);
-        let number = self.number_of(route);
-        let taken = self.peers.receive(now, number, &self.octets, datagram).map_err(Refused::Seal)?;
-        self.messages.extend(taken.reply.map(|reply| (route.clone(), reply)));
-        if let Some(established) = taken.established {
-            self.establish(established);
-        }
-        Ok(taken.peer.map_or(Received::Nobody, Received::From))
-    }
-
-    /// The path that goes by this route, of whichever peer: cookies are kept for each.
-    fn number_of(&self, route: &Route<A>) -> u8 {
-        let mut paths = self.by_id.values().flat_map(|(peer, _)| &peer.paths);
-        paths.find(|(_, path)| path.own && path.route == *route).map_or(0, |(number, _)| *number)
-    }
-
-    fn establish(&mut self, established: Established) {
-        let Established { peer: id, fresh, .. } = established;
-        let Some((peer, make)) = self.by_id.get_mut(&id) else { return };
-        if fresh {
-            peer.renew(make());
-        }
-        peer.ready = true;
-        peer.endpoint.greet();
-        self.events.push_back((id, Event::Established { fresh }));
-    }
-
-    fn receive_sealed(
-        &mut self,
-        now: Instant,
-        route: &Route<A>,
-        marked: bool,
-        datagram: &mut [u8],
-        wrap: impl FnOnce(&[u8], Range<usize>, bool) -> P,
-    ) -> Result<Received, Refused> {
-        let opened = self.peers.open(now, datagram).map_err(Refused::Seal)?;
-        if let Some(established) = opened.established {
-            self.establish(established);
-        }
-        let id = opened.peer;
-        let Some((peer, _)) = self.by_id.get_mut(&id) else { return Err(Refused::Nonsense) };
-        if usize::from(opened.path) >= MOST_PATHS {
-            return Err(Refused::Nonsense);
-        }
-        if peer.learn(opened.path, opened.number, route, self.learned) {
-            self.events.push_back((id, Event::Moved(PathId(u16::from(opened.path)))));
-        }
-        let arrival = Arrival { path: PathId(u16::from(opened.path)), number: opened.number, marked };
-        let end = datagram.len() - TAG;
-        match Body::parse(&datagram[HEADER..end]) {
-            Ok(Body::Data(header, _)) => {
-                let DataHeader { stream, sequence, first, last, again, offload } = header;
-                let payload = wrap(datagram, HEADER + DataHeader::LEN..end, offload);
-                peer.endpoint.receive_data(now, arrival, Data { stream, sequence, first, last, again, payload });
-            }
-            Ok(Body::Control(frames)) => {
-                self.frames.clear();
-                self.frames.extend(frames.map_while(Result::ok));
-                peer.endpoint.receive_control(now, arrival, &self.frames);
-            }
-            Err(_) => return Err(Refused::Nonsense),
-        }
-        Ok(Received::From(id))
-    }
-
-    /// A handshake message to be sent. `wall` is the time in nanoseconds since 1970, which must not go back.
-    pub fn poll_message(&mut self, now: Instant, wall: u64) -> Option<(Route<A>, Message)> {
-        while self.messages.is_empty() {
-            let id = self.peers.question_due(now, wall)?;
-            let Some((peer, _)) = self.by_id.get(&id) else { continue };
-            // By all routes at once: whichever works first decides, and a dead one does no harm.
-            for (number, path) in peer.paths.iter().filter(|(_, path)| path.own) {
-                let question = self.peers.question(now, id, *number);
-                self.messages.extend(question.map(|question| (path.route.clone(), question)));
-            }
-        }
-        self.messages.pop_front()
-    }
-
-    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). Peers take turns.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
-        let turn = self.turn;
-        let next = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, Make))| {
-            let transmit = if peer.ready { peer.endpoint.poll_transmit(now) } else { None };
-            transmit.map(|transmit| (*id, transmit))
-        };
-        let found = self.by_id.range_mut(turn..).find_map(next).or_else(|| self.by_id.range_mut(..turn).find_map(next));
-        self.turn = found.as_ref().map_or(PeerId(0), |(id, _)| *id);
-        found
-    }
-
-    /// Bytes of the datagram.
-    #[must_use]
-    pub fn length(&mut self, id: PeerId, transmit: &Transmit<P>) -> usize {
-        let body = match &transmit.content {
-            Content::Data(data) => DATA_HEADER_BYTES as usize + data.payload.len() as usize,
-            Content::Control { pad_to } => {
-                self.encoded.clear();
-                if let Some((peer, _)) = self.by_id.get(&id) {
-                    peer.endpoint.control().iter().for_each(|frame| frame.write(&mut self.encoded));
-                }
-                self.encoded.len().max(*pad_to as usize)
-            }
-        };
-        body + SEAL_BYTES as usize
-    }
-
-    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before. `fill` copies a payload and
-    /// says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
-    pub fn write(
-        &mut self,
-        now: Instant,
-        id: PeerId,
-        transmit: &Transmit<P>,
-        out: &mut [u8],
-        fill: impl FnOnce(&P, &mut [u8]) -> bool,
-    ) -> bool {
-        let end = out.len() - TAG;
-        let body = &mut out[HEADER..end];
-        match &transmit.content {
-            Content::Data(data) => {
-                let Data { stream, sequence, first, last, again, ref payload } = *data;
-                let offload = fill(payload, &mut body[DataHeader::LEN..]);
-                let header = DataHeader { stream, sequence, first, last, again, offload };
-                body[..DataHeader::LEN].copy_from_slice(&header.to_bytes());
-            }
-            Content::Control { .. } => {
-                let (frames, padding) = body.split_at_mut(self.encoded.len());
-                frames.copy_from_slice(&self.encoded);
-                padding.fill(0);
-            }
-        }
-        let sealed = self.peers.seal(now, id, transmit.path.0 as u8, transmit.number, out).is_ok();
-        if !sealed && let Some((peer, _)) = self.by_id.get_mut(&id) {
-            peer.ready = false;
-        }
-        sealed
+    /// All paths of a peer with their routes.
+    pub fn routes(&self, id: PeerId) -> impl Iterator<Item = (PathId, &Route<A>)> {
+        let paths = self.by_id.get(&id).into_iter().flat_map(|(peer, _)| &peer.paths);
+        paths.map(|(path, known)| (PathId(u16::from(*path)), &known.route))
     }
 
     /// A parcel for a peer, of a flow that hashes to `stream`.
@@ -304,18 +153,24 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
     }
 
-    /// What happened. A peer that goes away is forgotten, and asked for again if it is reached by a path of our own.
+    /// What happened. A peer that goes away is forgotten, and asked for again if it is reached by a path of our own. If no
+    /// path works any more, the peer may have lost its memory: it is asked for a new session.
     pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, Event)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
         let (id, event) = self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
-        if event == tunnel::Event::Closed {
-            self.peers.forget(now, id);
-            if let Some((peer, make)) = self.by_id.get_mut(&id) {
+        let (peer, make) = self.by_id.get_mut(&id)?;
+        match event {
+            tunnel::Event::Closed => {
+                self.peers.forget(now, id);
                 peer.renew(make());
                 peer.ready = false;
             }
+            tunnel::Event::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
+                self.peers.renew(now, id);
+            }
+            _ => {}
         }
         Some((id, Event::Tunnel(event)))
     }

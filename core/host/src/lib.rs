@@ -7,8 +7,11 @@
 //!
 //! The daemon lends it sockets and a clock, the campaign a simulated network; the code between is this, for both.
 
+mod arriving;
 mod host;
+mod leaving;
 mod peer;
 
-pub use host::{Host, Received, Refused};
-pub use peer::{Address, Event, Make, Route};
+pub use arriving::{Nonsense, Opened};
+pub use host::Host;
+pub use peer::{Address, Event, Learned, Make, Route};

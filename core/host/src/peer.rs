@@ -1,14 +1,19 @@
 //! One peer: its endpoint, and by which routes its paths go.
 
-use protocol::tunnel::{self, Endpoint, PathSetup, Payload};
+use protocol::tunnel::{self, Endpoint, MOST_PATHS, PathSetup, Payload, Transmit};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use units::PathId;
+use units::{Instant, PathId};
 
 /// Where datagrams come from and go to, as the driver tells addresses apart.
 pub trait Address: Clone + PartialEq + Debug {
     /// The octets that a sender must be able to read at: IP address and port.
     fn octets(&self, out: &mut Vec<u8>);
+
+    /// The peer is at the same place, however it is reached (from which of our addresses).
+    fn is_at(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 /// How a path reaches the peer.
@@ -19,6 +24,15 @@ pub struct Route<A> {
     /// The peer's address.
     pub remote: A,
 }
+
+impl<A: Address> Route<A> {
+    pub(crate) fn leads_to(&self, other: &Self) -> bool {
+        self.socket == other.socket && self.remote.is_at(&other.remote)
+    }
+}
+
+/// How a path is used that only the peer knows of, and which came by this route.
+pub type Learned<A> = Box<dyn Fn(&Route<A>) -> PathSetup + Send>;
 
 /// Makes the endpoint's parts anew, when a peer begins without memory.
 pub type Make = Box<dyn Fn() -> tunnel::Setup + Send>;
@@ -45,6 +59,10 @@ pub(crate) struct Peer<P, A> {
     pub(crate) paths: BTreeMap<u8, Path<A>>,
     /// There is a session.
     pub(crate) ready: bool,
+    /// How often it has begun anew.
+    pub(crate) life: u64,
+    /// Paths that a person took out of use, known yet or not.
+    pub(crate) disabled: [bool; MOST_PATHS],
 }
 
 /// A path of a peer.
@@ -52,7 +70,7 @@ pub(crate) struct Peer<P, A> {
 pub(crate) struct Path<A> {
     pub(crate) setup: PathSetup,
     pub(crate) route: Route<A>,
-    /// It was configured here: it is asked by, and not forgotten.
+    /// It was configured here, and is not forgotten.
     pub(crate) own: bool,
     /// The largest number that came by it, which tells where the peer is.
     pub(crate) newest: u64,
@@ -60,12 +78,14 @@ pub(crate) struct Path<A> {
 
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(setup: tunnel::Setup) -> Self {
-        Self { endpoint: Endpoint::new(setup), paths: BTreeMap::new(), ready: false }
+        let endpoint = Endpoint::new(setup);
+        Self { endpoint, paths: BTreeMap::new(), ready: false, life: 0, disabled: [false; MOST_PATHS] }
     }
 
     /// The peer has no memory: begin anew. Paths that only the peer knew of are forgotten, too.
     pub(crate) fn renew(&mut self, setup: tunnel::Setup) {
         self.endpoint = Endpoint::new(setup);
+        self.life += 1;
         self.paths.retain(|_, path| path.own);
         for (id, path) in &mut self.paths {
             path.newest = 0;
@@ -74,8 +94,15 @@ impl<P: Payload, A: Address> Peer<P, A> {
     }
 
     /// Something authentic came by `route` on path `id`: the peer is there. True if it was elsewhere before.
-    pub(crate) fn learn(&mut self, id: u8, number: u64, route: &Route<A>, setup: PathSetup) -> bool {
+    pub(crate) fn learn(
+        &mut self,
+        id: u8,
+        number: u64,
+        route: &Route<A>,
+        learned: &dyn Fn(&Route<A>) -> PathSetup,
+    ) -> bool {
         let Some(path) = self.paths.get_mut(&id) else {
+            let setup = learned(route);
             self.endpoint.set_path(PathId(u16::from(id)), setup);
             self.paths.insert(id, Path { setup, route: route.clone(), own: false, newest: number });
             return false;
@@ -89,5 +116,23 @@ impl<P: Payload, A: Address> Peer<P, A> {
         }
         path.route = route.clone();
         true
+    }
+
+    /// Nothing is to be sent on this path.
+    pub(crate) fn is_disabled(&self, path: u8) -> bool {
+        self.disabled.get(usize::from(path)).is_some_and(|disabled| *disabled)
+    }
+
+    /// What the endpoint sends next on a path that may be used. What it wants to send on another goes nowhere, but uses its
+    /// number up: the numbers go on when the path is back.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
+        while self.ready {
+            let transmit = self.endpoint.poll_transmit(now)?;
+            if !self.disabled[transmit.path.index()] {
+                return Some(transmit);
+            }
+            self.endpoint.on_unreachable(now, transmit.path);
+        }
+        None
     }
 }

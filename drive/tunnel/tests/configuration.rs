@@ -30,7 +30,7 @@ fn six_lines_are_enough_and_the_rest_has_defaults() {
     assert_eq!((config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port), ("rw0", None, 0));
     assert!(config.interface.routes && config.carriage.repair && config.carriage.order);
     assert_eq!(config.carriage.late, Late::Drop);
-    assert_eq!(config.carriage.scheduler.name, "minrtt");
+    assert_eq!(config.carriage.scheduler.name, "overflow");
     assert_eq!(config.carriage.congestion.unwrap().name, "bbr");
     assert_eq!(config.paths.len(), 1);
     assert_eq!(config.peers[0].endpoint.as_ref().unwrap().to_string(), "vpn.example.org:4754");

@@ -9,7 +9,7 @@ use ropewalk_tunnel::plane::{
 use seal::PrivateKey;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command as Program;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -124,7 +124,7 @@ fn ropewalk(side: usize) -> Mode {
     let path = |path: usize| PeerPath {
         name: format!("v{path}"),
         socket: path,
-        remote: Some(outer(path == 1, path, 1)),
+        remote: outer(path == 1, path, 1),
         backup: false,
         metered: false,
         weight: 1,
@@ -257,6 +257,33 @@ fn a_path_of_ropewalk_that_a_person_takes_out_of_use_is_down_until_it_is_put_bac
     assert_eq!(up(), Some(false));
     commander.send(Command::Path { path: 1, enabled: true });
     wait_until(true);
+    stop(ends);
+}
+
+#[test]
+fn networks_of_a_peer_change_while_the_tunnel_runs() {
+    let Some(network) = Network::new("net") else { return };
+    let ends = [0, 1].map(|side| network.start(side, setup(side, 1500, true, ropewalk(side))));
+    let [client, server] = ends.each_ref().map(|(commander, _)| commander);
+    transfer(&network, 1 << 20, || ());
+    let allow = |host: u8| Command::Networks { peer: 0, networks: vec![(IpAddr::from([10, 9, 0, host]), 32)] };
+    let bind = |side: usize| network.spawn(side, move || UdpSocket::bind(format!("10.9.0.{}:6000", side + 1)));
+    let [from, to] = [0, 1].map(|side| bind(side).join().expect("no panic").expect("the device has the address"));
+    to.set_read_timeout(Some(Duration::from_millis(500))).expect("it is a time");
+    let crosses = || {
+        from.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
+        to.recv(&mut [0]).is_ok()
+    };
+    assert!(crosses());
+    client.send(allow(7));
+    assert!(!crosses());
+    assert!(report(client).device.unrouted > 0, "nobody has the destination any more");
+    client.send(allow(2));
+    server.send(allow(7));
+    assert!(!crosses());
+    assert!(report(server).peers[0].foreign > 0, "the source is not the peer's any more");
+    server.send(allow(1));
+    assert!(crosses());
     stop(ends);
 }
 

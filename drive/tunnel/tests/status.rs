@@ -76,9 +76,11 @@ impl DataPlane for Still {
         true
     }
 
-    fn change(&self, _: &ropewalk_tunnel::config::Change) -> Result<(), String> {
+    fn check(&self, _: &ropewalk_tunnel::config::Change) -> Result<(), String> {
         Err("it is still".into())
     }
+
+    fn change(&self, _: &ropewalk_tunnel::config::Change) {}
 
     fn link(&self, _: &str, _: bool) {}
 

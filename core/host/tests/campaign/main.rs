@@ -5,7 +5,7 @@
 mod world;
 
 use protocol::tunnel::Setup;
-use ropewalk_host::Event;
+use ropewalk_host::{Event, Nonsense};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Instant, PathId, Rate, Span, Stream};
@@ -126,6 +126,59 @@ fn a_server_that_restarts_is_found_again() {
         world.run(world.now + Span::from_millis(50));
         assert!(world.now.since(restarted) < RECOVERY, "{}", world.now.since(restarted));
     }
+}
+
+#[test]
+fn a_path_that_a_person_takes_out_of_use_is_silent_and_comes_back() {
+    let mut world = World::new(6, vec![[plain(20, 10); 2], [plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(500));
+    let both = |world: &World, path| [0, 1].map(|side| world.ends[side].is_up(path));
+    assert_eq!((both(&world, 0), both(&world, 1)), ([true; 2], [true; 2]));
+    let refused = |world: &World| world.ends.iter().map(|end| end.refused).sum::<u64>();
+    let before = refused(&world);
+    // The server does it, which has only learned of the path.
+    world.set_enabled(1, 0, false);
+    let launched = world.launched[1][0];
+    for id in 0..100 {
+        world.offer(0, 1, id, 2000);
+        world.offer(1, 1, 1000 + id, 2000);
+        world.run(world.now + Span::from_millis(20));
+    }
+    world.run(world.now + Span::from_secs(1));
+    assert_eq!(world.launched[1][0], launched, "not even answers to probes");
+    assert_eq!((both(&world, 0), both(&world, 1)), ([false; 2], [true; 2]));
+    assert_eq!((world.ends[0].up.len(), world.ends[1].up.len()), (100, 100));
+    world.set_enabled(1, 0, true);
+    world.run(world.now + RECOVERY);
+    assert_eq!(both(&world, 0), [true; 2]);
+    assert_eq!(refused(&world), before, "its numbers went on");
+}
+
+#[test]
+fn a_link_that_goes_down_fails_its_paths_at_once() {
+    let mut world = World::new(7, vec![[plain(20, 10); 2], [plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(500));
+    world.ends[0].host.on_link_down(world.now, 1);
+    assert!(world.ends[0].is_up(0) && !world.ends[0].is_up(1));
+}
+
+#[test]
+fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
+    let mut world = World::new(8, vec![[plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(500));
+    world.close(1);
+    world.run(ms(3000));
+    let fresh =
+        |side: usize| world.ends[side].events.iter().filter(|it| **it == Event::Established { fresh: true }).count();
+    assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the goodbye");
+    assert!(world.ends[0].is_up(0) && world.ends[1].is_up(0));
+}
+
+#[test]
+fn datagrams_of_a_life_that_ended_while_they_waited_to_be_taken_are_dropped() {
+    let mut world = World::new(9, vec![[plain(20, 10); 2]], make("bbr", "minrtt", true));
+    world.run(ms(500));
+    assert_eq!(world.take_after_restart(), Err(Nonsense));
 }
 
 fn wire(random: &mut Stream) -> Wire {

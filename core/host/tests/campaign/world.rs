@@ -2,7 +2,7 @@
 //! them to other addresses.
 
 use protocol::tunnel::{PathSetup, Payload, Setup};
-use ropewalk_host::{Address, Event, Host, Received, Route};
+use ropewalk_host::{Address, Event, Host, Nonsense, Route};
 use seal::{PeerId, Peers, PrivateKey, PublicKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -95,6 +95,8 @@ pub(crate) struct World {
     /// Datagrams recorded by somebody on the path, to be sent again.
     recorded: Vec<Datagram>,
     pub(crate) replayed: u64,
+    /// Datagrams that each side sent on each path.
+    pub(crate) launched: [Vec<u64>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +121,7 @@ impl World {
             wall: [1 << 60; 2],
             ends: [end(0), end(1)],
             free_at: vec![[Instant::ZERO; 2]; wires.len()],
+            launched: [0, 1].map(|_| vec![0; wires.len()]),
             wires,
             flying: BTreeMap::new(),
             counter: 0,
@@ -162,6 +165,31 @@ impl World {
     /// A middlebox forgets its mapping: the client appears elsewhere.
     pub(crate) fn rebind(&mut self, path: usize) {
         self.ends[0].places[path] += 10;
+    }
+
+    /// A person takes a path out of use at one end, or puts it back.
+    pub(crate) fn set_enabled(&mut self, side: usize, path: u8, enabled: bool) {
+        let End { host, peer, .. } = &mut self.ends[side];
+        host.set_enabled(self.now, *peer, path, enabled);
+        self.settle(side);
+    }
+
+    /// An end says goodbye, and forgets its peer.
+    pub(crate) fn close(&mut self, side: usize) {
+        self.ends[side].host.close();
+        self.settle(side);
+    }
+
+    /// The server opens what the client sent, and takes it when the client has restarted and greeted meanwhile.
+    pub(crate) fn take_after_restart(&mut self) -> Result<(), Nonsense> {
+        self.offer(0, 1, 1, 100);
+        let (_, mut datagram) = self.flying.pop_last().expect("it was sent");
+        let route = Route { socket: 0, remote: Place(datagram.from) };
+        let opened = self.ends[1].host.open(self.now, &route, &mut datagram.bytes).expect("authentic");
+        self.restart(0);
+        self.run(self.now + Span::from_secs(2));
+        let wrap = |_: std::ops::Range<usize>, _| Bytes { from: 0, to: 0, all: Rc::new(Vec::new()) };
+        self.ends[1].host.take(self.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
     }
 
     pub(crate) fn offer(&mut self, side: usize, stream: u8, id: u64, length: usize) {
@@ -213,20 +241,23 @@ impl World {
         }
         let end = &mut self.ends[datagram.side];
         let route = Route { socket: datagram.path as u16, remote: Place(datagram.from) };
-        let wrap = |bytes: &[u8], range: std::ops::Range<usize>, _| {
+        let bytes = &mut datagram.bytes;
+        let Ok(opened) = end.host.open(self.now, &route, bytes) else {
+            end.refused += 1;
+            return;
+        };
+        let Some(opened) = opened else { return };
+        assert_eq!(opened.peer, end.peer);
+        let wrap = |range: std::ops::Range<usize>, _| {
             let all = bytes[range].to_vec();
             Bytes { from: 0, to: all.len(), all: Rc::new(all) }
         };
-        match end.host.receive(self.now, &route, false, &mut datagram.bytes, wrap) {
-            Ok(Received::From(peer)) => assert_eq!(peer, end.peer),
-            Ok(Received::Nobody) => {}
-            Err(_) => end.refused += 1,
-        }
+        end.host.take(self.now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
     }
 
     fn settle(&mut self, side: usize) {
         let wall = self.wall[side] + self.now.0;
-        while let Some((route, message)) = self.ends[side].host.poll_message(self.now, wall) {
+        while let Some((route, message)) = self.ends[side].host.poll_message(self.now, || wall) {
             self.launch(side, &route, message.as_bytes().to_vec());
         }
         while let Some((peer, transmit)) = self.ends[side].host.poll_transmit(self.now) {
@@ -250,6 +281,7 @@ impl World {
 
     fn launch(&mut self, side: usize, route: &Route<Place>, mut bytes: Vec<u8>) {
         let path = usize::from(route.socket);
+        self.launched[side][path] += 1;
         let wire = self.wires[path][side];
         let reachable = self.ends[1 - side].places[path] == route.remote.0;
         let is_down = wire.down.is_some_and(|(from, to)| (from..to).contains(&self.now));
@@ -301,7 +333,7 @@ impl End {
         let mut random = Stream::named(seed + side as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let peers = Peers::new(seal::Setup::new(PrivateKey::from_bytes(private)), Box::new(entropy));
-        let mut host = Host::new(peers, PATH);
+        let mut host = Host::new(peers, Box::new(|_| PATH));
         let make = make.clone();
         let parts = Box::new(move || make(2 * seed + side as u64));
         let peer = host.add_peer(other, None, parts).expect("a good key");
@@ -325,7 +357,6 @@ impl End {
         let mut fresh = false;
         while let Some((_, event)) = self.host.poll_event(now) {
             if event == (Event::Established { fresh: true }) {
-                self.assembly.clear();
                 fresh = true;
             }
             self.events.push(event);

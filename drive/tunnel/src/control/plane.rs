@@ -10,11 +10,13 @@ pub trait DataPlane: Send + Sync + 'static {
     /// Asks for the numbers of this moment; `answer` runs on the data thread and only hands them over. False if the data
     /// plane is gone.
     fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool;
-    /// Carries out one step of a changed configuration, or says why it cannot.
+    /// Whether it can carry out this step of a changed configuration while it runs.
     ///
     /// # Errors
-    /// In words for people.
-    fn change(&self, change: &Change) -> Result<(), String>;
+    /// Why not, in words for people.
+    fn check(&self, change: &Change) -> Result<(), String>;
+    /// Carries out a step that it [can](Self::check).
+    fn change(&self, change: &Change);
     /// A device of the system, which paths may be bound to, went up or down.
     fn link(&self, device: &str, up: bool);
     /// Tells the peers, and ends.

@@ -244,9 +244,11 @@ impl Daemon {
                 keys.join(", ")
             ));
         }
+        // All or nothing.
+        steps.iter().try_for_each(|step| plane.check(step))?;
         let mut said = String::new();
         for step in &steps {
-            plane.change(step)?;
+            plane.change(step);
             self.route_step(step).await.map_err(|error| error.to_string())?;
             said += &format!("{}\n", told(step));
         }

@@ -4,6 +4,7 @@ use super::report::Report;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, TryIter};
@@ -28,6 +29,13 @@ pub enum Command {
         /// Whether it may be used.
         enabled: bool,
     },
+    /// A peer has other networks from now on. In `mpt` mode everything goes to the one peer.
+    Networks {
+        /// Index of the peer.
+        peer: usize,
+        /// Inner networks that are its own: address and prefix length.
+        networks: Vec<(IpAddr, u8)>,
+    },
 }
 
 impl fmt::Debug for Command {
@@ -36,6 +44,7 @@ impl fmt::Debug for Command {
             Self::Stop => f.write_str("Stop"),
             Self::Report(_) => f.write_str("Report"),
             Self::Link { socket, up } => write!(f, "Link {{ socket: {socket}, up: {up} }}"),
+            Self::Networks { peer, networks } => write!(f, "Networks {{ peer: {peer}, networks: {networks:?} }}"),
             Self::Path { path, enabled } => write!(f, "Path {{ path: {path}, enabled: {enabled} }}"),
         }
     }

@@ -15,6 +15,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::clock_gettime;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use units::Instant;
@@ -51,6 +52,8 @@ pub(super) trait Engine {
     fn set_link(&mut self, io: &mut Io, now: Instant, socket: usize, up: bool);
     /// A person takes a path out of use, or puts it back.
     fn set_path(&mut self, io: &mut Io, now: Instant, path: usize, enabled: bool);
+    /// A peer has other inner networks.
+    fn set_networks(&mut self, _peer: usize, _networks: Vec<(IpAddr, u8)>) {}
     /// The loop ends: says goodbye.
     fn stop(&mut self, _io: &mut Io, _now: Instant) {}
     /// Adds its numbers.
@@ -220,6 +223,7 @@ fn obey(io: &mut Io, engine: &mut dyn Engine, now: Instant, inbox: &Inbox) -> bo
                 engine.set_link(io, now, socket, up);
             }
             Command::Path { path, enabled } => engine.set_path(io, now, path, enabled),
+            Command::Networks { peer, networks } => engine.set_networks(peer, networks),
         }
     }
     true

@@ -134,7 +134,7 @@ pub struct PeerReport {
     pub name: String,
     /// The session; `None` only if the peer is gone.
     pub seal: Option<PeerStatus>,
-    /// The machine, while there is a session.
+    /// The machine; `None` only if the peer is gone.
     pub status: Option<Status>,
     /// Where its paths lead.
     pub routes: Vec<RouteReport>,

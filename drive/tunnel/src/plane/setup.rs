@@ -89,8 +89,8 @@ pub struct PeerPath {
     pub name: String,
     /// Index of its socket.
     pub socket: usize,
-    /// Where the peer is; `None` if it comes to us. It is followed wherever it moves.
-    pub remote: Option<SocketAddr>,
+    /// Where the peer is at first. It is followed wherever it moves.
+    pub remote: SocketAddr,
     /// Used only while no regular path works.
     pub backup: bool,
     /// As a backup, and probed seldom: every byte costs.

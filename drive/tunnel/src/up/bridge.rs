@@ -1,10 +1,11 @@
 //! The control thread's hand on the data thread: commands one way, reports made into a status the other way.
 
 use crate::Meter;
-use crate::config::{Change, Config, Mode};
+use crate::config::{self, Change, Config, Mode};
 use crate::control::DataPlane;
 use crate::plane::{Command, Commander, Count, MptPathReport, PeerReport, Report};
 use crate::status::{Drop, Interface, Path, Peer, Reordering, State, Status, Traffic, VERSION};
+use ipnet::IpNet;
 use seal::Refusal;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,8 @@ const LEAST: Span = Span::from_millis(200);
 pub(super) struct Bridge {
     commander: Commander,
     go: Sender<()>,
+    /// As they were at the start; only their networks change.
+    peers: Vec<config::Peer>,
     /// The device of each socket.
     devices: Vec<Option<String>>,
     /// The latest status with its moment: names stand in it from the start, rates come from the difference.
@@ -41,6 +44,7 @@ impl Bridge {
         Self {
             commander,
             go,
+            peers: config.peers.clone(),
             devices,
             latest: Arc::new(Mutex::new(Latest {
                 at: Instant::ZERO,
@@ -48,6 +52,27 @@ impl Bridge {
                 meters: vec![Meter::default(); config.peers.len()],
             })),
         }
+    }
+
+    /// The place of a peer in the data plane, if only its networks are `wanted` to be others: nothing else can change.
+    fn place(&self, wanted: &config::Peer) -> Result<usize, String> {
+        let same =
+            |old: &config::Peer| config::Peer { allowed_ips: wanted.allowed_ips.clone(), ..old.clone() } == *wanted;
+        self.peers.iter().position(same).ok_or_else(|| {
+            "of a peer, only allowed-ips can change while the tunnel runs: for its endpoint, address or preshared-key \
+             `ropewalk down`, then `up`\n"
+                .into()
+        })
+    }
+
+    fn set_networks(&self, peer: usize, networks: &[IpNet]) {
+        if let Ok(mut latest) = self.latest.lock()
+            && let Some(peer) = latest.status.peers.get_mut(peer)
+        {
+            peer.allowed_ips = networks.iter().map(ToString::to_string).collect();
+        }
+        let networks = networks.iter().map(|network| (network.addr(), network.prefix_len())).collect();
+        self.commander.send(Command::Networks { peer, networks });
     }
 }
 
@@ -73,10 +98,21 @@ impl DataPlane for Bridge {
         })))
     }
 
-    fn change(&self, change: &Change) -> Result<(), String> {
+    fn check(&self, change: &Change) -> Result<(), String> {
         match change {
-            Change::SetPeer(..) => Ok(()),
+            Change::SetPeer(_, peer) => self.place(peer).map(|_| ()),
+            Change::AddPeer(_) | Change::RemovePeer(_) => {
+                Err("peers cannot come or go while the tunnel runs: `ropewalk down`, then `up`\n".into())
+            }
             _ => Err("this mode cannot change its paths while it runs: `ropewalk down`, then `up`\n".into()),
+        }
+    }
+
+    fn change(&self, change: &Change) {
+        if let Change::SetPeer(_, peer) = change
+            && let Ok(place) = self.place(peer)
+        {
+            self.set_networks(place, &peer.allowed_ips);
         }
     }
 
@@ -93,7 +129,7 @@ impl DataPlane for Bridge {
 
 /// All names and no numbers.
 fn outline(config: &Config, mtu: u16) -> Status {
-    let path = |path: &crate::config::Path| Path {
+    let path = |path: &config::Path| Path {
         name: path.name.clone(),
         backup: path.backup,
         metered: path.metered,
@@ -101,7 +137,7 @@ fn outline(config: &Config, mtu: u16) -> Status {
         remote: path.endpoint.as_ref().map(ToString::to_string),
         ..Path::default()
     };
-    let peer = |peer: &crate::config::Peer| Peer {
+    let peer = |peer: &config::Peer| Peer {
         public_key: peer.public_key.map(|key| key.to_string()),
         allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
         paths: config

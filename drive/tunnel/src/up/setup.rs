@@ -31,7 +31,7 @@ pub(super) fn setup(config: &Config) -> Result<Setup, Error> {
         config::Mode::Ropewalk { private_key } => {
             let peers = config.peers.iter().map(|peer| peer_setup(config, peer)).collect::<Result<Vec<_>, _>>()?;
             let called = |socket| peers.iter().flat_map(|peer| &peer.paths).find(|path| path.socket == socket);
-            let families = (0..config.paths.len()).map(|socket| called(socket).and_then(|path| path.remote)).collect();
+            let families = (0..config.paths.len()).map(|socket| called(socket).map(|path| path.remote)).collect();
             (Mode::Ropewalk(RopewalkSetup { private: private_key.clone(), peers }), MTU, families)
         }
     };
@@ -63,7 +63,7 @@ fn peer_setup(config: &Config, peer: &Peer) -> Result<PeerSetup, Error> {
             paths.push(PeerPath {
                 name: path.name.clone(),
                 socket,
-                remote: Some(remote),
+                remote,
                 backup: path.backup,
                 metered: path.metered,
                 weight: path.weight,

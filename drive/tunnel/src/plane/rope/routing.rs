@@ -5,27 +5,27 @@ use std::net::IpAddr;
 
 /// One network.
 #[derive(Clone, Copy, Debug)]
-struct Network {
+struct Network<T> {
     v6: bool,
     bits: u128,
     mask: u128,
-    peer: usize,
+    peer: T,
 }
 
 /// The networks of all peers, the longest prefixes first.
 #[derive(Clone, Debug)]
-pub(super) struct Routing(Vec<Network>);
+pub(super) struct Routing<T>(Vec<Network<T>>);
 
-impl Routing {
+impl<T: Copy> Routing<T> {
     /// From (address, prefix length, peer). Of two equal networks the first counts.
-    pub(super) fn new(networks: impl Iterator<Item = (IpAddr, u8, usize)>) -> Self {
-        let mut networks: Vec<Network> = networks.map(network).collect();
+    pub(super) fn new(networks: impl Iterator<Item = (IpAddr, u8, T)>) -> Self {
+        let mut networks: Vec<Network<T>> = networks.map(network).collect();
         networks.sort_by_key(|network| std::cmp::Reverse(network.mask));
         Self(networks)
     }
 
     /// The peer that `address` belongs to.
-    pub(super) fn find(&self, address: IpAddr) -> Option<usize> {
+    pub(super) fn find(&self, address: IpAddr) -> Option<T> {
         let (v6, bits) = bits(address);
         let network = self.0.iter().find(|network| network.v6 == v6 && bits & network.mask == network.bits);
         network.map(|network| network.peer)
@@ -40,7 +40,7 @@ fn bits(address: IpAddr) -> (bool, u128) {
     }
 }
 
-fn network((address, prefix, peer): (IpAddr, u8, usize)) -> Network {
+fn network<T>((address, prefix, peer): (IpAddr, u8, T)) -> Network<T> {
     let (v6, bits) = bits(address);
     let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
     Network { v6, bits: bits & mask, mask, peer }
@@ -62,6 +62,6 @@ mod tests {
         let find = |address: &str| routing.find(address.parse().expect("an address"));
         let asked = ["192.0.2.1", "10.9.9.9", "10.1.2.3", "fd00:1::5", "2001:db8::1"];
         assert_eq!(asked.map(find), [Some(0), Some(1), Some(2), Some(4), Some(3)]);
-        assert_eq!(Routing::new(std::iter::empty()).find(IpAddr::from([10, 0, 0, 1])), None);
+        assert_eq!(Routing::<usize>::new(std::iter::empty()).find(IpAddr::from([10, 0, 0, 1])), None);
     }
 }

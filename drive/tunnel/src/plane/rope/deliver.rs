@@ -1,0 +1,54 @@
+//! The last step of a parcel: it is looked at, and goes to the device.
+
+use super::assembler::Whole;
+use crate::plane::device::{Device, Written};
+use std::io::IoSlice;
+use std::net::IpAddr;
+use wire::inner::Inner;
+use wire::inner::ecn;
+use wire::offload::Offload;
+use wire::segment::Segmenter;
+
+/// Why a parcel is not for the device.
+pub(super) enum Unfit {
+    /// It is no IP packet, not what its header says, or was marked and cannot show it.
+    Malformed,
+    /// Its source is not its peer's.
+    Foreign,
+}
+
+/// Looks at a parcel before the device gets it: what it is, where its packet begins, whose it is. Marks it if its pieces
+/// were marked (RFC 6040, section 4.2).
+pub(super) fn check(whole: Whole<'_>, is_own: impl Fn(IpAddr) -> bool) -> Result<(Offload, &[u8], usize), Unfit> {
+    let Whole { bytes, offload, marked } = whole;
+    let start = if offload { Offload::LEN } else { 0 };
+    let header = if offload { Offload::parse(bytes).map(|(header, _)| header) } else { Ok(Offload::default()) };
+    let header = header.map_err(|_| Unfit::Malformed)?;
+    let packet = &mut bytes[start..];
+    header.validate(packet).map_err(|_| Unfit::Malformed)?;
+    let inner = Inner::parse(packet).map_err(|_| Unfit::Malformed)?;
+    if !is_own(inner.source) {
+        return Err(Unfit::Foreign);
+    }
+    if marked && !ecn::mark(packet) {
+        return Err(Unfit::Malformed);
+    }
+    Ok((header, bytes, start))
+}
+
+/// Writes a parcel: as it is if the device can take it, else cut.
+pub(super) fn write(device: &mut Device, offload: Offload, bytes: &[u8], start: usize, buffer: &mut [u8]) {
+    let packet = &bytes[start..];
+    let is_super = offload.cut.is_some();
+    if start == 0 {
+        return device.write_plain(packet);
+    }
+    let takes = if is_super { device.takes(offload.cut) } else { device.has_header() };
+    if takes && device.write_super(&[IoSlice::new(bytes)]) == Written::Done {
+        return;
+    }
+    let Ok(mut cut) = Segmenter::new(offload, packet) else { return };
+    while let Some(len) = cut.next_into(buffer) {
+        device.write_plain(&buffer[..len]);
+    }
+}
