@@ -4,12 +4,13 @@ mod ledger;
 mod life;
 mod receipt;
 mod search;
+mod status;
 
 pub(super) use ledger::Fates;
 pub(super) use life::Habits;
 pub(super) use receipt::Receipt;
 
-use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, PathStatus, SEAL_BYTES};
+use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, SEAL_BYTES};
 use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
 use ledger::{Ledger, News};
 use life::Life;
@@ -475,35 +476,5 @@ impl Path {
     /// Pieces whose fate is open, oldest first.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = u64> + '_ {
         self.ledger.outstanding()
-    }
-
-    /// Its numbers.
-    pub(super) fn status(&self) -> PathStatus {
-        let totals = &self.ledger.totals;
-        PathStatus {
-            path: self.id,
-            up: self.life.up,
-            backup: self.is_backup(),
-            srtt: self.srtt(),
-            min_rtt: self.ledger.min_rtt(),
-            deviation: self.ledger.round_trip.deviation,
-            probe_rtt: self.life.rtt,
-            behind: Span::ZERO,
-            window: self.decision.window,
-            in_flight: self.ledger.in_flight,
-            pacing: Some(self.rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
-            delivery: self.delivery,
-            largest: self.life.search.confirmed(),
-            sent: totals.sent,
-            sent_bytes: totals.bytes,
-            delivered: self.ledger.rate.delivered(),
-            lost: totals.lost,
-            spurious: totals.spurious,
-            marked: totals.marked,
-            received: self.received,
-            received_bytes: self.received_bytes,
-            heard: self.heard,
-            failures: self.life.failures,
-        }
     }
 }
