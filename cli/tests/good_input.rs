@@ -192,6 +192,6 @@ fn lists_name_what_the_registries_hold() {
 #[test]
 fn every_verb_tells_the_exit_codes() {
     for verb in ["run", "list", "report", "compare", "schema"] {
-        assert!(ropewalk(&[verb, "--help"]).stdout.contains("3  the scenario is wrong"), "{verb}");
+        assert!(ropewalk(&[verb, "--help"]).stdout.contains("3  the scenario or the configuration is wrong"), "{verb}");
     }
 }
