@@ -34,8 +34,7 @@ impl Pacer {
             self.left = burst.max(1);
             // Lateness earns credit, up to half a packet's time: timers are never early.
             let late = now.since(self.next);
-            // Nor may they be so early that what was sent before is not paid for.
-            self.next = self.next.max(now);
+            self.next = now;
             let length = rate.time_for(u64::from(bytes));
             self.next = self.next - late.min(length / 2);
         }

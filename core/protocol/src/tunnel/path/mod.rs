@@ -253,7 +253,9 @@ impl Path {
         let rate = self.rate();
         if rate != UNPACED {
             let burst = Pacer::burst(rate, self.ledger.min_rtt(), self.datagram());
-            self.pacer.on_sent(now, body + self.setup.headers, rate, burst);
+            // One that leaves early is paid for from its time on.
+            let due = now.max(self.pacer.release());
+            self.pacer.on_sent(due, body + self.setup.headers, rate, burst);
         }
         number
     }
