@@ -96,8 +96,12 @@ pub(crate) struct Run {
 pub(crate) enum On {
     /// The simulator
     Sim,
-    /// Real Linux TCP: a User-Mode Linux kernel for each run
+    /// Real Linux: for each run the first kernel that can do it, of the two that follow
     Kernel,
+    /// A User-Mode Linux kernel for each run
+    Uml,
+    /// This machine's kernel, in network namespaces (needs root)
+    Netns,
 }
 
 #[derive(Args, Debug)]

@@ -2,10 +2,12 @@
 
 use crate::Failure;
 use crate::arguments::On;
-use lab::Lab;
+use lab::{Choice, Lab};
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::thread::available_parallelism;
 
 /// The word by which a guest's init calls this program.
@@ -20,54 +22,62 @@ pub(crate) enum Driver {
 
 impl Driver {
     pub(crate) fn find(on: On) -> Result<Self, Failure> {
-        if on == On::Sim {
-            return Ok(Self::Simulator);
-        }
+        let choice = match on {
+            On::Sim => return Ok(Self::Simulator),
+            On::Kernel => Choice::Any,
+            On::Uml => Choice::Guest,
+            On::Netns => Choice::Host,
+        };
         let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
-        let lab = Lab::find(&[&program.to_string_lossy(), AGENT]);
+        let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
         lab.map(|lab| Self::Kernel(Box::new(lab))).map_err(|why| Failure::Environment(why.to_string()))
     }
 
     /// What the manifest calls it.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self, scenario: &Scenario) -> String {
         match self {
             Self::Simulator => "simulator".to_owned(),
-            Self::Kernel(lab) => lab.describe(),
+            Self::Kernel(lab) => lab.describe(experiments(scenario)),
         }
     }
 
-    /// What only a driver knows that it cannot do is told before anything runs.
-    pub(crate) fn check(on: On, scenario: &Scenario) -> Result<(), Failure> {
-        if on == On::Sim {
-            return Ok(());
-        }
-        scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab::check(&cell.experiment) {
+    /// What only a driver knows that it cannot do is told before anything runs; and what it does in its own way.
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<Vec<String>, Failure> {
+        let Self::Kernel(lab) = self else { return Ok(Vec::new()) };
+        scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab.check(&cell.experiment) {
             Err(lab::Error::Lacks { key, what }) => {
                 let help = "`--on sim` runs it in the simulator";
-                Err(scenario.error_in(index, &key, &format!("the lab has no {what}"), help).into())
+                Err(Failure::from(scenario.error_in(index, &key, &format!("the lab has no {what}"), help)))
             }
             _ => Ok(()),
-        })
+        })?;
+        let notes: BTreeSet<String> = experiments(scenario).flat_map(|it| lab.notes(it)).collect();
+        Ok(notes.into_iter().collect())
     }
 
     /// Runs side by side if nobody says how many: one a core, but one in all where load would disturb them.
-    pub(crate) fn jobs(&self) -> usize {
+    pub(crate) fn jobs(&self, scenario: &Scenario) -> usize {
         match self {
-            Self::Kernel(lab) if !lab.is_virtual() => 1,
+            Self::Kernel(lab) if !lab.is_virtual(experiments(scenario)) => 1,
             _ => available_parallelism().map_or(1, usize::from),
         }
     }
 
-    pub(crate) fn run(&self, experiment: &Experiment, seed: u64) -> Result<Run, String> {
+    /// Runs one; what a kernel leaves beside the record goes to the folder `keep`.
+    pub(crate) fn run(&self, experiment: &Experiment, seed: u64, keep: &Path) -> Result<Run, String> {
         match self {
             Self::Simulator => sim::run(experiment, seed).map_err(|why| why.to_string()),
-            Self::Kernel(lab) => lab.run(experiment, seed).map_err(|why| why.to_string()),
+            Self::Kernel(lab) => lab.run(experiment, seed, Some(keep)).map_err(|why| why.to_string()),
         }
     }
 
     /// How the experiments were set up, for whoever wants to do it again by hand; nothing for the simulator.
     pub(crate) fn setup(&self, scenario: &Scenario) -> Option<String> {
         let Self::Kernel(lab) = self else { return None };
-        Some(lab.script(scenario.cells.iter().map(|cell| &cell.experiment)))
+        Some(lab.script(experiments(scenario)))
     }
+}
+
+fn experiments(scenario: &Scenario) -> impl Iterator<Item = &Experiment> {
+    scenario.cells.iter().map(|cell| &cell.experiment)
 }

@@ -1,6 +1,6 @@
 //! `ropewalk run`: scenario in, table, report and results folder out.
 
-use crate::arguments::Run as Arguments;
+use crate::arguments::{On, Run as Arguments};
 use crate::driver::Driver;
 use crate::{Failure, baseline, checks, output, simulate, study};
 use scenario::{Overrides, Scenario};
@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{Key, Manifest, Results};
 
+/// Below the results folder: for each run on a kernel, what it leaves beside its record.
+const RAW: &str = "raw";
+/// What the default folder's name of runs on a kernel ends with.
+const ON_KERNEL: &str = "-kernel";
+
 /// Runs every cell with every seed, except what the results folder already holds.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
-    Driver::check(arguments.on, &scenario)?;
     let driver = Driver::find(arguments.on)?;
+    let notes = driver.check(&scenario)?;
     let (folder, name) = baseline::check(&scenario)?.unzip();
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver, name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
@@ -23,10 +28,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !runs.is_empty() && !arguments.quiet {
         output::complain(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
     }
+    if !arguments.quiet {
+        notes.iter().for_each(|note| output::complain(note));
+    }
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
     let begin = Instant::now();
-    runs.extend(simulate::simulate(&driver, &scenario, &jobs, (arguments.jobs, arguments.quiet), &results)?);
+    let kept = dir.join(RAW);
+    runs.extend(simulate::simulate(&driver, &scenario, &jobs, (arguments.jobs, arguments.quiet), (&results, &kept))?);
     if !jobs.is_empty() && !arguments.quiet {
         output::complain(&time_taken(jobs.len(), begin.elapsed()));
     }
@@ -56,7 +65,7 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
 
 fn manifest(scenario: &Scenario, driver: &Driver, baseline: Option<String>) -> Manifest {
     Manifest {
-        driver: driver.describe(),
+        driver: driver.describe(scenario),
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("ROPEWALK_COMMIT").to_owned(),
         scenario: scenario.name.clone(),
@@ -76,16 +85,17 @@ fn manifest(scenario: &Scenario, driver: &Driver, baseline: Option<String>) -> M
 
 type Opened = (PathBuf, Results, Vec<(Key, record::Run)>);
 
-/// The folder of `--out`. Without it `results/NAME`, or `results/NAME-2` and so on where that holds another study: an
+/// The folder of `--out`. Without it `results/NAME` (on a kernel `results/NAME-kernel`), or `results/NAME-2` and so on where that holds another study: an
 /// edited scenario neither overwrites what is there nor needs an option.
 fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(open_at(dir, manifest)?);
     }
     let mut number = 1;
+    let driver = if arguments.on == On::Sim { "" } else { ON_KERNEL };
     loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        let dir = Path::new("results").join(format!("{}{suffix}", manifest.scenario));
+        let dir = Path::new("results").join(format!("{}{driver}{suffix}", manifest.scenario));
         match open_at(&dir, manifest) {
             Err(store::Error::Occupied { .. }) => number += 1,
             other => return Ok(other?),

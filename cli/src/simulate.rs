@@ -5,22 +5,24 @@ use crate::{Failure, progress};
 use rayon::prelude::*;
 use record::Run;
 use scenario::Scenario;
+use std::path::Path;
 use store::{Key, Results};
 
-/// Runs `jobs`, keeps each in the results folder as soon as it is done, and hands them back in the order of `jobs`.
+/// Runs `jobs`, keeps each in the results folder as soon as it is done, and hands them back in the order of `jobs`. What a
+/// kernel leaves beside its record goes below `kept`.
 pub(crate) fn simulate(
     driver: &Driver,
     scenario: &Scenario,
     jobs: &[Key],
     (threads, quiet): (Option<u16>, bool),
-    results: &Results,
+    (results, kept): (&Results, &Path),
 ) -> Result<Vec<(Key, Run)>, Failure> {
-    let threads = threads.map_or_else(|| driver.jobs(), usize::from);
+    let threads = threads.map_or_else(|| driver.jobs(scenario), usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Failure::Environment(format!("cannot start {threads} threads: {error}")))?;
     let bar = progress::bar(jobs.len(), quiet);
     let one = |key: &Key| {
-        let run = run(driver, scenario, *key)?;
+        let run = run(driver, scenario, *key, kept)?;
         results.add(key.0, key.1, &run)?;
         bar.inc(1);
         Ok((*key, run))
@@ -31,9 +33,9 @@ pub(crate) fn simulate(
     runs
 }
 
-fn run(driver: &Driver, scenario: &Scenario, (index, seed): Key) -> Result<Run, Failure> {
+fn run(driver: &Driver, scenario: &Scenario, (index, seed): Key, kept: &Path) -> Result<Run, Failure> {
     let cell = &scenario.cells[index];
-    let mut run = driver.run(&cell.experiment, seed).map_err(|error| {
+    let mut run = driver.run(&cell.experiment, seed, &kept.join(format!("{index}-{seed}"))).map_err(|error| {
         let place: Vec<_> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         Failure::Run(format!("the run [{}] with seed {seed} failed: {error}", place.join(", ")))
     })?;

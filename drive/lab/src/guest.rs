@@ -1,14 +1,16 @@
 //! One guest: its folder, its boot, a watch on it, and the answer it leaves.
 
 use crate::Error;
+use crate::host::last_words;
 use crate::kernel::Kernel;
+use crate::lab::quoted;
 use crate::plan::{Observed, Plan};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 use units::Span;
 
 /// The guest's first process, with `DIR` and `AGENT` to be filled in.
@@ -18,27 +20,26 @@ const INIT: &str = include_str!("init.sh");
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
     kernel: &'a Kernel,
-    /// The only place that the guest can write to; goes with it.
-    dir: TempDir,
+    /// The only place that the guest can write to.
+    dir: &'a Path,
 }
 
 impl<'a> Guest<'a> {
-    pub(crate) fn new(kernel: &'a Kernel) -> Result<Self, Error> {
-        let dir = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir();
-        Ok(Self { kernel, dir: dir.map_err(Error::guest)? })
+    pub(crate) fn new(kernel: &'a Kernel, dir: &'a Path) -> Self {
+        Self { kernel, dir }
     }
 
     /// Boots, lets the commands of `setup` lay out the network and `agent` carry out `plan`.
     pub(crate) fn run(self, agent: &[String], setup: &[String], plan: &Plan) -> Result<Observed, Error> {
         self.prepare(agent, setup, plan).map_err(Error::guest)?;
         let outcome = self.boot(self.patience(plan.duration + plan.drain));
-        let answer = fs::read(self.dir.path().join("observed.json")).map_err(|_| "the guest left no answer".to_owned());
+        let answer = fs::read(self.dir.join("observed.json")).map_err(|_| "the guest left no answer".to_owned());
         let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|why| format!("a damaged answer: {why}"));
         outcome.and(answer).and_then(read).map_err(|why| Error::Guest { why, said: self.last_words() })
     }
 
     fn prepare(&self, agent: &[String], setup: &[String], plan: &Plan) -> io::Result<()> {
-        let dir = self.dir.path();
+        let dir = self.dir;
         let agent: Vec<String> = agent.iter().map(|word| quoted(word)).collect();
         let init = INIT.replace("DIR", &dir.display().to_string()).replace("AGENT", &agent.join(" "));
         fs::write(dir.join("setup.sh"), format!("set -x\n{}\n", setup.join("\n")))?;
@@ -55,13 +56,13 @@ impl<'a> Guest<'a> {
 
     /// Boots, and waits until the guest has switched itself off.
     fn boot(&self, patience: Duration) -> Result<(), String> {
-        let path = self.dir.path();
+        let path = self.dir;
         let console = fs::File::create(path.join("console")).map_err(|why| why.to_string())?;
         let errors = console.try_clone().map_err(|why| why.to_string())?;
         let dir = path.display();
         let mut command = self.command();
         command
-            .args(["mem=256M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet", "con=null", "con0=null,fd:1"])
+            .args(["mem=384M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet", "con=null", "con0=null,fd:1"])
             .args([format!("init={dir}/init"), format!("uml_dir={dir}/")])
             .args(self.kernel.is_virtual.then_some("time-travel=inf-cpu"))
             .env("TMPDIR", path)
@@ -85,11 +86,8 @@ impl<'a> Guest<'a> {
 
     /// The end of what the guest's commands said, or else its console.
     fn last_words(&self) -> String {
-        let read = |name| fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
-        let said = ["messages", "console"].map(read).into_iter().find(|text| !text.trim().is_empty());
-        let said = said.unwrap_or_default();
-        let lines: Vec<&str> = said.lines().collect();
-        lines[lines.len().saturating_sub(12)..].join("\n")
+        let said = ["messages", "console"].map(|name| last_words(&self.dir.join(name)));
+        said.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
     }
 }
 
@@ -112,9 +110,4 @@ fn kill(child: &mut Child) {
     let group = nix::unistd::Pid::from_raw(child.id().cast_signed());
     let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
     let _ = child.kill().and_then(|()| child.wait()); // if it had no time to become the leader
-}
-
-/// A word for the shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,11 +1,19 @@
-//! Which kernel there is, and what its clock is.
+//! Which User-Mode Linux there is, what its clock is, and what it can do.
 
 use crate::Error;
+use crate::support::Abilities;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use units::Span;
 
 /// The environment variable that names another kernel than Debian's.
 const VARIABLE: &str = "ROPEWALK_LINUX";
+/// What `cargo xtask kernel` builds, seen from the sources' folder.
+const BUILT: &str = "target/kernel/linux";
+/// User-Mode Linux has HZ=100.
+const TICK: Span = Span::from_millis(10);
+/// The kernel's names of congestion controls that are not the words of its configuration.
+const NAMES: [(&str, &str); 1] = [("hstcp", "highspeed")];
 
 /// A User-Mode Linux program.
 #[derive(Clone, Debug)]
@@ -16,24 +24,49 @@ pub(crate) struct Kernel {
     /// Built with `CONFIG_UML_TIME_TRAVEL_SUPPORT`: its time stands still while it computes, so that neither its own
     /// work nor the load of the machine changes a run.
     pub(crate) is_virtual: bool,
+    pub(crate) abilities: Abilities,
 }
 
 impl Kernel {
-    /// The kernel that `ROPEWALK_LINUX` names, or `linux` on the path.
+    /// The kernel that `ROPEWALK_LINUX` names, or the one built here, or `linux` on the path.
     pub(crate) fn find() -> Result<Self, Error> {
+        let built = || Some(PathBuf::from(BUILT)).filter(|program| program.is_file());
         let program = match std::env::var_os(VARIABLE) {
             Some(program) => PathBuf::from(program),
-            None => on_path("linux").ok_or_else(|| {
+            None => built().or_else(|| on_path("linux")).ok_or_else(|| {
                 let how = "install it (Debian: apt-get install user-mode-linux), or name one in";
                 Error::NoKernel(format!("there is no User-Mode Linux here: no program `linux`; {how} {VARIABLE}"))
             })?,
         };
+        let program = std::path::absolute(&program).unwrap_or(program);
         let version = ask(&program, "--version")?.trim().to_owned();
         if !version.starts_with(|first: char| first.is_ascii_digit()) {
             return Err(Error::NoKernel(format!("{} is no User-Mode Linux kernel", program.display())));
         }
-        let is_virtual = ask(&program, "--showconfig")?.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y");
-        Ok(Self { program, version, is_virtual })
+        let configuration = ask(&program, "--showconfig")?;
+        let is_virtual = configuration.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y");
+        Ok(Self { program, version, is_virtual, abilities: abilities(&configuration) })
+    }
+}
+
+/// What a kernel of this configuration can do, as a part of it or as a module.
+fn abilities(configuration: &str) -> Abilities {
+    let has = |key: &str| ["y", "m"].iter().any(|how| configuration.lines().any(|line| line == format!("{key}={how}")));
+    let options = configuration.lines().filter_map(|line| line.strip_prefix("CONFIG_TCP_CONG_")?.strip_suffix(['y', 'm']));
+    let words = options.filter_map(|option| option.strip_suffix('=')).filter(|word| *word != "ADVANCED");
+    let name = |word: &str| {
+        let word = word.to_lowercase();
+        NAMES.iter().find(|(option, _)| *option == word).map_or(word, |(_, name)| (*name).to_owned())
+    };
+    let mut congestion: Vec<String> = words.map(name).chain(["reno".to_owned()]).collect();
+    congestion.sort();
+    Abilities {
+        congestion,
+        mptcp: has("CONFIG_MPTCP"),
+        netem: has("CONFIG_NET_SCH_NETEM"),
+        tun: has("CONFIG_TUN"),
+        v6: has("CONFIG_IPV6"),
+        tick: Some(TICK),
     }
 }
 
@@ -46,4 +79,18 @@ fn ask(program: &Path, what: &str) -> Result<String, Error> {
     let output = Command::new(program).arg(what).output();
     let output = output.map_err(|why| Error::NoKernel(format!("cannot run {}: {why}", program.display())))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernels_configuration_says_what_it_can_do() {
+        let text = "CONFIG_TCP_CONG_ADVANCED=y\nCONFIG_TCP_CONG_HSTCP=m\nCONFIG_TCP_CONG_CUBIC=y\n# CONFIG_MPTCP is not set\n\
+                    CONFIG_TUN=m\nCONFIG_NET_SCH_NETEM=y\n";
+        let found = abilities(text);
+        assert_eq!(found.congestion, ["cubic", "highspeed", "reno"]);
+        assert_eq!((found.mptcp, found.netem, found.tun, found.v6), (false, true, true, false));
+    }
 }

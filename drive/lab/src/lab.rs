@@ -1,112 +1,274 @@
-//! The lab: a kernel, and experiments run on it.
+//! The lab: kernels, and experiments run on them.
 
 use crate::guest::Guest;
+use crate::host::Host;
 use crate::kernel::Kernel;
+use crate::network::{ENDS, Network, Place, picture};
 use crate::plan::{Observed, Plan, Traffic};
 use crate::script::script;
-use crate::{Error, layout, summary, support};
+use crate::{Error, summary, support};
 use record::Run;
-use scenario::model::{Experiment, Flow};
+use scenario::model::{Experiment, Flow, FlowKind, Route};
+use std::path::Path;
 use units::{Instant, Span, Stream};
 
-/// The share of a run's time, one part in so many, that a guest may lack the CPU: the shaper's timers then fire late, and
+/// The share of a run's time, one part in so many, that a place may lack the CPU: the shaper's timers then fire late, and
 /// its token bucket gives only little of the capacity back.
 const STOLEN: u64 = 100;
 /// So often a run that was disturbed is made again.
 const ATTEMPTS: usize = 3;
 /// Time between samples where the experiment asks for no series: the RTT is taken from them.
 const SAMPLE: Span = Span::from_millis(100);
+/// Where a guest sees the run's folder, and where its daemons have their sockets.
+const GUEST: &str = "/run/lab";
+const SOCKETS: &str = "/run/ropewalk";
 
-/// A kernel, and the program that can be its agent.
+/// A kernel to run on.
+#[derive(Clone, Debug)]
+enum Ground {
+    /// User-Mode Linux, one for each run.
+    Guest(Kernel),
+    /// This machine's own.
+    Host(Host),
+}
+
+/// Which kernels are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// For each experiment the first that can run it: User-Mode Linux, then the machine's own.
+    Any,
+    /// User-Mode Linux.
+    Guest,
+    /// The machine's own, in network namespaces.
+    Host,
+}
+
+/// The kernels there are, and the program that is agent and tunnel daemon.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    kernel: Kernel,
-    agent: Vec<String>,
+    grounds: Vec<Ground>,
+    program: String,
+    agent: String,
 }
 
 impl Lab {
-    /// The lab of this machine. `agent` is a command that calls [`crate::agent`] with the words that follow.
+    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`], and
+    /// with its own words the tunnel's daemon.
     ///
     /// # Errors
-    /// There is no User-Mode Linux.
-    pub fn find(agent: &[&str]) -> Result<Self, Error> {
-        Ok(Self { kernel: Kernel::find()?, agent: agent.iter().map(|word| (*word).to_owned()).collect() })
+    /// There is none of those wanted: why.
+    pub fn find(choice: Choice, program: &str, agent: &str) -> Result<Self, Error> {
+        let guest = || Kernel::find().map(Ground::Guest);
+        let host = || Host::find().map(Ground::Host);
+        let grounds = match choice {
+            Choice::Guest => vec![guest()?],
+            Choice::Host => vec![host()?],
+            Choice::Any => match (guest(), host()) {
+                (Err(one), Err(other)) => return Err(Error::NoKernel(format!("{one}; and {other}"))),
+                (one, other) => one.into_iter().chain(other).collect(),
+            },
+        };
+        Ok(Self { grounds, program: program.to_owned(), agent: agent.to_owned() })
     }
 
-    /// The kernel in words, for a record of what was run.
+    /// The kernels in words, those that these experiments run on, for a record of what was run.
     #[must_use]
-    pub fn describe(&self) -> String {
-        let clock = if self.kernel.is_virtual { "virtual" } else { "real" };
-        format!("Linux {} (User-Mode Linux, {clock} time)", self.kernel.version)
+    pub fn describe<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> String {
+        let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.ground(it).ok()).collect();
+        used.sort_unstable();
+        used.dedup();
+        used.iter().map(|at| self.grounds[*at].describe()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Guests may run side by side without disturbing each other: their time is virtual.
+    /// Whether one of the kernels can run this, and which.
+    ///
+    /// # Errors
+    /// The first thing that the first of them cannot do.
+    pub fn check(&self, experiment: &Experiment) -> Result<(), Error> {
+        self.ground(experiment).map(drop)
+    }
+
+    /// What the kernel that it runs on does in its own way, whatever the experiment says.
     #[must_use]
-    pub fn is_virtual(&self) -> bool {
-        self.kernel.is_virtual
+    pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
+        self.ground(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.grounds[at].abilities()))
     }
 
-    /// Room in the path's token bucket, packets. A timer that fires late costs capacity that only a deeper bucket gives
-    /// back; in virtual time none does.
-    fn burst(&self) -> u32 {
-        if self.kernel.is_virtual { 1 } else { 2 }
+    /// These experiments may run side by side without disturbing each other: their time is virtual.
+    #[must_use]
+    pub fn is_virtual<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> bool {
+        experiments.into_iter().all(|it| self.ground(it).is_ok_and(|at| self.grounds[at].is_virtual()))
     }
 
-    /// How the cells of a study are set up in the guest: the commands, in order. What only some cells have is preceded
-    /// by their numbers, what an event does by its instant.
+    /// How the cells of a study are set up: the commands, in order. What only some cells have is preceded by their
+    /// numbers, what an event does by its instant.
     #[must_use]
     pub fn script<'a>(&self, cells: impl IntoIterator<Item = &'a Experiment>) -> String {
         let lines = |experiment: &Experiment| {
-            let (setup, events) = layout::commands(experiment, self.burst());
+            let ground = &self.grounds[self.ground(experiment).unwrap_or(0)];
+            let place = self.place(ground, "", GUEST);
+            let network = Network::new(experiment, &place);
+            let events = network.events();
             let events = events.into_iter().map(|(at, line)| format!("at {} s: {line}", at.as_secs_f64()));
-            setup.into_iter().chain(events).collect()
+            let head = format!("# {}\n{}", ground.describe(), commented(&picture(&network)));
+            std::iter::once(head).chain(network.setup()).chain(events).collect()
         };
         let cells: Vec<Vec<String>> = cells.into_iter().map(lines).collect();
-        format!("# {}\n{}", self.describe(), script(&cells))
+        script(&cells)
     }
 
-    /// Runs `experiment`. A kernel draws its own luck: `seed` only numbers the run.
+    /// Runs `experiment`. A kernel draws its own luck: `seed` only numbers the run. What the run leaves (commands,
+    /// messages, what was observed) goes to the folder `keep`.
     ///
     /// # Errors
-    /// The lab cannot do what the experiment asks for, or the guest failed.
-    pub fn run(&self, experiment: &Experiment, seed: u64) -> Result<Run, Error> {
-        support::check(experiment)?;
+    /// The lab cannot do what the experiment asks for, or the run failed.
+    pub fn run(&self, experiment: &Experiment, seed: u64, keep: Option<&Path>) -> Result<Run, Error> {
+        let ground = &self.grounds[self.ground(experiment)?];
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
-        let mut least = Span::MAX;
+        let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(experiment, &starts)?;
-            if self.kernel.is_virtual || observed.stolen.0 <= experiment.duration.0 / STOLEN {
-                return summary::summarise(experiment, seed, &starts, &observed);
+            let observed = self.observe(ground, experiment, &starts, keep)?;
+            let stolen = observed.stolen;
+            if best.as_ref().is_none_or(|best| stolen < best.stolen) {
+                best = Some(observed);
             }
-            least = least.min(observed.stolen);
+            if ground.is_virtual() || stolen.0 <= experiment.duration.0 / STOLEN {
+                break;
+            }
         }
-        let (least, duration) = (least.as_millis(), experiment.duration.as_millis());
-        Err(Error::NoCpu(format!(
-            "the guest lacked the CPU for {least} of {duration} ms: run fewer side by side (--jobs 1), or on a machine \
-             with less to do"
-        )))
+        let place = self.place(ground, "", GUEST);
+        let observed = best.expect("there was an attempt");
+        summary::summarise(experiment, &Network::new(experiment, &place), seed, &starts, &observed)
     }
 
-    /// One guest's life.
-    fn observe(&self, experiment: &Experiment, starts: &[Instant]) -> Result<Observed, Error> {
-        let (setup, events) = layout::commands(experiment, self.burst());
-        let span = |at: Instant| at.since(Instant::ZERO);
-        let traffic = |(flow, start): (&Flow, &Instant)| Traffic { start: span(*start), stop: flow.stop.map(span) };
-        let plan = Plan {
-            duration: experiment.duration,
-            sample: experiment.sample.unwrap_or(SAMPLE),
-            flows: experiment.flows.iter().zip(starts).map(traffic).collect(),
-            events,
-            counters: layout::counters(experiment),
-            silence: layout::silence(experiment),
-            drain: layout::drain(experiment),
-            totals: layout::totals(experiment),
+    /// One run at a place of its own.
+    fn observe(
+        &self,
+        ground: &Ground,
+        experiment: &Experiment,
+        starts: &[Instant],
+        keep: Option<&Path>,
+    ) -> Result<Observed, Error> {
+        let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
+        let name = Host::name();
+        let seen = match ground {
+            Ground::Guest(_) => GUEST.to_owned(),
+            Ground::Host(_) => folder.path().display().to_string(),
         };
-        Guest::new(&self.kernel)?.run(&self.agent, &setup, &plan)
+        let place = self.place(ground, &name, &seen);
+        let network = Network::new(experiment, &place);
+        let plan = plan(experiment, &network, &place, starts);
+        let mut setup = vec![commented(&picture(&network))];
+        setup.extend(network.setup());
+        let agent = [self.program.clone(), self.agent.clone()];
+        let observed = match ground {
+            Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
+            Ground::Host(_) => Host::run(&agent, &name, folder.path(), &setup, &plan),
+        };
+        if let Some(keep) = keep {
+            copy(folder.path(), keep).map_err(Error::guest)?;
+        }
+        observed
+    }
+
+    /// The first kernel that can run this.
+    fn ground(&self, experiment: &Experiment) -> Result<usize, Error> {
+        let mut first = None;
+        for (at, ground) in self.grounds.iter().enumerate() {
+            match support::check(experiment, ground.abilities()) {
+                Ok(()) => return Ok(at),
+                Err(why) => first = first.or(Some(why)),
+            }
+        }
+        Err(first.expect("a lab has a kernel"))
+    }
+
+    fn place(&self, ground: &Ground, name: &str, folder: &str) -> Place {
+        let program = quoted(&self.program);
+        let (prefix, sockets) = match ground {
+            Ground::Guest(_) => (String::new(), SOCKETS.to_owned()),
+            Ground::Host(_) => (format!("{name}-"), folder.to_owned()),
+        };
+        // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
+        let burst = if ground.is_virtual() { 1 } else { 2 };
+        let agent = format!("{program} {}", self.agent);
+        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem: ground.abilities().netem, burst }
+    }
+}
+
+impl Ground {
+    fn describe(&self) -> String {
+        match self {
+            Self::Guest(kernel) => {
+                let clock = if kernel.is_virtual { "virtual" } else { "real" };
+                format!("Linux {} (User-Mode Linux, {clock} time)", kernel.version)
+            }
+            Self::Host(host) => format!("Linux {} (network namespaces)", host.version),
+        }
+    }
+
+    fn abilities(&self) -> &support::Abilities {
+        match self {
+            Self::Guest(kernel) => &kernel.abilities,
+            Self::Host(host) => &host.abilities,
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        matches!(self, Self::Guest(kernel) if kernel.is_virtual)
+    }
+}
+
+fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, starts: &[Instant]) -> Plan {
+    let span = |at: Instant| at.since(Instant::ZERO);
+    let traffic = |(k, (flow, start)): (usize, (&Flow, &Instant))| Traffic {
+        start: span(*start),
+        stop: flow.stop.map(span),
+        size: match &flow.kind {
+            FlowKind::Tcp { size, .. } => *size,
+            FlowKind::ConstantRate { .. } => None,
+        },
+        sides: network.sides(k),
+        subflows: (flow.route == Route::Subflows).then(|| network.subflows(k)),
+    };
+    let processes = |end: &str| (format!("tunnel {end}"), format!("{}/{end}.pid", place.folder));
+    Plan {
+        duration: experiment.duration,
+        sample: experiment.sample.unwrap_or(SAMPLE),
+        flows: experiment.flows.iter().zip(starts).enumerate().map(traffic).collect(),
+        events: network.events(),
+        counters: (0..experiment.paths.len()).flat_map(|p| network.counters(p)).collect(),
+        processes: experiment.tunnel.iter().flat_map(|_| ENDS.map(processes)).collect(),
+        statuses: network.statuses(),
+        silence: network.silence(),
+        drain: network.drain(),
+        totals: network.totals(),
     }
 }
 
 /// When a flow begins: drawn as the simulator draws it.
 fn start(flow: &Flow, seed: u64) -> Instant {
     flow.start + Span(Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
+}
+
+fn commented(text: &str) -> String {
+    text.lines().map(|line| format!("# {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A word for the shell.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// What is worth keeping of a run: plain files, without secrets.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let secret = entry.path().extension().is_some_and(|it| it == "key");
+        if entry.file_type()?.is_file() && !secret {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }

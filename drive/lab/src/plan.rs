@@ -1,6 +1,7 @@
-//! What the host tells the agent inside the guest, and what the agent answers. Both are JSON files.
+//! What the lab tells the agent at the place of a run, and what the agent answers. Both are JSON files.
 
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
 use units::Span;
 
 /// What is to happen. Times count from the beginning of the run.
@@ -8,12 +9,15 @@ use units::Span;
 pub(crate) struct Plan {
     pub(crate) duration: Span,
     pub(crate) sample: Span,
-    /// One TCP flow from host `s0` to `d0`, one from `s1` to `d1` ...
     pub(crate) flows: Vec<Traffic>,
     /// Commands at their instants.
     pub(crate) events: Vec<(Span, String)>,
-    /// Commands that print the path's counters, at the end of the run.
+    /// Commands that print the links' counters, at the end of the run.
     pub(crate) counters: Vec<String>,
+    /// Commands that print what a tunnel's ends tell of themselves, at the end of the run.
+    pub(crate) statuses: Vec<String>,
+    /// Processes whose CPU time is wanted: what they are called, and files with their numbers.
+    pub(crate) processes: Vec<(String, String)>,
     /// Commands that silence the sending hosts, after the run.
     pub(crate) silence: Vec<String>,
     /// How long the last packets then need to arrive.
@@ -22,23 +26,51 @@ pub(crate) struct Plan {
     pub(crate) totals: Vec<String>,
 }
 
-/// When a flow's source is on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// A TCP flow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     pub(crate) start: Span,
     pub(crate) stop: Option<Span>,
+    /// Bytes, or as many as possible.
+    pub(crate) size: Option<u64>,
+    /// Source and sink.
+    pub(crate) sides: [Side; 2],
+    /// MPTCP: the source's address on each path.
+    pub(crate) subflows: Option<Vec<IpAddr>>,
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Side {
+    /// Its namespace.
+    pub(crate) space: String,
+    /// The sink listens there; of the source only the address counts.
+    pub(crate) address: SocketAddr,
 }
 
 /// What was seen.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// How long the guest did not get the CPU when it wanted it. In virtual time it always does.
+    /// How long the place did not get the CPU when it wanted it. In virtual time it always does.
     pub(crate) stolen: Span,
     pub(crate) flows: Vec<Observation>,
     /// What [`Plan::counters`] printed.
     pub(crate) counters: Vec<String>,
+    /// What [`Plan::statuses`] printed.
+    pub(crate) statuses: Vec<String>,
     /// What [`Plan::totals`] printed.
     pub(crate) totals: Vec<String>,
+    /// CPU time of the run.
+    pub(crate) cpu: Cpu,
+}
+
+/// CPU time, all of it during the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Cpu {
+    /// Of the whole machine: in programs, in the kernel for them, and in interrupts.
+    pub(crate) machine: [Span; 3],
+    /// Of each of [`Plan::processes`], and of the traffic itself: in the program, in the kernel.
+    pub(crate) processes: Vec<(String, [Span; 2])>,
 }
 
 /// One flow.
@@ -46,13 +78,17 @@ pub(crate) struct Observed {
 pub(crate) struct Observation {
     /// One every [`Plan::sample`], the last one at the end of the run.
     pub(crate) samples: Vec<Sample>,
+    /// Of an MPTCP flow, the samples of each subflow, in the order of [`Traffic::subflows`].
+    pub(crate) subflows: Vec<Vec<Sample>>,
+    /// When a flow of a size was done, from its start.
+    pub(crate) completion: Option<Span>,
     pub(crate) episodes: Episodes,
 }
 
-/// A flow at one instant, counters since its beginning.
+/// A flow or subflow at one instant, counters since its beginning.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Read by the application, bytes.
+    /// Read by the application, bytes; of a subflow unknown.
     pub(crate) delivered: u64,
     /// Data packets that arrived, first time or again.
     pub(crate) arrived: u32,

@@ -1,6 +1,6 @@
 //! A flow's time series: every driver's columns, and what only a kernel tells.
 
-use crate::plan::{Observation, Sample};
+use crate::plan::Sample;
 use record::{FLOW_COLUMNS, Series};
 use units::{Rate, Span};
 
@@ -10,18 +10,18 @@ const COLUMNS: usize = FLOW_COLUMNS.len() + OWN.len();
 /// `TCP_INFINITE_SSTHRESH`.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// The series of the flow `name`, whose full packets have `packet` bytes.
-pub(crate) fn series(name: &str, seen: &Observation, packet: u64, interval: Span) -> Series {
-    let count = seen.samples.len();
+/// The series of a flow or subflow, whose full packets have `packet` bytes.
+pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: Span) -> Series {
+    let count = samples.len();
     let mut values = vec![Vec::new(); COLUMNS];
     let mut before = Sample::default();
-    for sample in &seen.samples {
+    for sample in samples {
         let row = row(sample, &before, packet, interval);
         values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         before = *sample;
     }
     Series {
-        subject: format!("flow {name}"),
+        subject: subject.to_owned(),
         columns: FLOW_COLUMNS.iter().chain(&OWN).map(|column| (*column).to_owned()).collect(),
         time_s: (1..=count as u64).map(|number| Span(interval.0 * number).as_secs_f64()).collect(),
         values,

@@ -5,12 +5,14 @@
 //! and a flow's `dropped_packets` are known only at the end.
 
 use crate::Error;
-use crate::plan::{Observation, Observed, Sample};
+use crate::network::Network;
+use crate::plan::{Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
-use record::{Digest, Flow, Path, Run, Summary, Work};
-use scenario::model::{Experiment, FlowKind, Host};
+use crate::tunnel;
+use record::{Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
+use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
 use serde_json::Value;
-use units::{Instant, Rate};
+use units::{Instant, Rate, Span};
 
 /// A full IP packet, bytes.
 const MTU: u32 = 1500;
@@ -22,18 +24,25 @@ const TIMESTAMPS: u32 = 12;
 /// The record of a run whose flows began at `starts`.
 pub(crate) fn summarise(
     experiment: &Experiment,
+    network: &Network<'_>,
     seed: u64,
     starts: &[Instant],
     observed: &Observed,
 ) -> Result<Run, Error> {
-    let mut flows = Vec::new();
+    let links = Counts::read(network, observed)?;
+    let (mut flows, mut subflows) = (Vec::new(), Vec::new());
     for (k, (flow, seen)) in experiment.flows.iter().zip(&observed.flows).enumerate() {
-        flows.push(summary(experiment, flow, starts[k], seen, dropped(observed, k)?)?);
+        let mut one = summary(experiment, flow, starts[k], seen)?;
+        // Of a tunnel's packets nobody knows which flow they carry.
+        one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
+        flows.push(one);
+        subflows.extend(self::subflows(experiment, flow, seen, (starts[k], network.pair(k)), &links));
     }
-    let paths = vec![path(experiment, observed)?];
+    let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&observed.statuses)).transpose()?;
+    let paths = paths(experiment, observed, &links)?;
     let all = || experiment.flows.iter().zip(&observed.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
-        all().map(|(flow, seen)| series(&flow.name, seen, packet(host(flow)), interval)).collect()
+        all().flat_map(|(flow, seen)| all_series(experiment, flow, seen, interval)).collect()
     });
     Ok(Run {
         parameters: std::collections::BTreeMap::new(),
@@ -41,14 +50,99 @@ pub(crate) fn summarise(
         digest: digest(&flows, &paths),
         duration_s: experiment.duration.as_secs_f64(),
         flows,
-        subflows: Vec::new(),
+        subflows,
         jain: None,
         convergence_s: None,
         paths,
-        tunnel: None,
+        tunnel,
         series,
         work: Work::default(),
     })
+}
+
+/// The series of a flow, and of each of its subflows.
+fn all_series(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Observation, interval: Span) -> Vec<Series> {
+    let packet = packet(host(flow));
+    let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
+    for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
+        let subject = format!("flow {} over {}", flow.name, experiment.paths[subflow.path].name);
+        all.push(series(&subject, samples, packet, interval));
+    }
+    all
+}
+
+/// What the hosts' devices counted: packets that left a pair's source on a path, and those that came to its sink.
+struct Counts(Vec<((usize, usize), [u64; 2])>);
+
+impl Counts {
+    fn read(network: &Network<'_>, observed: &Observed) -> Result<Self, Error> {
+        let count = |index: usize, side: &str| -> Result<u64, Error> {
+            let all = parsed(observed.totals.get(index))?;
+            Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
+        };
+        let both = |(n, at)| Ok((at, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
+        Ok(Self(network.attached().into_iter().enumerate().map(both).collect::<Result<_, Error>>()?))
+    }
+
+    /// Sent and arrived, of one pair on one path.
+    fn of(&self, pair: usize, path: usize) -> [u64; 2] {
+        self.0.iter().find(|(at, _)| *at == (pair, path)).map_or([0, 0], |(_, counts)| *counts)
+    }
+
+    /// Packets that the pair's source sent and its sink never saw.
+    fn lost_of(&self, pair: usize) -> u64 {
+        self.0.iter().filter(|(at, _)| at.0 == pair).map(|(_, [sent, came])| sent.saturating_sub(*came)).sum()
+    }
+
+    /// Sent and arrived on a path, of all pairs.
+    fn on(&self, path: usize) -> [u64; 2] {
+        let own = self.0.iter().filter(|(at, _)| at.1 == path);
+        own.fold([0, 0], |[sent, came], (_, [s, c])| [sent + s, came + c])
+    }
+}
+
+fn subflows(
+    experiment: &Experiment,
+    flow: &scenario::model::Flow,
+    seen: &Observation,
+    (start, pair): (Instant, usize),
+    links: &Counts,
+) -> Vec<Subflow> {
+    let on = on(experiment, flow, start);
+    let packet = packet(host(flow));
+    let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
+        let tcp = last(samples).unwrap_or_default();
+        let [sent, came] = links.of(pair, subflow.path);
+        let dropped = sent.saturating_sub(came);
+        let rtt = rtt(samples, f64::from(tcp.min_rtt) / 1e3);
+        Subflow {
+            flow: flow.name.clone(),
+            path: experiment.paths[subflow.path].name.clone(),
+            throughput_mbps: Rate::of(u64::from(arrived(samples)) * packet, on).as_mbps(),
+            sent_packets: tcp.sent.into(),
+            retransmitted_packets: tcp.retransmitted.into(),
+            dropped_packets: dropped,
+            drops_per_s: dropped as f64 / on.as_secs_f64(),
+            rtt_ms: rtt,
+            srtt_ms: rtt,
+            ..Subflow::default()
+        }
+    };
+    flow.kind.subflows().iter().zip(&seen.subflows).map(one).collect()
+}
+
+/// How long the flow's source was on.
+fn on(experiment: &Experiment, flow: &scenario::model::Flow, start: Instant) -> Span {
+    let end = Instant::ZERO + experiment.duration;
+    flow.stop.unwrap_or(end).min(end).since(start)
+}
+
+fn last(samples: &[Sample]) -> Option<TcpInfo> {
+    samples.iter().rev().find_map(|sample| sample.tcp)
+}
+
+fn arrived(samples: &[Sample]) -> u32 {
+    samples.iter().map(|sample| sample.arrived).max().unwrap_or(0)
 }
 
 fn host(flow: &scenario::model::Flow) -> &Host {
@@ -69,32 +163,50 @@ fn summary(
     flow: &scenario::model::Flow,
     start: Instant,
     seen: &Observation,
-    dropped_packets: u64,
 ) -> Result<Flow, Error> {
-    let FlowKind::Tcp { congestion, host, .. } = &flow.kind else { unreachable!("refused by `check`") };
-    let end = Instant::ZERO + experiment.duration;
-    let on = flow.stop.unwrap_or(end).min(end).since(start);
+    let FlowKind::Tcp { congestion, host, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
+    let whole = on(experiment, flow, start);
     let none = || Error::guest(format!("flow {} never connected", flow.name));
-    let last = seen.samples.last().ok_or_else(none)?;
-    let tcp = seen.samples.iter().rev().find_map(|sample| sample.tcp).ok_or_else(none)?;
-    let arrived = seen.samples.iter().map(|sample| sample.arrived).max().unwrap_or(0);
+    let delivered = seen.samples.last().ok_or_else(none)?.delivered;
+    // A flow of a size ends when it is done.
+    let (delivered, on) = match (size, seen.completion) {
+        (Some(size), Some(after)) if after <= whole => (*size, after),
+        _ => (delivered, whole),
+    };
+    let single = [&seen.samples];
+    let all: Vec<&Vec<Sample>> = if seen.subflows.is_empty() { single.to_vec() } else { seen.subflows.iter().collect() };
+    let tcp: Vec<TcpInfo> = all.iter().filter_map(|samples| last(samples)).collect();
+    let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|it| u64::from(of(it))).sum();
+    let main = *tcp.first().ok_or_else(none)?;
+    let came: u64 = all.iter().map(|samples| u64::from(arrived(samples))).sum();
     Ok(Flow {
         name: flow.name.clone(),
         congestion_control: congestion.name.clone(),
-        goodput_mbps: Rate::of(last.delivered, on).as_mbps(),
-        delivered_bytes: last.delivered,
-        throughput_mbps: Rate::of(u64::from(arrived) * packet(host), on).as_mbps(),
-        sent_packets: tcp.sent.into(),
-        retransmitted_packets: tcp.retransmitted.into(),
-        dropped_packets,
+        goodput_mbps: Rate::of(delivered, on).as_mbps(),
+        delivered_bytes: delivered,
+        throughput_mbps: Rate::of(came * packet(host), on).as_mbps(),
+        sent_packets: sum(|it| it.sent),
+        retransmitted_packets: sum(|it| it.retransmitted),
         recoveries: seen.episodes.recoveries,
         undone: seen.episodes.undone,
         timeouts: seen.episodes.timeouts,
-        receive_window_limited_s: tcp.receive_window_limited as f64 / 1e6,
-        send_buffer_limited_s: tcp.send_buffer_limited as f64 / 1e6,
-        rtt_ms: rtt(&seen.samples, f64::from(tcp.min_rtt) / 1e3),
+        receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
+        send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
+        completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
+        peak_mbps: peak(seen, experiment.sample),
+        rtt_ms: rtt(&all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(), f64::from(main.min_rtt) / 1e3),
         ..Flow::default()
     })
+}
+
+/// The most goodput in half a second, if samples are as close as that.
+fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
+    let half = Span::from_millis(500);
+    let Some(interval) = interval.filter(|it| *it <= half && half.0 % it.0 == 0) else { return 0.0 };
+    let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
+    let steps = (half.0 / interval.0) as usize;
+    let most = delivered.windows(steps + 1).map(|window| window[steps] - window[0]).max().unwrap_or(0);
+    Rate::of(most, half).as_mbps()
 }
 
 /// The distribution of the smoothed RTT, by the nearest rank.
@@ -107,61 +219,77 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
     Summary { mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), min, max }
 }
 
-/// Packets that flow `k`'s source sent and its sink never saw.
-fn dropped(observed: &Observed, k: usize) -> Result<u64, Error> {
-    let count = |index: usize, side: &str| -> Result<u64, Error> {
-        let all = parsed(observed.totals.get(index))?;
-        Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
-    };
-    Ok(count(2 * k, "tx")?.saturating_sub(count(2 * k + 1, "rx")?))
+/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends.
+fn paths(experiment: &Experiment, observed: &Observed, links: &Counts) -> Result<Vec<Path>, Error> {
+    let mut printed = observed.counters.iter();
+    let mut paths = Vec::new();
+    for (p, path) in experiment.paths.iter().enumerate() {
+        let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
+        for &i in &path.links {
+            let [queue, wire] = [parsed(printed.next())?, parsed(printed.next())?];
+            dropped += count(&queue, "tbf", "drops");
+            lost += count(&wire, "netem", "drops");
+            if let Some(most) = capacity(experiment, i) {
+                utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / most);
+            }
+        }
+        let [sent, delivered] = links.on(p);
+        // What an emulated wire loses nobody counts: it is what did not arrive.
+        let lost = lost.max(sent.saturating_sub(delivered).saturating_sub(dropped));
+        paths.push(Path {
+            name: path.name.clone(),
+            sent_packets: delivered + lost + dropped,
+            delivered_packets: delivered,
+            dropped_packets: dropped,
+            lost_packets: lost,
+            utilisation,
+            queue_delay_ms: queue_delay(experiment, observed, p),
+            ..Path::default()
+        });
+    }
+    Ok(paths)
 }
 
-/// The path from the counters of its queue and of its wire.
-fn path(experiment: &Experiment, observed: &Observed) -> Result<Path, Error> {
-    let [queue, wire] = [parsed(observed.counters.first())?, parsed(observed.counters.get(1))?];
-    let count = |all: &[Value], kind: &str, key: &str| {
-        all.iter().find(|it| it["kind"] == kind).and_then(|it| it[key].as_u64()).unwrap_or(0)
-    };
-    let (dropped, lost) = (count(&queue, "tbf", "drops"), count(&wire, "netem", "drops"));
-    let delivered = count(&wire, "netem", "packets");
-    Ok(Path {
-        name: experiment.paths[0].name.clone(),
-        sent_packets: delivered + lost + dropped,
-        delivered_packets: delivered,
-        dropped_packets: dropped,
-        lost_packets: lost,
-        marked_packets: 0,
-        utilisation: capacity(experiment).map_or(0.0, |most| count(&queue, "tbf", "bytes") as f64 / most),
-        queue_delay_ms: queue_delay(observed),
-        ..Path::default()
-    })
+fn count(all: &[Value], kind: &str, key: &str) -> u64 {
+    all.iter().find(|it| it["kind"] == kind).and_then(|it| it[key].as_u64()).unwrap_or(0)
 }
 
 /// What `tc -j` or `ip -j` printed.
-fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
+pub(crate) fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
     let text = text.map_or("[]", String::as_str);
     serde_json::from_str(text).map_err(|why| Error::guest(format!("the guest's counters are no JSON: {why}")))
 }
 
-/// What the data direction could have carried, bytes; its rate may change under way.
-fn capacity(experiment: &Experiment) -> Option<f64> {
-    let mut rate = experiment.links[0].forward.rate?;
+/// What the data direction of link `i` could have carried, bytes; its rate may change under way.
+fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
+    let mut rate = experiment.links[i].forward.rate?;
     let (mut bytes, mut since) = (0, Instant::ZERO);
     let end = Instant::ZERO + experiment.duration;
-    let changes = experiment.events.iter().filter(|event| event.directions != scenario::model::Directions::Reverse);
-    for (at, next) in changes.filter_map(|event| Some((event.at.min(end), event.rate?))) {
+    let own = experiment.events.iter().filter(|event| event.link == i && event.directions != Directions::Reverse);
+    for (at, next) in own.filter_map(|event| Some((event.at.min(end), event.rate?))) {
         bytes += rate.bytes_in(at.since(since));
         (rate, since) = (next, at);
     }
     Some((bytes + rate.bytes_in(end.since(since))) as f64)
 }
 
-/// By how much the smoothed RTT was above its least value, on average over all samples of all flows, milliseconds.
-fn queue_delay(observed: &Observed) -> f64 {
-    let samples = observed.flows.iter().flat_map(|flow| &flow.samples).filter_map(|sample| sample.tcp);
-    let least = samples.clone().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
-    let (sum, count) = samples.fold((0.0, 0), |(sum, count), tcp| (sum + f64::from(tcp.rtt - least), count + 1));
-    sum / f64::from(count.max(1)) / 1e3
+/// By how much the smoothed RTT was above its least value, on average over all samples of the path's flows, milliseconds.
+/// Through a tunnel it cannot be told from the tunnel's own.
+fn queue_delay(experiment: &Experiment, observed: &Observed, p: usize) -> f64 {
+    let mut all: Vec<TcpInfo> = Vec::new();
+    for (flow, seen) in experiment.flows.iter().zip(&observed.flows) {
+        match flow.route {
+            Route::Path(path) if path == p => all.extend(seen.samples.iter().filter_map(|sample| sample.tcp)),
+            Route::Subflows => {
+                let own = flow.kind.subflows().iter().zip(&seen.subflows).filter(|(subflow, _)| subflow.path == p);
+                all.extend(own.flat_map(|(_, samples)| samples).filter_map(|sample| sample.tcp));
+            }
+            Route::Path(_) | Route::Tunnel => {}
+        }
+    }
+    let least = all.iter().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
+    let sum: f64 = all.iter().map(|tcp| f64::from(tcp.rtt.saturating_sub(least))).sum();
+    sum / all.len().max(1) as f64 / 1e3
 }
 
 fn digest(flows: &[Flow], paths: &[Path]) -> String {

@@ -3,20 +3,21 @@
 //! One process. A socket belongs to the namespace in which it was made, so the threads make theirs in the flow's hosts.
 
 mod counters;
+mod cpu;
 mod pulse;
 mod tcp_info;
 mod timetable;
 mod traffic;
 
 use crate::namespace::{enter, within};
-use crate::plan::{Observation, Observed, Plan, Sample};
+use crate::plan::{Observation, Observed, Plan, Sample, Traffic};
 use crate::{bed, emulate};
 use pulse::Pulse;
 use std::error::Error;
 use std::fs;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use tcp_info::Questioner;
+use tcp_info::{Connection, Questioner};
 use timetable::Task;
 use traffic::Flow;
 use units::Span;
@@ -64,10 +65,11 @@ fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
 }
 
 fn run(plan: &Plan) -> Outcome<Observed> {
+    let meter = cpu::Meter::begin(&plan.processes)?;
     let zero = Instant::now() + PREPARATION;
-    let flows = plan.flows.iter().enumerate().map(|(k, it)| Flow::begin(k, zero + duration(it.start)));
+    let flows = plan.flows.iter().map(|it| Flow::begin(it, zero + duration(it.start)));
     let flows: Vec<Flow> = flows.collect::<Outcome<_>>()?;
-    let mut watchers = (0..flows.len()).map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
+    let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
     let pulse = Pulse::begin();
     for (at, task) in timetable::of(plan) {
         let due = zero + duration(at);
@@ -79,49 +81,75 @@ fn run(plan: &Plan) -> Outcome<Observed> {
         }
     }
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
-    let (stolen, counters) = (pulse.stolen(), all(&plan.counters)?);
-    let observations = watchers.into_iter().enumerate().map(|(k, watcher)| watcher.finish(k));
-    let flows = observations.collect::<Outcome<_>>()?;
+    let (stolen, cpu) = (pulse.stolen(), meter.read()?);
+    let (counters, statuses) = (all(&plan.counters)?, all(&plan.statuses)?);
+    let flows = watchers.into_iter().zip(&flows).map(|(watcher, flow)| watcher.finish(flow));
+    let flows = flows.collect::<Outcome<_>>()?;
     all(&plan.silence)?;
     std::thread::sleep(duration(plan.drain));
     let totals = all(&plan.totals)?;
-    Ok(Observed { stolen, flows, counters, totals })
+    Ok(Observed { stolen, flows, counters, statuses, totals, cpu })
 }
 
 /// Samples one flow.
-struct Watcher {
-    source: Questioner,
-    sink: Questioner,
+struct Watcher<'a> {
+    traffic: &'a Traffic,
+    /// Of the source's host, of the sink's.
+    hosts: [Questioner; 2],
     seen: Observation,
 }
 
-impl Watcher {
-    fn new(k: usize) -> Outcome<Self> {
-        let source = within(&format!("s{k}"), Questioner::new)?;
-        let sink = within(&format!("d{k}"), Questioner::new)?;
-        Ok(Self { source, sink, seen: Observation::default() })
+impl<'a> Watcher<'a> {
+    fn new(traffic: &'a Traffic) -> Outcome<Self> {
+        let [source, sink] = &traffic.sides;
+        let hosts = [within(&source.space, Questioner::new)?, within(&sink.space, Questioner::new)?];
+        let subflows = vec![Vec::new(); traffic.subflows.as_ref().map_or(0, Vec::len)];
+        Ok(Self { traffic, hosts, seen: Observation { subflows, ..Observation::default() } })
     }
 
     fn sample(&mut self, flow: &Flow) -> Outcome<()> {
         let mut sample = Sample { delivered: flow.delivered(), ..Sample::default() };
         if let Some([source, sink]) = flow.ends() {
-            sample.tcp = self.source.ask(source, sink)?.as_ref().map(tcp_info::read);
-            sample.arrived = self.sink.ask(sink, source)?.map_or(0, |info| info.data_segs_in);
+            let [sources, sinks] = self.ask(sink.is_ipv6())?;
+            match &self.traffic.subflows {
+                None => take(&mut sample, &sources, &sinks, |it| it.here == source && it.there == sink),
+                Some(addresses) => {
+                    for (address, all) in addresses.iter().zip(&mut self.seen.subflows) {
+                        let mut own = Sample::default();
+                        let is_it = |it: &Connection| it.here.ip() == *address && it.there.port() == sink.port();
+                        take(&mut own, &sources, &sinks, is_it);
+                        all.push(own);
+                    }
+                }
+            }
         }
         self.seen.samples.push(sample);
         Ok(())
     }
 
-    fn finish(mut self, k: usize) -> Outcome<Observation> {
-        self.seen.episodes = within(&format!("s{k}"), counters::episodes)?;
+    fn ask(&self, is_v6: bool) -> Outcome<[Vec<Connection>; 2]> {
+        let [source, sink] = &self.hosts;
+        Ok([source.ask(is_v6)?, sink.ask(is_v6)?])
+    }
+
+    fn finish(mut self, flow: &Flow) -> Outcome<Observation> {
+        self.seen.episodes = within(&self.traffic.sides[0].space, counters::episodes)?;
+        self.seen.completion = flow.completion().map(|it| Span::from_nanos(it.as_nanos() as u64));
         Ok(self.seen)
     }
 }
 
-/// What a command prints. It is split at blanks.
+/// What is known of the source's connection that `is_it`, and of its other end.
+fn take(sample: &mut Sample, sources: &[Connection], sinks: &[Connection], is_it: impl Fn(&Connection) -> bool) {
+    let Some(source) = sources.iter().find(|it| is_it(it)) else { return };
+    sample.tcp = Some(tcp_info::read(&source.info));
+    let other = sinks.iter().find(|it| it.here == source.there && it.there == source.here);
+    sample.arrived = other.map_or(0, |it| it.info.data_segs_in);
+}
+
+/// What a command prints.
 fn printed(line: &str) -> Outcome<String> {
-    let mut words = line.split_whitespace();
-    let output = Command::new(words.next().unwrap_or_default()).args(words).output()?;
+    let output = Command::new("sh").args(["-c", line]).output()?;
     if !output.status.success() {
         return Err(format!("`{line}` failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }

@@ -1,13 +1,13 @@
-//! A connection's state, asked of the kernel as `ss -i` does it, over a socket that stays open: a new process for each
-//! sample would cost the guest more than the traffic does.
+//! Connections' state, asked of the kernel as `ss -i` does it, over a socket that stays open: a new process for each sample
+//! would cost the place more than the traffic does.
 
 use super::Outcome;
 use crate::plan::TcpInfo;
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP};
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo as Info};
-use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::net::SocketAddr;
@@ -15,6 +15,14 @@ use std::net::SocketAddr;
 /// Asks about connections of the namespace in which it was made.
 pub(super) struct Questioner {
     socket: Socket,
+}
+
+/// A connection's end: its own address, the other one, what the kernel knows.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) here: SocketAddr,
+    pub(super) there: SocketAddr,
+    pub(super) info: Info,
 }
 
 impl Questioner {
@@ -25,39 +33,50 @@ impl Questioner {
         Ok(Self { socket })
     }
 
-    /// The state of the connection's end `here`; none if it has gone.
-    pub(super) fn ask(&self, here: SocketAddr, there: SocketAddr) -> Outcome<Option<Info>> {
-        self.socket.send(&question(here, there), 0)?;
-        let (answer, _) = self.socket.recv_from_full()?;
-        let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&answer)?;
-        let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(answer)) = answer.payload else {
-            return Ok(None);
-        };
-        Ok(answer.nlas.into_iter().find_map(|nla| match nla {
-            Nla::TcpInfo(info) => Some(info),
-            _ => None,
-        }))
+    /// All TCP connections of this IP version that are open, subflows of MPTCP among them.
+    pub(super) fn ask(&self, is_v6: bool) -> Outcome<Vec<Connection>> {
+        self.socket.send(&question(is_v6), 0)?;
+        let mut all = Vec::new();
+        loop {
+            let (answer, _) = self.socket.recv_from_full()?;
+            let mut rest = answer.as_slice();
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)?;
+                let length = (message.header.length as usize).next_multiple_of(4).clamp(4, rest.len());
+                rest = &rest[length..];
+                match message.payload {
+                    NetlinkPayload::Done(_) => return Ok(all),
+                    NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+                    NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(it)) => all.extend(connection(*it)),
+                    _ => {}
+                }
+            }
+        }
     }
 }
 
-fn question(here: SocketAddr, there: SocketAddr) -> Vec<u8> {
-    let socket_id = SocketId {
-        source_port: here.port(),
-        destination_port: there.port(),
-        source_address: here.ip(),
-        destination_address: there.ip(),
-        interface_id: 0,
-        cookie: [0xff; 8], // any
-    };
+fn connection(answer: InetResponse) -> Option<Connection> {
+    let id = &answer.header.socket_id;
+    let here = SocketAddr::new(id.source_address, id.source_port);
+    let there = SocketAddr::new(id.destination_address, id.destination_port);
+    answer.nlas.into_iter().find_map(|nla| match nla {
+        Nla::TcpInfo(info) => Some(Connection { here, there, info }),
+        _ => None,
+    })
+}
+
+fn question(is_v6: bool) -> Vec<u8> {
+    let (family, socket_id) =
+        if is_v6 { (AF_INET6, SocketId::new_v6()) } else { (AF_INET, SocketId::new_v4()) };
     let request = InetRequest {
-        family: AF_INET,
+        family,
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::INFO,
-        states: StateFlags::all(),
+        states: StateFlags::all() - StateFlags::LISTEN,
         socket_id,
     };
     let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];

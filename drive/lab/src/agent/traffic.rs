@@ -1,33 +1,45 @@
-//! A bulk TCP flow: a source that writes as fast as it may, a sink that reads at once.
+//! A bulk TCP or MPTCP flow: a source that writes as fast as it may, a sink that reads at once.
 
 use super::{Outcome, enter, within};
-use crate::layout::{PORT, addresses};
+use crate::plan::{Side, Traffic};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bytes written or read at once, as iperf3 does.
 const BLOCK: usize = 128 * 1024;
+/// The kernel's own backlog of connections to accept.
+const BACKLOG: i32 = 8;
 
 /// A flow under way.
 pub(super) struct Flow {
     stream: Arc<OnceLock<TcpStream>>,
-    delivered: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+}
+
+/// What the sink has read.
+#[derive(Default)]
+struct Tally {
+    bytes: AtomicU64,
+    completion: OnceLock<Duration>,
 }
 
 impl Flow {
-    /// Starts the threads of flow `k`; its source connects at `start`.
-    pub(super) fn begin(k: usize, start: Instant) -> Outcome<Self> {
-        let [_, sink] = addresses(k);
-        let listener = within(&format!("d{k}"), || Ok(TcpListener::bind((sink, PORT))?))?;
-        let flow = Self { stream: Arc::default(), delivered: Arc::default() };
-        let (stream, delivered) = (flow.stream.clone(), flow.delivered.clone());
+    /// Starts the threads of a flow; its source connects at `start`.
+    pub(super) fn begin(traffic: &Traffic, start: Instant) -> Outcome<Self> {
+        let [source, sink] = traffic.sides.clone();
+        let (address, size) = (sink.address, traffic.size);
+        let protocol = if traffic.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
+        let listener = within(&sink.space, || listen(address, protocol))?;
+        let flow = Self { stream: Arc::default(), tally: Arc::default() };
+        let (stream, tally) = (flow.stream.clone(), flow.tally.clone());
         // The threads end with the process. If one fails, its flow stands still, and the samples show it.
-        thread::spawn(move || receive(&listener, &delivered));
-        thread::spawn(move || send(k, start, &stream));
+        thread::spawn(move || tally.receive(&listener, size, start));
+        thread::spawn(move || send(&source, address, protocol, size, start, &stream));
         Ok(flow)
     }
 
@@ -39,7 +51,12 @@ impl Flow {
 
     /// Bytes that the sink has read.
     pub(super) fn delivered(&self) -> u64 {
-        self.delivered.load(Ordering::Relaxed)
+        self.tally.bytes.load(Ordering::Relaxed)
+    }
+
+    /// When all of a flow of a size had been read, from its start.
+    pub(super) fn completion(&self) -> Option<Duration> {
+        self.tally.completion.get().copied()
     }
 
     /// The source writes no more.
@@ -50,24 +67,56 @@ impl Flow {
     }
 }
 
-fn receive(listener: &TcpListener, delivered: &AtomicU64) -> Outcome<()> {
-    let (mut stream, _) = listener.accept()?;
-    let mut block = vec![0; BLOCK];
-    loop {
-        match stream.read(&mut block)? {
-            0 => return Ok(()),
-            bytes => delivered.fetch_add(bytes as u64, Ordering::Relaxed),
-        };
+impl Tally {
+    fn receive(&self, listener: &TcpListener, size: Option<u64>, start: Instant) -> Outcome<()> {
+        let (mut stream, _) = listener.accept()?;
+        let mut block = vec![0; BLOCK];
+        loop {
+            let bytes = stream.read(&mut block)? as u64;
+            let all = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if size.is_some_and(|size| all >= size) {
+                self.completion.get_or_init(|| start.elapsed());
+            }
+            if bytes == 0 {
+                return Ok(());
+            }
+        }
     }
 }
 
-fn send(k: usize, start: Instant, slot: &OnceLock<TcpStream>) -> Outcome<()> {
-    enter(&format!("s{k}"))?;
+fn socket(address: SocketAddr, protocol: Protocol) -> std::io::Result<Socket> {
+    Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
+}
+
+/// Subflows of MPTCP come to all addresses of the host.
+fn listen(address: SocketAddr, protocol: Protocol) -> Outcome<TcpListener> {
+    let socket = socket(address, protocol)?;
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let address = if protocol == Protocol::MPTCP { SocketAddr::new(any, address.port()) } else { address };
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn send(
+    source: &Side,
+    sink: SocketAddr,
+    protocol: Protocol,
+    size: Option<u64>,
+    start: Instant,
+    slot: &OnceLock<TcpStream>,
+) -> Outcome<()> {
+    enter(&source.space)?;
     thread::sleep(start.saturating_duration_since(Instant::now()));
-    let stream = TcpStream::connect((addresses(k)[1], PORT))?;
-    let mut stream = slot.get_or_init(|| stream);
+    let socket = socket(sink, protocol)?;
+    socket.connect(&sink.into())?;
+    let mut stream = slot.get_or_init(|| socket.into());
     let block = vec![0; BLOCK];
-    loop {
-        stream.write_all(&block)?;
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 {
+        let part = left.min(BLOCK as u64);
+        stream.write_all(&block[..part as usize])?;
+        left -= part;
     }
+    Ok(stream.shutdown(Shutdown::Write)?)
 }

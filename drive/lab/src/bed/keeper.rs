@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 /// The process that waits for the owner's end. It is in a process group of its own: Ctrl-C does not reach it.
 #[derive(Debug)]
-pub(super) struct Keeper(Child);
+pub(crate) struct Keeper(Child);
 
 impl Keeper {
-    pub(super) fn start(agent: &[&str], bed: &str) -> Result<Self, Error> {
+    pub(crate) fn start(agent: &[&str], bed: &str) -> Result<Self, Error> {
         let child = helper(agent).args(["keep", bed]).stdin(Stdio::piped()).spawn();
         child.map(Self).map_err(|why| Error::command(&agent.join(" "), why))
     }
@@ -41,7 +41,7 @@ pub(crate) fn main(bed: &str) -> Result<(), Box<dyn Any + Send + Sync>> {
 }
 
 /// Removes beds whose owners no longer live.
-pub fn sweep() {
+pub(crate) fn sweep() {
     let orphaned = |name: &&String| owner(name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
     namespaces().iter().filter(orphaned).for_each(|name| remove(name));
 }

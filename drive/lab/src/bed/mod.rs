@@ -26,9 +26,9 @@ pub use crate::emulate::Shape;
 pub use error::Error;
 pub(crate) use held::main as hold;
 pub(crate) use keeper::main as keep;
-pub use keeper::sweep;
+pub(crate) use keeper::{Keeper, sweep};
 
-use keeper::Keeper;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,0 +1,75 @@
+//! CPU time: of the machine, and of single processes.
+
+use super::Outcome;
+use crate::plan::Cpu;
+use std::fs;
+use units::Span;
+
+/// `USER_HZ`, in which the kernel counts here.
+const TICK: Span = Span::from_millis(10);
+
+/// What had been used when it was made.
+pub(super) struct Meter {
+    processes: Vec<(String, u32)>,
+    before: Cpu,
+}
+
+impl Meter {
+    /// Measures these processes, whose numbers stand in files, and this one as `traffic`.
+    pub(super) fn begin(processes: &[(String, String)]) -> Outcome<Self> {
+        let number = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
+        let mut all = vec![("traffic".to_owned(), std::process::id())];
+        for (name, file) in processes {
+            let number: Outcome<u32> = number(file);
+            all.push((name.clone(), number.map_err(|why| format!("{file}: {why}"))?));
+        }
+        let before = used(&all)?;
+        Ok(Self { processes: all, before })
+    }
+
+    /// What has been used since.
+    pub(super) fn read(&self) -> Outcome<Cpu> {
+        let mut cpu = used(&self.processes)?;
+        cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
+        let both = cpu.processes.iter_mut().zip(&self.before.processes);
+        both.flat_map(|(now, before)| now.1.iter_mut().zip(before.1)).for_each(|(now, it)| *now = now.saturating_sub(it));
+        Ok(cpu)
+    }
+}
+
+fn used(processes: &[(String, u32)]) -> Outcome<Cpu> {
+    let machine = machine(&fs::read_to_string("/proc/stat")?).ok_or("/proc/stat has no line `cpu`")?;
+    let one = |(name, number): &(String, u32)| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).map_err(|why| format!("{name}: {why}"))?;
+        Ok((name.clone(), process(&stat).ok_or_else(|| format!("{name}: it is not as it should be"))?))
+    };
+    Ok(Cpu { machine, processes: processes.iter().map(one).collect::<Outcome<_>>()? })
+}
+
+/// `cpu user nice system idle iowait irq softirq ...`
+fn machine(stat: &str) -> Option<[Span; 3]> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let all: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let sum = |which: [usize; 2]| Some(TICK * (all.get(which[0])? + all.get(which[1])?));
+    Some([sum([0, 1])?, TICK * *all.get(2)?, sum([5, 6])?])
+}
+
+/// Fields 14 and 15, counted from the number; the name, which may hold anything, stands in brackets before.
+fn process(stat: &str) -> Option<[Span; 2]> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11).map(|word| word.parse().ok());
+    Some([TICK * fields.next()??, TICK * fields.next()??])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_in_what_the_kernel_prints() {
+        let stat = "cpu  100 5 30 900 7 2 11 0 0 0\ncpu0 1 1 1 1 1 1 1\n";
+        assert_eq!(machine(stat), Some([1050, 300, 130].map(Span::from_millis)));
+        let stat = "77 (a (b) c) S 1 77 77 0 -1 4194560 10 0 0 0 250 40 0 0 20 0 1 0 5 6";
+        assert_eq!(process(stat), Some([2500, 400].map(Span::from_millis)));
+    }
+}

@@ -1,0 +1,73 @@
+//! Addresses: every cable is a network of its own, named by an area and a number.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Cables between routers.
+pub(crate) const ROUTERS: u8 = 0;
+
+/// Which addresses hosts and routers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
+/// A cable's network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cable {
+    pub(crate) area: u8,
+    pub(crate) number: u8,
+}
+
+impl Cable {
+    /// From the source of pair `k` to path `p`.
+    pub(crate) fn source(k: usize, p: usize) -> Self {
+        Self { area: 1 + 2 * p as u8, number: k as u8 }
+    }
+
+    /// From path `p` to the sink of pair `k`.
+    pub(crate) fn sink(k: usize, p: usize) -> Self {
+        Self { area: 2 + 2 * p as u8, number: k as u8 }
+    }
+
+    /// The address of its end 1 or 2. A host is at end 1 of its cables.
+    pub(crate) fn address(self, family: Family, end: u8) -> IpAddr {
+        let Self { area, number } = self;
+        match family {
+            Family::V4 => Ipv4Addr::new(10, area, number, end).into(),
+            Family::V6 => Ipv6Addr::new(0xfd00, area.into(), number.into(), 0, 0, 0, 0, end.into()).into(),
+        }
+    }
+
+    /// The whole of it.
+    pub(crate) fn network(self, family: Family) -> String {
+        format!("{}/{}", self.address(family, 0), family.prefix())
+    }
+
+    /// The Ethernet address of its end.
+    pub(crate) fn mac(self, end: u8) -> String {
+        format!("02:00:00:{:02x}:{:02x}:{end:02x}", self.area, self.number)
+    }
+}
+
+impl Family {
+    pub(crate) fn of(ip_header: u32) -> Self {
+        if ip_header == 40 { Self::V6 } else { Self::V4 }
+    }
+
+    /// Bits of a cable's network.
+    pub(crate) fn prefix(self) -> u8 {
+        match self {
+            Self::V4 => 24,
+            Self::V6 => 64,
+        }
+    }
+
+    /// The inner address of the tunnel's end 1 or 2.
+    pub(crate) fn inner(self, end: u8) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::new(10, 77, 0, end).into(),
+            Self::V6 => Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, end.into()).into(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! TCP and MPTCP on a pair's hosts: system settings, routes, endpoints.
+
+use super::{Cable, Network, Pair, uplink};
+use scenario::model::{Flow, FlowKind, Host, Route};
+
+/// The TCP timestamp option, bytes.
+const TIMESTAMPS: u32 = 12;
+
+impl Network<'_> {
+    /// What makes the hosts of pair `k` what their flow says.
+    pub(super) fn settings(&self, k: usize, pair: &Pair) -> Vec<String> {
+        let flow = &self.experiment.flows[pair.flow];
+        let FlowKind::Tcp { congestion, host, .. } = &flow.kind else { return self.gateways(k, pair, "") };
+        let mut lines = Vec::new();
+        let all: Vec<String> = sysctls(&congestion.name, host, flow).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        for space in [true, false].map(|is_source| self.host(is_source, k)) {
+            lines.push(format!("ip netns exec {space} sysctl -qw {}", all.join(" ")));
+        }
+        lines.extend(self.gateways(k, pair, &route(host)));
+        if host.pacing {
+            lines.extend(pair.paths.iter().map(|p| {
+                let (space, device) = (self.host(true, k), uplink(*p));
+                format!("tc -n {space} qdisc add dev {device} root fq limit 1000000 flow_limit 1000000")
+            }));
+        }
+        if flow.route == Route::Subflows {
+            lines.extend(self.endpoints(k, pair, flow));
+        }
+        lines
+    }
+
+    /// Each path leads to the other host's address on that path, and to nothing else.
+    fn gateways(&self, k: usize, pair: &Pair, options: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for &p in &pair.paths {
+            let [source, sink] = [Cable::source(k, p), Cable::sink(k, p)];
+            for (is_source, own, other) in [(true, source, sink), (false, sink, source)] {
+                let (space, to, via) = (self.host(is_source, k), other.network(self.family), own.address(self.family, 2));
+                lines.push(format!("ip -n {space} route add {to} via {via} dev {}{options}", uplink(p)));
+            }
+        }
+        lines
+    }
+
+    /// MPTCP: the sink offers its other addresses, and the source opens a subflow to each: routes make it one a path.
+    fn endpoints(&self, k: usize, pair: &Pair, flow: &Flow) -> Vec<String> {
+        let others = pair.paths.len() - 1;
+        let spaces = [true, false].map(|is_source| self.host(is_source, k));
+        let mut lines: Vec<String> = Vec::new();
+        for space in &spaces {
+            lines.push(format!("ip netns exec {space} sysctl -qw net.mptcp.enabled=1"));
+            lines.push(format!("ip -n {space} mptcp limits set subflows {others} add_addr_accepted {others}"));
+        }
+        for (subflow, p) in flow.kind.subflows().iter().zip(&pair.paths).skip(1) {
+            let address = Cable::sink(k, *p).address(self.family, 1);
+            let backup = if subflow.backup { " backup" } else { "" };
+            lines.push(format!("ip -n {} mptcp endpoint add {address} dev {} signal{backup}", spaces[1], uplink(*p)));
+        }
+        lines
+    }
+}
+
+fn sysctls(congestion: &str, host: &Host, flow: &Flow) -> Vec<String> {
+    let flag = u8::from;
+    let [least, initial, most] = host.receive_buffer;
+    // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
+    let ecn = if host.ecn { 1 } else { 2 };
+    let mut all = vec![
+        format!("tcp_congestion_control={congestion}"),
+        "tcp_no_metrics_save=1".to_owned(),
+        format!("tcp_timestamps={}", flag(host.timestamps)),
+        format!("tcp_sack={}", flag(host.sack)),
+        format!("tcp_ecn={ecn}"),
+        format!("tcp_rmem={least} {initial} {most}"),
+        format!("tcp_wmem=4096 16384 {}", host.send_buffer),
+        format!("tcp_reordering={}", host.reordering),
+        format!("tcp_max_reordering={}", host.max_reordering),
+    ];
+    // What a source has written is sent, even after it has stopped: let it write little ahead.
+    all.extend(flow.stop.map(|_| "tcp_notsent_lowat=16384".to_owned()));
+    all
+}
+
+/// What routes say of TCP.
+fn route(host: &Host) -> String {
+    let mut options = format!(" initcwnd {}", host.initial_window);
+    if host.quick_ack {
+        options += " quickack 1";
+    }
+    if let Some(mss) = host.mss {
+        options += &format!(" advmss {}", mss + if host.timestamps { TIMESTAMPS } else { 0 });
+    }
+    options
+}
+

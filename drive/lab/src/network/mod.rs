@@ -1,0 +1,190 @@
+//! An experiment as a network: hosts, routers and links as namespaces and virtual Ethernet pairs, and what shapes them.
+//!
+//! ```text
+//! s0 ---.                                          .--- d0
+//! s1 --- l0a --(rate, queue)-- l0b --(delay, loss)-- l0c --- d1
+//! ```
+//!
+//! A link is a chain of routers, a path a chain of links. Data goes from left to right: its queue stands in a link's first
+//! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets back
+//! for it. What comes back finds its queue in the last router. Where the scenario says `local`, the queue stands in the
+//! host instead; so it does for a tunnel whose device and sockets are part of the scenario, because a full queue then holds
+//! back the tunnel. Flows have hosts of their own, since settings and counters are a namespace's; those through the tunnel
+//! share the tunnel's.
+//!
+//! - `address`: who is called what. `cable`: namespaces and what joins them. `shape`: rates, queues, delays, losses.
+//! - `host`: TCP's and MPTCP's settings. `tunnel`: the daemons and their configurations. `picture`: all of it as a drawing.
+
+mod address;
+mod cable;
+mod host;
+mod picture;
+mod shape;
+mod tunnel;
+
+pub(crate) use address::{Cable, Family};
+pub(crate) use picture::picture;
+pub(crate) use tunnel::ENDS;
+
+use crate::plan::Side;
+use scenario::model::{Experiment, Flow, FlowKind, Host, Route};
+use std::net::SocketAddr;
+use units::{Instant, Span};
+
+/// The port of the first flow's sink.
+const PORT: u16 = 5000;
+/// The largest packet, bytes.
+pub(crate) const MTU: u32 = 1500;
+
+/// Where a network is built.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// What names of namespaces begin with.
+    pub(crate) prefix: String,
+    /// The run's folder, as processes there see it.
+    pub(crate) folder: String,
+    /// Where daemons have their sockets.
+    pub(crate) sockets: String,
+    /// The program, and its word for the lab's agent, for the shell.
+    pub(crate) program: String,
+    pub(crate) agent: String,
+    /// There is `netem`; otherwise links are emulated.
+    pub(crate) netem: bool,
+    /// Room in a token bucket, packets.
+    pub(crate) burst: u32,
+}
+
+/// A source and a sink, and the paths between them.
+#[derive(Clone, Debug)]
+struct Pair {
+    paths: Vec<usize>,
+    /// The flow whose settings its hosts have.
+    flow: usize,
+}
+
+/// An experiment at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Network<'a> {
+    experiment: &'a Experiment,
+    place: &'a Place,
+    pairs: Vec<Pair>,
+    /// Of each flow, its pair.
+    pair_of: Vec<usize>,
+    family: Family,
+}
+
+impl<'a> Network<'a> {
+    /// The network of an experiment that [`crate::check`] has passed.
+    pub(crate) fn new(experiment: &'a Experiment, place: &'a Place) -> Self {
+        let (mut pairs, mut pair_of) = (Vec::<Pair>::new(), Vec::new());
+        let mut tunnel = None;
+        for (k, flow) in experiment.flows.iter().enumerate() {
+            let own = pairs.len();
+            let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(own) } else { own };
+            if pair == own {
+                pairs.push(Pair { paths: paths(experiment, flow), flow: k });
+            }
+            pair_of.push(pair);
+        }
+        let family = experiment.flows.iter().find_map(host).map_or(Family::V4, |host| Family::of(host.ip_header));
+        Self { experiment, place, pairs, pair_of, family }
+    }
+
+    /// Every command that lays it out, in order.
+    pub(crate) fn setup(&self) -> Vec<String> {
+        let mut lines = self.cables();
+        lines.extend(self.routes());
+        lines.extend(self.pairs.iter().enumerate().flat_map(|(k, pair)| self.settings(k, pair)));
+        lines.extend(self.shapers());
+        lines.extend(self.daemons());
+        lines
+    }
+
+    /// Commands of the experiment's events, each with its instant.
+    pub(crate) fn events(&self) -> Vec<(Span, String)> {
+        let mut links = self.experiment.links.clone();
+        let events = self.experiment.events.iter().flat_map(|event| {
+            let at = event.at.since(Instant::ZERO);
+            self.change(&mut links[event.link], event).into_iter().map(move |line| (at, line))
+        });
+        events.collect()
+    }
+
+    /// The hosts of flow `k`: its namespaces, and the addresses that the connection is opened between.
+    pub(crate) fn sides(&self, k: usize) -> [Side; 2] {
+        let pair = self.pair_of[k];
+        let path = self.pairs[pair].paths[0];
+        let port = PORT + k as u16;
+        let of = |is_source: bool| {
+            let cable = if is_source { Cable::source(pair, path) } else { Cable::sink(pair, path) };
+            let address = match self.experiment.flows[k].route {
+                Route::Tunnel => self.family.inner(if is_source { 1 } else { 2 }),
+                Route::Path(_) | Route::Subflows => cable.address(self.family, 1),
+            };
+            Side { space: self.host(is_source, pair), address: SocketAddr::new(address, port) }
+        };
+        [of(true), of(false)]
+    }
+
+    /// Of flow `k`, for each of its paths, the address of the source there.
+    pub(crate) fn subflows(&self, k: usize) -> Vec<std::net::IpAddr> {
+        let pair = self.pair_of[k];
+        self.pairs[pair].paths.iter().map(|p| Cable::source(pair, *p).address(self.family, 1)).collect()
+    }
+
+    /// Commands after which no host sends any more.
+    pub(crate) fn silence(&self) -> Vec<String> {
+        self.ends().step_by(2).map(|(space, device)| format!("ip -n {space} link set dev {device} down")).collect()
+    }
+
+    /// Commands that print the counters of the hosts' devices: of each pair and each of its paths, source, then sink.
+    pub(crate) fn totals(&self) -> Vec<String> {
+        self.ends().map(|(space, device)| format!("ip -s -j -n {space} link show dev {device}")).collect()
+    }
+
+    /// Which pair and path each two of [`Self::totals`] are of.
+    pub(crate) fn attached(&self) -> Vec<(usize, usize)> {
+        self.pairs.iter().enumerate().flat_map(|(k, pair)| pair.paths.iter().map(move |p| (k, *p))).collect()
+    }
+
+    /// The pair of flow `k`.
+    pub(crate) fn pair(&self, k: usize) -> usize {
+        self.pair_of[k]
+    }
+
+    /// Namespace and device of each end of each pair's paths: source, sink, source, sink ...
+    fn ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let both = |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
+        self.attached().into_iter().flat_map(both)
+    }
+
+    /// The namespace of a pair's source or sink.
+    fn host(&self, is_source: bool, pair: usize) -> String {
+        format!("{}{}{pair}", self.place.prefix, if is_source { 's' } else { 'd' })
+    }
+}
+
+/// A host's device on path `p`.
+fn uplink(p: usize) -> String {
+    format!("p{p}")
+}
+
+fn paths(experiment: &Experiment, flow: &Flow) -> Vec<usize> {
+    match flow.route {
+        Route::Path(path) => vec![path],
+        Route::Tunnel => experiment.tunnel.as_ref().map_or(Vec::new(), |tunnel| tunnel.paths.clone()),
+        Route::Subflows => flow.kind.subflows().iter().map(|subflow| subflow.path).collect(),
+    }
+}
+
+/// The settings of a TCP flow's hosts.
+fn host(flow: &Flow) -> Option<&Host> {
+    match &flow.kind {
+        FlowKind::Tcp { host, .. } => Some(host),
+        FlowKind::ConstantRate { .. } => None,
+    }
+}
+
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! What links do to packets: token buckets with their queues, delays, losses.
+//!
+//! The bucket has room for little more than one packet; its queue holds, as the simulator's, the packets that wait. A
+//! packet leaves it at the beginning of its transmission; the time that this takes is added to the delay. Where the kernel
+//! has no `netem`, a wire is a process that plays it (`agent link`), and takes changes through a named pipe.
+
+use super::cable::{Hop, Port};
+use super::{MTU, Network, uplink};
+use scenario::model::{Change, Directions, Limit, Link, Loss, Pipe};
+use units::Span;
+
+/// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
+const ETHERNET: i64 = 14;
+/// A wire as short as this needs no emulator, which is not that exact itself.
+const SHORT: Span = Span::from_micros(250);
+/// The loss of a wire that is down.
+const ALL: Loss = Loss::Random(1.0);
+
+impl Network<'_> {
+    /// Every token bucket and, with `netem`, every wire.
+    pub(super) fn shapers(&self) -> Vec<String> {
+        let links: Vec<usize> = self.used_links().collect();
+        let ways = links.iter().flat_map(|i| [(*i, true), (*i, false)]);
+        ways.flat_map(|(i, forward)| {
+            let pipe = pipe(&self.experiment.links[i], forward);
+            let mut lines = self.shaper(i, forward, pipe, "add");
+            if self.place.netem {
+                lines.push(self.wire(i, forward, pipe, "add"));
+            }
+            lines
+        })
+        .collect()
+    }
+
+    /// An event's commands; `link` keeps what they come to.
+    pub(super) fn change(&self, link: &mut Link, event: &Change) -> Vec<String> {
+        let mut lines = Vec::new();
+        for forward in [true, false] {
+            let other = if forward { Directions::Reverse } else { Directions::Forward };
+            if event.directions == other {
+                continue;
+            }
+            let changed = if forward { &mut link.forward } else { &mut link.reverse };
+            if let Some(rate) = event.rate {
+                changed.rate = Some(rate);
+                lines.extend(self.shaper(event.link, forward, changed, "change"));
+            }
+            changed.delay = event.delay.unwrap_or(changed.delay);
+            changed.loss = event.loss.unwrap_or(changed.loss);
+            lines.push(if self.place.netem {
+                let loss = if event.up == Some(false) { ALL } else { changed.loss };
+                self.wire(event.link, forward, &Pipe { loss, ..changed.clone() }, "change")
+            } else {
+                self.tell(event, forward, changed)
+            });
+        }
+        lines
+    }
+
+    /// Commands that print the counters of a path's data direction, link after link: its queue, then its wire.
+    pub(crate) fn counters(&self, p: usize) -> Vec<String> {
+        let show = |(space, device): Port| format!("tc -s -j -n {space} qdisc show dev {device}");
+        let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
+        self.experiment.paths[p].links.iter().flat_map(both).collect()
+    }
+
+    /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
+    /// What a sending host itself hands over may be several packets in one, which the bucket takes apart without regard to
+    /// a size table (`stab`); there the bucket counts the overhead.
+    fn shaper(&self, i: usize, forward: bool, pipe: &Pipe, verb: &str) -> Vec<String> {
+        let Some(rate) = pipe.rate else { return Vec::new() };
+        let (space, device) = self.queue_at(i, forward);
+        let (fifo, limit) = match pipe.queue.limit {
+            Limit::Packets(packets) => ("pfifo", packets),
+            Limit::Bytes(bytes) => ("bfifo", bytes),
+            Limit::Time(span) => ("bfifo", rate.bytes_in(span)),
+        };
+        let overhead = i64::from(pipe.overhead) - ETHERNET;
+        let by_bucket = overhead > 0 && fifo == "pfifo" && self.local(i, forward).is_some();
+        let size = if overhead == 0 || by_bucket { String::new() } else { format!(" stab overhead {overhead}") };
+        let own = if by_bucket { format!(" overhead {overhead}") } else { String::new() };
+        // Room for rounding: a packet that is larger than the bucket would be dropped.
+        let bucket = (MTU + pipe.overhead) * self.place.burst + 64;
+        let bits = rate.as_bits();
+        let mut lines = vec![format!(
+            "tc -n {space} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{own} limit {limit}"
+        )];
+        if verb == "add" {
+            lines.push(format!("tc -n {space} qdisc add dev {device} parent 1:1 handle 10: {fifo} limit {limit}"));
+        }
+        lines
+    }
+
+    /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
+    fn wire(&self, i: usize, forward: bool, pipe: &Pipe, verb: &str) -> String {
+        let (space, device) = self.wire_at(i, forward);
+        let limit = pipe.wire_limit.unwrap_or(1_000_000);
+        let delay = pipe.delay.as_nanos() as f64 / 1e3;
+        let loss = match pipe.loss {
+            Loss::Random(share) => format!(" loss random {}%", share * 100.0),
+            // netem names the states' exits first, then what the bad one loses, then what the good one keeps.
+            Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+                let [p, r, h, k] = [to_bad, to_good, loss_bad, loss_good].map(|share| share * 100.0);
+                format!(" loss gemodel {p}% {r}% {h}% {k}%")
+            }
+            Loss::None => String::new(),
+        };
+        let overhead = i64::from(pipe.overhead) - ETHERNET;
+        let rate = pipe.rate.map_or(String::new(), |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
+        format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{loss}{rate}")
+    }
+
+    /// Where the queue of a link's direction stands.
+    fn queue_at(&self, i: usize, forward: bool) -> Port {
+        if let Some((k, p)) = self.local(i, forward) {
+            return (self.host(forward, k), uplink(p));
+        }
+        let routers = self.routers(i);
+        if forward { (routers[0].clone(), "right".into()) } else { (routers[routers.len() - 1].clone(), "left".into()) }
+    }
+
+    /// Where its delay and loss are.
+    fn wire_at(&self, i: usize, forward: bool) -> Port {
+        let routers = self.routers(i);
+        if forward { (routers[routers.len() - 2].clone(), "right".into()) } else { (routers[1].clone(), "left".into()) }
+    }
+
+    /// The pair and path whose host a queue stands in.
+    fn local(&self, i: usize, forward: bool) -> Option<(usize, usize)> {
+        let first = |(_, p): &(usize, usize)| {
+            let links = &self.experiment.paths[*p].links;
+            links.get(if forward { 0 } else { links.len() - 1 }) == Some(&i)
+        };
+        let holds_back = self.experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.device.is_some());
+        let is_local = pipe(&self.experiment.links[i], forward).local || holds_back;
+        self.attached().into_iter().find(first).filter(|_| is_local)
+    }
+
+    /// A link whose wire is a process: it has one, and the kernel has no netem.
+    pub(super) fn is_emulated(&self, i: usize) -> bool {
+        let link = &self.experiment.links[i];
+        let long = |pipe: &Pipe| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != Loss::None;
+        let changes = self.experiment.events.iter().any(|event| event.link == i);
+        !self.place.netem && (long(&link.forward) || long(&link.reverse) || changes)
+    }
+
+    /// The process that is the wire of link `i`, and the wait for it.
+    pub(super) fn emulator(&self, i: usize, hop: &Hop) -> Vec<String> {
+        let link = &self.experiment.links[i];
+        let [(a, a_device), (b, b_device)] = &hop.ports;
+        let words = [&link.forward, &link.reverse].map(words).join(" / ");
+        let (fifo, log) = (self.control(i), self.place.file(&format!("link{i}.log")));
+        vec![
+            format!("mkfifo {fifo}"),
+            format!("{} link {a} {a_device} {b} {b_device} {words} <>{fifo} >{log} 2>&1 &", self.place.agent),
+            format!("timeout 10 sh -c 'until grep -qs ready {log}; do sleep 0.05; done'"),
+        ]
+    }
+
+    /// An event as a line to an emulated link.
+    fn tell(&self, event: &Change, forward: bool, pipe: &Pipe) -> String {
+        let way = if forward { "there" } else { "back" };
+        let up = event.up.map_or("", |up| if up { "up " } else { "down " });
+        let (delay, loss) = (time(pipe.delay), percent(pipe.loss));
+        format!("echo {way} {up}delay={delay} loss={loss} >{}", self.control(event.link))
+    }
+
+    /// The named pipe that an emulated link listens to.
+    fn control(&self, i: usize) -> String {
+        self.place.file(&format!("link{i}"))
+    }
+
+    /// Time for what is under way when the run ends to arrive, before what never did is counted.
+    pub(crate) fn drain(&self) -> Span {
+        let of_link = |i: &usize| {
+            let pipe = &self.experiment.links[*i].forward;
+            let bytes = match pipe.queue.limit {
+                Limit::Packets(packets) => packets * u64::from(MTU + pipe.overhead),
+                Limit::Bytes(bytes) => bytes,
+                Limit::Time(span) => pipe.rate.map_or(0, |rate| rate.bytes_in(span)),
+            };
+            pipe.delay + pipe.jitter + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+        };
+        let of_path = |p: usize| self.experiment.paths[p].links.iter().map(of_link).fold(Span::ZERO, |a, b| a + b);
+        let longest = self.attached().into_iter().map(|(_, p)| of_path(p)).max().unwrap_or(Span::ZERO);
+        longest + Span::from_millis(200)
+    }
+}
+
+fn pipe(link: &Link, forward: bool) -> &Pipe {
+    if forward { &link.forward } else { &link.reverse }
+}
+
+/// A wire in the words of `agent link`: without rate or queue, which are the bucket's.
+fn words(pipe: &Pipe) -> String {
+    format!("delay={} jitter={} loss={}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
+}
+
+fn time(span: Span) -> String {
+    format!("{}ns", span.as_nanos())
+}
+
+fn percent(loss: Loss) -> String {
+    match loss {
+        Loss::Random(share) => format!("{}%", share * 100.0),
+        Loss::None | Loss::GilbertElliott { .. } => "0%".into(),
+    }
+}
+

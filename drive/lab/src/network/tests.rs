@@ -1,0 +1,133 @@
+use super::*;
+use scenario::Overrides;
+use std::path::Path;
+
+const SINGLE: &str = "name = \"x\"\nduration = \"1s\"\n\
+    [[path]]\nname = \"w\"\nrate = \"20mbit\"\ndelay = \"2500us\"\nqueue = { limit = \"13p\" }\n\
+    [[flow]]\nname = \"t\"\n";
+/// The second path has a link that only delays, and one with a rate.
+const DOUBLE: &str = "name = \"x\"\nduration = \"1s\"\n\
+    [[link]]\nname = \"a\"\nrate = \"20mbit\"\nqueue = { limit = \"13p\" }\n\
+    [[link]]\nname = \"far\"\ndelay = \"20ms\"\n\
+    [[link]]\nname = \"b\"\nrate = \"20mbit\"\nqueue = { limit = \"13p\" }\n\
+    [[path]]\nname = \"one\"\nlinks = [\"a\"]\n[[path]]\nname = \"two\"\nlinks = [\"far\", \"b\"]\n";
+const MPTCP: &str = "[[flow]]\nname = \"t\"\nkind = \"mptcp\"\n";
+const TUNNEL: &str = "[[flow]]\nname = \"t\"\n[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n";
+
+fn experiment(text: &str, sets: &[&str]) -> Experiment {
+    let overrides = Overrides { sets: sets.iter().map(|set| (*set).to_owned()).collect(), quick: false };
+    let scenario = scenario::parse("test", text, Path::new(""), &overrides);
+    scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment.clone()
+}
+
+fn place(netem: bool) -> Place {
+    Place {
+        prefix: String::new(),
+        folder: "/run/lab".into(),
+        sockets: "/run/ropewalk".into(),
+        program: "rw".into(),
+        agent: "rw agent".into(),
+        netem,
+        burst: 1,
+    }
+}
+
+fn setup(text: &str, sets: &[&str], netem: bool) -> Vec<String> {
+    Network::new(&experiment(text, sets), &place(netem)).setup()
+}
+
+fn starting<'a>(lines: &'a [String], word: &str) -> Vec<&'a str> {
+    lines.iter().map(String::as_str).filter(|line| line.starts_with(word)).collect()
+}
+
+#[test]
+fn the_queue_stands_one_hop_before_the_delay() {
+    let lines = setup(SINGLE, &["path.w.overhead=38b"], true);
+    // 38 bytes around the IP packet are 24 around the Ethernet frame; 1538 bytes and some room in the bucket.
+    let shaper = "root handle 1: stab overhead 24 tbf rate 20000000bit burst 1602b limit 13";
+    let wire = "root netem limit 1000000 delay 2500us rate 20000000bit 24";
+    let expected = [
+        format!("tc -n l0a qdisc add dev right {shaper}"),
+        "tc -n l0a qdisc add dev right parent 1:1 handle 10: pfifo limit 13".to_owned(),
+        format!("tc -n l0b qdisc add dev right {wire}"),
+        format!("tc -n l0c qdisc add dev left {shaper}"),
+        "tc -n l0c qdisc add dev left parent 1:1 handle 10: pfifo limit 13".to_owned(),
+        format!("tc -n l0b qdisc add dev left {wire}"),
+    ];
+    assert_eq!(starting(&lines, "tc "), expected);
+}
+
+#[test]
+fn an_event_states_the_whole_discipline_anew() {
+    let event = "[[event]]\nat = \"500ms\"\npath = \"w\"\nrate = \"1mbit\"\nloss = \"1%\"\ndirection = \"forward\"\n\
+                 [[event]]\nat = \"600ms\"\npath = \"w\"\nup = false\ndirection = \"forward\"\n";
+    let text = format!("{SINGLE}{event}");
+    let experiment = experiment(&text, &["path.w.overhead=14b"]);
+    let place = place(true);
+    let shaper = "tc -n l0a qdisc change dev right root handle 1: tbf rate 1000000bit burst 1578b limit 13";
+    let wire = |loss: &str| {
+        format!("tc -n l0b qdisc change dev right root netem limit 1000000 delay 2500us loss random {loss} rate 1000000bit 0")
+    };
+    let [first, second] = [500, 600].map(Span::from_millis);
+    let expected = [(first, shaper.to_owned()), (first, wire("1%")), (second, wire("100%"))];
+    assert_eq!(Network::new(&experiment, &place).events(), expected);
+}
+
+#[test]
+fn a_local_queue_stands_in_the_sending_host() {
+    let lines = setup(SINGLE, &["path.w.local=true"], true);
+    assert_eq!(starting(&lines, "tc -n s0 qdisc add dev p0 root handle 1: stab overhead -14").len(), 1);
+}
+
+#[test]
+fn every_path_of_an_mptcp_connection_leads_to_an_address_of_its_own() {
+    let lines = setup(&format!("{DOUBLE}{MPTCP}"), &[], true);
+    let routes = starting(&lines, "ip -n s0 route add");
+    assert_eq!(
+        routes,
+        [
+            "ip -n s0 route add 10.2.0.0/24 via 10.1.0.2 dev p0 initcwnd 10",
+            "ip -n s0 route add 10.4.0.0/24 via 10.3.0.2 dev p1 initcwnd 10"
+        ]
+    );
+    assert_eq!(starting(&lines, "ip -n d0 mptcp endpoint"), ["ip -n d0 mptcp endpoint add 10.4.0.1 dev p1 signal"]);
+    // The second path: two routers that delay, joined to three that shape.
+    assert_eq!(starting(&lines, "ip -n l1b route replace 10.4"), ["ip -n l1b route replace 10.4.0.0/24 via 10.0.4.2"]);
+    assert_eq!(starting(&lines, "ip -n l1c route replace 10.4"), ["ip -n l1c route replace 10.4.0.0/24 via 10.255.0.2"]);
+    assert_eq!(starting(&lines, "ip -n l2a route replace 10.3"), ["ip -n l2a route replace 10.3.0.0/24 via 10.255.0.1"]);
+}
+
+#[test]
+fn without_netem_a_wire_that_does_something_is_a_process() {
+    let lines = setup(&format!("{DOUBLE}{MPTCP}"), &[], false);
+    let processes = starting(&lines, "rw agent link");
+    let shape = "delay=20000000ns jitter=0ns loss=0%";
+    assert_eq!(
+        processes,
+        [format!("rw agent link l1a right l1c left {shape} / {shape} <>/run/lab/link1 >/run/lab/link1.log 2>&1 &")]
+    );
+    assert!(starting(&lines, "tc -n l0a qdisc add dev right root").len() == 1 && !lines.join("").contains("netem"));
+}
+
+#[test]
+fn both_ends_of_a_tunnel_are_configured_and_started() {
+    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[], true);
+    let files = starting(&lines, "cat >");
+    let paths = "[[path]]\nname = \"one\"\ninterface = \"p0\"\nsource = \"10.1.0.1\"\nendpoint = \"10.2.0.1\"\nweight = 1\n\n\
+                 [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";
+    assert!(files[0].starts_with("cat >/run/lab/rwnear.toml") && files[0].contains(paths), "{}", files[0]);
+    assert!(files[0].contains("reorder-window = 1600") && files[0].contains("max-hold = \"300000us\""), "{}", files[0]);
+    assert!(files[1].contains("address = \"10.77.0.2/24\"") && files[1].contains("source = \"10.4.0.1\""), "{}", files[1]);
+    assert_eq!(starting(&lines, "ROPEWALK_RUN=").len(), 2);
+}
+
+#[test]
+fn the_picture_has_a_line_for_every_path() {
+    let text = format!("{DOUBLE}{MPTCP}");
+    let experiment = experiment(&text, &[]);
+    let drawn = picture(&Network::new(&experiment, &place(true)));
+    let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] -------------------------- --+-- d0\n";
+    assert_eq!(drawn.lines().count(), 2, "{drawn}");
+    assert!(drawn.starts_with("  s0 --+-- [a: 20 Mbit/s, queue 13 packets]"), "{drawn}{expected}");
+    assert!(drawn.contains("[far: 20 ms] -- [b: 20 Mbit/s"), "{drawn}");
+}

@@ -1,0 +1,136 @@
+//! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
+
+use super::{Cable, Network, uplink};
+use scenario::model::{Algorithm, Flow, Parameter, Route, Ropewalk, Tunnel};
+use std::fmt::Write;
+
+/// Source and sink in the names of files and devices.
+pub(crate) const ENDS: [&str; 2] = ["near", "far"];
+/// How often an end is asked, every 100 ms, whether all its paths work.
+const TRIES: u32 = 200;
+
+/// The device of the tunnel's end.
+pub(crate) fn device(end: &str) -> String {
+    format!("rw{end}")
+}
+
+impl Network<'_> {
+    /// Configurations, keys, daemons; then the wait until every path works.
+    pub(super) fn daemons(&self) -> Vec<String> {
+        let Some(tunnel) = &self.experiment.tunnel else { return Vec::new() };
+        let Some(pair) = self.tunnel_pair() else { return Vec::new() };
+        let mut lines = Vec::new();
+        if tunnel.ropewalk.is_some() {
+            lines.extend(ENDS.map(|end| {
+                let [key, public] = ["key", "public"].map(|what| self.place.file(&format!("{end}.{what}")));
+                let program = &self.place.program;
+                format!("(umask 77; {program} genkey >{key}); {program} pubkey <{key} >{public}")
+            }));
+        }
+        for (at, end) in ENDS.iter().enumerate() {
+            lines.push(self.configuration(tunnel, pair, at));
+            let (space, file) = (self.host(at == 0, pair), self.place.file(&format!("{}.toml", device(end))));
+            let (pid, log) = (self.place.file(&format!("{end}.pid")), self.place.file(&format!("{end}.log")));
+            let run = format!("ROPEWALK_RUN={} ip netns exec {space} {}", self.place.sockets, self.place.program);
+            lines.push(format!("{run} up {file} >{log} 2>&1 & echo $! >{pid}"));
+        }
+        for end in ENDS {
+            let (status, paths) = (self.status(end), tunnel.paths.len());
+            let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
+            // Under `sh -e` the second test ends the set-up.
+            lines.push(format!("for n in $(seq {TRIES}); do {up} && break; [ $n -lt {TRIES} ]; sleep 0.1; done"));
+        }
+        lines
+    }
+
+    /// Commands that print what the ends of the tunnel tell of themselves.
+    pub(crate) fn statuses(&self) -> Vec<String> {
+        match self.tunnel_pair() {
+            Some(_) => ENDS.map(|end| self.status(end)).to_vec(),
+            None => Vec::new(),
+        }
+    }
+
+    fn status(&self, end: &str) -> String {
+        format!("ROPEWALK_RUN={} {} show {} --json", self.place.sockets, self.place.program, device(end))
+    }
+
+    /// The pair whose hosts are the tunnel's ends.
+    fn tunnel_pair(&self) -> Option<usize> {
+        self.experiment.flows.iter().position(|flow: &Flow| flow.route == Route::Tunnel).map(|k| self.pair_of[k])
+    }
+
+    /// A command that writes the configuration of an end.
+    fn configuration(&self, tunnel: &Tunnel, pair: usize, at: usize) -> String {
+        let (own, other) = (self.family.inner(at as u8 + 1), self.family.inner(2 - at as u8));
+        let mut text = format!("[interface]\naddress = \"{own}/{}\"\n", self.family.prefix());
+        let _ = match &tunnel.ropewalk {
+            None => self.as_mpt(&mut text, tunnel, &other.to_string()),
+            Some(ropewalk) => self.as_ropewalk(&mut text, ropewalk, at),
+        };
+        for (position, &p) in tunnel.paths.iter().enumerate() {
+            let cables = [Cable::source(pair, p), Cable::sink(pair, p)].map(|cable| cable.address(self.family, 1));
+            let (source, remote) = (cables[at], cables[1 - at]);
+            let name = &self.experiment.paths[p].name;
+            let _ = writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
+            // In `ropewalk` mode one end calls.
+            if tunnel.ropewalk.is_none() || at == 0 {
+                let _ = writeln!(text, "endpoint = \"{remote}\"\nweight = {}", tunnel.weights.get(position).unwrap_or(&1));
+            }
+            let is_in = |list: &[usize]| at == 0 && list.contains(&position);
+            if let Some(ropewalk) = &tunnel.ropewalk {
+                let _ = write!(text, "backup = {}\nmetered = {}\n", is_in(&ropewalk.backup), is_in(&ropewalk.metered));
+            }
+        }
+        format!("cat >{} <<END\n{text}END", self.place.file(&format!("{}.toml", device(ENDS[at]))))
+    }
+
+    fn as_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
+        write!(text, "mode = \"mpt\"\nlisten-port = 4754\nmtu = {}\n", tunnel.mtu)?;
+        writeln!(text, "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"", if other.contains(':') { 128 } else { 32 })?;
+        writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
+        let Some(order) = tunnel.resequence else { return writeln!(text, "\n[mpt]\nreorder-window = 0") };
+        let late = if order.deliver_late { "deliver" } else { "drop" };
+        writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
+        writeln!(text, "\n[mpt]\nreorder-window = {}", order.window)
+    }
+
+    fn as_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, at: usize) -> std::fmt::Result {
+        let [own, other] = [ENDS[at], ENDS[1 - at]];
+        let inner = self.family.inner(2 - at as u8);
+        writeln!(text, "private-key-file = \"{}\"", self.place.file(&format!("{own}.key")))?;
+        let bits = if inner.is_ipv6() { 128 } else { 32 };
+        // The shell fills it in when it writes the file.
+        writeln!(text, "\n[[peer]]\npublic-key = \"$(cat {})\"\nallowed-ips = \"{inner}/{bits}\"", self.place.file(&format!("{other}.public")))?;
+        writeln!(text, "\n[tunnel]")?;
+        for (key, algorithm) in [("congestion", &ropewalk.congestion), ("scheduler", &ropewalk.scheduler)] {
+            if let Some(algorithm) = algorithm {
+                writeln!(text, "{key} = {}", table(algorithm))?;
+            }
+        }
+        for (key, flag) in [("repair", ropewalk.repair), ("order", ropewalk.order)] {
+            if let Some(flag) = flag {
+                writeln!(text, "{key} = {flag}")?;
+            }
+        }
+        if let Some(late) = ropewalk.deliver_late {
+            writeln!(text, "late = \"{}\"", if late { "deliver" } else { "drop" })?;
+        }
+        if let Some(hold) = ropewalk.hold {
+            writeln!(text, "max-hold = \"{}us\"", hold.as_nanos() / 1000)?;
+        }
+        Ok(())
+    }
+}
+
+/// An algorithm as the configuration has it.
+fn table(algorithm: &Algorithm) -> String {
+    let mut text = format!("{{ name = \"{}\"", algorithm.name);
+    for (key, value) in &algorithm.parameters {
+        let _ = match value {
+            Parameter::Number(number) => write!(text, ", {key} = {number}"),
+            Parameter::Word(word) => write!(text, ", {key} = \"{word}\""),
+        };
+    }
+    text + " }"
+}

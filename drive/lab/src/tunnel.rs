@@ -1,0 +1,27 @@
+//! What the ends of a tunnel told of themselves, as the record has it.
+
+use crate::Error;
+use record::{Summary, Tunnel};
+use serde_json::Value;
+
+/// The data direction: what the near end sent, and what the far end handed up.
+pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
+    let read = |text: &String| {
+        serde_json::from_str::<Value>(text).map_err(|why| Error::guest(format!("the tunnel's status is no JSON: {why}")))
+    };
+    let [near, far] = statuses else { return Err(Error::guest("an end of the tunnel told nothing")) };
+    let (near, far) = (read(near)?, read(far)?);
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let (entrance, exit) = (&near["peers"][0]["entrance"], &far["peers"][0]["reordering"]);
+    Ok(Tunnel {
+        delivered_packets: number(&far["interface"]["written"]["packets"]),
+        held_packets: number(&exit["held_packets"]),
+        late_packets: number(&exit["late_packets"]),
+        dropped_packets: number(&entrance["dropped_packets"]),
+        marked_packets: number(&entrance["marked_packets"]),
+        timeouts: number(&exit["timeouts"]),
+        most_held: number(&exit["most_packets"]),
+        hold_ms: Summary { mean: exit["hold_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
+        ..Tunnel::default()
+    })
+}
