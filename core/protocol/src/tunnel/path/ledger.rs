@@ -219,13 +219,17 @@ impl Ledger {
             }
             high = below;
         }
-        self.largest_acked = self.largest_acked.max(Some(largest));
-        news.marked = ack.marked.wrapping_sub(self.marked).min((self.rate.delivered() - delivered) as u32);
-        self.marked = ack.marked;
-        self.totals.marked += u64::from(news.marked);
+        news.acked = (self.rate.delivered() - delivered) as u32;
+        // One that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
+        if self.largest_acked < Some(largest) {
+            self.largest_acked = Some(largest);
+            let marked = ack.marked.wrapping_sub(self.marked) as i32;
+            news.marked = (marked.max(0) as u32).min(news.acked);
+            self.marked = ack.marked;
+            self.totals.marked += u64::from(news.marked);
+        }
         self.detect_losses(now, &mut news, fates);
         self.settle();
-        news.acked = (self.rate.delivered() - delivered) as u32;
         news.newest = sample.newest().map(|snapshot| snapshot.sending(self.totals()));
         news.delivery = self.rate.finish(now, &sample, news.acked, self.min_rtt.get(), false);
         news.advanced = self.base > base;
@@ -390,5 +394,26 @@ impl Ledger {
             self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
             self.round_trip.add(rtt);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::frame::Ranges;
+
+    #[test]
+    fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
+        let (mut ledger, mut fates) = (Ledger::new(0), Fates::default());
+        let now = Instant::ZERO + Span::from_millis(1);
+        (0..5).for_each(|piece| assert_eq!(ledger.on_data(now, piece, 1000, false), piece));
+        let mut marks = |largest, marked| {
+            let mut ranges = Ranges::default();
+            ranges.push(0, largest + 1);
+            let ack = Ack { path: 0, largest, delay_us: 0, arrived_us: 0, marked, ranges };
+            ledger.on_ack(now, &ack, &mut fates).expect("all has left").marked
+        };
+        // The second one left before the first, by another path.
+        assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
     }
 }
