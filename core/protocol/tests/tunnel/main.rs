@@ -5,9 +5,10 @@
 mod any_world;
 mod world;
 
-use ropewalk_protocol::tunnel::{Event, PathSetup};
-use units::{PathId, Rate, Span};
-use world::{offer, world};
+use ropewalk_protocol::tunnel::{Arrival, Content, Data, Event, PathSetup};
+use units::{Instant, PathId, Rate, Span};
+use wire::frame::Frame;
+use world::{Bytes, End, offer, world};
 use worlds::{Kind, PATH, Wire, ms};
 
 #[test]
@@ -59,4 +60,46 @@ fn a_path_sends_no_more_than_it_is_allowed_to() {
     // A second of 20 Mbit/s: 2.5 MB, of which headers take 62 in 1500.
     let bytes = world.ends[0].endpoint.status().paths[0].sent_bytes as f64;
     assert!((bytes / 2.5e6 * 1500.0 / 1438.0 - 1.0).abs() < 0.01, "{bytes}");
+}
+
+/// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries: 1200
+/// bytes (RFC 9000, section 14), of which the seal takes 28.
+fn control(end: &mut End, now: Instant) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Some(transmit) = end.endpoint.poll_transmit(now) {
+        assert_eq!(transmit.content, Content::Control { pad_to: 0 });
+        assert!(end.endpoint.control().iter().map(Frame::len).sum::<usize>() <= 1200 - 28);
+        frames.extend_from_slice(end.endpoint.control());
+    }
+    frames
+}
+
+#[test]
+fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
+    let mut end = End::new(Kind::new("bbr", "minrtt"), 4, 1);
+    control(&mut end, ms(1));
+    for number in 0..100 {
+        let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
+        end.endpoint.receive_control(ms(2), Arrival { path: PathId(0), number, marked: false }, &pings);
+    }
+    let pongs = control(&mut end, ms(2));
+    let tokens = (0..100).flat_map(|number| (0..130).map(move |n| Frame::Pong { token: 1000 * number + n }));
+    assert!(pongs.into_iter().eq(tokens), "each is answered");
+}
+
+#[test]
+fn what_has_arrived_on_many_bad_paths_is_told_in_several_datagrams() {
+    let mut end = End::new(Kind::new("bbr", "minrtt"), 5, 16);
+    control(&mut end, ms(1));
+    for path in (0..16).map(PathId) {
+        for number in (0..40).map(|n| 1000 * n) {
+            let payload = Bytes { id: 1, from: 0, to: 1000, length: 1000 };
+            let (stream, sequence) = (path.0 as u8, number as u32);
+            let data = Data { stream, sequence, first: true, last: true, again: false, payload };
+            end.endpoint.receive_data(ms(2), Arrival { path, number, marked: false }, data);
+        }
+    }
+    let told = control(&mut end, ms(2));
+    let paths = told.iter().filter_map(|frame| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
+    assert!(paths.eq(0..16), "each path once: {told:?}");
 }

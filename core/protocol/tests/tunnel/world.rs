@@ -9,11 +9,11 @@ use worlds::{Assembly, Kind, PATH, Wire};
 /// Some bytes of parcel `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes {
-    id: u64,
-    from: u32,
-    to: u32,
+    pub(crate) id: u64,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
     /// Of the whole parcel.
-    length: u32,
+    pub(crate) length: u32,
 }
 
 impl Payload for Bytes {
@@ -66,7 +66,7 @@ pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length:
 }
 
 impl End {
-    fn new(kind: Kind, seed: u64, paths: u16) -> Self {
+    pub(crate) fn new(kind: Kind, seed: u64, paths: u16) -> Self {
         let mut endpoint = Endpoint::new(kind.setup(seed));
         (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH));
         let (assembly, seen) = (Assembly::default(), BTreeMap::new());

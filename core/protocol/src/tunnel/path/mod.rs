@@ -9,6 +9,7 @@ mod status;
 pub(super) use ledger::Fates;
 pub(super) use life::Habits;
 pub(super) use receipt::Receipt;
+pub(super) use search::BASE;
 
 use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, SEAL_BYTES};
 use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
@@ -247,7 +248,7 @@ impl Path {
             self.notify(now, pilot, &Event::Restart { idle, timeout });
         }
         let body = bytes + DATA_HEADER_BYTES + SEAL_BYTES;
-        let number = self.ledger.on_data(now, piece, bytes, body > search::BASE);
+        let number = self.ledger.on_data(now, piece, bytes, body > BASE);
         self.sent_since += 1;
         self.sent_in_round = true;
         let rate = self.rate();
