@@ -14,7 +14,7 @@ use worlds::{Kind, PATH, Wire, ms};
 #[test]
 fn parcels_come_up_whole_and_in_order_over_two_unlike_paths() {
     let wires = vec![[Wire::plain(100, 8); 2], [Wire::plain(30, 40); 2]];
-    let mut world = world(1, wires, Kind::new("bbr", "minrtt"));
+    let mut world = world(1, wires, Kind::new("bbr", "minrtt"), Span::ZERO);
     world.run(ms(500));
     for id in 0..200 {
         offer(&mut world, 0, 3, id, 60_000);
@@ -31,7 +31,7 @@ fn parcels_come_up_whole_and_in_order_over_two_unlike_paths() {
 fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
     let dead = Wire { down: Some((ms(1000), ms(3000))), ..Wire::plain(50, 10) };
     let wires = vec![[dead; 2], [Wire::plain(50, 20); 2]];
-    let mut world = world(2, wires, Kind::new("bbr", "minrtt"));
+    let mut world = world(2, wires, Kind::new("bbr", "minrtt"), Span::ZERO);
     world.run(ms(300));
     for id in 0..1000 {
         offer(&mut world, 0, 7, id, 10_000);
@@ -50,8 +50,23 @@ fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
 }
 
 #[test]
+fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
+    let delays = [8, 40].map(|delay| [Wire::plain(50, delay); 2]);
+    // Clocks are told modulo 2^32 us; at half of it the difference of two becomes negative.
+    for ahead in [0, 1 << 31, 1 << 32].map(|us| Span::from_micros(us).saturating_sub(Span::from_millis(20))) {
+        let mut world = world(6, delays.to_vec(), Kind::new("bbr", "roundrobin"), ahead);
+        for id in 0..300 {
+            offer(&mut world, 0, 1, id, 10_000);
+            world.run_for(Span::from_millis(5));
+        }
+        let behind = world.ends[0].endpoint.status().paths[1].behind;
+        assert!((30..36).contains(&behind.as_millis()), "{ahead}: {behind}");
+    }
+}
+
+#[test]
 fn a_path_sends_no_more_than_it_is_allowed_to() {
-    let mut world = world(3, vec![[Wire::plain(100, 10); 2]], Kind::new("off", "minrtt"));
+    let mut world = world(3, vec![[Wire::plain(100, 10); 2]], Kind::new("off", "minrtt"), Span::ZERO);
     let allowed = PathSetup { most: Some(Rate::from_mbit(20)), ..PATH };
     world.ends[0].endpoint.set_path(PathId(0), allowed);
     world.run(ms(500));

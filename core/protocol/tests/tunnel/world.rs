@@ -2,7 +2,7 @@
 
 use ropewalk_protocol::tunnel::{Arrival, Content, Data, Delivery, Endpoint, Event, Payload, Status, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
-use units::{Instant, PathId, Stream};
+use units::{Instant, PathId, Span, Stream};
 use wire::frame::Frame;
 use worlds::{Assembly, Kind, PATH, Wire};
 
@@ -44,6 +44,8 @@ pub(crate) struct Datagram {
 /// One end, with what came out of it.
 #[derive(Debug)]
 pub(crate) struct End {
+    /// What its clock is ahead of the world's.
+    ahead: Span,
     pub(crate) endpoint: Endpoint<Bytes>,
     /// Whole parcels that came up, by stream: id and time.
     pub(crate) up: Vec<(u8, u64, Instant)>,
@@ -54,15 +56,16 @@ pub(crate) struct End {
 
 pub(crate) type World = worlds::World<End>;
 
-/// A world whose ends know all paths.
-pub(crate) fn world(seed: u64, wires: Vec<[Wire; 2]>, kind: Kind) -> World {
+/// A world whose ends know all paths, and whose right end's clock is ahead of the left one's.
+pub(crate) fn world(seed: u64, wires: Vec<[Wire; 2]>, kind: Kind, ahead: Span) -> World {
     let paths = wires.len() as u16;
-    World::new(seed, wires, [0, 1].map(|side| End::new(kind, 2 * seed + side, paths)))
+    let end = |side, ahead| End { ahead, ..End::new(kind, 2 * seed + side, paths) };
+    World::new(seed, wires, [end(0, Span::ZERO), end(1, ahead)])
 }
 
 /// A parcel from the device of an end.
 pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length: u32) {
-    world.act(side, |end, now| end.endpoint.offer(now, stream, Bytes { id, from: 0, to: length, length }));
+    world.act(side, |end, now| end.endpoint.offer(now + end.ahead, stream, Bytes { id, from: 0, to: length, length }));
 }
 
 impl End {
@@ -70,7 +73,7 @@ impl End {
         let mut endpoint = Endpoint::new(kind.setup(seed));
         (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH));
         let (assembly, seen) = (Assembly::default(), BTreeMap::new());
-        Self { endpoint, up: Vec::new(), assembly, events: Vec::new(), seen }
+        Self { ahead: Span::ZERO, endpoint, up: Vec::new(), assembly, events: Vec::new(), seen }
     }
 
     fn take_up(&mut self, now: Instant, delivery: Delivery<Bytes>) {
@@ -93,15 +96,16 @@ impl worlds::End for End {
     type Datagram = Datagram;
 
     fn deadline(&self, now: Instant) -> Instant {
-        self.endpoint.deadline(now)
+        let due = self.endpoint.deadline(now + self.ahead);
+        if due == Instant::NEVER { due } else { Instant(due.0.saturating_sub(self.ahead.0)) }
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        self.endpoint.on_timeout(now);
+        self.endpoint.on_timeout(now + self.ahead);
     }
 
     fn receive(&mut self, now: Instant, path: usize, datagram: Datagram) {
-        let path = PathId(path as u16);
+        let (now, path) = (now + self.ahead, PathId(path as u16));
         if !self.seen.entry(path).or_default().insert(datagram.number) {
             return; // the replay window's work
         }
@@ -113,7 +117,7 @@ impl worlds::End for End {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
-        let Transmit { path, number, content } = self.endpoint.poll_transmit(now)?;
+        let Transmit { path, number, content } = self.endpoint.poll_transmit(now + self.ahead)?;
         let (content, bytes) = match content {
             Content::Data(data) => {
                 let bytes = data.payload.len() + 34;

@@ -129,9 +129,9 @@ impl<P: Payload> Endpoint<P> {
     /// their round trips differ by.
     pub(super) fn lateness(&self, path: &Path) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let earliest = up().filter_map(Path::one_way).min();
-        if let (Some(delay), Some(earliest)) = (path.one_way(), earliest) {
-            return Span::from_micros((delay - earliest).max(0) as u64);
+        let later = |delay: u32| up().filter_map(Path::one_way).map(|other| delay.wrapping_sub(other) as i32).max();
+        if let Some(later) = path.one_way().and_then(later) {
+            return Span::from_micros(later.max(0) as u64);
         }
         let least = up().map(Path::srtt).min().unwrap_or(Span::ZERO);
         path.srtt().saturating_sub(least) / 2

@@ -85,8 +85,8 @@ pub(super) struct Ledger {
     pub(super) totals: Counts,
     /// Large ones lost since the last one arrived: since when, and how many.
     large_lost: Option<(Instant, u32)>,
-    /// One-way delay to the peer's clock: smoothed, and its mean deviation; microseconds.
-    pub(super) one_way: Option<(i64, i64)>,
+    /// One-way delay to the peer's clock, modulo 2^32: smoothed, and its mean deviation; microseconds.
+    pub(super) one_way: Option<(u32, i32)>,
 }
 
 /// Round-trip time, smoothed as RFC 9002, section 5.3 says. (Linux's estimator, which TCP's machine uses, holds the
@@ -276,11 +276,12 @@ impl Ledger {
         let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.delay_us)).max(1));
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
         self.round_trip.add(rtt);
-        // Modulo 2^32 us; the offset of the clocks is unknown and the same on all paths.
-        let delay = i64::from(ack.arrived_us.wrapping_sub((at.0 / 1000) as u32) as i32);
+        // The offset of the clocks is unknown and the same on all paths.
+        let delay = ack.arrived_us.wrapping_sub((at.0 / 1000) as u32);
         let (mean, deviation) = self.one_way.unwrap_or((delay, 0));
-        let error = delay - mean;
-        self.one_way = Some((mean + error / 8, deviation + (error.abs() - deviation) / 4));
+        let error = delay.wrapping_sub(mean) as i32;
+        let change = (i64::from(error.unsigned_abs()) - i64::from(deviation)) / 4;
+        self.one_way = Some((mean.wrapping_add_signed(error / 8), deviation + change as i32));
         rtt
     }
 

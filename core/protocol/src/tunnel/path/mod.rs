@@ -145,8 +145,8 @@ impl Path {
         if srtt > Span::ZERO { srtt } else { self.life.rtt.unwrap_or(Span::ZERO) }
     }
 
-    /// Smoothed one-way delay on the peer's clock, microseconds; known once data has gone by it.
-    pub(super) fn one_way(&self) -> Option<i64> {
+    /// Smoothed one-way delay on the peer's clock, microseconds modulo 2^32; known once data has gone by it.
+    pub(super) fn one_way(&self) -> Option<u32> {
         self.ledger.one_way.map(|(mean, _)| mean)
     }
 
