@@ -26,7 +26,8 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.messages.pop_front()
     }
 
-    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). Peers take turns.
+    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). A peer goes on as
+    /// long as it has any, so that a driver's batches fill; then it is the next one's turn.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
         let turn = self.turn;
         let next = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, _))| Some((*id, peer.poll_transmit(now)?));
