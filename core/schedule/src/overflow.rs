@@ -33,6 +33,10 @@ pub(crate) const ENTRY: Entry = Entry {
 const PROOF: u64 = 16;
 /// So many packets are no backlog.
 const FEW: u64 = 4;
+/// A phantom queue of these, or of so long one, is a burst that comes and goes...
+const BURST: Span = Span::from_millis(2);
+/// ... and one of so long is none, whatever the difference.
+const LASTING: Span = Span::from_millis(50);
 /// Nor is there one while nothing was asked for so long.
 const QUIET: Span = Span::from_millis(5);
 
@@ -57,10 +61,10 @@ struct Slow {
 
 impl Overflow {
     /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
-    fn overflows(&mut self, view: &View<'_>, fast: Span, faster: Rate, slow: (PathId, &Path)) -> bool {
+    fn overflows(&mut self, view: &View<'_>, faster: &Faster, slow: (PathId, &Path)) -> bool {
         let (id, path) = slow;
-        let slower_by = path.srtt.saturating_sub(fast) / 2;
-        let backlog = faster.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
+        let slower_by = faster.by(path);
+        let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
         if self.slow.len() <= id.index() {
             self.slow.resize(id.index() + 1, Slow::default());
         }
@@ -71,7 +75,11 @@ impl Overflow {
         let proved = view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
         let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
         // To stay in use takes half of what it takes to come into use.
-        if backlog >= slower_by || lasting >= slower_by || proved && backlog >= slower_by / 2 {
+        if backlog >= slower_by
+            || faster.are_full(view, path)
+            || lasting >= slower_by
+            || proved && backlog >= slower_by / 2
+        {
             slow.needed = view.now + path.srtt * PROOF;
             return true;
         }
@@ -91,21 +99,53 @@ impl Scheduler for Overflow {
             return None;
         }
         self.note_backlog(view);
-        let (mut fastest, mut faster) = (None, Rate(0));
-        let mut beyond = Span::ZERO;
+        let (mut chosen, mut faster) = (None, None);
         // By round trip, without sorting: there are few paths.
-        while let Some((id, path)) = next(view, fastest) {
-            if fastest.is_none() {
-                beyond = path.srtt;
+        while let Some((id, path)) = next(view, faster.as_ref().map(|faster: &Faster| faster.last)) {
+            let (used, full) = match &faster {
+                None => (true, true),
+                Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
+            };
+            if path.open && used && (full || chosen.is_none()) {
+                chosen = Some(Pick::next(id));
+                if path.phantom < BURST {
+                    break;
+                }
             }
-            let used = fastest.is_none() || self.overflows(view, beyond, faster, (id, path));
-            if path.open && used {
-                return Some(Pick::next(id));
-            }
-            fastest = Some((path.srtt, id));
-            faster = Rate(faster.0.saturating_add(path.rate.0));
+            faster = Some(Faster::with(faster, id, path));
         }
-        None
+        chosen
+    }
+}
+
+/// The paths before the one that is looked at.
+struct Faster {
+    /// Round trip of the fastest.
+    srtt: Span,
+    /// What they carry together.
+    rate: Rate,
+    /// The shortest of their phantom queues.
+    phantom: Span,
+    last: (Span, PathId),
+}
+
+impl Faster {
+    fn with(faster: Option<Self>, id: PathId, path: &Path) -> Self {
+        let before =
+            faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Span::MAX, last: (path.srtt, id) });
+        let rate = Rate(before.rate.0.saturating_add(path.rate.0));
+        Self { rate, phantom: before.phantom.min(path.phantom), last: (path.srtt, id), ..before }
+    }
+
+    /// How much slower than the fastest this one is, one way.
+    fn by(&self, path: &Path) -> Span {
+        path.srtt.saturating_sub(self.srtt) / 2
+    }
+
+    /// They carry all that they can, by their phantom queues.
+    fn are_full(&self, view: &View<'_>, path: &Path) -> bool {
+        let burst = self.rate.time_for(FEW * u64::from(view.bytes)).max(BURST);
+        self.phantom >= self.by(path).min(LASTING).max(burst)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod life;
+mod phantom;
 mod receipt;
 mod search;
 mod status;
@@ -14,6 +15,7 @@ use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, SEAL_BYTES};
 use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
 use ledger::{Ledger, News};
 use life::Life;
+use phantom::Phantom;
 use recovery::{Pacer, WindowUse};
 use units::{Instant, PathId, Rate, Span, Stream};
 use wire::frame::{Ack, Frame};
@@ -66,6 +68,7 @@ pub(super) struct Path {
     doubts: u32,
     doubt_since: Instant,
     delivery: Rate,
+    phantom: Phantom,
     mss: u32,
     heard: Option<Instant>,
     /// When it last brought data.
@@ -108,6 +111,7 @@ impl Path {
             doubts: 0,
             doubt_since: Instant::ZERO,
             delivery: Rate(0),
+            phantom: Phantom::default(),
             mss: 0,
             heard: None,
             carried: None,
@@ -197,7 +201,8 @@ impl Path {
             in_flight: self.ledger.in_flight,
             queued: 0,
             rate,
-            bandwidth: self.delivery,
+            bandwidth: self.phantom.bandwidth(),
+            phantom: self.phantom.length(now),
         }
     }
 
@@ -225,6 +230,11 @@ impl Path {
         self.setup.headers + self.life.search.confirmed()
     }
 
+    /// Bytes that rates of delivery count for a packet.
+    fn full_body(&self) -> u32 {
+        self.mss + SEAL_BYTES + DATA_HEADER_BYTES
+    }
+
     /// Packets of one burst, which stay together on the path.
     pub(super) fn burst(&self) -> u32 {
         Pacer::burst(self.rate(), self.ledger.min_rtt(), self.datagram())
@@ -248,6 +258,7 @@ impl Path {
         }
         let body = bytes + DATA_HEADER_BYTES + SEAL_BYTES;
         let number = self.ledger.on_data(now, piece, bytes, body > search::BASE);
+        self.phantom.on_sent(now, self.full_body());
         self.sent_since += 1;
         self.sent_in_round = true;
         let rate = self.rate();
@@ -320,7 +331,8 @@ impl Path {
     fn tell(&mut self, now: Instant, news: &News, pilot: &mut Pilot<'_>) {
         let prior_phase = self.phase;
         if let Some(delivery) = &news.delivery {
-            self.delivery = delivery.rate(self.mss + SEAL_BYTES + DATA_HEADER_BYTES);
+            self.delivery = delivery.rate(self.full_body());
+            self.phantom.on_delivery(now, self.delivery, self.is_filled(), self.srtt());
         }
         if self.phase != Phase::Open && self.ledger.una() >= self.episode_end {
             self.phase = Phase::Open;
