@@ -2,17 +2,24 @@
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
+//!                 or  phantom queue of the faster paths >= difference
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
 //! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
 //! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
 //! backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for some of its round
-//! trips whatever the backlog is then: it comes and goes with the windows of the flows inside, and one that paces itself
-//! (BBR) makes hardly any. But not while it is much slower than usual itself, because a queue has grown in it.
+//! trips whatever the backlog is then, while the fast one is busy: it comes and goes with the windows of the flows inside.
+//! But not while it is much slower than usual itself, because a queue has grown in it.
+//!
+//! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of more. So
+//! a path is full when its [phantom queue](crate::Path::phantom) is as long as a backlog would have to be: what comes beyond
+//! goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
+//! does take it.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
-//! earliest completion (ECF; Lim et al., CoNEXT 2017).
+//! earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant, SIGCOMM
+//! 2001).
 
 use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
 use units::{Instant, PathId, Rate, Span};
@@ -72,7 +79,7 @@ impl Overflow {
         // The least of late: it creeps up, for delays do change.
         let usual = slow.usual.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
         slow.usual = Some(usual);
-        let proved = view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
+        let proved = faster.are_busy() && view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
         let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
         // To stay in use takes half of what it takes to come into use.
         if backlog >= slower_by
@@ -108,7 +115,7 @@ impl Scheduler for Overflow {
             };
             if path.open && used && (full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
-                if path.phantom < BURST {
+                if path.phantom.is_none_or(|phantom| phantom < BURST) {
                     break;
                 }
             }
@@ -124,17 +131,18 @@ struct Faster {
     srtt: Span,
     /// What they carry together.
     rate: Rate,
-    /// The shortest of their phantom queues.
-    phantom: Span,
+    /// The shortest of their phantom queues, if all are counted.
+    phantom: Option<Span>,
     last: (Span, PathId),
 }
 
 impl Faster {
     fn with(faster: Option<Self>, id: PathId, path: &Path) -> Self {
         let before =
-            faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Span::MAX, last: (path.srtt, id) });
+            faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Some(Span::MAX), last: (path.srtt, id) });
         let rate = Rate(before.rate.0.saturating_add(path.rate.0));
-        Self { rate, phantom: before.phantom.min(path.phantom), last: (path.srtt, id), ..before }
+        let phantom = before.phantom.zip(path.phantom).map(|(all, this)| all.min(this));
+        Self { rate, phantom, last: (path.srtt, id), ..before }
     }
 
     /// How much slower than the fastest this one is, one way.
@@ -142,10 +150,15 @@ impl Faster {
         path.srtt.saturating_sub(self.srtt) / 2
     }
 
-    /// They carry all that they can, by their phantom queues.
+    /// They carry nearly all that they can, for now or for longer.
+    fn are_busy(&self) -> bool {
+        self.phantom.is_none_or(|phantom| phantom >= BURST)
+    }
+
+    /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them.
     fn are_full(&self, view: &View<'_>, path: &Path) -> bool {
         let burst = self.rate.time_for(FEW * u64::from(view.bytes)).max(BURST);
-        self.phantom >= self.by(path).min(LASTING).max(burst)
+        self.phantom.is_some_and(|phantom| phantom >= self.by(path).min(LASTING).max(burst))
     }
 }
 
@@ -206,5 +219,30 @@ mod tests {
         let paths = [(20, false), (20, true)].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
         let view = View { unsent: 1, paths: &paths, ..VIEW };
         assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
+    }
+    /// With a phantom queue of the fast path of so many ms; both paths as `open` says.
+    fn pick_beside(it: &mut Overflow, phantom: u64, open: [bool; 2]) -> Option<u16> {
+        let mut paths =
+            [(100, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+        paths[0].phantom = Some(Span::ZERO);
+        paths[1].phantom = Some(Span::from_millis(phantom));
+        it.pick(&View { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+    }
+
+    #[test]
+    fn a_phantom_queue_worth_the_difference_sends_what_comes_round_by_the_slow_path() {
+        let mut it = Overflow::default();
+        assert_eq!(pick_beside(&mut it, 39, [true, true]), Some(1), "40 ms are the difference");
+        assert_eq!(pick_beside(&mut it, 39, [true, false]), None);
+        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 40, [false, true]), Some(1), "the slow one has no room: the fast one takes it");
+    }
+
+    #[test]
+    fn a_path_that_was_needed_is_not_used_while_the_fast_one_is_idle() {
+        let mut it = Overflow::default();
+        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 2, [true, false]), Some(0), "busy, and closed");
+        assert_eq!(pick_beside(&mut it, 1, [true, false]), None, "worth waiting for");
     }
 }

@@ -202,7 +202,7 @@ impl Path {
             queued: 0,
             rate,
             bandwidth: self.phantom.bandwidth(),
-            phantom: self.phantom.length(now),
+            phantom: Some(self.phantom.length(now)),
         }
     }
 
@@ -398,7 +398,7 @@ impl Path {
     fn revive(&mut self, now: Instant, rtt: Span, pilot: &mut Pilot<'_>) {
         self.ledger.prime(now, rtt);
         self.mss = self.piece();
-        (self.phase, self.doubts, self.pacer) = (Phase::Open, 0, Pacer::default());
+        (self.phase, self.doubts, self.pacer, self.phantom) = (Phase::Open, 0, Pacer::default(), Phantom::default());
         let info = PathInfo {
             mss: self.mss,
             initial_window: INITIAL_WINDOW,

@@ -62,3 +62,55 @@ impl Phantom {
         self.bounded |= filled;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Rate = Rate::from_mbit(100);
+
+    /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms each.
+    fn after(filled: bool, mbit: u64) -> Span {
+        let mut phantom = Phantom::default();
+        phantom.on_delivery(Instant::ZERO, MOST, filled, Span::from_millis(20));
+        let gap = Rate::from_mbit(mbit).time_for(1250);
+        let times =
+            (0..).map(|k| Instant::ZERO + gap * k).take_while(|at| *at < Instant::ZERO + Span::from_millis(400));
+        times.for_each(|now| phantom.on_sent(now, 1250));
+        phantom.length(Instant::ZERO + Span::from_millis(400))
+    }
+
+    /// 400 ms at rate r bring 400 r / 90 ms of transmission at 90 Mbit/s, of which 400 ms drain.
+    #[test]
+    fn it_grows_by_what_exceeds_nine_tenths_of_the_bandwidth() {
+        for (mbit, expected) in [(80, 0.0), (89, 0.0), (95, 22.2), (100, 44.4), (200, 100.0)] {
+            let length = after(true, mbit).as_secs_f64() * 1e3;
+            // Give or take a packet.
+            assert!((length - expected).abs() < 0.2, "{mbit} Mbit/s: {length} ms, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_application_held_down_bounds_nothing() {
+        assert_eq!(after(false, 200), Span::ZERO);
+        let mut phantom = Phantom::default();
+        phantom.on_delivery(Instant::ZERO, MOST, true, Span::from_millis(20));
+        phantom.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
+        assert_eq!(phantom.bandwidth(), MOST, "a lower rate of an idle path says nothing");
+        phantom.on_delivery(Instant::ZERO + Span::from_secs(2), Rate::from_mbit(40), true, Span::from_millis(20));
+        assert_eq!(phantom.bandwidth(), Rate::from_mbit(40), "that of a full one does");
+    }
+
+    #[test]
+    fn a_bandwidth_that_grows_by_a_quarter_empties_it() {
+        let mut phantom = Phantom::default();
+        let now = Instant::ZERO;
+        phantom.on_delivery(now, MOST, true, Span::from_millis(20));
+        (0..100).for_each(|_| phantom.on_sent(now, 1250));
+        assert!(phantom.length(now) > Span::from_millis(11));
+        phantom.on_delivery(now, Rate::from_mbit(124), false, Span::from_millis(20));
+        assert!(phantom.length(now) > Span::from_millis(11));
+        phantom.on_delivery(now, Rate::from_mbit(125), false, Span::from_millis(20));
+        assert_eq!(phantom.length(now), Span::ZERO);
+    }
+}
