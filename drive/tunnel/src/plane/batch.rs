@@ -6,12 +6,14 @@
 use super::socket::{Route, Sent, Socket};
 use std::collections::VecDeque;
 
-/// The most bytes in one batch: what UDP over IPv4 carries, and some room for what the kernel takes off.
-const MOST_BYTES: usize = 65_000;
+/// The most bytes in one batch: what UDP over IPv4 carries.
+const MOST_BYTES: usize = 65_507;
 /// Room in a batch: a lone datagram may be larger than a batch of several.
 const CAPACITY: usize = 1 << 16;
 /// The most datagrams in one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
 const MOST_DATAGRAMS: usize = 64;
+/// The most bytes of padding. A parcel's pieces are equal, and the last one is shorter by less than there are pieces.
+const MOST_PADDING: usize = 64;
 /// Batches that wait for a full socket: beyond the kernel's own buffer of about sixty.
 const MOST_WAITING: usize = 16;
 
@@ -42,6 +44,12 @@ impl Batch {
                 && len <= self.segment
                 && self.len + len <= MOST_BYTES
                 && self.len < MOST_DATAGRAMS * self.segment
+    }
+
+    /// What a datagram of `len` bytes is padded to: a few bytes, lest it ends the batch.
+    pub(super) fn even(&self, len: usize) -> usize {
+        let is_near = !self.is_empty() && len <= self.segment && self.segment - len <= MOST_PADDING;
+        if is_near { self.segment } else { len }
     }
 
     /// Adds a datagram of at most `most` bytes, with which it must [fit](Self::fits). `write` fills it in and says its
@@ -125,6 +133,11 @@ impl Outlet {
             self.route = route;
             self.filling.aim(route);
         }
+    }
+
+    /// What a datagram of `len` bytes is padded to, lest it ends a batch.
+    pub(super) fn even(&self, len: usize) -> usize {
+        self.filling.even(len)
     }
 
     /// Adds a datagram of at most `most` bytes; `write` fills it in and says its length, 0 for none. Sends what must go

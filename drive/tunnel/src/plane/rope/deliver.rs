@@ -24,9 +24,11 @@ pub(super) fn check(whole: Whole<'_>, is_own: impl Fn(IpAddr) -> bool) -> Result
     let start = if offload { Offload::LEN } else { 0 };
     let header = if offload { Offload::parse(bytes).map(|(header, _)| header) } else { Ok(Offload::default()) };
     let header = header.map_err(|_| Unfit::Malformed)?;
+    let inner = Inner::parse(bytes.get(start..).unwrap_or_default()).map_err(|_| Unfit::Malformed)?;
+    // What is behind the packet is padding, as in Ethernet: its own header says where it ends.
+    let bytes = &mut bytes[..start + inner.len];
     let packet = &mut bytes[start..];
     header.validate(packet).map_err(|_| Unfit::Malformed)?;
-    let inner = Inner::parse(packet).map_err(|_| Unfit::Malformed)?;
     if !is_own(inner.source) {
         return Err(Unfit::Foreign);
     }
