@@ -171,3 +171,15 @@ impl<P: Payload> Endpoint<P> {
 fn even(length: u32, most: u32) -> u32 {
     length.div_ceil(length.div_ceil(most).max(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::even;
+
+    #[test]
+    fn pieces_are_as_few_as_can_be_and_equal() {
+        assert_eq!(even(65_222, 1438), 1418, "46 of them, the last one of 1412 bytes");
+        assert_eq!(even(1500, 1438), 750);
+        assert_eq!([even(1438, 1438), even(40, 1438), even(0, 1438)], [1438, 40, 0]);
+    }
+}

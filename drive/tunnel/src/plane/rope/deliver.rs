@@ -54,3 +54,20 @@ pub(super) fn write(device: &mut Device, offload: Offload, bytes: &[u8], start: 
         device.write_plain(&buffer[..len]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_ends_where_its_header_says_whatever_is_behind() {
+        let mut bytes = [0; 40];
+        // IPv4, 20 bytes of header, 28 in all.
+        (bytes[0], bytes[3]) = (0x45, 28);
+        let whole = Whole { bytes: &mut bytes, offload: false, marked: false };
+        let (_, bytes, start) = check(whole, |_| true).ok().expect("it is whole");
+        assert_eq!((bytes.len(), start), (28, 0));
+        let cut = Whole { bytes: &mut [0x45, 0, 0, 28, 0, 0], offload: false, marked: false };
+        assert!(matches!(check(cut, |_| true), Err(Unfit::Malformed)));
+    }
+}
