@@ -52,8 +52,8 @@ impl<P: Payload, A: Address> Host<P, A> {
         body + SEAL_BYTES as usize
     }
 
-    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before. `fill` copies a payload and
-    /// says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
+    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before; a parcel's last piece may have
+    /// more, as padding. `fill` copies a payload, pads it, and says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
     pub fn write(
         &mut self,
         now: Instant,

@@ -71,6 +71,13 @@ pub(super) enum Sent {
     Gone,
 }
 
+impl Sent {
+    /// What became of two batches: what went wrong first.
+    pub(super) fn and(self, later: Self) -> Self {
+        if self == Self::Done { later } else { self }
+    }
+}
+
 /// One UDP socket.
 #[derive(Debug)]
 pub(super) struct Socket {

@@ -53,6 +53,8 @@ struct Cut<P> {
     parcel: P,
     from: u32,
     length: u32,
+    /// Bytes of a piece: all are equal but the last one, which is hardly shorter, so that a driver can send them together.
+    piece: u32,
 }
 
 /// One end of a tunnel.

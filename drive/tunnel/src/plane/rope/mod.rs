@@ -124,13 +124,16 @@ impl Rope {
         let len = host.length(id, transmit);
         let (Some(route), Some(peer)) = (host.route(id, transmit.path), peers.get_mut(&id)) else { return Sent::Gone };
         let lane = peer.lane(sockets, transmit.path, route);
-        let tos = match &transmit.content {
-            Content::Data(data) => outer(data.payload.tos),
-            Content::Control { .. } => 0,
+        let (tos, len) = match &transmit.content {
+            Content::Data(data) if data.last && !data.first => (outer(data.payload.tos), lane.outlet.even(len)),
+            Content::Data(data) => (outer(data.payload.tos), len),
+            Content::Control { .. } => (0, len),
         };
         lane.outlet.push(&mut sockets[lane.socket], len, tos, |datagram| {
             let fill = |parcel: &Parcel, bytes: &mut [u8]| {
-                bytes.copy_from_slice(&parcel.bytes);
+                let (piece, padding) = bytes.split_at_mut(parcel.bytes.len());
+                piece.copy_from_slice(&parcel.bytes);
+                padding.fill(0);
                 parcel.offload
             };
             if host.write(now, id, transmit, datagram, fill) { len } else { 0 }
