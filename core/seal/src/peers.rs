@@ -198,9 +198,8 @@ impl Peers {
         }
         agree(self.setup.private.bytes(), public.bytes()).ok_or(PeerError::Weak)?;
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
-        let preshared = preshared.unwrap_or_else(|| PresharedKey::from_bytes([0; 32]));
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
-        self.peers.push(Some(Peer::new(public, preshared, instance)));
+        self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(none), instance)));
         self.keys.insert(public, id);
         Ok(id)
     }
@@ -211,6 +210,17 @@ impl Peers {
             self.keys.remove(&peer.public);
             self.indices.retain(|_, owner| *owner != id);
         }
+    }
+
+    /// Another secret shared with a peer. What is sealed goes on with the present session, which lasts three minutes from its
+    /// handshake at most; if a session is [wanted](Self::want), one with the new secret is asked for now, until the peer has
+    /// that secret too.
+    pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
+        if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed);
+        }
+        self.release();
+        self.schedule(now);
     }
 
     /// Who has this public key.
@@ -274,4 +284,9 @@ impl Peers {
     fn peer_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
         self.peers.get_mut(id.0 as usize)?.as_mut()
     }
+}
+
+/// What stands for no secret (white paper, section 5.4.2).
+fn none() -> PresharedKey {
+    PresharedKey::from_bytes([0; 32])
 }
