@@ -190,18 +190,26 @@ impl Peers {
     /// # Errors
     /// If the key cannot be a peer's.
     pub fn add(&mut self, public: PublicKey, preshared: Option<PresharedKey>) -> Result<PeerId, PeerError> {
-        if public == self.public {
-            return Err(PeerError::Ourselves);
-        }
+        self.check(&public)?;
         if self.keys.contains_key(&public) {
             return Err(PeerError::Twice);
         }
-        agree(self.setup.private.bytes(), public.bytes()).ok_or(PeerError::Weak)?;
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
         self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(none), instance)));
         self.keys.insert(public, id);
         Ok(id)
+    }
+
+    /// Whether a key can be a peer's.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, public: &PublicKey) -> Result<(), PeerError> {
+        if *public == self.public {
+            return Err(PeerError::Ourselves);
+        }
+        agree(self.setup.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::Weak)
     }
 
     /// Forgets a peer and its sessions.
