@@ -167,6 +167,28 @@ impl World {
         self.ends[0].places[path] += 10;
     }
 
+    /// The client has the path no more, as after a changed configuration.
+    pub(crate) fn remove_path(&mut self, path: u8) {
+        let End { host, peer, .. } = &mut self.ends[0];
+        host.remove_path(self.now, *peer, path);
+        self.settle(0);
+    }
+
+    /// The client has a path with the number `path` by the wire `by`.
+    pub(crate) fn add_path(&mut self, path: u8, by: usize) {
+        let route = Route { socket: by as u16, remote: Place(self.ends[1].places[by]) };
+        let End { host, peer, .. } = &mut self.ends[0];
+        host.set_path(self.now, *peer, path, route, PATH);
+        self.settle(0);
+    }
+
+    /// An end's secret beside the keys.
+    pub(crate) fn share(&mut self, side: usize, secret: u8) {
+        let End { host, peer, .. } = &mut self.ends[side];
+        host.set_preshared(self.now, *peer, Some(seal::PresharedKey::from_bytes([secret; 32])));
+        self.settle(side);
+    }
+
     /// A person takes a path out of use at one end, or puts it back.
     pub(crate) fn set_enabled(&mut self, side: usize, path: u8, enabled: bool) {
         let End { host, peer, .. } = &mut self.ends[side];
@@ -380,6 +402,12 @@ impl End {
             }
         }
         fresh
+    }
+
+    /// The paths that there are.
+    pub(crate) fn paths(&self) -> Vec<u16> {
+        let status = self.host.endpoint(self.peer).expect("it is there").status();
+        status.paths.iter().map(|status| status.path.0).collect()
     }
 
     /// A path works, as this end sees it.
