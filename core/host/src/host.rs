@@ -110,9 +110,10 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.on_link_down(now, socket);
         for (peer, _) in self.by_id.values_mut() {
             let learned = |path: &Path<A>| !path.own && path.route.socket == socket;
-            for (path, _) in peer.paths.extract_if(.., |_, path| learned(path)) {
-                peer.endpoint.forget_path(now, PathId(u16::from(path)));
+            for (path, _) in peer.paths.iter().filter(|(_, path)| learned(path)) {
+                peer.endpoint.forget_path(now, PathId(u16::from(*path)));
             }
+            peer.paths.retain(|_, path| !learned(path));
         }
     }
 

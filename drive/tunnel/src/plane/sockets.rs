@@ -90,10 +90,8 @@ pub(super) fn follow(sockets: &mut [Socket], device: &str, link: Link) -> Vec<(u
             }
             Link::Up | Link::Addressed if !socket.is_open() || is_bound && socket.is_stale() => {
                 // If its device or its address is still not there, the next event tells.
-                if socket.reopen().is_ok() {
-                    info!(path = name, "its device is there");
-                    found.push((index, true));
-                }
+                let opened = socket.reopen().map(|()| info!(path = name, "its device is there"));
+                found.extend(opened.is_ok().then_some((index, true)));
             }
             Link::Up if is_bound => {
                 socket.report.up = true;

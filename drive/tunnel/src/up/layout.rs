@@ -71,7 +71,7 @@ impl Layout {
         let kept = wanted.iter().map(|setup| before.sockets.iter().position(|old| old.as_ref() == Some(setup)));
         let kept: Vec<_> = kept.collect();
         for (setup, place) in wanted.iter().zip(&kept) {
-            place.into_iter().for_each(|at| self.sockets[*at] = Some(setup.clone()));
+            place.iter().for_each(|at| self.sockets[*at] = Some(setup.clone()));
         }
         let places = wanted.into_iter().zip(kept).map(|(setup, place)| place.unwrap_or_else(|| self.place(setup)));
         places.collect()
