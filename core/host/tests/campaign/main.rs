@@ -6,7 +6,7 @@ mod world;
 
 use ropewalk_host::{Event, Nonsense};
 use units::{Instant, PathId, Span, Stream};
-use world::{World, offer, rebind, restart, take_after_restart, world};
+use world::{World, add_path, offer, rebind, remove_path, restart, share, take_after_restart, world};
 use worlds::{Kind, Wire, ms};
 
 /// After everything works again, so long at most until parcels come up.
@@ -113,6 +113,85 @@ fn a_path_that_a_person_takes_out_of_use_is_silent_and_comes_back() {
     world.run_for(RECOVERY);
     assert_eq!(both(&world, 0), [true; 2]);
     assert_eq!(refused(&world), before, "its numbers went on");
+}
+
+#[test]
+fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() {
+    let mut world = world(10, vec![[Wire::plain(20, 10); 2], [Wire::plain(20, 40); 2]], USUAL);
+    world.run(ms(500));
+    for id in 0..200 {
+        if id == 100 {
+            assert!(worlds::End::status(&world.ends[0]).outstanding > 0, "something is on its way");
+            remove_path(&mut world, 1);
+        }
+        offer(&mut world, 0, 1, id, 8000);
+        offer(&mut world, 1, 1, 1000 + id, 8000);
+        world.run_for(Span::from_millis(3));
+    }
+    world.run_for(Span::from_secs(3));
+    assert_eq!([world.ends[0].paths(), world.ends[1].paths()], [[0], [0]], "what was late opened nothing again");
+    assert_eq!((world.ends[0].up.len(), world.ends[1].up.len()), (200, 200));
+    // The same number is another path now.
+    add_path(&mut world, 1, 1);
+    world.run_for(Span::from_secs(1));
+    assert!(world.ends[0].is_up(1) && world.ends[1].is_up(1));
+    for id in 2000..2100 {
+        offer(&mut world, 0, 1, id, 8000);
+        world.run_for(Span::from_millis(3));
+    }
+    world.run_for(Span::from_secs(2));
+    assert_eq!(world.ends[1].up.len(), 300);
+}
+
+#[test]
+fn a_peer_that_misses_the_word_is_told_again_and_forgets_a_silent_path_at_last() {
+    let mut world = world(11, vec![[Wire::plain(20, 10); 2], [Wire::plain(20, 10); 2]], USUAL);
+    world.run(ms(500));
+    // Nothing of the client's arrives while it takes the path away.
+    let before = world.wires.clone();
+    world.wires.iter_mut().for_each(|wires| wires[0].down = Some((world.now, Instant::NEVER)));
+    remove_path(&mut world, 1);
+    world.run_for(Span::from_millis(50));
+    assert_eq!(world.ends[1].paths(), [0, 1]);
+    world.wires.clone_from(&before);
+    offer(&mut world, 1, 1, 1, 100);
+    world.run_for(Span::from_secs(3));
+    assert_eq!(world.ends[1].paths(), [0], "its probes were answered so");
+    // A path that falls silent for good, which nobody takes away.
+    add_path(&mut world, 2, 1);
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.ends[1].paths(), [0, 2]);
+    world.wires[1].iter_mut().for_each(|wire| wire.down = Some((world.now, Instant::NEVER)));
+    world.run_for(Span::from_secs(59));
+    assert_eq!(world.ends[1].paths(), [0, 2]);
+    world.run_for(Span::from_secs(30));
+    assert_eq!([world.ends[0].paths(), world.ends[1].paths()], [vec![0, 2], vec![0]], "whose own it is keeps it");
+}
+
+#[test]
+fn a_secret_that_both_ends_change_makes_a_new_session_and_loses_nothing() {
+    let mut world = world(12, vec![[Wire::plain(20, 10); 2]], USUAL);
+    world.run(ms(500));
+    let established = |world: &World| {
+        world.ends.each_ref().map(|end| end.events.iter().filter(|it| matches!(it, Event::Established { .. })).count())
+    };
+    assert_eq!(established(&world), [1, 1]);
+    for id in 0..200 {
+        match id {
+            20 => share(&mut world, 0, 7),
+            100 => share(&mut world, 1, 7),
+            _ => {}
+        }
+        if id == 99 {
+            assert_eq!(established(&world), [1, 1], "not with the secret at one end only");
+        }
+        offer(&mut world, 0, 1, id, 2000);
+        offer(&mut world, 1, 1, 1000 + id, 2000);
+        world.run_for(Span::from_millis(60));
+    }
+    world.run_for(Span::from_secs(2));
+    assert_eq!(established(&world), [2, 2]);
+    assert_eq!((world.ends[0].up.len(), world.ends[1].up.len()), (200, 200));
 }
 
 #[test]

@@ -110,6 +110,23 @@ pub(crate) fn rebind(world: &mut World, path: usize) {
     world.ends[0].places[path].0 += 10;
 }
 
+/// The client has the path no more, as after a changed configuration.
+pub(crate) fn remove_path(world: &mut World, path: u8) {
+    world.act(0, |end, now| end.host.remove_path(now, end.peer, path));
+}
+
+/// The client has a path with the number `path` by the wire `by`.
+pub(crate) fn add_path(world: &mut World, path: u8, by: usize) {
+    let route = Route { socket: by as u16, remote: place(1, by) };
+    world.act(0, |end, now| end.host.set_path(now, end.peer, path, route, PATH));
+}
+
+/// An end's secret beside the keys.
+pub(crate) fn share(world: &mut World, side: usize, secret: u8) {
+    let secret = seal::PresharedKey::from_bytes([secret; 32]);
+    world.act(side, |end, now| end.host.set_preshared(now, end.peer, Some(secret)));
+}
+
 /// A parcel from the device of an end.
 pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length: usize) {
     let parcel = Bytes::new(&content(id, length));
@@ -188,6 +205,12 @@ impl End {
             self.up.clear();
         }
         self.events.push(event);
+    }
+
+    /// The paths that there are.
+    pub(crate) fn paths(&self) -> Vec<u16> {
+        let status = self.host.endpoint(self.peer).expect("it is there").status();
+        status.paths.iter().map(|status| status.path.0).collect()
     }
 
     /// A path works, as this end sees it.
