@@ -10,7 +10,8 @@
 //! path     05   path 1   state 1 (0 regular, 1 backup, 2 gone)
 //! close    06
 //! ```
-//! A number is the count of bytes, network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts
+//! Data's bytes may end in padding where a parcel ends: the inner packet's own header says how long that is. A number is the
+//! count of bytes, network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts
 //! modulo 2^32 has four bytes, since most of its values would take eight as `v`.
 
 mod codec;
