@@ -399,7 +399,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     impl Socket {
-        fn local(&self) -> Option<SocketAddr> {
+        pub(crate) fn local(&self) -> Option<SocketAddr> {
             self.raw.as_ref()?.local_addr().ok()?.as_socket()
         }
     }

@@ -175,7 +175,7 @@ fn mpt_path(path: &mut Path, numbers: &MptPathReport, span: Span) {
 fn rope_peer(known: &mut Known, report: &PeerReport, peer: &mut Peer, now: Instant) {
     if let Some(seal) = &report.seal {
         peer.handshake_ms = seal.since.map(|since| now.since(since).as_millis_f64());
-        peer.cipher = seal.cipher.map(|cipher| format!("{cipher:?}"));
+        peer.cipher = seal.cipher.map(|cipher| cipher.name().to_owned());
     }
     let Some(status) = &report.status else { return };
     let there: BTreeSet<usize> = status.paths.iter().map(|path| path.path.index()).collect();
