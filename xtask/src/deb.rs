@@ -20,8 +20,9 @@ pub(crate) fn build() -> Result<(), String> {
     let _ = fs::remove_dir_all(&package);
     let files = [
         (target.join("release/ropewalk"), "usr/bin/ropewalk", 0o755),
-        (root.join("packaging/ropewalk@.service"), "lib/systemd/system/ropewalk@.service", 0o644),
+        (root.join("packaging/ropewalk@.service"), "usr/lib/systemd/system/ropewalk@.service", 0o644),
         (root.join("packaging/copyright"), "usr/share/doc/ropewalk/copyright", 0o644),
+        (root.join("LICENSE-MIT"), "usr/share/doc/ropewalk/LICENSE-MIT", 0o644),
         (root.join("packaging/rw0.toml.example"), "usr/share/doc/ropewalk/examples/rw0.toml", 0o644),
         (root.join("packaging/postinst"), "DEBIAN/postinst", 0o755),
         (root.join("packaging/prerm"), "DEBIAN/prerm", 0o755),

@@ -136,6 +136,19 @@ impl Ends {
         self.folder(host).join(format!("{DEVICE}.toml"))
     }
 
+    /// Changes a host's configuration; the daemon is not told.
+    pub(crate) fn edit(&self, host: usize, change: impl FnOnce(String) -> String) {
+        let text = fs::read_to_string(self.file(host)).unwrap();
+        fs::write(self.file(host), change(text)).unwrap();
+    }
+
+    /// `ropewalk reload rw0`: what it says, or what it complains of.
+    pub(crate) fn reload(&self, host: usize) -> Result<String, String> {
+        let output = self.command(host).args(["reload", DEVICE]).output().unwrap();
+        let [said, wrong] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        if output.status.success() { Ok(said) } else { Err(wrong) }
+    }
+
     /// The program on a host.
     pub(crate) fn command(&self, host: usize) -> Command {
         let mut command = self.bed.command(host, &program());

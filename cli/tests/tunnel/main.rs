@@ -11,6 +11,7 @@ mod ends;
 mod failures;
 mod kernel;
 mod mtu;
+mod reloads;
 mod restarts;
 mod traffic;
 mod transfers;

@@ -7,7 +7,7 @@ use protocol::tunnel::{Arrival, Data, MOST_PATHS, Payload};
 use seal::{Established, HEADER, PeerId, Refusal, TAG};
 use std::ops::Range;
 use units::{Instant, PathId};
-use wire::frame::{Body, DataHeader};
+use wire::frame::{Body, DataHeader, Frame, PathState};
 
 /// The route number of an address that belongs to no path.
 const STRANGER: u8 = u8::MAX;
@@ -93,24 +93,43 @@ impl<P: Payload, A: Address> Host<P, A> {
         if peer.life != life || usize::from(path) >= MOST_PATHS {
             return Err(Nonsense);
         }
-        if peer.learn(path, number, route, &*self.learned) {
-            self.events.push_back((id, Event::Moved(PathId(u16::from(path)))));
+        if peer.gone[usize::from(path)].is_some() {
+            peer.on_gone(now, path);
+            return Ok(());
         }
         let arrival = Arrival { path: PathId(u16::from(path)), number, marked };
         let end = datagram.len() - TAG;
-        match Body::parse(&datagram[HEADER..end]) {
-            Ok(Body::Data(header, _)) => {
+        let body = Body::parse(&datagram[HEADER..end]).map_err(|_| Nonsense)?;
+        // What was still on its way does not open a path again that the peer took away.
+        if !peer.endpoint.has_path(arrival.path) && !opens(&body, path) {
+            return Ok(());
+        }
+        if peer.learn(path, number, route, &*self.learned) {
+            self.events.push_back((id, Event::Moved(arrival.path)));
+        }
+        match body {
+            Body::Data(header, _) => {
                 let DataHeader { stream, sequence, first, last, again, offload } = header;
                 let payload = wrap(HEADER + DataHeader::LEN..end, offload);
                 peer.endpoint.receive_data(now, arrival, Data { stream, sequence, first, last, again, payload });
             }
-            Ok(Body::Control(frames)) => {
+            Body::Control(frames) => {
                 self.frames.clear();
                 self.frames.extend(frames.map_while(Result::ok));
                 peer.endpoint.receive_control(now, arrival, &self.frames);
             }
-            Err(_) => return Err(Nonsense),
         }
         Ok(())
     }
+}
+
+/// Whether a datagram on a path can be the first one: it asks for a sign of life, or says how the path is used.
+fn opens(body: &Body<'_>, path: u8) -> bool {
+    let Body::Control(frames) = body else { return false };
+    let of_path = |frame: &Frame| match frame {
+        Frame::Ping { .. } => true,
+        Frame::Path { path: it, state } => *it == path && *state != PathState::Gone,
+        _ => false,
+    };
+    frames.clone().map_while(Result::ok).any(|frame| of_path(&frame))
 }

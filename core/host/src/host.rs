@@ -4,8 +4,11 @@ use crate::peer::{Address, Event, Learned, Make, Path, Peer, Route};
 use protocol::tunnel::{self, Delivery, Endpoint, PathSetup, Payload};
 use seal::{Message, PeerError, PeerId, Peers};
 use std::collections::{BTreeMap, VecDeque};
-use units::{Instant, PathId};
+use units::{Instant, PathId, Span};
 use wire::frame::Frame;
+
+/// Silent paths are looked for this often.
+const SWEEP: Span = Span::from_secs(10);
 
 /// A host with all its peers. `P` is what is carried, `A` tells addresses apart.
 pub struct Host<P, A> {
@@ -19,6 +22,8 @@ pub struct Host<P, A> {
     pub(crate) encoded: Vec<u8>,
     /// Whose turn it is to send.
     pub(crate) turn: PeerId,
+    /// When silent paths are looked for.
+    sweep: Instant,
 }
 
 impl<P: Payload, A: Address> Host<P, A> {
@@ -35,6 +40,7 @@ impl<P: Payload, A: Address> Host<P, A> {
             frames: Vec::new(),
             encoded: Vec::new(),
             turn: PeerId(0),
+            sweep: Instant::ZERO,
         }
     }
 
@@ -59,6 +65,19 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.remove(&id);
     }
 
+    /// Another secret shared with a peer: [`Peers::set_preshared`].
+    pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<seal::PresharedKey>) {
+        self.peers.set_preshared(now, id, preshared);
+    }
+
+    /// What a peer's endpoint is made of from now on. The present one gets the scheduler of it; all else is for the next.
+    pub fn set_make(&mut self, id: PeerId, make: Make) {
+        if let Some((peer, present)) = self.by_id.get_mut(&id) {
+            peer.endpoint.set_scheduler(make().scheduler);
+            *present = make;
+        }
+    }
+
     /// A path to a peer by a route of our own, or another use of it. A session is asked for from now on.
     ///
     /// # Panics
@@ -68,14 +87,33 @@ impl<P: Payload, A: Address> Host<P, A> {
         peer.endpoint.set_path(PathId(u16::from(path)), setup);
         let newest = peer.paths.get(&path).map_or(0, |path| path.newest);
         peer.paths.insert(path, Path { setup, route, own: true, newest });
+        peer.gone[usize::from(path)] = None;
         self.peers.want(now, id);
     }
 
-    /// A path is used no more.
+    /// A path is used no more: the peer is told, and again if it goes on with it. Without any path of our own, we only answer.
+    ///
+    /// # Panics
+    /// With a path number of [`tunnel::MOST_PATHS`] or more.
     pub fn remove_path(&mut self, now: Instant, id: PeerId, path: u8) {
-        if let Some((peer, _)) = self.by_id.get_mut(&id) {
-            peer.endpoint.remove_path(now, PathId(u16::from(path)));
-            peer.paths.remove(&path);
+        let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
+        peer.endpoint.remove_path(now, PathId(u16::from(path)));
+        peer.paths.remove(&path);
+        peer.gone[usize::from(path)] = Some(now);
+        if !peer.paths.values().any(|path| path.own) {
+            self.peers.leave(id);
+        }
+    }
+
+    /// A socket is closed. Paths that peers opened by it are forgotten without a word: they may come by another one.
+    pub fn close_socket(&mut self, now: Instant, socket: u16) {
+        self.on_link_down(now, socket);
+        for (peer, _) in self.by_id.values_mut() {
+            let learned = |path: &Path<A>| !path.own && path.route.socket == socket;
+            for (path, _) in peer.paths.iter().filter(|(_, path)| learned(path)) {
+                peer.endpoint.forget_path(now, PathId(u16::from(*path)));
+            }
+            peer.paths.retain(|_, path| !learned(path));
         }
     }
 
@@ -99,6 +137,20 @@ impl<P: Payload, A: Address> Host<P, A> {
                 peer.endpoint.on_unreachable(now, PathId(u16::from(*path)));
             }
         }
+    }
+
+    /// The link of a socket is back: the paths that go by it are asked for a sign of life now.
+    pub fn on_link_up(&mut self, socket: u16) {
+        for (peer, _) in self.by_id.values_mut() {
+            if peer.paths.values().any(|path| path.route.socket == socket) {
+                peer.endpoint.greet();
+            }
+        }
+    }
+
+    /// Tells a peer that it will be forgotten: to be followed by [`Host::poll_transmit`], and [`Host::remove_peer`].
+    pub fn dismiss(&mut self, id: PeerId) {
+        self.endpoint_mut(id).into_iter().for_each(Endpoint::close);
     }
 
     /// Tells all peers that this host goes away: to be followed by [`Host::poll_transmit`].
@@ -170,6 +222,9 @@ impl<P: Payload, A: Address> Host<P, A> {
             tunnel::Event::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
                 self.peers.renew(now, id);
             }
+            tunnel::Event::PathGone(path) if !peer.endpoint.has_path(path) => {
+                peer.paths.retain(|id, known| known.own || u16::from(*id) != path.0);
+            }
             _ => {}
         }
         Some((id, Event::Tunnel(event)))
@@ -185,6 +240,10 @@ impl<P: Payload, A: Address> Host<P, A> {
 
     /// Time has passed.
     pub fn on_timeout(&mut self, now: Instant) {
+        if now >= self.sweep {
+            self.sweep = now + SWEEP;
+            self.by_id.values_mut().for_each(|(peer, _)| peer.forget_silent(now));
+        }
         for (peer, _) in self.by_id.values_mut().filter(|(peer, _)| peer.ready) {
             if peer.endpoint.deadline(now) <= now {
                 peer.endpoint.on_timeout(now);

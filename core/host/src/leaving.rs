@@ -26,7 +26,8 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.messages.pop_front()
     }
 
-    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). Peers take turns.
+    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). A peer goes on as
+    /// long as it has any, so that a driver's batches fill; then it is the next one's turn.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
         let turn = self.turn;
         let next = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, _))| Some((*id, peer.poll_transmit(now)?));
@@ -51,8 +52,8 @@ impl<P: Payload, A: Address> Host<P, A> {
         body + SEAL_BYTES as usize
     }
 
-    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before. `fill` copies a payload and
-    /// says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
+    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before; a parcel's last piece may have
+    /// more, as padding. `fill` copies a payload, pads it, and says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
     pub fn write(
         &mut self,
         now: Instant,

@@ -1,9 +1,14 @@
 //! One peer: its endpoint, and by which routes its paths go.
 
-use protocol::tunnel::{self, Endpoint, MOST_PATHS, PathSetup, Payload, Transmit};
+use protocol::tunnel::{self, Endpoint, MOST_PATHS, PathSetup, PathStatus, Payload, Transmit};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use units::{Instant, PathId};
+use units::{Instant, PathId, Span};
+
+/// A path that only the peer knows of is forgotten after so long without a sign.
+const FORGET_AFTER: Span = Span::from_secs(60);
+/// A peer that goes on with a path which we took away is told again after so long.
+const REMINDER: Span = Span::from_millis(200);
 
 /// Where datagrams come from and go to, as the driver tells addresses apart.
 pub trait Address: Clone + PartialEq + Debug {
@@ -63,6 +68,8 @@ pub(crate) struct Peer<P, A> {
     pub(crate) life: u64,
     /// Paths that a person took out of use, known yet or not.
     pub(crate) disabled: [bool; MOST_PATHS],
+    /// Paths that we took away, and when the peer was last told.
+    pub(crate) gone: [Option<Instant>; MOST_PATHS],
 }
 
 /// A path of a peer.
@@ -79,13 +86,21 @@ pub(crate) struct Path<A> {
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(setup: tunnel::Setup) -> Self {
         let endpoint = Endpoint::new(setup);
-        Self { endpoint, paths: BTreeMap::new(), ready: false, life: 0, disabled: [false; MOST_PATHS] }
+        Self {
+            endpoint,
+            paths: BTreeMap::new(),
+            ready: false,
+            life: 0,
+            disabled: [false; MOST_PATHS],
+            gone: [None; MOST_PATHS],
+        }
     }
 
     /// The peer has no memory: begin anew. Paths that only the peer knew of are forgotten, too.
     pub(crate) fn renew(&mut self, setup: tunnel::Setup) {
         self.endpoint = Endpoint::new(setup);
         self.life += 1;
+        self.gone = [None; MOST_PATHS];
         self.paths.retain(|_, path| path.own);
         for (id, path) in &mut self.paths {
             path.newest = 0;
@@ -107,6 +122,10 @@ impl<P: Payload, A: Address> Peer<P, A> {
             self.paths.insert(id, Path { setup, route: route.clone(), own: false, newest: number });
             return false;
         };
+        if !self.endpoint.has_path(PathId(u16::from(id))) {
+            // The peer took it away, and has it again.
+            self.endpoint.set_path(PathId(u16::from(id)), path.setup);
+        }
         if number < path.newest {
             return false;
         }
@@ -116,6 +135,30 @@ impl<P: Payload, A: Address> Peer<P, A> {
         }
         path.route = route.clone();
         true
+    }
+
+    /// A path that is silent and that only the peer knows of is forgotten, if there is another.
+    pub(crate) fn forget_silent(&mut self, now: Instant) {
+        let status = self.endpoint.status();
+        if !status.paths.iter().any(|path| path.up) {
+            return;
+        }
+        let silent = |path: &&PathStatus| !path.up && now.since(path.heard.unwrap_or(Instant::ZERO)) >= FORGET_AFTER;
+        for path in status.paths.iter().filter(silent).map(|path| path.path) {
+            if self.paths.get(&(path.0 as u8)).is_some_and(|known| !known.own) {
+                self.endpoint.forget_path(now, path);
+                self.paths.remove(&(path.0 as u8));
+            }
+        }
+    }
+
+    /// Something came by a path that we took away: it was on its way, or the peer does not know yet.
+    pub(crate) fn on_gone(&mut self, now: Instant, id: u8) {
+        let told = &mut self.gone[usize::from(id)];
+        if told.is_some_and(|told| now.since(told) >= REMINDER) {
+            *told = Some(now);
+            self.endpoint.deny_path(PathId(u16::from(id)));
+        }
     }
 
     /// Nothing is to be sent on this path.

@@ -2,17 +2,24 @@
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
+//!                 or  phantom queue of the faster paths >= difference
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
 //! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
 //! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
 //! backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for some of its round
-//! trips whatever the backlog is then: it comes and goes with the windows of the flows inside, and one that paces itself
-//! (BBR) makes hardly any. But not while it is much slower than usual itself, because a queue has grown in it.
+//! trips whatever the backlog is then, while the fast one is busy: it comes and goes with the windows of the flows inside.
+//! But not while it is much slower than usual itself, because a queue has grown in it.
+//!
+//! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of more. So
+//! a path is full when its [phantom queue](crate::Path::phantom) is as long as a backlog would have to be: what comes beyond
+//! goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
+//! does take it.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
-//! earliest completion (ECF; Lim et al., CoNEXT 2017).
+//! earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant, SIGCOMM
+//! 2001).
 
 use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
 use units::{Instant, PathId, Rate, Span};
@@ -33,6 +40,10 @@ pub(crate) const ENTRY: Entry = Entry {
 const PROOF: u64 = 16;
 /// So many packets are no backlog.
 const FEW: u64 = 4;
+/// A phantom queue of these, or of so long one, is a burst that comes and goes...
+const BURST: Span = Span::from_millis(2);
+/// ... and one of so long is none, whatever the difference.
+const LASTING: Span = Span::from_millis(50);
 /// Nor is there one while nothing was asked for so long.
 const QUIET: Span = Span::from_millis(5);
 
@@ -57,10 +68,10 @@ struct Slow {
 
 impl Overflow {
     /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
-    fn overflows(&mut self, view: &View<'_>, fast: Span, faster: Rate, slow: (PathId, &Path)) -> bool {
+    fn overflows(&mut self, view: &View<'_>, faster: &Faster, slow: (PathId, &Path)) -> bool {
         let (id, path) = slow;
-        let slower_by = path.srtt.saturating_sub(fast) / 2;
-        let backlog = faster.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
+        let slower_by = faster.by(path);
+        let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
         if self.slow.len() <= id.index() {
             self.slow.resize(id.index() + 1, Slow::default());
         }
@@ -68,10 +79,14 @@ impl Overflow {
         // The least of late: it creeps up, for delays do change.
         let usual = slow.usual.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
         slow.usual = Some(usual);
-        let proved = view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
+        let proved = faster.are_busy() && view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
         let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
         // To stay in use takes half of what it takes to come into use.
-        if backlog >= slower_by || lasting >= slower_by || proved && backlog >= slower_by / 2 {
+        if backlog >= slower_by
+            || faster.are_full(view, path)
+            || lasting >= slower_by
+            || proved && backlog >= slower_by / 2
+        {
             slow.needed = view.now + path.srtt * PROOF;
             return true;
         }
@@ -91,21 +106,59 @@ impl Scheduler for Overflow {
             return None;
         }
         self.note_backlog(view);
-        let (mut fastest, mut faster) = (None, Rate(0));
-        let mut beyond = Span::ZERO;
+        let (mut chosen, mut faster) = (None, None);
         // By round trip, without sorting: there are few paths.
-        while let Some((id, path)) = next(view, fastest) {
-            if fastest.is_none() {
-                beyond = path.srtt;
+        while let Some((id, path)) = next(view, faster.as_ref().map(|faster: &Faster| faster.last)) {
+            let (used, full) = match &faster {
+                None => (true, true),
+                Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
+            };
+            if path.open && used && (full || chosen.is_none()) {
+                chosen = Some(Pick::next(id));
+                if path.phantom.is_none_or(|phantom| phantom < BURST) {
+                    break;
+                }
             }
-            let used = fastest.is_none() || self.overflows(view, beyond, faster, (id, path));
-            if path.open && used {
-                return Some(Pick::next(id));
-            }
-            fastest = Some((path.srtt, id));
-            faster = Rate(faster.0.saturating_add(path.rate.0));
+            faster = Some(Faster::with(faster, id, path));
         }
-        None
+        chosen
+    }
+}
+
+/// The paths before the one that is looked at.
+struct Faster {
+    /// Round trip of the fastest.
+    srtt: Span,
+    /// What they carry together.
+    rate: Rate,
+    /// The shortest of their phantom queues, if all are counted.
+    phantom: Option<Span>,
+    last: (Span, PathId),
+}
+
+impl Faster {
+    fn with(faster: Option<Self>, id: PathId, path: &Path) -> Self {
+        let before =
+            faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Some(Span::MAX), last: (path.srtt, id) });
+        let rate = Rate(before.rate.0.saturating_add(path.rate.0));
+        let phantom = before.phantom.zip(path.phantom).map(|(all, this)| all.min(this));
+        Self { rate, phantom, last: (path.srtt, id), ..before }
+    }
+
+    /// How much slower than the fastest this one is, one way.
+    fn by(&self, path: &Path) -> Span {
+        path.srtt.saturating_sub(self.srtt) / 2
+    }
+
+    /// They carry nearly all that they can, for now or for longer.
+    fn are_busy(&self) -> bool {
+        self.phantom.is_none_or(|phantom| phantom >= BURST)
+    }
+
+    /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them.
+    fn are_full(&self, view: &View<'_>, path: &Path) -> bool {
+        let burst = self.rate.time_for(FEW * u64::from(view.bytes)).max(BURST);
+        self.phantom.is_some_and(|phantom| phantom >= self.by(path).min(LASTING).max(burst))
     }
 }
 
@@ -166,5 +219,30 @@ mod tests {
         let paths = [(20, false), (20, true)].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
         let view = View { unsent: 1, paths: &paths, ..VIEW };
         assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
+    }
+    /// With a phantom queue of the fast path of so many ms; both paths as `open` says.
+    fn pick_beside(it: &mut Overflow, phantom: u64, open: [bool; 2]) -> Option<u16> {
+        let mut paths =
+            [(100, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+        paths[0].phantom = Some(Span::ZERO);
+        paths[1].phantom = Some(Span::from_millis(phantom));
+        it.pick(&View { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+    }
+
+    #[test]
+    fn a_phantom_queue_worth_the_difference_sends_what_comes_round_by_the_slow_path() {
+        let mut it = Overflow::default();
+        assert_eq!(pick_beside(&mut it, 39, [true, true]), Some(1), "40 ms are the difference");
+        assert_eq!(pick_beside(&mut it, 39, [true, false]), None);
+        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 40, [false, true]), Some(1), "the slow one has no room: the fast one takes it");
+    }
+
+    #[test]
+    fn a_path_that_was_needed_is_not_used_while_the_fast_one_is_idle() {
+        let mut it = Overflow::default();
+        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 2, [true, false]), Some(0), "busy, and closed");
+        assert_eq!(pick_beside(&mut it, 1, [true, false]), None, "worth waiting for");
     }
 }

@@ -30,6 +30,9 @@ pub struct Path {
     pub rate: Rate,
     /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
     pub bandwidth: Rate,
+    /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is full, even
+    /// if nothing waits. `None` where nobody counts it.
+    pub phantom: Option<Span>,
 }
 
 impl Path {
@@ -48,6 +51,7 @@ impl Path {
             queued: 0,
             rate: Rate(0),
             bandwidth: Rate(0),
+            phantom: None,
         }
     }
 

@@ -90,6 +90,14 @@ impl Peer {
         self.attempts = 0;
     }
 
+    /// Another secret, for every session from now on. The present one goes on until it is replaced.
+    pub(crate) fn set_preshared(&mut self, preshared: PresharedKey, freed: &mut Vec<u32>) {
+        self.preshared = preshared;
+        freed.extend(self.questions.drain(..).map(|question| question.index));
+        self.sessions.drop_waiting(freed);
+        (self.renew, self.attempts) = (true, 0);
+    }
+
     /// Drops sessions and questions that are too old.
     pub(crate) fn expire(&mut self, now: Instant, freed: &mut Vec<u32>) {
         self.sessions.expire(now, freed);

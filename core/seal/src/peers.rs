@@ -190,19 +190,26 @@ impl Peers {
     /// # Errors
     /// If the key cannot be a peer's.
     pub fn add(&mut self, public: PublicKey, preshared: Option<PresharedKey>) -> Result<PeerId, PeerError> {
-        if public == self.public {
-            return Err(PeerError::Ourselves);
-        }
+        self.check(&public)?;
         if self.keys.contains_key(&public) {
             return Err(PeerError::Twice);
         }
-        agree(self.setup.private.bytes(), public.bytes()).ok_or(PeerError::Weak)?;
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
-        let preshared = preshared.unwrap_or_else(|| PresharedKey::from_bytes([0; 32]));
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
-        self.peers.push(Some(Peer::new(public, preshared, instance)));
+        self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(none), instance)));
         self.keys.insert(public, id);
         Ok(id)
+    }
+
+    /// Whether a key can be a peer's.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, public: &PublicKey) -> Result<(), PeerError> {
+        if *public == self.public {
+            return Err(PeerError::Ourselves);
+        }
+        agree(self.setup.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::Weak)
     }
 
     /// Forgets a peer and its sessions.
@@ -211,6 +218,17 @@ impl Peers {
             self.keys.remove(&peer.public);
             self.indices.retain(|_, owner| *owner != id);
         }
+    }
+
+    /// Another secret shared with a peer. What is sealed goes on with the present session, which lasts three minutes from its
+    /// handshake at most; if a session is [wanted](Self::want), one with the new secret is asked for now, until the peer has
+    /// that secret too.
+    pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
+        if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed);
+        }
+        self.release();
+        self.schedule(now);
     }
 
     /// Who has this public key.
@@ -274,4 +292,9 @@ impl Peers {
     fn peer_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
         self.peers.get_mut(id.0 as usize)?.as_mut()
     }
+}
+
+/// What stands for no secret (white paper, section 5.4.2).
+fn none() -> PresharedKey {
+    PresharedKey::from_bytes([0; 32])
 }

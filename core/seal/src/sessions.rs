@@ -131,6 +131,11 @@ impl Sessions {
         if fresh { Use::Fresh } else { Use::Continued }
     }
 
+    /// The one that waits for its first datagram is not to be used.
+    pub(crate) fn drop_waiting(&mut self, freed: &mut Vec<u32>) {
+        freed.extend(self.next.take().map(|held| held.local));
+    }
+
     /// The peer has another memory now: nothing of the old one may seal or open any more.
     fn forget(&mut self, instance: u64, freed: &mut Vec<u32>) {
         self.remove(freed, |held| held.instance != instance);

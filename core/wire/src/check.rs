@@ -4,7 +4,7 @@
 use crate::coalesce::Merger;
 use crate::frame::{Body, Frame};
 use crate::gre;
-use crate::inner::{Inner, addresses, ecn, mss, protocol, too_big};
+use crate::inner::{Inner, addresses, ecn, mss, protocol};
 use crate::mpt::{Keepalive, is_control};
 use crate::offload::Offload;
 use crate::segment::{Segmenter, trim_first};
@@ -91,11 +91,6 @@ pub fn inner(data: &[u8]) {
     let after = Inner::parse(&packet).expect("still a packet");
     assert_eq!(Inner { tos: if marked { parsed.tos | 3 } else { parsed.tos }, ..parsed }, after);
     assert!(!right || sums_are_right(&packet));
-    let mut error = Vec::new();
-    if too_big::reply(data, 1400, parsed.destination, &mut error) {
-        assert!(sums_are_right(&error) && error.len() <= 1280);
-        assert!(!too_big::reply(&error, 1400, parsed.source, &mut Vec::new()), "an error is not answered");
-    }
 }
 
 /// A parcel: its segments have all of its payload and right checksums; trimmed, the same but the first.

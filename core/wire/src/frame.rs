@@ -6,11 +6,12 @@
 //! ack      01   path 1   largest 4   arrived 4   delay v   marked v   runs v   arrived v (missing v   arrived v)...
 //! ping     02   token 8
 //! pong     03   token 8
-//! skip     04   stream 1   below 4
+//! hold     04   microseconds 4
 //! path     05   path 1   state 1 (0 regular, 1 backup, 2 gone)
 //! close    06
 //! ```
-//! A number is the count of bytes, network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts
+//! Data's bytes may end in padding where a parcel ends: the inner packet's own header says how long that is. A number is the
+//! count of bytes, network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts
 //! modulo 2^32 has four bytes, since most of its values would take eight as `v`.
 
 mod codec;

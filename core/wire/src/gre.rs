@@ -15,8 +15,6 @@ pub const IPV4: u16 = 0x0800;
 pub const IPV6: u16 = 0x86dd;
 /// Protocol type of a sealed datagram: IEEE 802's first number for local experiments.
 pub const SEALED: u16 = 0x88b5;
-/// Protocol type of a message of the handshake: IEEE 802's second number for local experiments.
-pub const HANDSHAKE: u16 = 0x88b6;
 
 const CHECKSUM: u16 = 0x8000;
 const KEY: u16 = 0x2000;

@@ -3,7 +3,6 @@
 
 pub mod ecn;
 pub mod mss;
-pub mod too_big;
 
 use crate::Malformed;
 use crate::reader::word;

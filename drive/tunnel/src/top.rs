@@ -64,7 +64,7 @@ fn quits_within(time: Duration) -> io::Result<bool> {
 
 /// One picture.
 fn draw(frame: &mut Frame<'_>, status: &Status, trouble: Option<&str>) {
-    let heights = status.peers.iter().map(|peer| Constraint::Length(3 + 2 * peer.paths.len() as u16));
+    let heights = status.peers.iter().map(|peer| Constraint::Length(2 + 2 * peer.paths.len() as u16));
     let rows: Vec<_> = [Constraint::Length(2)].into_iter().chain(heights).chain([Constraint::Min(0)]).collect();
     let areas = Layout::vertical(rows).split(frame.area());
     frame.render_widget(Paragraph::new(heading(status, trouble)), areas[0]);
@@ -153,5 +153,8 @@ mod tests {
         {
             assert!(picture.contains(text), "{text}\n{picture}");
         }
+        // Two lines of heading, the frame's own two, and two for each path.
+        let foot = picture.lines().position(|line| line.contains("reordering"));
+        assert_eq!(foot, Some(2 + 1 + 2 * Status::example().peers[0].paths.len()), "{picture}");
     }
 }

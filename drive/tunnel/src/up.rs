@@ -1,7 +1,9 @@
 //! Bringing a tunnel up: configuration in, data thread and control thread out, until the end.
 
 mod bridge;
+mod layout;
 mod setup;
+mod told;
 
 use crate::config::Config;
 use crate::control::{self, Control, DataPlane, Error, Privileges, drop_privileges};
@@ -23,11 +25,9 @@ pub fn up(config: Config, file: PathBuf, folder: PathBuf) -> Result<(), Error> {
     }
     control::repair(&folder, &config.interface.name)?;
     let (commander, inbox) = plane::channel().map_err(|error| failed("making an eventfd", error))?;
-    let setup = setup::setup(&config)?;
-    let mtu = setup.device.mtu;
-    let devices = setup.sockets.iter().map(|socket| socket.interface.clone()).collect();
+    let (setup, layout) = setup::setup(&config)?;
     let go = open(setup, inbox)?;
-    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, mtu, devices));
+    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, layout));
     control::run(Control { config, file, folder }, &plane)
 }
 

@@ -4,7 +4,7 @@
 use nix::sched::{CloneFlags, setns};
 use ropewalk_tunnel::plane::{
     Carriage, Command, Commander, DeviceSetup, Keepalive, Mode, MptPath, MptSetup, PeerPath, PeerSetup, Plane, Reorder,
-    Report, RopewalkSetup, Setup, SocketSetup, channel,
+    Report, RopewalkSetup, Setup, SocketSetup, Update, channel,
 };
 use seal::PrivateKey;
 use std::fs::File;
@@ -122,6 +122,7 @@ fn mpt(side: usize) -> Mode {
 fn ropewalk(side: usize) -> Mode {
     let key = |side: usize| PrivateKey::from_bytes([side as u8 + 1; 32]);
     let path = |path: usize| PeerPath {
+        id: path as u8,
         name: format!("v{path}"),
         socket: path,
         remote: outer(path == 1, path, 1),
@@ -266,7 +267,20 @@ fn networks_of_a_peer_change_while_the_tunnel_runs() {
     let ends = [0, 1].map(|side| network.start(side, setup(side, 1500, true, ropewalk(side))));
     let [client, server] = ends.each_ref().map(|(commander, _)| commander);
     transfer(&network, 1 << 20, || ());
-    let allow = |host: u8| Command::Networks { peer: 0, networks: vec![(IpAddr::from([10, 9, 0, host]), 32)] };
+    // All but the networks is as it was.
+    let allow = |side: usize, host: u8| {
+        let Setup { device, sockets, mode: Mode::Ropewalk(RopewalkSetup { mut peers, .. }) } =
+            setup(side, 1500, true, ropewalk(side))
+        else {
+            unreachable!("it is ropewalk's mode");
+        };
+        peers[0].allowed = vec![(IpAddr::from([10, 9, 0, host]), 32)];
+        let (tell, told) = mpsc::channel();
+        let update = Update { mtu: device.mtu, sockets: sockets.into_iter().map(Some).collect(), peers };
+        let answer = move |done: Result<_, _>| tell.send(done.is_ok()).expect("somebody waits");
+        ends[side].0.send(Command::Update(Box::new(update), Box::new(answer)));
+        assert!(told.recv().expect("it answers"));
+    };
     let bind = |side: usize| network.spawn(side, move || UdpSocket::bind(format!("10.9.0.{}:6000", side + 1)));
     let [from, to] = [0, 1].map(|side| bind(side).join().expect("no panic").expect("the device has the address"));
     to.set_read_timeout(Some(Duration::from_millis(500))).expect("it is a time");
@@ -275,14 +289,14 @@ fn networks_of_a_peer_change_while_the_tunnel_runs() {
         to.recv(&mut [0]).is_ok()
     };
     assert!(crosses());
-    client.send(allow(7));
+    allow(0, 7);
     assert!(!crosses());
     assert!(report(client).device.unrouted > 0, "nobody has the destination any more");
-    client.send(allow(2));
-    server.send(allow(7));
+    allow(0, 2);
+    allow(1, 7);
     assert!(!crosses());
     assert!(report(server).peers[0].foreign > 0, "the source is not the peer's any more");
-    server.send(allow(1));
+    allow(1, 1);
     assert!(crosses());
     stop(ends);
 }

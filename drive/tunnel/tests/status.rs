@@ -1,6 +1,7 @@
 //! What a running tunnel tells: the JSON's form, the metrics, and what people see.
 
-use ropewalk_tunnel::control::{DataPlane, metrics, route_halves};
+use ropewalk_tunnel::control::{Answer, DataPlane, metrics, route_halves};
+use ropewalk_tunnel::plane::Link;
 use ropewalk_tunnel::show::{dump, show};
 use ropewalk_tunnel::status::Status;
 use std::collections::BTreeSet;
@@ -76,13 +77,11 @@ impl DataPlane for Still {
         true
     }
 
-    fn check(&self, _: &ropewalk_tunnel::config::Change) -> Result<(), String> {
-        Err("it is still".into())
+    fn change(&self, _: &ropewalk_tunnel::config::Config, answer: Answer) {
+        answer(Err("it is still".into()));
     }
 
-    fn change(&self, _: &ropewalk_tunnel::config::Change) {}
-
-    fn link(&self, _: &str, _: bool) {}
+    fn link(&self, _: &str, _: Link) {}
 
     fn stop(&self) {}
 }

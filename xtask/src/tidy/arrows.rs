@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     core("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
     core("protocol", &["control", "link", "record", "recovery", "schedule", "units", "wire"], &["libm"]),
     core("host", &["protocol", "seal", "units", "wire"], &[]),
+    core("worlds", &["control", "protocol", "schedule", "units"], &[]),
     free("lab", &["link", "notation", "record", "scenario", "units"]),
     free("tunnel", &["control", "host", "notation", "protocol", "schedule", "seal", "settings", "units", "wire"]),
     free(

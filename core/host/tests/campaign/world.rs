@@ -1,17 +1,17 @@
-//! Two hosts, real handshakes, real seals, real bytes; and a network that loses, corrupts, repeats, reorders, and moves
-//! them to other addresses.
+//! Hosts as ends of a world: real handshakes, real seals, real bytes, which strangers move to other addresses.
 
-use protocol::tunnel::{PathSetup, Payload, Setup};
+use protocol::tunnel::{Delivery, Payload, Status};
 use ropewalk_host::{Address, Event, Host, Nonsense, Route};
 use seal::{PeerId, Peers, PrivateKey, PublicKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
-use units::{Instant, PathId, Rate, Span, Stream};
+use units::{Instant, PathId, Span, Stream};
+use worlds::{Assembly, Kind, PATH, Wire};
 
 /// Where somebody can be reached: a number.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place(pub(crate) u32);
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place(u32);
 
 impl Address for Place {
     fn octets(&self, out: &mut Vec<u8>) {
@@ -22,12 +22,16 @@ impl Address for Place {
 /// Bytes, shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes {
-    all: Rc<Vec<u8>>,
+    all: Rc<[u8]>,
     from: usize,
     to: usize,
 }
 
 impl Bytes {
+    fn new(all: &[u8]) -> Self {
+        Self { all: all.into(), from: 0, to: all.len() }
+    }
+
     fn as_slice(&self) -> &[u8] {
         &self.all[self.from..self.to]
     }
@@ -45,280 +49,105 @@ impl Payload for Bytes {
     }
 }
 
-/// Makes the parts of an endpoint.
-pub(crate) type Make = Arc<dyn Fn(u64) -> Setup + Send + Sync>;
-
-/// One direction of a path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    pub(crate) rate: Rate,
-    pub(crate) delay: Span,
-    pub(crate) jitter: Span,
-    pub(crate) loss: f64,
-    pub(crate) duplication: f64,
-    pub(crate) corruption: f64,
-    pub(crate) largest: usize,
-    pub(crate) down: Option<(Instant, Instant)>,
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    from: Place,
+    to: Place,
+    bytes: Vec<u8>,
 }
 
 /// One host and what it must answer for.
 pub(crate) struct End {
     pub(crate) host: Host<Bytes, Place>,
     pub(crate) peer: PeerId,
-    private: [u8; 32],
-    other: PublicKey,
+    identity: Identity,
     /// Its address on each path, as its peer sees it.
-    pub(crate) places: Vec<u32>,
-    assembly: BTreeMap<u8, Vec<u8>>,
+    pub(crate) places: Vec<Place>,
+    /// What its wall clock is ahead of the world's.
+    pub(crate) wall: u64,
+    assembly: Assembly<Bytes>,
     /// Parcels that came up, by stream, in this and the peer's present lives.
     pub(crate) up: Vec<(u8, u64)>,
     /// All that came up ever.
     pub(crate) all: BTreeSet<u64>,
     pub(crate) events: Vec<Event>,
-    lives: u64,
     pub(crate) refused: u64,
 }
 
-pub(crate) struct World {
-    pub(crate) now: Instant,
-    /// What the hosts' wall clocks are ahead of the world's.
-    pub(crate) wall: [u64; 2],
-    pub(crate) ends: [End; 2],
-    pub(crate) wires: Vec<[Wire; 2]>,
-    free_at: Vec<[Instant; 2]>,
-    flying: BTreeMap<(Instant, u64), Datagram>,
-    counter: u64,
-    random: Stream,
+/// What a host keeps when it crashes.
+#[derive(Clone)]
+struct Identity {
     seed: u64,
-    make: Make,
-    pub(crate) corrupted: u64,
-    /// Datagrams recorded by somebody on the path, to be sent again.
-    recorded: Vec<Datagram>,
-    pub(crate) replayed: u64,
-    /// Datagrams that each side sent on each path.
-    pub(crate) launched: [Vec<u64>; 2],
-}
-
-#[derive(Clone, Debug)]
-struct Datagram {
-    /// Who is to receive it.
     side: usize,
-    path: usize,
-    from: u32,
-    bytes: Vec<u8>,
+    private: [u8; 32],
+    other: PublicKey,
+    kind: Kind,
 }
 
-impl World {
-    pub(crate) fn new(seed: u64, wires: Vec<[Wire; 2]>, make: Make) -> Self {
-        let mut random = Stream::named(seed, "network");
-        let mut keys = [[0; 32]; 2];
-        keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
-        let publics = keys.map(|key| PrivateKey::from_bytes(key).public());
-        let places = |side: u32| (0..wires.len() as u32).map(|path| 1000 * (side + 1) + path).collect::<Vec<_>>();
-        let end = |side: usize| End::new(seed, side, keys[side], publics[1 - side], places(side as u32), &make);
-        let mut world = Self {
-            now: Instant::ZERO,
-            wall: [1 << 60; 2],
-            ends: [end(0), end(1)],
-            free_at: vec![[Instant::ZERO; 2]; wires.len()],
-            launched: [0, 1].map(|_| vec![0; wires.len()]),
-            wires,
-            flying: BTreeMap::new(),
-            counter: 0,
-            random,
-            seed,
-            make,
-            corrupted: 0,
-            recorded: Vec::new(),
-            replayed: 0,
-        };
-        world.begin(0);
-        world.settle(0);
-        world
-    }
+pub(crate) type World = worlds::World<End>;
 
-    /// The client's paths; the server learns of them.
-    fn begin(&mut self, side: usize) {
-        if side == 1 {
-            return;
-        }
-        let peer = self.ends[0].peer;
-        for path in 0..self.wires.len() {
-            let route = Route { socket: path as u16, remote: Place(self.ends[1].places[path]) };
-            self.ends[0].host.set_path(self.now, peer, path as u8, route, PATH);
-        }
-    }
-
-    /// A host crashes and starts again, without any memory but its key.
-    pub(crate) fn restart(&mut self, side: usize) {
-        let old = &self.ends[side];
-        self.counter += 1;
-        let (private, other, places, lives) = (old.private, old.other, old.places.clone(), old.lives + 1);
-        let all = std::mem::take(&mut self.ends[side].all);
-        let end = End::new(self.seed + 7919 * lives, side, private, other, places, &self.make);
-        self.ends[side] = End { lives, all, ..end };
-        self.ends[1 - side].up.clear();
-        self.begin(side);
-        self.settle(side);
-    }
-
-    /// A middlebox forgets its mapping: the client appears elsewhere.
-    pub(crate) fn rebind(&mut self, path: usize) {
-        self.ends[0].places[path] += 10;
-    }
-
-    /// A person takes a path out of use at one end, or puts it back.
-    pub(crate) fn set_enabled(&mut self, side: usize, path: u8, enabled: bool) {
-        let End { host, peer, .. } = &mut self.ends[side];
-        host.set_enabled(self.now, *peer, path, enabled);
-        self.settle(side);
-    }
-
-    /// An end says goodbye, and forgets its peer.
-    pub(crate) fn close(&mut self, side: usize) {
-        self.ends[side].host.close();
-        self.settle(side);
-    }
-
-    /// The server opens what the client sent, and takes it when the client has restarted and greeted meanwhile.
-    pub(crate) fn take_after_restart(&mut self) -> Result<(), Nonsense> {
-        self.offer(0, 1, 1, 100);
-        let (_, mut datagram) = self.flying.pop_last().expect("it was sent");
-        let route = Route { socket: 0, remote: Place(datagram.from) };
-        let opened = self.ends[1].host.open(self.now, &route, &mut datagram.bytes).expect("authentic");
-        self.restart(0);
-        self.run(self.now + Span::from_secs(2));
-        let wrap = |_: std::ops::Range<usize>, _| Bytes { from: 0, to: 0, all: Rc::new(Vec::new()) };
-        self.ends[1].host.take(self.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
-    }
-
-    pub(crate) fn offer(&mut self, side: usize, stream: u8, id: u64, length: usize) {
-        let bytes = content(id, length);
-        let parcel = Bytes { from: 0, to: bytes.len(), all: Rc::new(bytes) };
-        let End { host, peer, .. } = &mut self.ends[side];
-        host.offer(self.now, *peer, stream, parcel);
-        self.settle(side);
-    }
-
-    /// Somebody sends again what was recorded.
-    pub(crate) fn replay(&mut self) {
-        if self.recorded.is_empty() {
-            return;
-        }
-        let index = self.random.below(self.recorded.len() as u64) as usize;
-        let datagram = self.recorded[index].clone();
-        self.replayed += 1;
-        self.counter += 1;
-        self.flying.insert((self.now, self.counter), datagram);
-    }
-
-    pub(crate) fn run(&mut self, until: Instant) {
-        loop {
-            let arrival = self.flying.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
-            let timers = [0, 1].map(|side| self.ends[side].host.deadline(self.now).max(self.now));
-            let next = arrival.min(timers[0]).min(timers[1]);
-            if next > until {
-                self.now = until;
-                return;
-            }
-            self.now = next;
-            if arrival == next {
-                let (_, datagram) = self.flying.pop_first().expect("there is one");
-                let side = datagram.side;
-                self.arrive(datagram);
-                self.settle(side);
-            } else {
-                let side = usize::from(timers[1] < timers[0]);
-                self.ends[side].host.on_timeout(self.now);
-                self.settle(side);
-            }
-        }
-    }
-
-    fn arrive(&mut self, mut datagram: Datagram) {
-        if self.random.chance(0.02) && self.recorded.len() < 200 {
-            self.recorded.push(datagram.clone());
-        }
-        let end = &mut self.ends[datagram.side];
-        let route = Route { socket: datagram.path as u16, remote: Place(datagram.from) };
-        let bytes = &mut datagram.bytes;
-        let Ok(opened) = end.host.open(self.now, &route, bytes) else {
-            end.refused += 1;
-            return;
-        };
-        let Some(opened) = opened else { return };
-        assert_eq!(opened.peer, end.peer);
-        let wrap = |range: std::ops::Range<usize>, _| {
-            let all = bytes[range].to_vec();
-            Bytes { from: 0, to: all.len(), all: Rc::new(all) }
-        };
-        end.host.take(self.now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
-    }
-
-    fn settle(&mut self, side: usize) {
-        let wall = self.wall[side] + self.now.0;
-        while let Some((route, message)) = self.ends[side].host.poll_message(self.now, || wall) {
-            self.launch(side, &route, message.as_bytes().to_vec());
-        }
-        while let Some((peer, transmit)) = self.ends[side].host.poll_transmit(self.now) {
-            let host = &mut self.ends[side].host;
-            let mut bytes = vec![0; host.length(peer, &transmit)];
-            let fill = |payload: &Bytes, out: &mut [u8]| {
-                out.copy_from_slice(payload.as_slice());
-                false
-            };
-            if host.write(self.now, peer, &transmit, &mut bytes, fill) {
-                let route = host.route(peer, transmit.path).expect("a path has a route").clone();
-                self.launch(side, &route, bytes);
-            }
-        }
-        let fresh = self.ends[side].collect(self.now);
-        if fresh {
-            // What is on its way from an earlier life may repeat itself in the new one.
-            self.ends[side].up.clear();
-        }
-    }
-
-    fn launch(&mut self, side: usize, route: &Route<Place>, mut bytes: Vec<u8>) {
-        let path = usize::from(route.socket);
-        self.launched[side][path] += 1;
-        let wire = self.wires[path][side];
-        let reachable = self.ends[1 - side].places[path] == route.remote.0;
-        let is_down = wire.down.is_some_and(|(from, to)| (from..to).contains(&self.now));
-        if !reachable || is_down || bytes.len() > wire.largest || self.random.chance(wire.loss) {
-            return;
-        }
-        let start = self.free_at[path][side].max(self.now);
-        if start.since(self.now) > Span::from_millis(200) {
-            return;
-        }
-        let departure = start + wire.rate.time_for(bytes.len() as u64 + 28);
-        self.free_at[path][side] = departure;
-        if self.random.chance(wire.corruption) {
-            let at = self.random.below(bytes.len() as u64) as usize;
-            bytes[at] ^= 1 << self.random.below(8);
-            self.corrupted += 1;
-        }
-        for _ in 0..1 + u64::from(self.random.chance(wire.duplication)) {
-            let jitter = Span(self.random.below(wire.jitter.0 + 1));
-            self.counter += 1;
-            let from = self.ends[side].places[path];
-            let datagram = Datagram { side: 1 - side, path, from, bytes: bytes.clone() };
-            self.flying.insert((departure + wire.delay + jitter, self.counter), datagram);
-        }
-    }
-
-    /// Nothing waits, is on its way or held at either end.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.ends.iter().all(|end| {
-            let status = end.host.endpoint(end.peer).expect("it is there").status();
-            status.outstanding + status.waiting + status.held == 0
-        })
-    }
+/// A client that knows the server's places, and a server that knows none of its.
+pub(crate) fn world(seed: u64, wires: Vec<[Wire; 2]>, kind: Kind) -> World {
+    let mut random = Stream::named(seed, "keys");
+    let mut keys = [[0; 32]; 2];
+    keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
+    let ends = [0, 1].map(|side| {
+        let other = PrivateKey::from_bytes(keys[1 - side]).public();
+        let places = (0..wires.len()).map(|path| place(side, path)).collect();
+        End::new(Instant::ZERO, Identity { seed, side, private: keys[side], other, kind }, places)
+    });
+    World::new(seed, wires, ends)
 }
 
-/// How the client's paths are used.
-pub(crate) const PATH: PathSetup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28, most: None };
+/// A host crashes and starts again, without any memory but its key.
+pub(crate) fn restart(world: &mut World, side: usize) {
+    world.act(side, End::restart);
+    world.ends[1 - side].up.clear();
+}
+
+/// A middlebox forgets its mapping: the client appears elsewhere.
+pub(crate) fn rebind(world: &mut World, path: usize) {
+    world.ends[0].places[path].0 += 10;
+}
+
+/// The client has the path no more, as after a changed configuration.
+pub(crate) fn remove_path(world: &mut World, path: u8) {
+    world.act(0, |end, now| end.host.remove_path(now, end.peer, path));
+}
+
+/// The client has a path with the number `path` by the wire `by`.
+pub(crate) fn add_path(world: &mut World, path: u8, by: usize) {
+    let route = Route { socket: by as u16, remote: place(1, by) };
+    world.act(0, |end, now| end.host.set_path(now, end.peer, path, route, PATH));
+}
+
+/// An end's secret beside the keys.
+pub(crate) fn share(world: &mut World, side: usize, secret: u8) {
+    let secret = seal::PresharedKey::from_bytes([secret; 32]);
+    world.act(side, |end, now| end.host.set_preshared(now, end.peer, Some(secret)));
+}
+
+/// A parcel from the device of an end.
+pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length: usize) {
+    let parcel = Bytes::new(&content(id, length));
+    world.act(side, |end, now| end.host.offer(now, end.peer, stream, parcel));
+}
+
+/// The server opens what the client sent, and takes it when the client has restarted and greeted meanwhile.
+pub(crate) fn take_after_restart(world: &mut World) -> Result<(), Nonsense> {
+    offer(world, 0, 1, 1, 100);
+    let mut datagram = world.intercept().expect("it was sent");
+    let route = Route { socket: 0, remote: datagram.from };
+    let opened = world.ends[1].host.open(world.now, &route, &mut datagram.bytes).expect("authentic");
+    restart(world, 0);
+    world.run_for(Span::from_secs(2));
+    let wrap = |_: Range<usize>, _| Bytes::new(&[]);
+    world.ends[1].host.take(world.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
+}
+
+fn place(side: usize, path: usize) -> Place {
+    Place((1000 * (side + 1) + path) as u32)
+}
 
 /// What a parcel must read.
 fn content(id: u64, length: usize) -> Vec<u8> {
@@ -329,62 +158,137 @@ fn content(id: u64, length: usize) -> Vec<u8> {
 }
 
 impl End {
-    fn new(seed: u64, side: usize, private: [u8; 32], other: PublicKey, places: Vec<u32>, make: &Make) -> Self {
+    fn new(now: Instant, identity: Identity, places: Vec<Place>) -> Self {
+        let Identity { seed, side, private, other, kind } = identity.clone();
         let mut random = Stream::named(seed + side as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let peers = Peers::new(seal::Setup::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut host = Host::new(peers, Box::new(|_| PATH));
-        let make = make.clone();
-        let parts = Box::new(move || make(2 * seed + side as u64));
+        let parts = Box::new(move || kind.setup(2 * seed + side as u64));
         let peer = host.add_peer(other, None, parts).expect("a good key");
+        for path in 0..if side == 0 { places.len() } else { 0 } {
+            host.set_path(now, peer, path as u8, Route { socket: path as u16, remote: place(1, path) }, PATH);
+        }
         Self {
             host,
             peer,
-            private,
-            other,
+            identity,
             places,
-            assembly: BTreeMap::new(),
+            wall: 1 << 60,
+            assembly: Assembly::default(),
             up: Vec::new(),
             all: BTreeSet::new(),
             events: Vec::new(),
-            lives: 0,
             refused: 0,
         }
     }
 
-    /// Takes what came up. True if the peer began anew.
-    fn collect(&mut self, now: Instant) -> bool {
-        let mut fresh = false;
-        while let Some((_, event)) = self.host.poll_event(now) {
-            if event == (Event::Established { fresh: true }) {
-                fresh = true;
-            }
-            self.events.push(event);
+    fn restart(&mut self, now: Instant) {
+        let identity = Identity { seed: self.identity.seed + 7919, ..self.identity.clone() };
+        let fresh = Self::new(now, identity, std::mem::take(&mut self.places));
+        *self = Self { wall: self.wall, all: std::mem::take(&mut self.all), refused: self.refused, ..fresh };
+    }
+
+    fn take_up(&mut self, delivery: Delivery<Bytes>) {
+        let stream = delivery.stream;
+        let Some(pieces) = self.assembly.push(delivery, |_, _| true) else { return };
+        let parcel: Vec<u8> = pieces.iter().flat_map(Bytes::as_slice).copied().collect();
+        let id = u64::from_be_bytes(*parcel.first_chunk().expect("a parcel has a number"));
+        assert!(parcel == content(id, parcel.len()), "parcel {id} is what was sent");
+        assert!(self.all.insert(id), "parcel {id} comes up once");
+        self.up.push((stream, id));
+    }
+
+    fn note(&mut self, event: Event) {
+        if event == (Event::Established { fresh: true }) {
+            // What is on its way from an earlier life may repeat itself in the new one.
+            self.up.clear();
         }
-        while let Some((_, delivery)) = self.host.poll_delivery() {
-            let bytes = delivery.payload.as_slice();
-            let part = self.assembly.entry(delivery.stream).or_default();
-            if delivery.first || delivery.gap {
-                part.clear();
-            }
-            if !delivery.first && part.is_empty() {
-                continue; // its beginning was given up
-            }
-            part.extend_from_slice(bytes);
-            if delivery.last {
-                let parcel = std::mem::take(part);
-                let id = u64::from_be_bytes(*parcel.first_chunk().expect("a parcel has a number"));
-                assert!(parcel == content(id, parcel.len()), "parcel {id} is what was sent");
-                assert!(self.all.insert(id), "parcel {id} comes up once");
-                self.up.push((delivery.stream, id));
-            }
-        }
-        fresh
+        self.events.push(event);
+    }
+
+    /// The paths that there are.
+    pub(crate) fn paths(&self) -> Vec<u16> {
+        let status = self.host.endpoint(self.peer).expect("it is there").status();
+        status.paths.iter().map(|status| status.path.0).collect()
     }
 
     /// A path works, as this end sees it.
     pub(crate) fn is_up(&self, path: u16) -> bool {
-        let status = self.host.endpoint(self.peer).expect("it is there").status();
-        status.paths.iter().any(|status| status.path == PathId(path) && status.up)
+        worlds::End::status(self).paths.iter().any(|status| status.path == PathId(path) && status.up)
+    }
+}
+
+impl worlds::End for End {
+    type Datagram = Datagram;
+
+    fn deadline(&self, now: Instant) -> Instant {
+        self.host.deadline(now)
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.host.on_timeout(now);
+    }
+
+    fn receive(&mut self, now: Instant, path: usize, mut datagram: Datagram) {
+        let route = Route { socket: path as u16, remote: datagram.from };
+        let bytes = &mut datagram.bytes;
+        let Ok(opened) = self.host.open(now, &route, bytes) else {
+            self.refused += 1;
+            return;
+        };
+        let Some(opened) = opened else { return };
+        assert_eq!(opened.peer, self.peer);
+        let wrap = |range: Range<usize>, _| Bytes::new(&bytes[range]);
+        self.host.take(now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
+        let (route, bytes) = self.poll_bytes(now)?;
+        let path = usize::from(route.socket);
+        Some((path, bytes.len() as u32, Datagram { from: self.places[path], to: route.remote, bytes }))
+    }
+
+    fn collect(&mut self, now: Instant) {
+        while let Some((_, delivery)) = self.host.poll_delivery() {
+            self.take_up(delivery);
+        }
+        while let Some((_, event)) = self.host.poll_event(now) {
+            self.note(event);
+        }
+    }
+
+    fn status(&self) -> Status {
+        self.host.endpoint(self.peer).expect("it is there").status()
+    }
+
+    fn corrupt(mut datagram: Datagram, random: &mut Stream) -> Option<Datagram> {
+        let at = random.below(datagram.bytes.len() as u64) as usize;
+        datagram.bytes[at] ^= 1 << random.below(8);
+        Some(datagram)
+    }
+
+    fn is_at(&self, path: usize, datagram: &Datagram) -> bool {
+        self.places[path] == datagram.to
+    }
+}
+
+impl End {
+    fn poll_bytes(&mut self, now: Instant) -> Option<(Route<Place>, Vec<u8>)> {
+        let wall = self.wall + now.0;
+        if let Some((route, message)) = self.host.poll_message(now, || wall) {
+            return Some((route, message.as_bytes().to_vec()));
+        }
+        let fill = |payload: &Bytes, out: &mut [u8]| {
+            out.copy_from_slice(payload.as_slice());
+            false
+        };
+        loop {
+            let (peer, transmit) = self.host.poll_transmit(now)?;
+            let mut bytes = vec![0; self.host.length(peer, &transmit)];
+            if self.host.write(now, peer, &transmit, &mut bytes, fill) {
+                return Some((self.host.route(peer, transmit.path).expect("a path has a route").clone(), bytes));
+            }
+        }
     }
 }

@@ -139,10 +139,14 @@ impl<P: Payload> Exit<P> {
             return self.handle_late(number, delivery, counters);
         };
         if ahead >= MOST_AHEAD {
-            counters.refused += 1;
-            return;
+            if !stream.slots.is_empty() {
+                counters.refused += 1;
+                return;
+            }
+            // So many were lost that no timer waits for any: the stream goes on here.
+            stream.skip(ahead, counters);
         }
-        if ahead == 0 && stream.slots.is_empty() {
+        if number == stream.expected && stream.slots.is_empty() {
             // The usual case.
             stream.expected += 1;
             delivery.gap = std::mem::take(&mut stream.gap);
@@ -240,13 +244,7 @@ impl<P: Payload> Exit<P> {
             return;
         }
         stream.slots.drain(..missing);
-        if stream.skipped.len() == REMEMBERED {
-            stream.skipped.pop_front();
-        }
-        stream.skipped.push_back((stream.expected, stream.expected + missing as u64));
-        stream.expected += missing as u64;
-        stream.gap = true;
-        counters.missed += missing as u64;
+        stream.skip(missing as u64, counters);
         self.advance(now, index, counters);
     }
 
@@ -316,13 +314,28 @@ impl<P> Stream<P> {
         self.passed[index].1 = self.passed[index].1.max(end);
     }
 
+    /// The next ones are given up.
+    fn skip(&mut self, missing: u64, counters: &mut Counters) {
+        self.remember(self.expected, self.expected + missing);
+        self.expected += missing;
+        self.gap = true;
+        counters.missed += missing;
+    }
+
+    fn remember(&mut self, from: u64, to: u64) {
+        if self.skipped.len() == REMEMBERED {
+            self.skipped.pop_front();
+        }
+        self.skipped.push_back((from, to));
+    }
+
     /// It was given up, and comes only now. It can come so once.
     fn was_skipped(&mut self, number: u64) -> bool {
         let Some(at) = self.skipped.iter().position(|(from, to)| (*from..*to).contains(&number)) else { return false };
         let (from, to) = self.skipped[at];
         self.skipped[at] = (number + 1, to);
         if from < number {
-            self.skipped.push_back((from, number));
+            self.remember(from, number);
         }
         true
     }

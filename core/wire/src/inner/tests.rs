@@ -158,42 +158,6 @@ fn what_is_no_syn_or_has_broken_options_is_left_alone() {
     }
 }
 
-#[test]
-fn the_sender_of_a_packet_too_big_is_told() {
-    let mut out = Vec::new();
-    let packet = Sample::tcp(1460).whole();
-    assert!(too_big::reply(&packet, 1400, [10, 0, 0, 1].into(), &mut out));
-    assert_eq!(out.len(), 576);
-    assert_eq!(out[20..28], [3, 4, out[22], out[23], 0, 0, 0x05, 0x78]);
-    assert_eq!(out[12..20], [10, 0, 0, 1, 192, 0, 2, 1]);
-    assert_eq!(out[28..], packet[..548]);
-    assert!(sums_are_right(&out));
-
-    let packet = Sample { v6: true, ..Sample::tcp(1440) }.whole();
-    assert!(too_big::reply(&packet, 1400, [0xfd; 16].into(), &mut out));
-    assert_eq!(out.len(), 1280);
-    assert_eq!((&out[40..42], &out[44..48]), (&[2, 0][..], &[0, 0, 0x05, 0x78][..]));
-    assert_eq!(out[48..], packet[..1232]);
-    assert!(sums_are_right(&out));
-    assert!(!too_big::reply(&packet, 1400, [10, 0, 0, 1].into(), &mut out), "another family");
-}
-
-#[test]
-fn nobody_is_told_who_must_not_be() {
-    let from = [10, 0, 0, 1].into();
-    let refused = |change: fn(&mut Vec<u8>)| {
-        let mut packet = Sample::tcp(1460).whole();
-        change(&mut packet);
-        !too_big::reply(&packet, 1400, from, &mut Vec::new())
-    };
-    assert!(refused(|packet| packet[6] = 0), "may be fragmented");
-    assert!(refused(|packet| packet[7] = 1), "a later fragment");
-    assert!(refused(|packet| packet[12..16].fill(0)), "no sender");
-    assert!(refused(|packet| packet[16] = 224), "to many");
-    assert!(refused(|packet| (packet[9], packet[20]) = (1, 3)), "an ICMP error");
-    assert!(!refused(|packet| (packet[9], packet[20]) = (1, 8)), "an echo request is answered");
-}
-
 proptest! {
     #[test]
     fn marking_and_clamping_keep_any_packet_sound(sample in any_sample()) {

@@ -42,6 +42,20 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
+/// The inner MTU in `ropewalk` mode, bytes: packets are cut to what paths take, so it need not be less than Ethernet's.
+const MTU: u16 = 1500;
+/// MPT's own default, bytes.
+const MPT_MTU: u16 = 1440;
+
+impl Config {
+    /// The inner MTU in bytes.
+    #[must_use]
+    pub fn mtu(&self) -> u16 {
+        let usual = if matches!(self.mode, Mode::Mpt(_)) { MPT_MTU } else { MTU };
+        self.interface.mtu.unwrap_or(usual)
+    }
+}
+
 /// The inner device and what belongs to this end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interface {

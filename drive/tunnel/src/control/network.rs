@@ -5,6 +5,7 @@
 //! while the paths' own packets go round it: no firewall mark, no policy rule. `/0` is set as two halves, which win
 //! against the system's default route without replacing it.
 
+use crate::plane::Link;
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
 use ipnet::IpNet;
 use rtnetlink::packet_core::NetlinkPayload;
@@ -22,10 +23,13 @@ const ESRCH: i32 = 3;
 /// "No such device".
 const ENODEV: i32 = 19;
 
+/// "Cannot assign requested address": it is not there.
+const EADDRNOTAVAIL: i32 = 99;
+
 /// A connection to the kernel.
 pub struct Network {
     handle: Handle,
-    events: Pin<Box<dyn Stream<Item = (String, bool)> + Send>>,
+    events: Pin<Box<dyn Stream<Item = (String, Link)> + Send>>,
 }
 
 impl std::fmt::Debug for Network {
@@ -40,14 +44,15 @@ impl Network {
     /// # Errors
     /// No netlink socket is to be had.
     pub fn connect() -> io::Result<Self> {
-        let (connection, handle, messages) = new_multicast_connection(&[MulticastGroup::Link])?;
+        let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+        let (connection, handle, messages) = new_multicast_connection(&groups)?;
         tokio::spawn(connection);
         let events = messages.filter_map(|(message, _)| future::ready(link_event(message.payload)));
         Ok(Self { handle, events: Box::pin(events) })
     }
 
-    /// The next device that went up or down: its name, and whether packets pass.
-    pub async fn link_event(&mut self) -> Option<(String, bool)> {
+    /// The next device to which something happened: its name, and how it is.
+    pub async fn link_event(&mut self) -> Option<(String, Link)> {
         self.events.next().await
     }
 
@@ -56,13 +61,43 @@ impl Network {
     /// # Errors
     /// The kernel's, with the address in question.
     pub async fn set_up(&self, device: &str, addresses: &[IpNet]) -> io::Result<()> {
-        let index = self.index(device).await?;
         for address in addresses {
-            let add = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
-            tell(add.await, &[EEXIST], &format!("address {address} on {device}"))?;
+            self.add_address(device, *address).await?;
         }
+        let index = self.index(device).await?;
         let up = self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute();
         tell(up.await, &[], &format!("taking {device} up"))
+    }
+
+    /// Gives `device` an address; it may have it already.
+    ///
+    /// # Errors
+    /// The kernel's, with the address in question.
+    pub async fn add_address(&self, device: &str, address: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let add = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
+        tell(add.await, &[EEXIST], &format!("address {address} on {device}"))
+    }
+
+    /// Takes an address away; it may be gone already.
+    ///
+    /// # Errors
+    /// As [`Network::add_address`].
+    pub async fn remove_address(&self, device: &str, address: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let mut known = self.handle.address().add(index, address.addr(), address.prefix_len());
+        let remove = self.handle.address().del(known.message_mut().clone()).execute();
+        tell(remove.await, &[EADDRNOTAVAIL], &format!("address {address} on {device}"))
+    }
+
+    /// Sets the MTU of `device`, bytes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub async fn set_mtu(&self, device: &str, mtu: u16) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let set = self.handle.link().set(LinkUnspec::new_with_index(index).mtu(mtu.into()).build()).execute();
+        tell(set.await, &[], &format!("mtu {mtu} on {device}"))
     }
 
     /// Leads `network` into `device`.
@@ -127,15 +162,21 @@ fn message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::RouteM
     }
 }
 
-/// A device's name and whether its carrier is there and it is up, if that is what the message tells.
-fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, bool)> {
-    let (link, gone) = match payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => (link, false),
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => (link, true),
-        _ => return None,
-    };
-    let works = LinkFlags::Up | LinkFlags::LowerUp;
-    Some((name(&link)?, !gone && link.header.flags.contains(works)))
+/// A device's name, and what a message tells of it: whether it is there, up and has a carrier, or has a new address.
+fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, Link)> {
+    let NetlinkPayload::InnerMessage(message) = payload else { return None };
+    match message {
+        RouteNetlinkMessage::NewLink(link) => {
+            let works = link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
+            Some((name(&link)?, if works { Link::Up } else { Link::Down }))
+        }
+        RouteNetlinkMessage::DelLink(link) => Some((name(&link)?, Link::Gone)),
+        RouteNetlinkMessage::NewAddress(address) => {
+            let device = nix::net::if_::if_indextoname(address.header.index).ok()?;
+            Some((device.into_string().ok()?, Link::Addressed))
+        }
+        _ => None,
+    }
 }
 
 fn name(link: &LinkMessage) -> Option<String> {

@@ -5,7 +5,8 @@ use super::plane::DataPlane;
 use super::privilege::{Privileges, drop_privileges};
 use super::server::{Demand, Order, Shared, routes, status_of};
 use super::state::{State, is_running, socket_path};
-use crate::config::{self, Change, Config, Peer, changes};
+use crate::config::Config;
+use crate::plane::Link;
 use sd_notify::NotifyState;
 use std::fmt;
 use std::io;
@@ -101,16 +102,17 @@ pub fn run(control: Control, plane: &Arc<dyn DataPlane>) -> Result<(), Error> {
     })
 }
 
-struct Daemon {
-    control: Control,
-    network: Network,
-    state: State,
+/// A tunnel that is up.
+pub(super) struct Daemon {
+    pub(super) control: Control,
+    pub(super) network: Network,
+    pub(super) state: State,
 }
 
 /// What can wake the loop.
 enum Wake {
     Order(Order),
-    Link(String, bool),
+    Link(String, Link),
     Hangup,
     Terminate,
     Feed,
@@ -124,10 +126,7 @@ impl Daemon {
         let mut daemon = Self { control, network, state };
         let addresses = &daemon.control.config.interface.addresses;
         daemon.network.set_up(&name, addresses).await.map_err(system("setting the device up"))?;
-        let peers = daemon.control.config.peers.clone();
-        for peer in &peers {
-            daemon.routes(None, Some(peer)).await.map_err(system("setting routes"))?;
-        }
+        daemon.add_routes().await.map_err(system("setting routes"))?;
         daemon.warn_of_reverse_paths();
         let listener = daemon.listen().map_err(system("listening for `ropewalk show` and others"))?;
         let metrics = match daemon.control.config.interface.metrics {
@@ -179,7 +178,7 @@ impl Daemon {
         loop {
             let wake = tokio::select! {
                 Some(order) = inbox.recv() => Wake::Order(order),
-                Some((device, up)) = self.network.link_event() => Wake::Link(device, up),
+                Some((device, link)) = self.network.link_event() => Wake::Link(device, link),
                 wake = signals.next() => wake,
                 _ = feeding.tick() => Wake::Feed,
             };
@@ -193,7 +192,7 @@ impl Daemon {
                 Wake::Order((demand, answer)) => {
                     let _ = answer.send(self.obey(&demand, &**plane).await);
                 }
-                Wake::Link(device, up) => plane.link(&device, up),
+                Wake::Link(device, link) => plane.link(&device, link),
                 Wake::Hangup => match self.obey(&Demand::Reload, &**plane).await {
                     Ok(said) => info!("reloaded: {}", said.trim_end().replace('\n', "; ")),
                     Err(wrong) => warn!("not reloaded: {wrong}"),
@@ -211,83 +210,6 @@ impl Daemon {
         Ok(())
     }
 
-    /// Carries a demand out; says what was done, or why nothing was.
-    async fn obey(&mut self, demand: &Demand, plane: &dyn DataPlane) -> Result<String, String> {
-        let file = &self.control.file;
-        let wanted = match demand {
-            Demand::Down => return Ok(String::new()),
-            Demand::Reload => config::load(file).map_err(|faults| faults.to_string())?,
-            Demand::AddPath(table) => {
-                let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-                let text = format!("{text}\n{table}\n");
-                config::parse(&file.display().to_string(), &text, file).map_err(|faults| faults.to_string())?
-            }
-            Demand::RemovePath(name) => {
-                let mut wanted = self.control.config.clone();
-                wanted.paths.retain(|path| path.name != *name);
-                if wanted.paths.len() == self.control.config.paths.len() {
-                    return Err(format!("there is no path `{name}`\n"));
-                }
-                wanted
-            }
-        };
-        self.change_to(wanted, plane).await
-    }
-
-    /// Goes from the configuration in force to `wanted`, one step after the other.
-    async fn change_to(&mut self, wanted: Config, plane: &dyn DataPlane) -> Result<String, String> {
-        let steps = changes(&self.control.config, &wanted);
-        if let Some(Change::NeedsRestart(keys)) = steps.last() {
-            let name = &self.control.config.interface.name;
-            return Err(format!(
-                "{} changed, which needs a restart: `ropewalk down {name}`, then `up`\n",
-                keys.join(", ")
-            ));
-        }
-        // All or nothing.
-        steps.iter().try_for_each(|step| plane.check(step))?;
-        let mut said = String::new();
-        for step in &steps {
-            plane.change(step);
-            self.route_step(step).await.map_err(|error| error.to_string())?;
-            said += &format!("{}\n", told(step));
-        }
-        self.control.config = wanted;
-        self.state.write(&self.control.folder).map_err(|error| error.to_string())?;
-        Ok(if said.is_empty() { "nothing changed\n".into() } else { said })
-    }
-
-    async fn route_step(&mut self, step: &Change) -> io::Result<()> {
-        match step {
-            Change::AddPeer(peer) => self.routes(None, Some(peer)).await,
-            Change::RemovePeer(peer) => self.routes(Some(peer), None).await,
-            Change::SetPeer(at, peer) => {
-                let old = self.control.config.peers[*at].clone();
-                self.routes(Some(&old), Some(peer)).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes the routes to `old` away that `new` has not, and adds what it has more.
-    async fn routes(&mut self, old: Option<&Peer>, new: Option<&Peer>) -> io::Result<()> {
-        let interface = &self.control.config.interface;
-        if !interface.routes {
-            return Ok(());
-        }
-        let networks = |peer: Option<&Peer>| peer.map_or_else(Vec::new, |peer| peer.allowed_ips.clone());
-        let (old, new) = (networks(old), networks(new));
-        for network in old.iter().filter(|network| !new.contains(network)) {
-            self.network.remove_route(&interface.name, *network).await?;
-            self.state.routes.retain(|route| *route != network.to_string());
-        }
-        for network in new.iter().filter(|network| !old.contains(network)) {
-            self.network.add_route(&interface.name, *network).await?;
-            self.state.routes.push(network.to_string());
-        }
-        Ok(())
-    }
-
     async fn tear_down(&mut self) {
         let name = self.control.config.interface.name.clone();
         for route in self.state.routes.iter().filter_map(|route| route.parse().ok()) {
@@ -297,20 +219,6 @@ impl Daemon {
         }
         State::remove(&self.control.folder, &name);
         info!(interface = name, "down");
-    }
-}
-
-/// A step in words.
-fn told(step: &Change) -> String {
-    let key = |peer: &Peer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_string());
-    match step {
-        Change::RemovePath(name) => format!("path {name}: removed"),
-        Change::AddPath(path) => format!("path {}: added", path.name),
-        Change::SetPath(path) => format!("path {}: changed", path.name),
-        Change::SetPeer(_, peer) => format!("peer {}: changed", key(peer)),
-        Change::AddPeer(peer) => format!("peer {}: added", key(peer)),
-        Change::RemovePeer(peer) => format!("peer {}: removed", key(peer)),
-        Change::NeedsRestart(keys) => format!("{}: need a restart", keys.join(", ")),
     }
 }
 

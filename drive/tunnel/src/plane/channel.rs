@@ -1,10 +1,10 @@
 //! How the control thread talks to the data thread: a queue of commands, and an eventfd that wakes the loop.
 
 use super::report::Report;
+use super::setup::{Error, Update};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, TryIter};
@@ -15,12 +15,12 @@ pub enum Command {
     Stop,
     /// Tell all numbers to this closure. It runs on the data thread, so it only hands them over.
     Report(Box<dyn FnOnce(Report) + Send>),
-    /// A socket's interface went up or down, as netlink says.
+    /// What netlink says of a device of the system.
     Link {
-        /// Index of the socket.
-        socket: usize,
-        /// Whether the link works.
-        up: bool,
+        /// Its name.
+        device: String,
+        /// How it is.
+        link: Link,
     },
     /// A person takes a path out of use, or puts it back.
     Path {
@@ -29,13 +29,22 @@ pub enum Command {
         /// Whether it may be used.
         enabled: bool,
     },
-    /// A peer has other networks from now on. In `mpt` mode everything goes to the one peer.
-    Networks {
-        /// Index of the peer.
-        peer: usize,
-        /// Inner networks that are its own: address and prefix length.
-        networks: Vec<(IpAddr, u8)>,
-    },
+    /// Become this, all of it or nothing. The closure runs on the data thread: it learns which sockets wait for their
+    /// device, or why all is as it was.
+    Update(Box<Update>, Box<dyn FnOnce(Result<Vec<String>, Error>) + Send>),
+}
+
+/// How a device is that sockets may be bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Packets pass.
+    Up,
+    /// It is there, and none pass.
+    Down,
+    /// It is not there any more.
+    Gone,
+    /// It has another address.
+    Addressed,
 }
 
 impl fmt::Debug for Command {
@@ -43,8 +52,8 @@ impl fmt::Debug for Command {
         match self {
             Self::Stop => f.write_str("Stop"),
             Self::Report(_) => f.write_str("Report"),
-            Self::Link { socket, up } => write!(f, "Link {{ socket: {socket}, up: {up} }}"),
-            Self::Networks { peer, networks } => write!(f, "Networks {{ peer: {peer}, networks: {networks:?} }}"),
+            Self::Link { device, link } => write!(f, "Link {{ device: {device}, link: {link:?} }}"),
+            Self::Update(update, _) => write!(f, "{update:?}"),
             Self::Path { path, enabled } => write!(f, "Path {{ path: {path}, enabled: {enabled} }}"),
         }
     }

@@ -18,14 +18,15 @@ mod report;
 mod rope;
 mod setup;
 mod socket;
+mod sockets;
 
-pub use channel::{Command, Commander, Inbox, channel};
+pub use channel::{Command, Commander, Inbox, Link, channel};
 pub use report::{
     BufferReport, Count, DeviceReport, MptPathReport, MptReport, PeerReport, Report, RouteReport, SocketReport,
 };
 pub use setup::{
     Carriage, Choice, DeviceSetup, Error, Keepalive, Mode, MptPath, MptSetup, PeerPath, PeerSetup, Reorder,
-    RopewalkSetup, Setup, SocketSetup,
+    RopewalkSetup, Setup, SocketSetup, Update,
 };
 
 use reactor::{Engine, Io, Reactor};
@@ -43,7 +44,7 @@ impl Plane {
     /// What the kernel refuses, and what is wrong with the setup.
     pub fn open(setup: Setup) -> Result<Self, Error> {
         let device = device::Device::open(&setup.device)?;
-        let sockets = setup.sockets.iter().map(socket::Socket::open).collect::<Result<_, _>>()?;
+        let sockets = sockets::open(&setup.sockets)?;
         let io = Io::new(device, sockets);
         let engine: Box<dyn Engine> = match setup.mode {
             Mode::Mpt(setup) => Box::new(mpt::Mpt::new(setup, &io)?),

@@ -8,15 +8,14 @@ use super::buffer::{Class, Fresh, Pool};
 use super::channel::{Command, Inbox};
 use super::device::Device;
 use super::report::Report;
-use super::setup::Error;
+use super::setup::{Error, Update};
 use super::socket::{Arrival, Socket};
+use super::sockets;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::clock_gettime;
-use std::net::IpAddr;
-use std::os::fd::AsFd;
 use std::time::Duration;
 use units::Instant;
 
@@ -48,12 +47,19 @@ pub(super) trait Engine {
     fn deadline(&self) -> Instant;
     /// A deadline passed. Early calls are harmless.
     fn on_timeout(&mut self, io: &mut Io, now: Instant);
-    /// The link of a socket works or not.
+    /// The link of a socket works or not, as netlink says.
     fn set_link(&mut self, io: &mut Io, now: Instant, socket: usize, up: bool);
     /// A person takes a path out of use, or puts it back.
     fn set_path(&mut self, io: &mut Io, now: Instant, path: usize, enabled: bool);
-    /// A peer has other inner networks.
-    fn set_networks(&mut self, _peer: usize, _networks: Vec<(IpAddr, u8)>) {}
+    /// Whether it can become this.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check(&self, _update: &Update) -> Result<(), Error> {
+        Err(Error::setup("this mode cannot change while it runs"))
+    }
+    /// Becomes this, which was checked. These sockets are others already, or closed.
+    fn update(&mut self, _io: &mut Io, _now: Instant, _update: Update, _replaced: &[usize]) {}
     /// The loop ends: says goodbye.
     fn stop(&mut self, _io: &mut Io, _now: Instant) {}
     /// Adds its numbers.
@@ -85,12 +91,10 @@ pub(super) struct Reactor {
     zero: Duration,
     /// What the timer is set to.
     armed: Instant,
-    /// Which sockets are watched for room.
-    watched: Vec<bool>,
 }
 
 impl Reactor {
-    /// Watches everything that `io` has, and the inbox.
+    /// Watches the device and the inbox; the sockets are watched from the first turn on.
     ///
     /// # Errors
     /// The kernel has no descriptors left.
@@ -102,11 +106,7 @@ impl Reactor {
         epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE)).map_err(fail)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(fail)?;
         epoll.add(inbox, EpollEvent::new(EpollFlags::EPOLLIN, INBOX)).map_err(fail)?;
-        for (index, socket) in io.sockets.iter().enumerate() {
-            epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, index as u64)).map_err(fail)?;
-        }
-        let watched = vec![false; io.sockets.len()];
-        Ok(Self { epoll, timer, zero: monotonic().map_err(fail)?, armed: Instant::NEVER, watched })
+        Ok(Self { epoll, timer, zero: monotonic().map_err(fail)?, armed: Instant::NEVER })
     }
 
     /// Runs until it is told to stop.
@@ -117,6 +117,7 @@ impl Reactor {
         let fail = |errno: Errno| Error::new("the event loop", errno);
         let mut events = [EpollEvent::empty(); EVENTS];
         loop {
+            self.watch(io, engine).map_err(fail)?;
             self.arm(engine.deadline()).map_err(fail)?;
             let ready = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
                 Ok(ready) => ready,
@@ -140,7 +141,6 @@ impl Reactor {
                 engine.on_timeout(io, now);
             }
             engine.flush(io, now);
-            self.watch(io, engine).map_err(fail)?;
         }
     }
 
@@ -165,15 +165,15 @@ impl Reactor {
         let _ = self.timer.wait();
     }
 
-    /// Watches the full sockets for room, and no others.
-    fn watch(&mut self, io: &Io, engine: &dyn Engine) -> Result<(), Errno> {
-        for (index, watched) in self.watched.iter_mut().enumerate() {
-            let blocked = engine.is_blocked(index);
-            if blocked != *watched {
-                *watched = blocked;
-                let flags = EpollFlags::EPOLLIN | if blocked { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
-                self.epoll.modify(io.sockets[index].as_fd(), &mut EpollEvent::new(flags, index as u64))?;
-            }
+    /// Watches the sockets that are open, and the full ones for room. A closed one is watched no more by itself.
+    fn watch(&mut self, io: &mut Io, engine: &dyn Engine) -> Result<(), Errno> {
+        for (index, socket) in io.sockets.iter_mut().enumerate() {
+            let room = if engine.is_blocked(index) { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+            let wanted = EpollFlags::EPOLLIN | room;
+            let Some(fd) = socket.fd().filter(|_| socket.watched != wanted) else { continue };
+            let mut event = EpollEvent::new(wanted, index as u64);
+            if socket.watched.is_empty() { self.epoll.add(fd, event) } else { self.epoll.modify(fd, &mut event) }?;
+            socket.watched = wanted;
         }
         Ok(())
     }
@@ -216,17 +216,24 @@ fn obey(io: &mut Io, engine: &mut dyn Engine, now: Instant, inbox: &Inbox) -> bo
                 return false;
             }
             Command::Report(tell) => tell(report(io, engine, now)),
-            Command::Link { socket, up } => {
-                if let Some(socket) = io.sockets.get_mut(socket) {
-                    socket.report.up = up;
+            Command::Link { device, link } => {
+                for (socket, up) in sockets::follow(&mut io.sockets, &device, link) {
+                    engine.set_link(io, now, socket, up);
                 }
-                engine.set_link(io, now, socket, up);
             }
             Command::Path { path, enabled } => engine.set_path(io, now, path, enabled),
-            Command::Networks { peer, networks } => engine.set_networks(peer, networks),
+            Command::Update(update, tell) => tell(become_other(io, engine, now, *update)),
         }
     }
     true
+}
+
+/// All of an update, or nothing of it.
+fn become_other(io: &mut Io, engine: &mut dyn Engine, now: Instant, update: Update) -> Result<Vec<String>, Error> {
+    engine.check(&update)?;
+    let replaced = sockets::replace(&mut io.sockets, &update.sockets)?;
+    engine.update(io, now, update, &replaced);
+    Ok(sockets::waiting(&io.sockets))
 }
 
 fn report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {

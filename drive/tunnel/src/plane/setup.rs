@@ -1,6 +1,7 @@
 //! What the data plane is built from, and how its building fails.
 
 use control::Value;
+use nix::errno::Errno;
 use protocol::tunnel::usual;
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub struct DeviceSetup {
 }
 
 /// One UDP socket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSetup {
     /// What people call it; stands in errors and reports.
     pub name: String,
@@ -55,6 +56,17 @@ pub enum Mode {
     Ropewalk(RopewalkSetup),
 }
 
+/// What a running data plane of Ropewalk's own tunnels is to become.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The inner MTU, bytes.
+    pub mtu: u16,
+    /// The sockets, by index; `None` where there is none any more. A socket whose setup is as it was stays open.
+    pub sockets: Vec<Option<SocketSetup>>,
+    /// All peers. A path whose id and address are as they were goes on; another one is a new path.
+    pub peers: Vec<PeerSetup>,
+}
+
 /// One end of Ropewalk's own tunnels.
 #[derive(Clone, Debug)]
 pub struct RopewalkSetup {
@@ -75,16 +87,27 @@ pub struct PeerSetup {
     pub preshared: Option<PresharedKey>,
     /// Inner networks that are its own: address and prefix length.
     pub allowed: Vec<(IpAddr, u8)>,
-    /// Paths that we know of; their index is the path's id, the same at both ends. What comes by others opens them: a
-    /// server need not list its clients' paths.
+    /// Paths that we know of. What comes by others opens them: a server need not list its clients' paths.
     pub paths: Vec<PeerPath>,
     /// How its packets are carried.
     pub carriage: Carriage,
 }
 
+impl PeerSetup {
+    /// Of each path, by its id.
+    pub(crate) fn weights(&self) -> Vec<u32> {
+        let most = self.paths.iter().map(|path| usize::from(path.id) + 1).max().unwrap_or(0);
+        let mut weights = vec![1; most];
+        self.paths.iter().for_each(|path| weights[usize::from(path.id)] = path.weight);
+        weights
+    }
+}
+
 /// One path to a peer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerPath {
+    /// Its id, the same at both ends.
+    pub id: u8,
     /// What people call it.
     pub name: String,
     /// Index of its socket.
@@ -206,6 +229,12 @@ impl Error {
     /// `what` was tried and failed by `cause`.
     pub(crate) fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         Self { what: what.into(), cause: Some(cause.into()) }
+    }
+
+    /// A device or an address is not there, but may come.
+    pub(crate) fn is_absence(&self) -> bool {
+        let number = self.cause.as_ref().and_then(io::Error::raw_os_error);
+        number.is_some_and(|number| matches!(Errno::from_raw(number), Errno::ENODEV | Errno::EADDRNOTAVAIL))
     }
 
     /// `what` is wrong with the setup.

@@ -13,6 +13,7 @@ use super::report::SocketReport;
 use super::setup::{Error, SocketSetup};
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
@@ -71,10 +72,23 @@ pub(super) enum Sent {
     Gone,
 }
 
+impl Sent {
+    /// What became of two batches: what went wrong first.
+    pub(super) fn and(self, later: Self) -> Self {
+        if self == Self::Done { later } else { self }
+    }
+}
+
 /// One UDP socket.
 #[derive(Debug)]
 pub(super) struct Socket {
-    raw: Raw,
+    setup: Option<SocketSetup>,
+    /// None while its device or its address is not there.
+    raw: Option<Raw>,
+    /// The device that it was bound to: one that is made again has another index.
+    device: Option<u32>,
+    /// What the loop watches it for.
+    pub(super) watched: EpollFlags,
     is_v6: bool,
     is_wildcard: bool,
     offload: bool,
@@ -84,6 +98,57 @@ pub(super) struct Socket {
 }
 
 impl Socket {
+    /// One that is closed, with what it may be opened from.
+    pub(super) fn closed(setup: Option<SocketSetup>) -> Self {
+        Self {
+            setup,
+            raw: None,
+            device: None,
+            watched: EpollFlags::empty(),
+            is_v6: false,
+            is_wildcard: false,
+            offload: false,
+            control: Vec::new(),
+            report: SocketReport::default(),
+        }
+    }
+
+    /// What it was opened from, or may be.
+    pub(super) fn setup(&self) -> Option<&SocketSetup> {
+        self.setup.as_ref()
+    }
+
+    /// It is open, if it has to be.
+    pub(super) fn is_open(&self) -> bool {
+        self.raw.is_some()
+    }
+
+    /// It is bound to a device that is not there any more, though another one may have its name.
+    pub(super) fn is_stale(&self) -> bool {
+        let device = self.setup.as_ref().and_then(|setup| setup.interface.as_deref());
+        self.is_open() && device.is_some_and(|device| index(device) != self.device)
+    }
+
+    /// Closes it. What is sent by it is lost, as by a device that is gone.
+    pub(super) fn close(&mut self) {
+        self.raw = None;
+        self.watched = EpollFlags::empty();
+        self.report.up = false;
+    }
+
+    /// Opens it again from what it was opened from; its numbers go on.
+    ///
+    /// # Errors
+    /// As [`Socket::open`]; then it is closed.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        self.close();
+        let Some(setup) = &self.setup else { return Ok(()) };
+        let new = Self::open(setup)?;
+        let report = SocketReport { offload: new.offload, up: true, ..self.report };
+        *self = Self { report, ..new };
+        Ok(())
+    }
+
     /// Opens and binds.
     ///
     /// # Errors
@@ -117,17 +182,24 @@ impl Socket {
         }
         let report = SocketReport { offload, up: true, ..SocketReport::default() };
         let is_wildcard = setup.bind.ip().is_unspecified();
-        Ok(Self { raw, is_v6, is_wildcard, offload, control: vec![0; CONTROL], report })
+        let device = setup.interface.as_deref().and_then(index);
+        let (raw, control) = (Some(raw), vec![0; CONTROL]);
+        Ok(Self { raw, device, is_v6, is_wildcard, offload, control, report, ..Self::closed(Some(setup.clone())) })
     }
 
-    /// The address that it is bound to.
-    pub(super) fn local(&self) -> Option<SocketAddr> {
-        self.raw.local_addr().ok().and_then(|address| address.as_socket())
+    /// It speaks IPv4; none without any setup.
+    pub(super) fn is_ipv4(&self) -> Option<bool> {
+        self.setup.as_ref().map(|setup| setup.bind.is_ipv4())
+    }
+
+    /// For the loop to watch.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.raw.as_ref().map(AsFd::as_fd)
     }
 
     /// Receives what is there into `into`; `None` if nothing is.
     pub(super) fn receive(&mut self, into: &mut [u8]) -> Option<Arrival> {
-        let fd = self.raw.as_raw_fd();
+        let fd = self.raw.as_ref()?.as_raw_fd();
         let arrival = loop {
             match receive(fd, into, &mut self.control) {
                 Ok(arrival) => break arrival?,
@@ -224,17 +296,17 @@ impl Socket {
         }
         let to = SockaddrStorage::from(route.remote);
         let parts = [IoSlice::new(bytes)];
+        let raw = self.raw.as_ref().ok_or(Errno::ENODEV)?;
         self.report.sends += 1;
-        sendmsg(self.raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&to))?;
+        sendmsg(raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&to))?;
         self.report.sent.add(bytes.len().div_ceil(batch.segment().max(1)), bytes.len());
         Ok(())
     }
 }
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.raw.as_fd()
-    }
+/// The index of a device; none if it is not there.
+fn index(device: &str) -> Option<u32> {
+    nix::net::if_::if_nametoindex(device).ok()
 }
 
 /// What every socket has: no fragments, TOS and destination of what arrives, large buffers.
@@ -325,6 +397,12 @@ fn packet_info(source: IpAddr) -> Option<PacketInfo> {
 mod tests {
     use super::*;
     use std::time::{Duration, Instant};
+
+    impl Socket {
+        pub(crate) fn local(&self) -> Option<SocketAddr> {
+            self.raw.as_ref()?.local_addr().ok()?.as_socket()
+        }
+    }
 
     fn socket(bind: &str, offload: bool) -> Socket {
         let bind = bind.parse().expect("an address");

@@ -161,6 +161,7 @@ impl Subflow {
             queued: self.sender.unsent(),
             rate: self.sender.pacing_rate(),
             bandwidth: Rate(self.bandwidth.get()),
+            phantom: None,
         };
         view.open = self.takes_more(&view, fill);
         view

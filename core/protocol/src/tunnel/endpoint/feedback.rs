@@ -1,7 +1,7 @@
 //! What the peer is told: what has arrived, how long to wait; and whether the paths are there.
 
 use super::{Endpoint, FIRST_HOLD, LEAST_HOLD};
-use crate::tunnel::path::Path;
+use crate::tunnel::path::{BASE, Path};
 use crate::tunnel::vocabulary::{Content, Event, Payload, SEAL_BYTES, Transmit};
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
@@ -10,6 +10,8 @@ use wire::frame::Frame;
 const FEED: Span = Span::from_millis(25);
 /// The peer is told how long to wait this often at most, and eight times less often if nothing changed.
 const HOLD_NEWS: Span = Span::from_millis(25);
+/// Bytes of frames that a datagram may have on every path.
+const MOST_FRAMES: usize = (BASE - SEAL_BYTES) as usize;
 
 impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_control(&mut self, now: Instant) -> Option<Transmit<P>> {
@@ -40,8 +42,9 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
         let bound = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
         if let Some(index) = bound {
+            let frames = &mut self.paths[index].as_mut()?.frames;
             self.control.clear();
-            self.control.append(&mut self.paths[index].as_mut()?.frames);
+            self.control.extend(frames.drain(..fitting(frames)));
             return self.frames_leave(now, PathId(index as u16), 0);
         }
         let news = self.hold_news(now);
@@ -58,11 +61,17 @@ impl<P: Payload> Endpoint<P> {
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
             let due = path.receipt.due();
-            if due <= now {
-                self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
+            if due > now {
+                continue;
             }
-            if other.is_some() && due <= now {
+            self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
+            let too_much = fitting(&self.control) < self.control.len();
+            if too_much || other.is_some() {
                 path.receipt.tell_again(due);
+            }
+            if too_much {
+                self.control.pop();
+                break;
             }
         }
         self.paths[chosen.index()].as_mut()?.fed = now;
@@ -120,9 +129,9 @@ impl<P: Payload> Endpoint<P> {
     /// their round trips differ by.
     pub(super) fn lateness(&self, path: &Path) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let earliest = up().filter_map(Path::one_way).min();
-        if let (Some(delay), Some(earliest)) = (path.one_way(), earliest) {
-            return Span::from_micros((delay - earliest).max(0) as u64);
+        let later = |delay: u32| up().filter_map(Path::one_way).map(|other| delay.wrapping_sub(other) as i32).max();
+        if let Some(later) = path.one_way().and_then(later) {
+            return Span::from_micros(later.max(0) as u64);
         }
         let least = up().map(Path::srtt).min().unwrap_or(Span::ZERO);
         path.srtt().saturating_sub(least) / 2
@@ -140,4 +149,14 @@ impl<P: Payload> Endpoint<P> {
         let repair = up().map(Path::patience).min().unwrap_or(FIRST_HOLD);
         spread + find * 2 + repair * 2 + LEAST_HOLD
     }
+}
+
+/// How many of the first frames fit a datagram; at least one, as none is so long.
+fn fitting(frames: &[Frame]) -> usize {
+    let mut bytes = 0;
+    let fits = |frame: &&Frame| {
+        bytes += frame.len();
+        bytes <= MOST_FRAMES
+    };
+    frames.iter().take_while(fits).count().max(1)
 }

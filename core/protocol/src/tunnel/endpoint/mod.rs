@@ -53,6 +53,8 @@ struct Cut<P> {
     parcel: P,
     from: u32,
     length: u32,
+    /// Bytes of a piece: all are equal but the last one, which is hardly shorter, so that a driver can send them together.
+    piece: u32,
 }
 
 /// One end of a tunnel.
@@ -146,14 +148,30 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// The path is used no more, from now on. What was on it goes by the others.
+    /// The path is used no more, from now on, and the peer is told. What was on it goes by the others.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
-        self.fail_path(now, id);
-        self.forget_path(id);
+        self.forget_path(now, id);
+        self.deny_path(id);
+    }
+
+    /// Tells the peer that a path is gone, by each of the others: frames may be lost.
+    pub fn deny_path(&mut self, id: PathId) {
         let gone = Frame::Path { path: id.0 as u8, state: PathState::Gone };
-        if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
-            path.frames.push(gone);
+        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(gone.clone()));
+    }
+
+    /// The path is not there any more, as the peer knows. What was on it goes by the others.
+    pub fn forget_path(&mut self, now: Instant, id: PathId) {
+        self.fail_path(now, id);
+        if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
+            self.numbers[id.index()] = path.next_number();
         }
+    }
+
+    /// Another scheduler picks the paths from now on.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+        self.burst = None;
     }
 
     /// The path exists.
@@ -255,15 +273,8 @@ impl<P: Payload> Endpoint<P> {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         path.peer_backup = state == PathState::Backup;
         if state == PathState::Gone {
-            self.fail_path(now, id);
-            self.forget_path(id);
+            self.forget_path(now, id);
             self.events.push_back(Event::PathGone(id));
-        }
-    }
-
-    fn forget_path(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
-            self.numbers[id.index()] = path.next_number();
         }
     }
 

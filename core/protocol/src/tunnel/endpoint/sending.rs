@@ -137,10 +137,11 @@ impl<P: Payload> Endpoint<P> {
             Some(cut) => cut,
             None => {
                 let (stream, parcel) = self.entrance.pop(now, &mut self.counters)?;
-                Cut { stream, from: 0, length: parcel.len(), parcel }
+                let length = parcel.len();
+                Cut { stream, from: 0, length, piece: even(length, piece), parcel }
             }
         };
-        let to = cut.length.min(cut.from + piece);
+        let to = cut.length.min(cut.from + piece.min(cut.piece));
         let sequence = &mut self.sequences[usize::from(cut.stream)];
         let data = Data {
             stream: cut.stream,
@@ -163,5 +164,22 @@ impl<P: Payload> Endpoint<P> {
         let starved = !self.has_new();
         let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
         self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut pilot));
+    }
+}
+
+/// The size of as many pieces as `length` needs, of at most `most` each, if they are to be equal.
+fn even(length: u32, most: u32) -> u32 {
+    length.div_ceil(length.div_ceil(most).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::even;
+
+    #[test]
+    fn pieces_are_as_few_as_can_be_and_equal() {
+        assert_eq!(even(65_222, 1438), 1418, "46 of them, the last one of 1412 bytes");
+        assert_eq!(even(1500, 1438), 750);
+        assert_eq!([even(1438, 1438), even(40, 1438), even(0, 1438)], [1438, 40, 0]);
     }
 }

@@ -124,10 +124,35 @@ fn an_unordered_stream_lets_all_pass_and_copies_not() {
 }
 
 #[test]
-fn numbers_go_on_past_their_32_bits_and_a_number_far_ahead_is_refused() {
+fn numbers_go_on_past_their_32_bits() {
     let mut bench = Bench::new(RULES);
     bench.exit.streams[1].expected = (1 << 32) - 2;
     assert_eq!(bench.take(0, 0, 1, &[u32::MAX - 1, u32::MAX, 0, 1]), [u32::MAX - 1, u32::MAX, 0, 1]);
-    assert_eq!(bench.take(0, 0, 1, &[2 + MOST_AHEAD as u32]), NONE);
-    assert_eq!((bench.counters.refused, bench.exit.held()), (1, 0));
+}
+
+#[test]
+fn a_number_far_ahead_is_refused_while_others_are_held_and_then_the_stream_goes_on_there() {
+    let mut bench = Bench::new(RULES);
+    let far = MOST_AHEAD as u32;
+    bench.take(0, 0, 1, &[1]);
+    assert_eq!(bench.take(10, 0, 1, &[far]), NONE);
+    assert_eq!((bench.counters.refused, bench.exit.held()), (1, 1));
+    assert_eq!(bench.wait(100), [1]);
+    assert_eq!(bench.take(101, 0, 1, &[far + 2, far + 3]), [far + 2, far + 3], "all before is lost");
+    assert_eq!((bench.counters.missed, bench.counters.refused), (1 + u64::from(far), 1));
+    assert_eq!(bench.take(102, 0, 1, &[far + 1]), NONE, "it comes too late");
+    assert_eq!(bench.counters.late, 1);
+}
+
+#[test]
+fn no_more_gaps_are_remembered_than_a_few_however_late_their_pieces_come() {
+    let mut bench = Bench::new(RULES);
+    for gap in 0..100 {
+        let (at, first) = (u64::from(gap) * 1000, gap * 10);
+        bench.take(at, 0, 1, &[first, first + 9]);
+        bench.wait(at + 100);
+        bench.take(at + 200, 0, 1, &[first + 3, first + 6]);
+    }
+    assert_eq!(bench.counters.late, 200, "the latest gaps are");
+    assert!(bench.exit.streams[1].skipped.len() <= REMEMBERED);
 }

@@ -85,8 +85,8 @@ pub(super) struct Ledger {
     pub(super) totals: Counts,
     /// Large ones lost since the last one arrived: since when, and how many.
     large_lost: Option<(Instant, u32)>,
-    /// One-way delay to the peer's clock: smoothed, and its mean deviation; microseconds.
-    pub(super) one_way: Option<(i64, i64)>,
+    /// One-way delay to the peer's clock, modulo 2^32: smoothed, and its mean deviation; microseconds.
+    pub(super) one_way: Option<(u32, i32)>,
 }
 
 /// Round-trip time, smoothed as RFC 9002, section 5.3 says. (Linux's estimator, which TCP's machine uses, holds the
@@ -219,13 +219,17 @@ impl Ledger {
             }
             high = below;
         }
-        self.largest_acked = self.largest_acked.max(Some(largest));
-        news.marked = ack.marked.wrapping_sub(self.marked).min((self.rate.delivered() - delivered) as u32);
-        self.marked = ack.marked;
-        self.totals.marked += u64::from(news.marked);
+        news.acked = (self.rate.delivered() - delivered) as u32;
+        // One that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
+        if self.largest_acked < Some(largest) {
+            self.largest_acked = Some(largest);
+            let marked = ack.marked.wrapping_sub(self.marked) as i32;
+            news.marked = (marked.max(0) as u32).min(news.acked);
+            self.marked = ack.marked;
+            self.totals.marked += u64::from(news.marked);
+        }
         self.detect_losses(now, &mut news, fates);
         self.settle();
-        news.acked = (self.rate.delivered() - delivered) as u32;
         news.newest = sample.newest().map(|snapshot| snapshot.sending(self.totals()));
         news.delivery = self.rate.finish(now, &sample, news.acked, self.min_rtt.get(), false);
         news.advanced = self.base > base;
@@ -272,11 +276,12 @@ impl Ledger {
         let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.delay_us)).max(1));
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
         self.round_trip.add(rtt);
-        // Modulo 2^32 us; the offset of the clocks is unknown and the same on all paths.
-        let delay = i64::from(ack.arrived_us.wrapping_sub((at.0 / 1000) as u32) as i32);
+        // The offset of the clocks is unknown and the same on all paths.
+        let delay = ack.arrived_us.wrapping_sub((at.0 / 1000) as u32);
         let (mean, deviation) = self.one_way.unwrap_or((delay, 0));
-        let error = delay - mean;
-        self.one_way = Some((mean + error / 8, deviation + (error.abs() - deviation) / 4));
+        let error = delay.wrapping_sub(mean) as i32;
+        let change = (i64::from(error.unsigned_abs()) - i64::from(deviation)) / 4;
+        self.one_way = Some((mean.wrapping_add_signed(error / 8), deviation + change as i32));
         rtt
     }
 
@@ -390,5 +395,26 @@ impl Ledger {
             self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
             self.round_trip.add(rtt);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::frame::Ranges;
+
+    #[test]
+    fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
+        let (mut ledger, mut fates) = (Ledger::new(0), Fates::default());
+        let now = Instant::ZERO + Span::from_millis(1);
+        (0..5).for_each(|piece| assert_eq!(ledger.on_data(now, piece, 1000, false), piece));
+        let mut marks = |largest, marked| {
+            let mut ranges = Ranges::default();
+            ranges.push(0, largest + 1);
+            let ack = Ack { path: 0, largest, delay_us: 0, arrived_us: 0, marked, ranges };
+            ledger.on_ack(now, &ack, &mut fates).expect("all has left").marked
+        };
+        // The second one left before the first, by another path.
+        assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod ledger;
 mod life;
+mod phantom;
 mod receipt;
 mod search;
 mod status;
@@ -9,11 +10,13 @@ mod status;
 pub(super) use ledger::Fates;
 pub(super) use life::Habits;
 pub(super) use receipt::Receipt;
+pub(super) use search::BASE;
 
 use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, SEAL_BYTES};
 use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
 use ledger::{Ledger, News};
 use life::Life;
+use phantom::Phantom;
 use recovery::{Pacer, WindowUse};
 use units::{Instant, PathId, Rate, Span, Stream};
 use wire::frame::{Ack, Frame};
@@ -66,6 +69,7 @@ pub(super) struct Path {
     doubts: u32,
     doubt_since: Instant,
     delivery: Rate,
+    phantom: Phantom,
     mss: u32,
     heard: Option<Instant>,
     /// When it last brought data.
@@ -108,6 +112,7 @@ impl Path {
             doubts: 0,
             doubt_since: Instant::ZERO,
             delivery: Rate(0),
+            phantom: Phantom::default(),
             mss: 0,
             heard: None,
             carried: None,
@@ -144,8 +149,8 @@ impl Path {
         if srtt > Span::ZERO { srtt } else { self.life.rtt.unwrap_or(Span::ZERO) }
     }
 
-    /// Smoothed one-way delay on the peer's clock, microseconds; known once data has gone by it.
-    pub(super) fn one_way(&self) -> Option<i64> {
+    /// Smoothed one-way delay on the peer's clock, microseconds modulo 2^32; known once data has gone by it.
+    pub(super) fn one_way(&self) -> Option<u32> {
         self.ledger.one_way.map(|(mean, _)| mean)
     }
 
@@ -197,7 +202,8 @@ impl Path {
             in_flight: self.ledger.in_flight,
             queued: 0,
             rate,
-            bandwidth: self.delivery,
+            bandwidth: self.phantom.bandwidth(),
+            phantom: Some(self.phantom.length(now)),
         }
     }
 
@@ -225,6 +231,11 @@ impl Path {
         self.setup.headers + self.life.search.confirmed()
     }
 
+    /// Bytes that rates of delivery count for a packet.
+    fn full_body(&self) -> u32 {
+        self.mss + SEAL_BYTES + DATA_HEADER_BYTES
+    }
+
     /// Packets of one burst, which stay together on the path.
     pub(super) fn burst(&self) -> u32 {
         Pacer::burst(self.rate(), self.ledger.min_rtt(), self.datagram())
@@ -247,7 +258,8 @@ impl Path {
             self.notify(now, pilot, &Event::Restart { idle, timeout });
         }
         let body = bytes + DATA_HEADER_BYTES + SEAL_BYTES;
-        let number = self.ledger.on_data(now, piece, bytes, body > search::BASE);
+        let number = self.ledger.on_data(now, piece, bytes, body > BASE);
+        self.phantom.on_sent(now, self.full_body());
         self.sent_since += 1;
         self.sent_in_round = true;
         let rate = self.rate();
@@ -320,7 +332,8 @@ impl Path {
     fn tell(&mut self, now: Instant, news: &News, pilot: &mut Pilot<'_>) {
         let prior_phase = self.phase;
         if let Some(delivery) = &news.delivery {
-            self.delivery = delivery.rate(self.mss + SEAL_BYTES + DATA_HEADER_BYTES);
+            self.delivery = delivery.rate(self.full_body());
+            self.phantom.on_delivery(now, self.delivery, self.is_filled(), self.srtt());
         }
         if self.phase != Phase::Open && self.ledger.una() >= self.episode_end {
             self.phase = Phase::Open;
@@ -386,7 +399,7 @@ impl Path {
     fn revive(&mut self, now: Instant, rtt: Span, pilot: &mut Pilot<'_>) {
         self.ledger.prime(now, rtt);
         self.mss = self.piece();
-        (self.phase, self.doubts, self.pacer) = (Phase::Open, 0, Pacer::default());
+        (self.phase, self.doubts, self.pacer, self.phantom) = (Phase::Open, 0, Pacer::default(), Phantom::default());
         let info = PathInfo {
             mss: self.mss,
             initial_window: INITIAL_WINDOW,

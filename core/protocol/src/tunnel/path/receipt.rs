@@ -10,7 +10,7 @@ use wire::frame::{Ack, MOST_RANGES, Ranges};
 /// The longest that an arrival goes untold.
 pub(super) const MOST_DELAY: Span = Span::from_micros(500);
 /// So many arrivals are told at once.
-const BATCH: u32 = 32;
+const BATCH: u32 = 128;
 
 /// A longer run is told as if it were so long.
 const LONGEST_RUN: u64 = 1 << 24;

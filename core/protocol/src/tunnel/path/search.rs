@@ -9,8 +9,8 @@ use units::{Instant, Span};
 /// UDP payload that every path is expected to carry: IPv6's least MTU of 1280 without headers, and some room (RFC 9000,
 /// section 14: 1200).
 pub(in crate::tunnel) const BASE: u32 = 1200;
-/// UDP payloads below Ethernet's: PPPoE, DS-Lite, GRE and WireGuard over v4 and v6, mobile networks, least IPv6 MTU.
-const PLATEAUS: &[u32] = &[1464, 1452, 1444, 1424, 1412, 1392, 1372, 1352, 1322, 1292, 1252, 1232];
+/// UDP payloads of Ethernet and below: PPPoE, DS-Lite, GRE and WireGuard over v4 and v6, mobile networks, least IPv6 MTU.
+const PLATEAUS: &[u32] = &[1472, 1464, 1452, 1444, 1424, 1412, 1392, 1372, 1352, 1322, 1292, 1252, 1232];
 /// Times that a size is tried.
 const TRIES: u32 = 3;
 /// A larger size is tried again after so long (RFC 8899, section 5.1.1: `PMTU_RAISE_TIMER`).
@@ -130,6 +130,11 @@ mod tests {
     fn an_ordinary_path_takes_one_probe() {
         assert_eq!(find(1472, 1472), (1472, 1, Span::ZERO));
         assert_eq!(find(8972, 9000), (8972, 1, Span::ZERO));
+    }
+
+    #[test]
+    fn behind_a_link_of_jumbo_frames_ethernet_is_found() {
+        assert_eq!(find(8972, 1472).0, 1472);
     }
 
     #[test]

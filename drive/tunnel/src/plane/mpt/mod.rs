@@ -184,7 +184,7 @@ fn open(path: &MptPath, io: &Io) -> Result<Path, Error> {
     let Some(socket) = io.sockets.get(path.socket) else {
         return Err(Error::setup(format!("path {}: there is no socket {}", path.name, path.socket)));
     };
-    if socket.local().is_some_and(|local| local.is_ipv4() != path.remote.is_ipv4()) {
+    if socket.is_ipv4().is_some_and(|v4| v4 != path.remote.is_ipv4()) {
         return Err(Error::setup(format!("path {}: {} is not of its socket's address family", path.name, path.remote)));
     }
     let outlet = Outlet::new(Route { remote: path.remote, source: None });

@@ -3,8 +3,8 @@
 use super::parcel::Parcel;
 use protocol::tunnel::Delivery;
 
-/// The longest parcel: an IP packet with its virtio-net header.
-const LONGEST: usize = 65_535 + wire::offload::Offload::LEN;
+/// The longest parcel: an IP packet with its virtio-net header, and padding.
+const LONGEST: usize = 65_535 + wire::offload::Offload::LEN + 64;
 const STREAMS: usize = 256;
 
 /// What has come of one stream's parcel.

@@ -24,9 +24,11 @@ pub(super) fn check(whole: Whole<'_>, is_own: impl Fn(IpAddr) -> bool) -> Result
     let start = if offload { Offload::LEN } else { 0 };
     let header = if offload { Offload::parse(bytes).map(|(header, _)| header) } else { Ok(Offload::default()) };
     let header = header.map_err(|_| Unfit::Malformed)?;
+    let inner = Inner::parse(bytes.get(start..).unwrap_or_default()).map_err(|_| Unfit::Malformed)?;
+    // What is behind the packet is padding, as in Ethernet: its own header says where it ends.
+    let bytes = &mut bytes[..start + inner.len];
     let packet = &mut bytes[start..];
     header.validate(packet).map_err(|_| Unfit::Malformed)?;
-    let inner = Inner::parse(packet).map_err(|_| Unfit::Malformed)?;
     if !is_own(inner.source) {
         return Err(Unfit::Foreign);
     }
@@ -50,5 +52,22 @@ pub(super) fn write(device: &mut Device, offload: Offload, bytes: &[u8], start: 
     let Ok(mut cut) = Segmenter::new(offload, packet) else { return };
     while let Some(len) = cut.next_into(buffer) {
         device.write_plain(&buffer[..len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_ends_where_its_header_says_whatever_is_behind() {
+        let mut bytes = [0; 40];
+        // IPv4, 20 bytes of header, 28 in all.
+        (bytes[0], bytes[3]) = (0x45, 28);
+        let whole = Whole { bytes: &mut bytes, offload: false, marked: false };
+        let (_, bytes, start) = check(whole, |_| true).ok().expect("it is whole");
+        assert_eq!((bytes.len(), start), (28, 0));
+        let cut = Whole { bytes: &mut [0x45, 0, 0, 28, 0, 0], offload: false, marked: false };
+        assert!(matches!(check(cut, |_| true), Err(Unfit::Malformed)));
     }
 }

@@ -17,7 +17,7 @@ use super::buffer::Slice;
 use super::device::Device;
 use super::reactor::{Engine, Io};
 use super::report::Report;
-use super::setup::{Error, RopewalkSetup};
+use super::setup::{Error, PeerSetup, RopewalkSetup, Update};
 use super::socket::{Arrival, Route, Sent, Socket};
 use deliver::{Unfit, check, write};
 use host::Opened;
@@ -28,7 +28,7 @@ use protocol::tunnel::{Content, FIRST_UNORDERED, MOST_PATHS, Transmit};
 use routing::Routing;
 use seal::{Entropy, PeerId, Peers, SystemEntropy};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use units::{Instant, PathId};
 use wire::inner::ecn::Ecn;
@@ -71,7 +71,8 @@ impl Rope {
         let mut host = Host::new(seal, Box::new(peer::learned));
         let mut peers = BTreeMap::new();
         for setup in setup.peers {
-            let (id, peer) = Peer::add(setup, &mut host, io)?;
+            peer::check(&setup, &host, |at| io.sockets.get(at).and_then(Socket::setup))?;
+            let (id, peer) = Peer::add(setup, &mut host, Instant::ZERO)?;
             peers.insert(id, peer);
         }
         let mut key = [0; 8];
@@ -124,13 +125,16 @@ impl Rope {
         let len = host.length(id, transmit);
         let (Some(route), Some(peer)) = (host.route(id, transmit.path), peers.get_mut(&id)) else { return Sent::Gone };
         let lane = peer.lane(sockets, transmit.path, route);
-        let tos = match &transmit.content {
-            Content::Data(data) => outer(data.payload.tos),
-            Content::Control { .. } => 0,
+        let (tos, len) = match &transmit.content {
+            Content::Data(data) if data.last && !data.first => (outer(data.payload.tos), lane.outlet.even(len)),
+            Content::Data(data) => (outer(data.payload.tos), len),
+            Content::Control { .. } => (0, len),
         };
         lane.outlet.push(&mut sockets[lane.socket], len, tos, |datagram| {
             let fill = |parcel: &Parcel, bytes: &mut [u8]| {
-                bytes.copy_from_slice(&parcel.bytes);
+                let (piece, padding) = bytes.split_at_mut(parcel.bytes.len());
+                piece.copy_from_slice(&parcel.bytes);
+                padding.fill(0);
                 parcel.offload
             };
             if host.write(now, id, transmit, datagram, fill) { len } else { 0 }
@@ -153,6 +157,18 @@ impl Rope {
         let taken = self.host.take(now, route, marked, opened, &whole[start..end], wrap);
         if let (Err(_), Some(peer)) = (taken, self.peers.get_mut(&opened.peer)) {
             peer.malformed += 1;
+        }
+    }
+
+    /// Peers that are not among the wanted ones are told so, and forgotten.
+    fn dismiss(&mut self, io: &mut Io, now: Instant, wanted: &[PeerSetup]) {
+        let is_wanted = |peer: &Peer| wanted.iter().any(|setup| setup.public == peer.setup.public);
+        let unwanted: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_wanted(peer)).map(|(id, _)| *id).collect();
+        unwanted.iter().for_each(|id| self.host.dismiss(*id));
+        self.transmit(&mut io.sockets, now);
+        for id in unwanted {
+            self.host.remove_peer(id);
+            self.peers.remove(&id);
         }
     }
 
@@ -187,7 +203,7 @@ fn note(host: &mut Host, now: Instant, id: PeerId, path: PathId, sent: Sent) {
 fn routing(peers: &BTreeMap<PeerId, Peer>) -> Routing<PeerId> {
     let of = |(id, peer): (&PeerId, &Peer)| {
         let id = *id;
-        peer.allowed.clone().into_iter().map(move |(address, prefix)| (address, prefix, id))
+        peer.setup.allowed.clone().into_iter().map(move |(address, prefix)| (address, prefix, id))
     };
     Routing::new(peers.iter().flat_map(of))
 }
@@ -278,7 +294,9 @@ impl Engine for Rope {
     }
 
     fn set_link(&mut self, _io: &mut Io, now: Instant, socket: usize, up: bool) {
-        if !up {
+        if up {
+            self.host.on_link_up(socket as u16);
+        } else {
             self.host.on_link_down(now, socket as u16);
         }
     }
@@ -289,11 +307,22 @@ impl Engine for Rope {
         }
     }
 
-    fn set_networks(&mut self, peer: usize, networks: Vec<(IpAddr, u8)>) {
-        if let Some(peer) = self.peers.values_mut().nth(peer) {
-            peer.allowed = networks;
-            self.routing = routing(&self.peers);
+    fn check(&self, update: &Update) -> Result<(), Error> {
+        let socket = |at: usize| update.sockets.get(at).and_then(Option::as_ref);
+        update.peers.iter().try_for_each(|setup| peer::check(setup, &self.host, socket))
+    }
+
+    fn update(&mut self, io: &mut Io, now: Instant, update: Update, replaced: &[usize]) {
+        replaced.iter().for_each(|socket| self.host.close_socket(now, *socket as u16));
+        self.dismiss(io, now, &update.peers);
+        for setup in update.peers {
+            match self.host.sessions().find(&setup.public).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
+                Some((id, peer)) => peer.change(setup, id, &mut self.host, now),
+                None => self.peers.extend(Peer::add(setup, &mut self.host, now)),
+            }
         }
+        self.routing = routing(&self.peers);
+        self.mtu = update.mtu;
     }
 
     fn stop(&mut self, io: &mut Io, now: Instant) {

@@ -4,13 +4,12 @@ use super::Host;
 use super::assembler::Assembler;
 use super::place::Place;
 use crate::plane::batch::Outlet;
-use crate::plane::reactor::Io;
 use crate::plane::report::{Count, PeerReport, RouteReport};
-use crate::plane::setup::{Carriage, Error, PeerPath, PeerSetup};
+use crate::plane::setup::{Carriage, Error, PeerPath, PeerSetup, SocketSetup};
 use crate::plane::socket::{Route, Socket};
 use protocol::tunnel::{Endpoint, MOST_PATHS, PathSetup, Setup};
 use seal::{Entropy, PeerId, SystemEntropy};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use units::{Instant, PathId};
 
 /// What is tried on a path of which nothing is known: Ethernet's MTU.
@@ -24,9 +23,7 @@ pub(super) struct Lane {
 
 /// One peer.
 pub(super) struct Peer {
-    name: String,
-    /// Inner networks that are its own.
-    pub(super) allowed: Vec<(IpAddr, u8)>,
+    pub(super) setup: PeerSetup,
     /// By path id; `None` as long as nothing was sent there.
     lanes: Vec<Option<Lane>>,
     pub(super) assembler: Assembler,
@@ -42,24 +39,15 @@ impl Peer {
     /// The host talks to it from now on.
     ///
     /// # Errors
-    /// A key that nobody has, an algorithm that is not there, a path without a socket or of another address family.
-    pub(super) fn add(setup: PeerSetup, host: &mut Host, io: &Io) -> Result<(PeerId, Self), Error> {
-        let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
-        machine(&setup)?;
-        if setup.paths.len() > MOST_PATHS {
-            return Err(bad(format!("at most {MOST_PATHS} paths")));
-        }
-        let paths = setup.paths.iter().map(|path| open_path(path, io)).collect::<Result<Vec<_>, _>>()?;
-        let of = setup.clone();
-        let make = Box::new(move || machine(&of).expect("it was built before from the same names"));
-        let id = host.add_peer(setup.public, setup.preshared.clone(), make);
-        let id = id.map_err(|error| bad(error.to_string()))?;
-        for (number, (route, use_of)) in (0..).zip(paths) {
-            host.set_path(Instant::ZERO, id, number, route, use_of);
+    /// What [`check`] finds, and two peers with one key.
+    pub(super) fn add(setup: PeerSetup, host: &mut Host, now: Instant) -> Result<(PeerId, Self), Error> {
+        let id = host.add_peer(setup.public, setup.preshared.clone(), make(&setup));
+        let id = id.map_err(|error| Error::setup(format!("peer {}: {error}", setup.name)))?;
+        for path in &setup.paths {
+            host.set_path(now, id, path.id, route(path), usage(path));
         }
         let peer = Self {
-            name: setup.name,
-            allowed: setup.allowed,
+            setup,
             lanes: (0..MOST_PATHS).map(|_| None).collect(),
             assembler: Assembler::new(),
             sent: Count::default(),
@@ -69,6 +57,28 @@ impl Peer {
             malformed: 0,
         };
         Ok((id, peer))
+    }
+
+    /// It is as `wanted` from now on, which was checked. New paths are there before old ones go, so that the peer can be told.
+    pub(super) fn change(&mut self, wanted: PeerSetup, id: PeerId, host: &mut Host, now: Instant) {
+        if self.setup.preshared != wanted.preshared {
+            host.set_preshared(now, id, wanted.preshared.clone());
+        }
+        if self.setup.weights() != wanted.weights() {
+            host.set_make(id, make(&wanted));
+        }
+        let is_same_way = |a: &PeerPath, b: &PeerPath| (a.id, a.socket, a.remote) == (b.id, b.socket, b.remote);
+        for path in wanted.paths.iter().filter(|path| !self.setup.paths.contains(path)) {
+            let old = self.setup.paths.iter().find(|old| is_same_way(old, path));
+            // Where it leads may have moved since.
+            let present = old.and_then(|_| host.route(id, PathId(path.id.into()))).cloned();
+            host.set_path(now, id, path.id, present.unwrap_or_else(|| route(path)), usage(path));
+        }
+        for old in self.setup.paths.iter().filter(|old| !wanted.paths.iter().any(|path| path.id == old.id)) {
+            host.remove_path(now, id, old.id);
+            self.lanes[usize::from(old.id)] = None;
+        }
+        self.setup = wanted;
     }
 
     /// The lanes that are there.
@@ -100,7 +110,7 @@ impl Peer {
             remote: route.remote.0.remote,
         };
         PeerReport {
-            name: self.name.clone(),
+            name: self.setup.name.clone(),
             seal: host.sessions().status(id),
             status: host.endpoint(id).map(Endpoint::status),
             routes: host.routes(id).map(route).collect(),
@@ -113,11 +123,42 @@ impl Peer {
     }
 }
 
+/// Whether the host can talk to such a peer, with these sockets.
+///
+/// # Errors
+/// A key that nobody has, an algorithm that is not there, a path without a socket or of another address family.
+pub(super) fn check<'a>(
+    setup: &PeerSetup,
+    host: &Host,
+    socket: impl Fn(usize) -> Option<&'a SocketSetup>,
+) -> Result<(), Error> {
+    let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
+    machine(setup)?;
+    host.sessions().check(&setup.public).map_err(|error| bad(error.to_string()))?;
+    if setup.paths.iter().any(|path| usize::from(path.id) >= MOST_PATHS) {
+        return Err(bad(format!("at most {MOST_PATHS} paths")));
+    }
+    for path in &setup.paths {
+        let PeerPath { name, socket: at, remote, .. } = path;
+        let found = socket(*at).ok_or_else(|| Error::setup(format!("path {name}: there is no socket {at}")))?;
+        if found.bind.is_ipv4() != remote.is_ipv4() {
+            return Err(Error::setup(format!("path {name}: {remote} is not of its socket's address family")));
+        }
+    }
+    Ok(())
+}
+
+/// Builds the machine as often as the peer begins anew.
+fn make(setup: &PeerSetup) -> host::Make {
+    let of = setup.clone();
+    Box::new(move || machine(&of).expect("it was built before from the same names"))
+}
+
 /// The machine's setup, built from names.
 fn machine(setup: &PeerSetup) -> Result<Setup, Error> {
     let Carriage { scheduler, congestion, .. } = &setup.carriage;
     let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
-    let weights: Vec<u32> = setup.paths.iter().map(|path| path.weight).collect();
+    let weights = setup.weights();
     let entry = schedule::find(&scheduler.name).filter(|entry| entry.fill == schedule::Fill::Window);
     let entry = entry.ok_or_else(|| bad(format!("there is no scheduler `{}` for tunnels", scheduler.name)))?;
     let built = entry.scheduler(&weights, 0, &scheduler.parameters);
@@ -139,17 +180,15 @@ fn machine(setup: &PeerSetup) -> Result<Setup, Error> {
     })
 }
 
-/// Where a path leads at first, and how it is used.
-fn open_path(path: &PeerPath, io: &Io) -> Result<(host::Route<Place>, PathSetup), Error> {
-    let PeerPath { remote, socket: at, backup, metered, .. } = *path;
-    let Some(socket) = io.sockets.get(at) else {
-        return Err(Error::setup(format!("path {}: there is no socket {at}", path.name)));
-    };
-    if socket.local().is_some_and(|local| local.is_ipv4() != remote.is_ipv4()) {
-        return Err(Error::setup(format!("path {}: {remote} is not of its socket's address family", path.name)));
-    }
-    let route = host::Route { socket: at as u16, remote: Place(Route { remote, source: None }) };
-    Ok((route, PathSetup { backup, metered, most: path.rate, ..sizes(path.mtu, remote) }))
+/// Where a path leads at first.
+fn route(path: &PeerPath) -> host::Route<Place> {
+    host::Route { socket: path.socket as u16, remote: Place(Route { remote: path.remote, source: None }) }
+}
+
+/// How a path is used.
+fn usage(path: &PeerPath) -> PathSetup {
+    let PeerPath { backup, metered, rate, .. } = *path;
+    PathSetup { backup, metered, most: rate, ..sizes(path.mtu, path.remote) }
 }
 
 /// How a path is used that the peer opened.

@@ -1,0 +1,116 @@
+//! A phantom queue: what would wait if the path carried nine tenths of what it can.
+//!
+//! A flow that paces itself at the rate that it measures fills a path and makes no queue. That the path is full shows all the
+//! same, in a queue that is only counted: what is sent fills it, and it drains at a little less than the path's bandwidth
+//! (the virtual queue of AVQ, Kunniyur and Srikant, SIGCOMM 2001; HULL's phantom queue, Alizadeh et al., NSDI 2012).
+
+use control::frame::WindowedMax;
+use units::{Instant, Rate, Span};
+
+/// Round trips over which the bandwidth is the greatest rate of delivery (BBR's filter).
+const ROUNDS: u64 = 10;
+/// Tenths of the bandwidth that drain it. The greatest of noisy samples is a few per cent too much.
+const DRAIN: u64 = 9;
+/// A bandwidth that grew by so many quarters is not known yet (BBR's test of a full pipe): it bounds nothing.
+const GROWTH: u64 = 5;
+/// It grows no longer: what it has to tell is told.
+const LONGEST: Span = Span::from_millis(100);
+
+/// The queue that is not there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Phantom {
+    bandwidth: WindowedMax,
+    /// What the bandwidth was when the queue was emptied because it grew.
+    known: u64,
+    /// The path, and not the application, bounds it.
+    bounded: bool,
+    /// How long the queue takes to drain, as of then.
+    length: Span,
+    at: Instant,
+}
+
+impl Phantom {
+    /// The greatest rate of delivery of late; zero before the first sample.
+    pub(super) fn bandwidth(&self) -> Rate {
+        Rate(self.bandwidth.get())
+    }
+
+    /// How long it takes to drain.
+    pub(super) fn length(&self, now: Instant) -> Span {
+        self.length.saturating_sub(now.since(self.at))
+    }
+
+    /// So many bytes leave.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u32) {
+        let drain = Rate(self.bandwidth.get() / 10 * DRAIN);
+        if self.bounded && drain.0 > 0 {
+            self.length = (self.length(now) + drain.time_for(u64::from(bytes))).min(LONGEST);
+        }
+        self.at = now;
+    }
+
+    /// Data was delivered at this rate, while the path was `filled` or not: then it tells only that the path carries so much.
+    pub(super) fn on_delivery(&mut self, now: Instant, rate: Rate, filled: bool, srtt: Span) {
+        if !filled && rate < self.bandwidth() {
+            return;
+        }
+        let bandwidth = self.bandwidth.update(srtt.0.saturating_mul(ROUNDS), now.0, rate.0);
+        if bandwidth >= self.known / 4 * GROWTH {
+            (self.known, self.bounded, self.length) = (bandwidth, false, Span::ZERO);
+        }
+        self.known = self.known.min(bandwidth);
+        self.bounded |= filled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Rate = Rate::from_mbit(100);
+
+    /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms each.
+    fn after(filled: bool, mbit: u64) -> Span {
+        let mut phantom = Phantom::default();
+        phantom.on_delivery(Instant::ZERO, MOST, filled, Span::from_millis(20));
+        let gap = Rate::from_mbit(mbit).time_for(1250);
+        let times =
+            (0..).map(|k| Instant::ZERO + gap * k).take_while(|at| *at < Instant::ZERO + Span::from_millis(400));
+        times.for_each(|now| phantom.on_sent(now, 1250));
+        phantom.length(Instant::ZERO + Span::from_millis(400))
+    }
+
+    /// 400 ms at rate r bring 400 r / 90 ms of transmission at 90 Mbit/s, of which 400 ms drain.
+    #[test]
+    fn it_grows_by_what_exceeds_nine_tenths_of_the_bandwidth() {
+        for (mbit, expected) in [(80, 0.0), (89, 0.0), (95, 22.2), (100, 44.4), (200, 100.0)] {
+            let length = after(true, mbit).as_secs_f64() * 1e3;
+            // Give or take a packet.
+            assert!((length - expected).abs() < 0.2, "{mbit} Mbit/s: {length} ms, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_application_held_down_bounds_nothing() {
+        assert_eq!(after(false, 200), Span::ZERO);
+        let mut phantom = Phantom::default();
+        phantom.on_delivery(Instant::ZERO, MOST, true, Span::from_millis(20));
+        phantom.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
+        assert_eq!(phantom.bandwidth(), MOST, "a lower rate of an idle path says nothing");
+        phantom.on_delivery(Instant::ZERO + Span::from_secs(2), Rate::from_mbit(40), true, Span::from_millis(20));
+        assert_eq!(phantom.bandwidth(), Rate::from_mbit(40), "that of a full one does");
+    }
+
+    #[test]
+    fn a_bandwidth_that_grows_by_a_quarter_empties_it() {
+        let mut phantom = Phantom::default();
+        let now = Instant::ZERO;
+        phantom.on_delivery(now, MOST, true, Span::from_millis(20));
+        (0..100).for_each(|_| phantom.on_sent(now, 1250));
+        assert!(phantom.length(now) > Span::from_millis(11));
+        phantom.on_delivery(now, Rate::from_mbit(124), false, Span::from_millis(20));
+        assert!(phantom.length(now) > Span::from_millis(11));
+        phantom.on_delivery(now, Rate::from_mbit(125), false, Span::from_millis(20));
+        assert_eq!(phantom.length(now), Span::ZERO);
+    }
+}
