@@ -221,15 +221,16 @@ impl Ground {
 
 fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, starts: &[Instant]) -> Plan {
     let span = |at: Instant| at.since(Instant::ZERO);
-    let traffic = |(k, (flow, start)): (usize, (&Flow, &Instant))| Traffic {
-        start: span(*start),
-        stop: flow.stop.map(span),
-        size: match &flow.kind {
-            FlowKind::Tcp { size, .. } => *size,
-            FlowKind::ConstantRate { .. } => None,
-        },
-        sides: network.sides(k),
-        subflows: (flow.route == Route::Subflows).then(|| network.subflows(k)),
+    let traffic = |(k, (flow, start)): (usize, (&Flow, &Instant))| {
+        let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
+        Traffic {
+            start: span(*start),
+            stop: flow.stop.map(span),
+            size: *size,
+            congestion: congestion.name.clone(),
+            sides: network.sides(k),
+            subflows: (flow.route == Route::Subflows).then(|| network.subflows(k)),
+        }
     };
     let processes = |end: &str| (format!("tunnel {end}"), format!("{}/{end}.pid", place.folder));
     Plan {

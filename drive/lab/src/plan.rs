@@ -33,6 +33,8 @@ pub(crate) struct Traffic {
     pub(crate) stop: Option<Span>,
     /// Bytes, or as many as possible.
     pub(crate) size: Option<u64>,
+    /// The kernel's name of the congestion control.
+    pub(crate) congestion: String,
     /// Source and sink.
     pub(crate) sides: [Side; 2],
     /// MPTCP: the source's address on each path.

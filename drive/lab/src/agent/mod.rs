@@ -65,12 +65,11 @@ fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
 }
 
 fn run(plan: &Plan) -> Outcome<Observed> {
-    let meter = cpu::Meter::begin(&plan.processes)?;
     let zero = Instant::now() + PREPARATION;
     let flows = plan.flows.iter().map(|it| Flow::begin(it, zero + duration(it.start)));
     let flows: Vec<Flow> = flows.collect::<Outcome<_>>()?;
     let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
-    let pulse = Pulse::begin();
+    let (pulse, meter) = (Pulse::begin(), cpu::Meter::begin(&plan.processes)?);
     for (at, task) in timetable::of(plan) {
         let due = zero + duration(at);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));

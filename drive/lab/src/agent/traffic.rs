@@ -1,10 +1,10 @@
 //! A bulk TCP or MPTCP flow: a source that writes as fast as it may, a sink that reads at once.
 
 use super::{Outcome, enter, within};
-use crate::plan::{Side, Traffic};
+use crate::plan::Traffic;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -31,15 +31,13 @@ struct Tally {
 impl Flow {
     /// Starts the threads of a flow; its source connects at `start`.
     pub(super) fn begin(traffic: &Traffic, start: Instant) -> Outcome<Self> {
-        let [source, sink] = traffic.sides.clone();
-        let (address, size) = (sink.address, traffic.size);
-        let protocol = if traffic.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
-        let listener = within(&sink.space, || listen(address, protocol))?;
+        let traffic = traffic.clone();
+        let (listener, size) = (within(&traffic.sides[1].space, || listen(&traffic))?, traffic.size);
         let flow = Self { stream: Arc::default(), tally: Arc::default() };
         let (stream, tally) = (flow.stream.clone(), flow.tally.clone());
         // The threads end with the process. If one fails, its flow stands still, and the samples show it.
         thread::spawn(move || tally.receive(&listener, size, start));
-        thread::spawn(move || send(&source, address, protocol, size, start, &stream));
+        thread::spawn(move || send(&traffic, start, &stream));
         Ok(flow)
     }
 
@@ -84,35 +82,36 @@ impl Tally {
     }
 }
 
-fn socket(address: SocketAddr, protocol: Protocol) -> std::io::Result<Socket> {
-    Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
+/// A socket with the flow's congestion control. Set there it needs no more than this process's privileges; as a default of
+/// the namespace it would have to be allowed for the whole machine.
+fn socket(traffic: &Traffic) -> Outcome<Socket> {
+    let protocol = if traffic.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
+    let socket = Socket::new(Domain::for_address(traffic.sides[1].address), Type::STREAM, Some(protocol))?;
+    let set = socket.set_tcp_congestion(traffic.congestion.as_bytes());
+    set.map_err(|why| format!("no congestion control {}: {why}", traffic.congestion))?;
+    Ok(socket)
 }
 
 /// Subflows of MPTCP come to all addresses of the host.
-fn listen(address: SocketAddr, protocol: Protocol) -> Outcome<TcpListener> {
-    let socket = socket(address, protocol)?;
-    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let address = if protocol == Protocol::MPTCP { SocketAddr::new(any, address.port()) } else { address };
+fn listen(traffic: &Traffic) -> Outcome<TcpListener> {
+    let mut address = traffic.sides[1].address;
+    if traffic.subflows.is_some() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() });
+    }
+    let socket = socket(traffic)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
-fn send(
-    source: &Side,
-    sink: SocketAddr,
-    protocol: Protocol,
-    size: Option<u64>,
-    start: Instant,
-    slot: &OnceLock<TcpStream>,
-) -> Outcome<()> {
-    enter(&source.space)?;
+fn send(traffic: &Traffic, start: Instant, slot: &OnceLock<TcpStream>) -> Outcome<()> {
+    enter(&traffic.sides[0].space)?;
     thread::sleep(start.saturating_duration_since(Instant::now()));
-    let socket = socket(sink, protocol)?;
-    socket.connect(&sink.into())?;
+    let socket = socket(traffic)?;
+    socket.connect(&traffic.sides[1].address.into())?;
     let mut stream = slot.get_or_init(|| socket.into());
     let block = vec![0; BLOCK];
-    let mut left = size.unwrap_or(u64::MAX);
+    let mut left = traffic.size.unwrap_or(u64::MAX);
     while left > 0 {
         let part = left.min(BLOCK as u64);
         stream.write_all(&block[..part as usize])?;

@@ -19,15 +19,32 @@ pub(super) struct Hop {
 }
 
 impl Network<'_> {
-    /// The routers of link `i`, in the direction of the data.
+    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its wire, `c` the queue of what comes
+    /// back. Those that have nothing to do are left out: a hop costs a guest more than what is measured.
     pub(super) fn routers(&self, i: usize) -> Vec<String> {
         let link = &self.experiment.links[i];
-        let letters: &[char] = match (self.place.netem, is_rated(link)) {
-            (true, true) => &['a', 'b', 'c'],
-            (true, false) => &['b', 'c'],
-            (false, _) => &['a', 'c'],
+        let queues = |forward: bool| is_rated(link) && self.local(i, forward).is_none();
+        let shared = self.users(i).count() > 1;
+        let (a, c) = (queues(true), queues(false));
+        let letters: Vec<char> = match (self.place.netem, self.is_emulated(i)) {
+            (true, _) => [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
+            (false, true) => vec!['a', 'c'],
+            (false, false) => [(true, 'a'), (a || c || shared, 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
         };
         letters.iter().map(|letter| format!("{}l{i}{letter}", self.place.prefix)).collect()
+    }
+
+    /// The pairs and paths that link `i` is a part of.
+    pub(super) fn users(&self, i: usize) -> impl Iterator<Item = (usize, usize)> {
+        self.attached().into_iter().filter(move |(_, p)| self.experiment.paths[*p].links.contains(&i))
+    }
+
+    /// The device of a router of link `i` that leads to the sinks, or to the sources.
+    pub(super) fn port(&self, i: usize, router: &str, to_sinks: bool) -> Port {
+        let (k, p) = self.users(i).next().expect("only used links have routers");
+        let side = usize::from(!to_sinks);
+        let hop = self.hops(k, p).into_iter().find(|hop| hop.ports[side].0 == router);
+        hop.expect("a router has two sides").ports[side].clone()
     }
 
     /// Hosts, routers, and every cable.
@@ -150,8 +167,7 @@ impl Network<'_> {
 
     /// The links that some pair's path has.
     pub(super) fn used_links(&self) -> impl Iterator<Item = usize> + '_ {
-        let used = |i: &usize| self.attached().iter().any(|(_, p)| self.experiment.paths[*p].links.contains(i));
-        (0..self.experiment.links.len()).filter(used)
+        (0..self.experiment.links.len()).filter(|i| self.users(*i).next().is_some())
     }
 }
 

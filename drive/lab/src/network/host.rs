@@ -10,9 +10,9 @@ impl Network<'_> {
     /// What makes the hosts of pair `k` what their flow says.
     pub(super) fn settings(&self, k: usize, pair: &Pair) -> Vec<String> {
         let flow = &self.experiment.flows[pair.flow];
-        let FlowKind::Tcp { congestion, host, .. } = &flow.kind else { return self.gateways(k, pair, "") };
+        let FlowKind::Tcp { host, .. } = &flow.kind else { return self.gateways(k, pair, "") };
         let mut lines = Vec::new();
-        let all: Vec<String> = sysctls(&congestion.name, host, flow).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        let all: Vec<String> = sysctls(host, flow).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
         for space in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {space} sysctl -qw {}", all.join(" ")));
         }
@@ -60,13 +60,12 @@ impl Network<'_> {
     }
 }
 
-fn sysctls(congestion: &str, host: &Host, flow: &Flow) -> Vec<String> {
+fn sysctls(host: &Host, flow: &Flow) -> Vec<String> {
     let flag = u8::from;
     let [least, initial, most] = host.receive_buffer;
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
     let ecn = if host.ecn { 1 } else { 2 };
     let mut all = vec![
-        format!("tcp_congestion_control={congestion}"),
         "tcp_no_metrics_save=1".to_owned(),
         format!("tcp_timestamps={}", flag(host.timestamps)),
         format!("tcp_sack={}", flag(host.sack)),

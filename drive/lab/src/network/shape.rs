@@ -116,17 +116,19 @@ impl Network<'_> {
             return (self.host(forward, k), uplink(p));
         }
         let routers = self.routers(i);
-        if forward { (routers[0].clone(), "right".into()) } else { (routers[routers.len() - 1].clone(), "left".into()) }
+        self.port(i, if forward { &routers[0] } else { &routers[routers.len() - 1] }, forward)
     }
 
-    /// Where its delay and loss are.
+    /// Where its delay and loss are: on the wire's router, and on a device that all packets of that direction cross.
     fn wire_at(&self, i: usize, forward: bool) -> Port {
         let routers = self.routers(i);
-        if forward { (routers[routers.len() - 2].clone(), "right".into()) } else { (routers[1].clone(), "left".into()) }
+        let wire = routers.iter().position(|name| name.ends_with('b')).unwrap_or(0);
+        let is_first_of_two = !forward && wire == 0 && routers.len() > 1;
+        self.port(i, &routers[wire + usize::from(is_first_of_two && self.users(i).count() > 1)], forward)
     }
 
     /// The pair and path whose host a queue stands in.
-    fn local(&self, i: usize, forward: bool) -> Option<(usize, usize)> {
+    pub(super) fn local(&self, i: usize, forward: bool) -> Option<(usize, usize)> {
         let first = |(_, p): &(usize, usize)| {
             let links = &self.experiment.paths[*p].links;
             links.get(if forward { 0 } else { links.len() - 1 }) == Some(&i)
