@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod arguments;
 mod baseline;
 mod checks;
+mod doctor;
 mod document;
 mod driver;
 mod failure;
@@ -42,6 +43,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Compare { first, second, json } => study::compare(first, second, *json),
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
+        Verb::Doctor { json } => doctor::doctor(*json),
         Verb::Schema => output::json(&scenario::schema()),
     }
 }

@@ -52,8 +52,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`], and
-    /// with its own words the tunnel's daemon.
+    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` (none if empty) it is the lab's
+    /// [`crate::agent`], and with its own words the tunnel's daemon.
     ///
     /// # Errors
     /// There is none of those wanted: why.
@@ -127,9 +127,17 @@ impl Lab {
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(ground, experiment, &starts, keep)?;
+            let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
+            let observed = self.observe(ground, experiment, &starts, folder.path());
+            let is_better = |seen: &Observed| best.as_ref().is_none_or(|best| seen.stolen < best.stolen);
+            // What is kept is of the run that counts; of one that failed, too.
+            let is_kept = observed.as_ref().map_or(true, is_better);
+            if let Some(keep) = keep.filter(|_| is_kept) {
+                copy(folder.path(), keep).map_err(Error::guest)?;
+            }
+            let observed = observed?;
             let stolen = observed.stolen;
-            if best.as_ref().is_none_or(|best| stolen < best.stolen) {
+            if is_kept {
                 best = Some(observed);
             }
             if ground.is_virtual() || stolen.0 <= experiment.duration.0 / STOLEN {
@@ -141,34 +149,30 @@ impl Lab {
         summary::summarise(experiment, &Network::new(experiment, &place), seed, &starts, &observed)
     }
 
-    /// One run at a place of its own.
+    /// One run at a place of its own, with files in `folder`.
     fn observe(
         &self,
         ground: &Ground,
         experiment: &Experiment,
         starts: &[Instant],
-        keep: Option<&Path>,
+        folder: &Path,
     ) -> Result<Observed, Error> {
-        let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
         let name = Host::name();
         let seen = match ground {
             Ground::Guest(_) => GUEST.to_owned(),
-            Ground::Host(_) => folder.path().display().to_string(),
+            Ground::Host(_) => folder.display().to_string(),
         };
         let place = self.place(ground, &name, &seen);
         let network = Network::new(experiment, &place);
         let plan = plan(experiment, &network, &place, starts);
         let mut setup = vec![commented(&picture(&network))];
         setup.extend(network.setup());
-        let agent = [self.program.clone(), self.agent.clone()];
-        let observed = match ground {
-            Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
-            Ground::Host(_) => Host::run(&agent, &name, folder.path(), &setup, &plan),
-        };
-        if let Some(keep) = keep {
-            copy(folder.path(), keep).map_err(Error::guest)?;
+        let agent: Vec<String> =
+            [&self.program, &self.agent].into_iter().filter(|it| !it.is_empty()).cloned().collect();
+        match ground {
+            Ground::Guest(kernel) => Guest::new(kernel, folder).run(&agent, &setup, &plan),
+            Ground::Host(_) => Host::run(&agent, &name, folder, &setup, &plan),
         }
-        observed
     }
 
     /// The first kernel that can run this.

@@ -2,7 +2,7 @@
 //!
 //! Where there is no User-Mode Linux (or it may not run) the tests say `skipped:`, which `cargo xtask test` counts.
 
-use lab::{Error, Lab};
+use lab::{Choice, Error, Lab};
 use ropewalk_lab as lab;
 use scenario::Overrides;
 use scenario::model::Experiment;
@@ -39,22 +39,19 @@ fn experiment(sets: &[&str]) -> Experiment {
 
 /// The lab, if there is one.
 fn lab() -> Option<Lab> {
-    match Lab::find(&[env!("CARGO_BIN_EXE_ropewalk-lab-agent")]) {
+    // The agent as a program of its own: as a word of `ropewalk` it is under test, with the tunnel's daemon, in `cli/tests/lab`.
+    match Lab::find(Choice::Guest, env!("CARGO_BIN_EXE_ropewalk-lab-agent"), "") {
         Ok(lab) => Some(lab),
         Err(Error::NoKernel(why)) => skip(&why),
         Err(other) => panic!("{other}"),
     }
 }
 
-/// What the kernel did, unless the machine is too busy for a kernel in real time. One guest at a time.
+/// What the kernel did, and whether its time was virtual. One guest at a time.
 fn run(experiment: &Experiment) -> Option<record::Run> {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match lab()?.run(experiment, 1) {
-        Ok(run) => Some(run),
-        Err(Error::NoCpu(why)) => skip(&why),
-        Err(other) => panic!("{other}"),
-    }
+    Some(lab()?.run(experiment, 1, None).unwrap_or_else(|why| panic!("{why}")))
 }
 
 /// The message goes past the test's captured output.
