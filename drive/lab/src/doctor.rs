@@ -29,6 +29,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "tc", package: "iproute2", purpose: "rates, queues, delays, losses" },
     Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" },
     Program { name: "sysctl", package: "procps", purpose: "TCP's settings" },
+    Program { name: "timeout", package: "coreutils", purpose: "commands that wait" },
     Program { name: "nice", package: "coreutils", purpose: "precedence in real time" },
     Program { name: "grep", package: "grep", purpose: "the wait for a tunnel" },
 ];
@@ -81,7 +82,8 @@ pub struct Diagnosis {
 /// [`Lab::find`](crate::Lab::find).
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
-    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| kernel::on_path(it.name).is_some());
+    let (present, missing): (Vec<Program>, Vec<Program>) =
+        PROGRAMS.iter().partition(|it| kernel::on_path(it.name).is_some());
     let back_ends = vec![guest(program, agent), host()];
     let surroundings = Surroundings::look();
     // A kernel by another name needs no package.
@@ -130,7 +132,7 @@ fn able(name: &'static str, abilities: &Abilities) -> BackEnd {
 /// Boots a guest that lays a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
 fn boot(kernel: &Kernel, program: &str, agent: &str) -> Result<(), Error> {
     let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
-    let agent: Vec<String> = [program, agent].into_iter().filter(|it| !it.is_empty()).map(str::to_owned).collect();
+    let agent = [program, agent].map(str::to_owned);
     let mut setup =
         vec!["ip link add v0 type veth peer name v1", "tc qdisc add dev v0 root tbf rate 1mbit burst 2kb limit 9kb"];
     setup.extend(kernel.abilities.netem.then_some("tc qdisc add dev v1 root netem delay 1ms"));

@@ -52,8 +52,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` (none if empty) it is the lab's
-    /// [`crate::agent`], and with its own words the tunnel's daemon.
+    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`], and
+    /// with its own words the tunnel's daemon.
     ///
     /// # Errors
     /// There is none of those wanted: why.
@@ -127,17 +127,9 @@ impl Lab {
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
-            let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
-            let observed = self.observe(ground, experiment, &starts, folder.path());
-            let is_better = |seen: &Observed| best.as_ref().is_none_or(|best| seen.stolen < best.stolen);
-            // What is kept is of the run that counts; of one that failed, too.
-            let is_kept = observed.as_ref().map_or(true, is_better);
-            if let Some(keep) = keep.filter(|_| is_kept) {
-                copy(folder.path(), keep).map_err(Error::guest)?;
-            }
-            let observed = observed?;
+            let observed = self.observe(ground, experiment, &starts, (keep, best.as_ref()))?;
             let stolen = observed.stolen;
-            if is_kept {
+            if best.as_ref().is_none_or(|best| stolen < best.stolen) {
                 best = Some(observed);
             }
             if ground.is_virtual() || stolen.0 <= experiment.duration.0 / STOLEN {
@@ -149,30 +141,35 @@ impl Lab {
         summary::summarise(experiment, &Network::new(experiment, &place), seed, &starts, &observed)
     }
 
-    /// One run at a place of its own, with files in `folder`.
+    /// One run at a place of its own. What it leaves is kept unless there was a better run; of one that fails, too.
     fn observe(
         &self,
         ground: &Ground,
         experiment: &Experiment,
         starts: &[Instant],
-        folder: &Path,
+        (keep, best): (Option<&Path>, Option<&Observed>),
     ) -> Result<Observed, Error> {
+        let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
         let name = Host::name();
         let seen = match ground {
             Ground::Guest(_) => GUEST.to_owned(),
-            Ground::Host(_) => folder.display().to_string(),
+            Ground::Host(_) => folder.path().display().to_string(),
         };
         let place = self.place(ground, &name, &seen);
         let network = Network::new(experiment, &place);
         let plan = plan(experiment, &network, &place, starts);
         let mut setup = vec![commented(&picture(&network))];
         setup.extend(network.setup());
-        let agent: Vec<String> =
-            [&self.program, &self.agent].into_iter().filter(|it| !it.is_empty()).cloned().collect();
-        match ground {
-            Ground::Guest(kernel) => Guest::new(kernel, folder).run(&agent, &setup, &plan),
-            Ground::Host(_) => Host::run(&agent, &name, folder, &setup, &plan),
+        let agent = [self.program.clone(), self.agent.clone()];
+        let observed = match ground {
+            Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
+            Ground::Host(_) => Host::run(&agent, &name, folder.path(), &setup, &plan),
+        };
+        let is_better = |seen: &Observed| best.is_none_or(|best| seen.stolen < best.stolen);
+        if let Some(keep) = keep.filter(|_| observed.as_ref().map_or(true, is_better)) {
+            copy(folder.path(), keep).map_err(Error::guest)?;
         }
+        observed
     }
 
     /// The first kernel that can run this.
