@@ -149,7 +149,7 @@ mod tests {
         let uml = BackEnd {
             name: "uml",
             release: Some("6.1.176".into()),
-            program: Some("/usr/local/lib/somewhere/very/far/below/the/root/linux".into()),
+            program: Some("/usr/local/lib/somewhere/very/far/below/all/others/linux".into()),
             congestion: ["bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp"].map(str::to_owned).to_vec(),
             netem: true,
             tick_ms: Some(10.0),
