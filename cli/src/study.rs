@@ -55,6 +55,7 @@ fn study<'a>(manifest: &'a Manifest, runs: &'a [Run], baseline: Option<Baseline<
         digest: manifest.digest.as_deref().unwrap_or_default(),
         version: &manifest.ropewalk_version,
         commit: &manifest.commit,
+        driver: &manifest.driver,
         layout: read(&manifest.layout)?,
         runs,
         baseline,

@@ -70,6 +70,7 @@ fn header(study: &Study<'_>) -> String {
     let facts = [
         ("Source", study.source.to_owned()),
         ("Scenario", study.scenario.to_owned()),
+        ("Driver", study.driver.to_owned()),
         ("Baseline", study.baseline.map_or(String::new(), |baseline| baseline.name.to_owned())),
         ("Runs", format!("{} ({}, {})", study.runs.len(), counted(cells, "cell"), seeds(study))),
         ("Digest", study.digest.to_owned()),

@@ -10,6 +10,7 @@ mod claim;
 mod colour;
 mod compare;
 mod course;
+mod cpu;
 mod decimate;
 mod estimate;
 mod figure;
