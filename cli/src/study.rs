@@ -1,4 +1,4 @@
-//! Showing a study: the table, the page, the JSON document. `ropewalk report` and `ropewalk compare`.
+//! Showing a study: the table, the page, the JSON document. `ropewalk report`.
 
 use crate::baseline::Loaded;
 use crate::document::Document;
@@ -17,22 +17,6 @@ pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
     show(dir, &manifest, runs, json)
 }
 
-/// Two stored studies side by side.
-pub(crate) fn compare(first: &Path, second: &Path, json: bool) -> Result<(), Failure> {
-    let [first, second] = [Results::open(first)?, Results::open(second)?];
-    if json {
-        let [first, second] = [first, second].map(|(manifest, runs)| Document::new(&manifest, runs));
-        return output::json(&serde_json::json!({ "first": first, "second": second }));
-    }
-    let table = report::compare_terminal(
-        &study(&first.0, &first.1, None)?,
-        &study(&second.0, &second.1, None)?,
-        output::width(),
-        output::color(),
-    );
-    output::print(&table)
-}
-
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
     let baseline = Loaded::of_study(dir, manifest)?;
@@ -45,7 +29,12 @@ pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) 
     output::print(&format!("{table}\nreport  {}\ndigest  {}\n", page.display(), study.digest))
 }
 
-fn study<'a>(manifest: &'a Manifest, runs: &'a [Run], baseline: Option<Baseline<'a>>) -> Result<Study<'a>, Failure> {
+/// As the report takes it.
+pub(crate) fn study<'a>(
+    manifest: &'a Manifest,
+    runs: &'a [Run],
+    baseline: Option<Baseline<'a>>,
+) -> Result<Study<'a>, Failure> {
     Ok(Study {
         title: &manifest.title,
         about: &manifest.about,

@@ -150,11 +150,7 @@ impl<'a> Study<'a> {
 
     /// Parameters that differ between cells.
     pub(crate) fn varying(&self) -> Vec<&'a str> {
-        let Some(first) = self.runs.first() else { return Vec::new() };
-        let keys: std::collections::BTreeSet<&str> =
-            self.runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
-        let differs = |key: &&str| self.runs.iter().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
-        keys.into_iter().filter(differs).collect()
+        varying(self.runs.iter())
     }
 
     /// The seeds, ascending, as text: `1`, `1 to 10`, `3, 7, 20`.
@@ -167,6 +163,15 @@ impl<'a> Study<'a> {
             _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
         }
     }
+}
+
+/// Parameters that differ between these runs.
+pub(crate) fn varying<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Vec<&'a str> {
+    let Some(first) = runs.clone().next() else { return Vec::new() };
+    let keys: std::collections::BTreeSet<&str> =
+        runs.clone().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
+    let differs = |key: &&str| runs.clone().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
+    keys.into_iter().filter(differs).collect()
 }
 
 /// Drops disturbed runs if others are left; says whether there were any.

@@ -6,9 +6,11 @@ use crate::number::{NONE, marked, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
+pub use compare::compare_terminal;
 use scenario::{Scope, Table};
 
 mod claims;
+mod compare;
 
 /// A row of a table: a name, then numbers.
 pub(crate) struct Line {

@@ -11,7 +11,7 @@ use crate::terminal::{capital, caption, corner};
 use scenario::{Reference, Table};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
-const MOST_ROWS: usize = 1000;
+pub(super) const MOST_ROWS: usize = 1000;
 
 /// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
 pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
@@ -125,13 +125,18 @@ fn pair_cell(pair: &Pair) -> String {
     let simulated = pair.simulated.map_or_else(|| "coming".to_owned(), |it| marked(three(it), pair.disturbed[1]));
     let published = marked(maybe(pair.published), pair.disturbed[0]);
     let (class, strength, error) = match pair.error() {
-        Some(error) => (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error)),
+        Some(error) => shade(error),
         None => ("none", 0.0, String::new()),
     };
     let class = if pair.simulated.is_none() { "coming" } else { class };
     format!(
         "<td class=\"{class}\" style=\"--h:{strength:.2}\"><b>{simulated}</b> <small>{published}</small><br>{error}</td>"
     )
+}
+
+/// The looks of a relative error: class, strength of its colour, text.
+pub(super) fn shade(error: f64) -> (&'static str, f64, String) {
+    (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error))
 }
 
 fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
