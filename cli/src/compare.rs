@@ -13,7 +13,9 @@ const PAGE: &str = "compare.html";
 pub(crate) fn compare(first: &Path, second: &Path, out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let [a, b] = [Results::open(first)?, Results::open(second)?];
     let names = names(first, second);
-    let studies = [study::study(&a.0, &a.1, None)?, study::study(&b.0, &b.1, None)?];
+    // A folder of an older version may have a layout that is no longer read; its runs are.
+    let layout = [&a, &b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
+    let studies = [&a, &b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
     // A simulation is measured by a kernel; otherwise the second by the first.
     let yardstick = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
     let [one, other] = studies;
@@ -22,7 +24,7 @@ pub(crate) fn compare(first: &Path, second: &Path, out: Option<&Path>, json: boo
         None => Results::write_text(first, PAGE, &report::compare_html(&comparison))?,
         Some(file) => {
             let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let wrong = || Failure::Environment(format!("cannot write {}: it is no name of a file", file.display()));
+            let wrong = || Failure::Environment(format!("cannot write {}: it is a folder", file.display()));
             let name = file.file_name().filter(|_| !file.is_dir()).ok_or_else(wrong)?;
             Results::write_text(dir, &name.to_string_lossy(), &report::compare_html(&comparison))?
         }

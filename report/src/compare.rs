@@ -102,8 +102,10 @@ impl<'a> Comparison<'a> {
 
     /// The errors of the goodput in one sentence.
     pub(crate) fn sentence(&self) -> String {
-        let (cells, Some(errors)) = (self.common(), self.errors(0)) else {
-            return "No goodput to compare: no cell of one has the parameters of a cell of the other.".to_owned();
+        let (cells, errors) = match (self.common(), self.errors(0)) {
+            (0, _) => return "No cell of one has the parameters of a cell of the other.".to_owned(),
+            (_, None) => return "No goodput to compare.".to_owned(),
+            (cells, Some(errors)) => (cells, errors),
         };
         let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
         format!(

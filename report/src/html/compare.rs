@@ -2,7 +2,7 @@
 
 use super::{counted, escape, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
-use crate::number::{marked, maybe, three, title};
+use crate::number::{marked, maybe, title};
 use crate::study::{Cell, Study};
 use crate::svg;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ fn agreement(comparison: &Comparison<'_>) -> String {
     let (mut rows, mut curves) = (String::new(), String::new());
     for (at, value) in comparison.values.iter().enumerate() {
         let Some(errors) = comparison.errors(at) else { continue };
-        let numbers = errors.percents().map(|percent| format!("<td>{}</td>", three(percent))).concat();
+        let numbers = errors.percents().map(|percent| format!("<td>{percent:.1}</td>")).concat();
         let value = escape(&title(value));
         rows += &format!("<tr><th scope=\"row\">{value}</th><td>{}</td>{numbers}</tr>\n", errors.0.len());
         if errors.0.len() > 1 {
