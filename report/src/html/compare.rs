@@ -3,9 +3,15 @@
 use super::{counted, escape, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
 use crate::number::{marked, maybe, title};
-use crate::study::{Cell, Study};
+use crate::study::{Cell, Study, short_names};
 use crate::svg;
 use std::collections::BTreeSet;
+
+/// So many lines stand open, before the others.
+const OPEN: usize = 20;
+/// What the last column is where both have series.
+const WINDOWS: &str = " The last column is the mean distance of both windows' quantile functions, percent of the yardstick's \
+                       mean window.";
 
 /// The page.
 #[must_use]
@@ -81,7 +87,7 @@ fn agreement(comparison: &Comparison<'_>) -> String {
         true => curves,
         false => format!(
             "<h3>How many values are within which error</h3>\n<p>Dashed: the median and the 95th percentile.</p>\n\
-             <div class=\"charts\">\n{curves}</div>\n"
+             <div class=\"charts curves\">\n{curves}</div>\n"
         ),
     };
     format!("<section id=\"agreement\">\n<h2>Agreement</h2>\n<p><b>{sentence}</b></p>\n{table}{curves}</section>\n")
@@ -93,7 +99,34 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
         return String::new();
     }
     let windows = lines.iter().any(|line| line.window.is_some());
-    let heads = comparison.values.iter().map(|value| title(value)).chain(windows.then(|| title("quantile_percent")));
+    let (first, rest) = lines.split_at(lines.len().min(OPEN));
+    let shown = &rest[..rest.len().min(tables::MOST_ROWS)];
+    let mut more = match shown.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<details><summary>{} more, the worst first</summary>{}</details>\n",
+            rest.len(),
+            table(comparison, shown, plotted, windows)
+        ),
+    };
+    if shown.len() < rest.len() {
+        more += &format!("<p>Of these the first {} are shown.</p>\n", shown.len());
+    }
+    format!(
+        "<section id=\"cells\">\n<h2>Cells, the worst first</h2>\n<p>In each cell: <b>{}</b>, <small>{}</small>; below, the \
+         relative error. Orange: too little. Blue: too much. Full colour: off by half or more.{}</p>\n{}{more}{}</section>\n",
+        escape(comparison.names[1 - comparison.yardstick]),
+        escape(comparison.names[comparison.yardstick]),
+        if windows { WINDOWS } else { "" },
+        table(comparison, first, plotted, windows),
+        tables::disturbances(comparison.measured())
+    )
+}
+
+/// Some of the lines; with `windows`, how near these are.
+fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], windows: bool) -> String {
+    let window = windows.then(|| format!("window's {}", title("quantile_percent")));
+    let heads = comparison.values.iter().map(|value| title(value)).chain(window);
     let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
     let row = |line: &&Compared<'_>| {
         let place = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
@@ -103,28 +136,11 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
         let window = windows.then(|| format!("<td>{}</td>", maybe(line.window)));
         format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", values.chain(window).collect::<String>())
     };
-    let shown = &lines[..lines.len().min(tables::MOST_ROWS)];
-    let rows: String = shown.iter().map(row).collect();
-    let cut = match shown.len() < lines.len() {
-        true => format!("<p>The worst {} of {} lines.</p>\n", shown.len(), lines.len()),
-        false => String::new(),
-    };
-    let window = match windows {
-        true => {
-            " The last column is the mean distance of both windows' quantile functions, percent of the yardstick's \
-                 mean window."
-        }
-        false => "",
-    };
-    let [measured, yardstick] =
-        [1 - comparison.yardstick, comparison.yardstick].map(|side| escape(comparison.names[side]));
+    let rows: String = lines.iter().map(row).collect();
     format!(
-        "<section id=\"cells\">\n<h2>Cells, the worst first</h2>\n{cut}<div class=\"scroll\"><table class=\"pairs\"><caption>In \
-         each cell: <b>{measured}</b>, <small>{yardstick}</small>; below, the relative error. Orange: too little. Blue: too \
-         much. Full colour: off by half or more.{window}</caption>\n<thead><tr><th scope=\"col\" class=\"corner\">{}</th>{heads}\
-         </tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{}</section>\n",
-        escape(&crate::study::short_names(&comparison.varying()).join(", ")),
-        tables::disturbances(comparison.measured())
+        "<div class=\"scroll\"><table class=\"pairs\"><thead><tr><th scope=\"col\" class=\"corner\">{}</th>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody></table></div>\n",
+        escape(&short_names(&comparison.varying()).join(", "))
     )
 }
 
