@@ -55,7 +55,7 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
 /// Columns of a flow that are there to be counted up, and would crowd the charts.
 const COUNTED: [&str; 3] = ["throughput_mbps", "sent_packets", "dropped_packets"];
 
-/// Columns of a flow that the baseline's line is drawn for.
+/// Columns of a flow or subflow that the baseline's line is drawn for.
 const WITH_BASELINE: [&str; 2] = ["window_packets", "goodput_mbps"];
 
 /// The unit of a column.
@@ -98,9 +98,9 @@ pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
     Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
 }
 
-/// What a baseline has of the flows of `run`, at the instants of its samples.
+/// What a baseline has of the flows and subflows of `run`, at the instants of its samples.
 fn of_baseline(run: &Run, baseline: &Run) -> Vec<Series> {
-    let both = baseline.series.iter().filter(|series| series.subject.starts_with("flow "));
+    let both = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
     let both = both.filter_map(|theirs| Some((theirs, run.series.iter().find(|ours| ours.subject == theirs.subject)?)));
     let resample = |(theirs, ours): (&Series, &Series)| {
         let columns = theirs.columns.iter().zip(&theirs.values);

@@ -3,7 +3,7 @@
 
 use crate::course;
 use crate::grid::{median, unique};
-use crate::number::relative_error;
+use crate::number::{counted, relative_error};
 use crate::study::{Baseline, Cell, Study, varying};
 use crate::subject::Subject;
 use crate::summary::cell_name;
@@ -109,8 +109,9 @@ impl<'a> Comparison<'a> {
         };
         let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
         format!(
-            "Goodput of {measured} against {yardstick}: {} values in {cells} common cells, {}.",
-            errors.0.len(),
+            "Goodput of {measured} against {yardstick}: {} in {}, {}.",
+            counted(errors.0.len(), "value"),
+            counted(cells, "common cell"),
             errors.sentence()
         )
     }

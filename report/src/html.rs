@@ -7,6 +7,7 @@ mod plots;
 mod tables;
 
 use crate::chart::DASHES;
+use crate::number::counted;
 use crate::study::Study;
 use crate::{colour, number};
 pub use compare::compare_html;
@@ -104,11 +105,6 @@ fn facts(facts: &[(&str, String)]) -> String {
 fn seeds(study: &Study<'_>) -> String {
     let seeds = study.seeds();
     format!("{} {seeds}", if seeds.contains(' ') { "seeds" } else { "seed" })
-}
-
-/// `1 cell`, `48 cells`.
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn paragraphs(text: &str) -> String {

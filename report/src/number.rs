@@ -48,6 +48,11 @@ pub(crate) fn told_apart(numbers: &[f64]) -> Vec<String> {
     (3..6).map(shown).find(|texts| !alike(texts)).unwrap_or_else(|| shown(6))
 }
 
+/// `1 cell`, `48 cells`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A relative error in percent, with its sign.
 pub(crate) fn percent(error: f64) -> String {
     let percent = error * 100.0;

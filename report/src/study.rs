@@ -1,5 +1,6 @@
 //! What is reported on.
 
+use crate::number::counted;
 use crate::subject::Subject;
 use record::Run;
 use scenario::{BY_FLOW, Layout, Scope};
@@ -185,11 +186,12 @@ fn without_disturbed(runs: &mut Vec<&Run>) -> bool {
 
 /// A sentence on the disturbed runs among these; nothing if there are none.
 fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
-    let (disturbed, all) = (runs.iter().filter(|run| run.is_disturbed()).count(), runs.len());
+    let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
+    let all = counted(runs.len(), "run");
     let percent = Run::MOST_STOLEN * 100.0;
     (disturbed > 0).then(|| {
         format!(
-            "† {disturbed} of {all} runs{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
+            "† {disturbed} of {all}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
              out where a cell has others."
         )
     })

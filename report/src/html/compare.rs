@@ -1,8 +1,8 @@
 //! The page of two studies side by side: how their errors are distributed, the worst cells first, and both over time.
 
-use super::{counted, escape, plots, seeds, tables};
+use super::{escape, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
-use crate::number::{marked, maybe, title};
+use crate::number::{counted, marked, maybe, title};
 use crate::study::{Cell, Study, short_names};
 use crate::svg;
 use std::collections::BTreeSet;

@@ -59,7 +59,8 @@ pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>]) -> Plots {
 /// How many lines a cell's charts have at most.
 fn lines(cell: &Cell<'_>) -> usize {
     let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
-    let compared = if cell.baseline.is_empty() { 0 } else { 2 * cell.runs[0].flows.len() };
+    let compared =
+        if cell.baseline.is_empty() { 0 } else { 2 * (cell.runs[0].flows.len() + cell.runs[0].subflows.len()) };
     own + compared
 }
 

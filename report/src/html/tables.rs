@@ -1,9 +1,9 @@
 //! The page's tables.
 
-use super::{counted, escape};
+use super::escape;
 use crate::colour;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
-use crate::number::{label, marked, maybe, percent, significant, three};
+use crate::number::{counted, label, marked, maybe, percent, significant, three};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
