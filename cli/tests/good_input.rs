@@ -106,7 +106,7 @@ fn a_finished_folder_is_reused_reported_and_compared() {
     assert_eq!(ropewalk(&["report", &out]).stdout, first.stdout);
     assert!(dir.join("out/report.html").exists());
     assert_eq!(json(&["report", &out, "--json"])["digest"], closing[0].trim_start_matches("digest  "));
-    let compared = ropewalk(&["compare", &out, &out]).stdout;
+    let compared = ropewalk(&["compare", &out, &out]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(compared.contains("4 common cells, median |error| 0.0 %"), "{compared}");
     assert!(std::fs::read_to_string(dir.join("out/compare.html")).unwrap().contains("4 common cells"));
     let page = dir.join("page.html").display().to_string();

@@ -72,7 +72,7 @@ fn agreement(comparison: &Comparison<'_>) -> String {
             curves += &format!("<figure><figcaption>{value}{beyond}</figcaption>{picture}</figure>\n");
         }
     }
-    let sentence = escape(&comparison.sentence());
+    let sentence = escape(&comparison.sentence()).replace(" %", "&nbsp;%");
     let table = match rows.is_empty() {
         true => String::new(),
         false => format!(
