@@ -37,13 +37,16 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print two results folders side by side
+    /// Set two results folders side by side: tables, and a page with errors and overlays
     #[command(after_help = AFTER_HELP)]
     Compare {
         /// A folder that `ropewalk run` has filled
         first: PathBuf,
         /// Another one
         second: PathBuf,
+        /// The page [default: compare.html in the first folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
         /// Print the runs of both as one JSON document instead of the table
         #[arg(long)]
         json: bool,

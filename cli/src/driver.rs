@@ -13,6 +13,14 @@ use std::thread::available_parallelism;
 /// The word by which a guest's init calls this program.
 const AGENT: &str = "lab-agent";
 
+/// What the manifest calls the simulator.
+const SIMULATOR: &str = "simulator";
+
+/// Whether a driver is a real kernel, by what the manifest calls it; older manifests have no name for the simulator.
+pub(crate) fn is_kernel(description: &str) -> bool {
+    !["", SIMULATOR].contains(&description)
+}
+
 /// One experiment and one seed in, one record out.
 #[derive(Debug)]
 pub(crate) enum Driver {
@@ -36,7 +44,7 @@ impl Driver {
     /// What the manifest calls it.
     pub(crate) fn describe(&self, scenario: &Scenario) -> String {
         match self {
-            Self::Simulator => "simulator".to_owned(),
+            Self::Simulator => SIMULATOR.to_owned(),
             Self::Kernel(lab) => lab.describe(experiments(scenario)),
         }
     }
