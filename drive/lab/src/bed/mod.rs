@@ -28,7 +28,6 @@ pub(crate) use held::main as hold;
 pub(crate) use keeper::main as keep;
 pub(crate) use keeper::{Keeper, sweep};
 
-
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +41,7 @@ pub const LEFT: usize = 0;
 /// The second host of a [pair](Bed::pair).
 pub const RIGHT: usize = 1;
 
-/// Beds of this process so far: a part of their names.
+/// Beds and runs of this process so far: a part of their names.
 static BEDS: AtomicU32 = AtomicU32::new(0);
 
 /// Two hosts of a bed and what lies between them.
@@ -64,6 +63,11 @@ pub struct Bed {
     // Fields are dropped in this order: the links' processes before the namespaces.
     wires: Vec<Wire>,
     _keeper: Keeper,
+}
+
+/// A name that nobody else on this machine has, for a bed or a run: what its namespaces' names begin with.
+pub(crate) fn name() -> String {
+    format!("rw-{}-{}", std::process::id(), BEDS.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Can this process make test beds? If not: why.
@@ -100,8 +104,8 @@ impl Bed {
     /// A command that fails.
     pub fn new(agent: &[&str], hosts: &[&str], links: &[Link]) -> Result<Self, Error> {
         sweep();
-        let name = format!("rw-{}-{}", std::process::id(), BEDS.fetch_add(1, Ordering::Relaxed));
-        let keeper = Keeper::start(agent, &name)?;
+        let name = name();
+        let keeper = Keeper::start(agent, &name, None)?;
         let hosts: Vec<String> = hosts.iter().map(|host| format!("{name}-{host}")).collect();
         let mut bed = Self { hosts, links: links.to_vec(), wires: Vec::new(), _keeper: keeper };
         for host in &bed.hosts {
