@@ -94,7 +94,7 @@ fn last_command(messages: &Path) -> Option<String> {
 }
 
 fn has_netem() -> bool {
-    let name = format!("rw-{}-netem", std::process::id());
+    let name = format!("{}-netem", bed::name());
     let run =
         |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
     let found = run(&format!("ip netns add {name} && tc -n {name} qdisc add dev lo root netem delay 1ms"));

@@ -100,6 +100,8 @@ pub(crate) struct Sample {
     pub(crate) delivered: u64,
     /// Data packets that arrived, first time or again.
     pub(crate) arrived: u32,
+    /// Payload that arrived in order, bytes: of a subflow in its own order.
+    pub(crate) received: u64,
     /// Nothing before the connection stands.
     pub(crate) tcp: Option<TcpInfo>,
 }
@@ -141,7 +143,7 @@ pub(crate) struct Multipath {
     pub(crate) joined: u64,
     /// Subflows that failed before that, or were not as they should be.
     pub(crate) refused: u64,
-    /// Packets sent again on another subflow.
+    /// Pieces of the stream, of one packet or several, sent again on another subflow.
     pub(crate) reinjected: u64,
     /// Packets that brought nothing new.
     pub(crate) duplicates: u64,

@@ -108,7 +108,8 @@ fn subflows(
     (start, pair): (Instant, usize),
     links: &Counts,
 ) -> Vec<Subflow> {
-    let on = on(experiment, flow, start);
+    let whole = on(experiment, flow, start);
+    let on = seen.completion.map_or(whole, |after| after.min(whole));
     let packet = packet(host(flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
@@ -192,12 +193,20 @@ fn summary(
         timeouts: seen.episodes.timeouts,
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
-        reinjected_packets: seen.multipath.map_or(0, |it| it.reinjected),
+        duplicate_bytes: duplicates(seen, delivered),
         completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         rtt_ms: rtt(&all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(), f64::from(main.min_rtt) / 1e3),
         ..Flow::default()
     })
+}
+
+/// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
+/// for its turn, and nobody can tell.
+fn duplicates(seen: &Observation, delivered: u64) -> u64 {
+    let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
+    let all: u64 = seen.subflows.iter().map(came).sum();
+    seen.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
 /// The most goodput in half a second, if samples are as close as that.

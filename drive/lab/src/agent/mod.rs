@@ -164,6 +164,7 @@ fn take(sample: &mut Sample, sources: &[Connection], sinks: &[Connection], is_it
     sample.tcp = Some(tcp_info::read(&source.info));
     let other = sinks.iter().find(|it| it.here == source.there && it.there == source.here);
     sample.arrived = other.map_or(0, |it| it.info.data_segs_in);
+    sample.received = other.map_or(0, |it| it.info.bytes_received);
 }
 
 /// What a command prints.

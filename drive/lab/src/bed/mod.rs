@@ -79,7 +79,7 @@ pub fn possible() -> Result<(), String> {
         return Err("test beds need root".into());
     }
     std::fs::File::open("/dev/net/tun").map_err(|why| format!("test beds need /dev/net/tun: {why}"))?;
-    let probe = format!("rw-{}-probe", std::process::id());
+    let probe = format!("{}-probe", name());
     commands::run(&format!("ip netns add {probe}")).map_err(|why| format!("no network namespaces here: {why}"))?;
     commands::run(&format!("ip netns del {probe}")).map(drop).map_err(|why| why.to_string())
 }
