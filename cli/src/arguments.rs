@@ -86,6 +86,9 @@ pub(crate) struct Run {
     /// The results folder; an unfinished one is resumed [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// On a kernel: keep every host's packets, without payload, below the results folder
+    #[arg(long)]
+    pub(crate) capture: bool,
     /// Print the runs as one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,

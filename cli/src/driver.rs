@@ -29,8 +29,13 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    pub(crate) fn find(on: On) -> Result<Self, Failure> {
+    pub(crate) fn find(on: On, capture: bool) -> Result<Self, Failure> {
         let choice = match on {
+            On::Sim if capture => {
+                return Err(Failure::Usage(
+                    "--capture records packets: the simulator has none; add --on kernel".into(),
+                ));
+            }
             On::Sim => return Ok(Self::Simulator),
             On::Kernel => Choice::Any,
             On::Uml => Choice::Guest,
@@ -38,6 +43,7 @@ impl Driver {
         };
         let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
         let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
+        let lab = lab.and_then(|lab| if capture { lab.capture() } else { Ok(lab) });
         lab.map(|lab| Self::Kernel(Box::new(lab))).map_err(|why| Failure::Environment(why.to_string()))
     }
 

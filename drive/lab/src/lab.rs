@@ -1,9 +1,10 @@
 //! The lab: kernels, and experiments run on them.
 
+use crate::bed::{self, Keeper};
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::kernel::Kernel;
-use crate::network::{ENDS, Network, Place, picture};
+use crate::network::{ENDS, Network, Place, Recorder, picture};
 use crate::plan::{Observed, Plan, Traffic};
 use crate::script::script;
 use crate::{Error, summary, support};
@@ -46,6 +47,7 @@ pub struct Lab {
     grounds: Vec<Ground>,
     program: String,
     agent: String,
+    recorder: Option<Recorder>,
 }
 
 impl Lab {
@@ -65,7 +67,16 @@ impl Lab {
                 (one, other) => one.into_iter().chain(other).collect(),
             },
         };
-        Ok(Self { grounds, program: program.to_owned(), agent: agent.to_owned() })
+        Ok(Self { grounds, program: program.to_owned(), agent: agent.to_owned(), recorder: None })
+    }
+
+    /// From now on, what every host sends and receives is recorded, without payload, and left beside the record.
+    ///
+    /// # Errors
+    /// There is no program that records: which it could be.
+    pub fn capture(mut self) -> Result<Self, Error> {
+        self.recorder = Some(Recorder::find().map_err(Error::NoKernel)?);
+        Ok(self)
     }
 
     /// The kernels in words, those that these experiments run on, for a record of what was run.
@@ -125,8 +136,8 @@ impl Lab {
         let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
             let observed = self.observe(ground, experiment, &starts, keep)?;
-            let stolen = observed.stolen;
-            let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * experiment.duration.as_secs_f64();
+            let (stolen, length) = (observed.stolen, observed.length);
+            let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * length.as_secs_f64();
             if best.as_ref().is_none_or(|best| stolen < best.stolen) {
                 best = Some(observed);
             }
@@ -153,7 +164,11 @@ impl Lab {
         keep: Option<&Path>,
     ) -> Result<Observed, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
-        let name = Host::name();
+        let name = bed::name();
+        let agent = [self.program.clone(), self.agent.clone()];
+        let words = agent.each_ref().map(String::as_str);
+        bed::sweep();
+        let _keeper = Keeper::start(&words, &name, Some(folder.path())).map_err(Error::guest)?;
         let seen = match ground {
             Ground::Guest(_) => GUEST.to_owned(),
             Ground::Host(_) => folder.path().display().to_string(),
@@ -163,10 +178,9 @@ impl Lab {
         let plan = plan(experiment, &network, &place, starts);
         let mut setup = vec![commented(&picture(&network))];
         setup.extend(network.setup());
-        let agent = [self.program.clone(), self.agent.clone()];
         let observed = match ground {
             Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
-            Ground::Host(_) => Host::run(&agent, &name, folder.path(), &setup, &plan),
+            Ground::Host(_) => Host::run(&agent, folder.path(), &setup, &plan),
         };
         if let Some(keep) = keep {
             copy(folder.path(), keep).map_err(Error::guest)?;
@@ -195,7 +209,8 @@ impl Lab {
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
         let burst = if ground.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
-        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem: ground.abilities().netem, burst }
+        let (netem, recorder) = (ground.abilities().netem, self.recorder);
+        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem, burst, recorder }
     }
 }
 
@@ -247,6 +262,7 @@ fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, starts: &
         silence: network.silence(),
         drain: network.drain(),
         totals: network.totals(),
+        last: network.last(),
     }
 }
 

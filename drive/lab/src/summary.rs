@@ -4,11 +4,10 @@
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
-use crate::Error;
 use crate::network::Network;
 use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
-use crate::tunnel;
+use crate::{Error, mptcp, tunnel};
 use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
 use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
 use serde_json::Value;
@@ -32,6 +31,7 @@ pub(crate) fn summarise(
     let links = Counts::read(network, observed)?;
     let (mut flows, mut subflows) = (Vec::new(), Vec::new());
     for (k, (flow, seen)) in experiment.flows.iter().zip(&observed.flows).enumerate() {
+        mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
         // Of a tunnel's packets nobody knows which flow they carry.
         one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
@@ -126,7 +126,8 @@ fn subflows(
     (start, pair): (Instant, usize),
     links: &Counts,
 ) -> Vec<Subflow> {
-    let on = on(experiment, flow, start);
+    let whole = on(experiment, flow, start);
+    let on = seen.completion.map_or(whole, |after| after.min(whole));
     let packet = packet(host(flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
@@ -210,11 +211,20 @@ fn summary(
         timeouts: seen.episodes.timeouts,
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
+        duplicate_bytes: duplicates(seen, delivered),
         completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         rtt_ms: rtt(&all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(), f64::from(main.min_rtt) / 1e3),
         ..Flow::default()
     })
+}
+
+/// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
+/// for its turn, and nobody can tell.
+fn duplicates(seen: &Observation, delivered: u64) -> u64 {
+    let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
+    let all: u64 = seen.subflows.iter().map(came).sum();
+    seen.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
 /// The most goodput in half a second, if samples are as close as that.

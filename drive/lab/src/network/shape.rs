@@ -208,4 +208,3 @@ fn percent(loss: Loss) -> String {
         Loss::None | Loss::GilbertElliott { .. } => "0%".into(),
     }
 }
-
