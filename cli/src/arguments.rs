@@ -51,6 +51,13 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Say what this machine can run: which kernels, what they lack, and how to add what is missing
+    #[command(after_help = AFTER_HELP)]
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,

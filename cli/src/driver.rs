@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// The word by which a guest's init calls this program.
-const AGENT: &str = "lab-agent";
+/// The word by which the lab calls this program as its agent.
+pub(crate) const AGENT: &str = "lab-agent";
 
 /// What the manifest calls the simulator.
 const SIMULATOR: &str = "simulator";

@@ -7,6 +7,7 @@ mod arguments;
 mod baseline;
 mod checks;
 mod compare;
+mod doctor;
 mod document;
 mod driver;
 mod failure;
@@ -43,6 +44,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Compare { first, second, out, json } => compare::compare(first, second, out.as_deref(), *json),
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
+        Verb::Doctor { json } => doctor::doctor(*json),
         Verb::Schema => output::json(&scenario::schema()),
     }
 }

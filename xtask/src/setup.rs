@@ -16,9 +16,15 @@ pub(crate) struct Package {
 const PACKAGES: &[Package] = &[
     Package { name: "user-mode-linux", command: "linux", why: "the lab: the kernel" },
     Package { name: "kmod", command: "modprobe", why: "the lab: the kernel's modules" },
+    Package { name: "mount", command: "mount", why: "the lab: the guest's file systems" },
     Package { name: "iproute2", command: "tc", why: "the lab: paths with rate, delay and loss" },
     Package { name: "ethtool", command: "ethtool", why: "the lab: devices without offloads" },
     Package { name: "procps", command: "sysctl", why: "the lab: TCP's settings" },
+    Package { name: "coreutils", command: "timeout", why: "the lab: commands that wait" },
+    Package { name: "grep", command: "grep", why: "the lab: what commands say" },
+    Package { name: "util-linux", command: "nsenter", why: "test beds: programs in their hosts" },
+    Package { name: "bash", command: "bash", why: "the tunnel's tests: datagrams from a guest" },
+    Package { name: "iperf3", command: "iperf3", why: "the tunnel's benchmark: traffic" },
     Package { name: "ns2", command: "ns", why: "an independent simulator" },
 ];
 
@@ -91,6 +97,18 @@ mod tests {
         let missing = missing(TABLE, |command| command == "ls");
         assert_eq!(missing, [&TABLE[1]]);
         assert_eq!(install_line(&missing), "apt-get install --yes --no-install-recommends iperf3");
+    }
+
+    /// What `ropewalk doctor` looks for: rows of a table in its source.
+    #[test]
+    fn every_program_that_the_lab_calls_is_in_the_list() {
+        let source = include_str!("../../drive/lab/src/doctor.rs");
+        let rows: Vec<&str> = source.lines().filter(|line| line.trim_start().starts_with("Program { name:")).collect();
+        assert!(rows.len() >= 8, "its table is not where it was");
+        for row in rows {
+            let package = row.split('"').nth(3).unwrap();
+            assert!(PACKAGES.iter().any(|it| it.name == package), "{package}");
+        }
     }
 
     #[test]

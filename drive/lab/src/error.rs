@@ -14,8 +14,6 @@ pub enum Error {
         /// What is lacking.
         what: String,
     },
-    /// In real time: the machine had too much else to do.
-    NoCpu(String),
     /// The run failed: what happened, and the end of what the guest said.
     Guest {
         /// What happened.
@@ -34,7 +32,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoKernel(why) | Self::NoCpu(why) => write!(f, "{why}"),
+            Self::NoKernel(why) => write!(f, "{why}"),
             Self::Lacks { key, what } => write!(f, "{key}: the lab has no {what}"),
             Self::Guest { why, said } if said.is_empty() => write!(f, "{why}"),
             Self::Guest { why, said } => write!(f, "{why}; its last words:\n{said}"),

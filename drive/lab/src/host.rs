@@ -31,17 +31,22 @@ impl Host {
     /// What this machine's kernel can do, if this process may make it do so.
     pub(crate) fn find() -> Result<Self, Error> {
         bed::possible().map_err(Error::NoKernel)?;
+        Ok(Self::look(true))
+    }
+
+    /// What it can do as far as this process can see. Only who may `try_it` finds netem.
+    pub(crate) fn look(try_it: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let congestion = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let abilities = Abilities {
             congestion: congestion.split_whitespace().map(str::to_owned).collect(),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
-            netem: has_netem(),
-            tun: true, // `possible` has seen to that
+            netem: try_it && has_netem(),
+            tun: Path::new("/dev/net/tun").exists(),
             v6: Path::new("/proc/net/if_inet6").exists(),
             tick: None, // nobody tells
         };
-        Ok(Self { abilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() })
+        Self { abilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
     }
 
     /// Lets the commands of `setup` lay out the network, and `agent` carry out `plan`, with files in `folder`. When it is

@@ -52,7 +52,8 @@ impl Kernel {
 /// What a kernel of this configuration can do, as a part of it or as a module.
 fn abilities(configuration: &str) -> Abilities {
     let has = |key: &str| ["y", "m"].iter().any(|how| configuration.lines().any(|line| line == format!("{key}={how}")));
-    let options = configuration.lines().filter_map(|line| line.strip_prefix("CONFIG_TCP_CONG_")?.strip_suffix(['y', 'm']));
+    let options =
+        configuration.lines().filter_map(|line| line.strip_prefix("CONFIG_TCP_CONG_")?.strip_suffix(['y', 'm']));
     let words = options.filter_map(|option| option.strip_suffix('=')).filter(|word| *word != "ADVANCED");
     let name = |word: &str| {
         let word = word.to_lowercase();
@@ -70,9 +71,11 @@ fn abilities(configuration: &str) -> Abilities {
     }
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+/// A program by its name; an administrator's too, which need not be on an ordinary user's path.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 fn ask(program: &Path, what: &str) -> Result<String, Error> {

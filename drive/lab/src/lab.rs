@@ -135,7 +135,7 @@ impl Lab {
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(ground, experiment, &starts, keep)?;
+            let observed = self.observe(ground, experiment, &starts, (keep, best.as_ref()))?;
             let (stolen, length) = (observed.stolen, observed.length);
             let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * length.as_secs_f64();
             if best.as_ref().is_none_or(|best| stolen < best.stolen) {
@@ -155,13 +155,13 @@ impl Lab {
         Ok(run)
     }
 
-    /// One run at a place of its own.
+    /// One run at a place of its own. What it leaves is kept unless there was a better run; of one that fails, too.
     fn observe(
         &self,
         ground: &Ground,
         experiment: &Experiment,
         starts: &[Instant],
-        keep: Option<&Path>,
+        (keep, best): (Option<&Path>, Option<&Observed>),
     ) -> Result<Observed, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
         let name = bed::name();
@@ -182,7 +182,8 @@ impl Lab {
             Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
             Ground::Host(_) => Host::run(&agent, folder.path(), &setup, &plan),
         };
-        if let Some(keep) = keep {
+        let is_better = |seen: &Observed| best.is_none_or(|best| seen.stolen < best.stolen);
+        if let Some(keep) = keep.filter(|_| observed.as_ref().map_or(true, is_better)) {
             copy(folder.path(), keep).map_err(Error::guest)?;
         }
         observed

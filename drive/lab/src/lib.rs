@@ -12,12 +12,14 @@
 //! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state.
 //! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
 //! - `plan`: what the two sides tell each other. `processes`: finds and ends those of a run.
+//! - `doctor`: what this machine can run, and what would have to be added.
 //! - `script`: how a whole study was set up, as text.
 //! - `mptcp`: refuses a connection that lacks a subflow. `summary`, `series`, `tunnel`: what was observed as a [`record::Run`].
 
 pub mod bed;
 
 mod agent;
+mod doctor;
 mod emulate;
 mod error;
 mod guest;
@@ -36,5 +38,6 @@ mod support;
 mod tunnel;
 
 pub use agent::main as agent;
+pub use doctor::{BackEnd, Diagnosis, Program, doctor};
 pub use error::Error;
 pub use lab::{Choice, Lab};

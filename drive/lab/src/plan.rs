@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use units::Span;
 
 /// What is to happen. Times count from the beginning of the run.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) duration: Span,
     pub(crate) sample: Span,

@@ -27,6 +27,30 @@ pub(crate) struct Abilities {
     pub(crate) tick: Option<Span>,
 }
 
+/// What every kernel leaves to the simulator, in words.
+pub(crate) const SIMULATOR_ONLY: &[&str] = &[
+    "UDP flows",
+    "applications: writing at a rate, requests, video",
+    "queues that are managed: CoDel, PIE, RED, FQ-CoDel, CAKE",
+    "rate traces",
+    "MTUs other than 1500 bytes",
+    "parameters of algorithms",
+    "subflows that join later, or leave",
+    "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
+];
+
+/// What a kernel with these abilities leaves to the simulator or to another kernel, in words.
+pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
+    let all = [
+        (!abilities.mptcp, "MPTCP"),
+        (!abilities.tun, "tunnels"),
+        (!abilities.v6, "IPv6"),
+        (!abilities.netem, "loss in bursts"),
+        (abilities.netem, "jitter"),
+    ];
+    all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
+}
+
 /// A list of what may be asked for: whether it is, by which key, what the lab lacks.
 type Lacks<'a> = &'a [(bool, &'a str, &'a str)];
 
@@ -180,3 +204,6 @@ fn refuse(table: &str, all: Lacks<'_>) -> Result<(), Error> {
     let key = if table.is_empty() { (*key).to_owned() } else { format!("{table}.{key}") };
     Err(Error::Lacks { key, what: (*what).to_owned() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Where there is no User-Mode Linux (or it may not run) the tests say `skipped:`, which `cargo xtask test` counts.
 
-use lab::{Error, Lab};
+use lab::{Choice, Error, Lab};
 use ropewalk_lab as lab;
 use scenario::Overrides;
 use scenario::model::Experiment;
@@ -39,22 +39,27 @@ fn experiment(sets: &[&str]) -> Experiment {
 
 /// The lab, if there is one.
 fn lab() -> Option<Lab> {
-    match Lab::find(&[env!("CARGO_BIN_EXE_ropewalk-lab-agent")]) {
+    // Without a tunnel's daemon, which is `ropewalk`: that is tested in `cli/tests/lab`.
+    match Lab::find(Choice::Guest, env!("CARGO_BIN_EXE_ropewalk-lab-agent"), "lab-agent") {
         Ok(lab) => Some(lab),
         Err(Error::NoKernel(why)) => skip(&why),
         Err(other) => panic!("{other}"),
     }
 }
 
-/// What the kernel did, unless the machine is too busy for a kernel in real time. One guest at a time.
+/// What the kernel did, unless it is one in real time and the machine was too busy for it. One guest at a time.
 fn run(experiment: &Experiment) -> Option<record::Run> {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match lab()?.run(experiment, 1) {
-        Ok(run) => Some(run),
-        Err(Error::NoCpu(why)) => skip(&why),
-        Err(other) => panic!("{other}"),
+    let kept = tempfile::tempdir().expect("there is room for temporary files");
+    let run = lab()?.run(experiment, 1, Some(kept.path())).unwrap_or_else(|why| panic!("{why}"));
+    let observed = std::fs::read(kept.path().join("observed.json")).expect("what was observed is kept");
+    let observed: serde_json::Value = serde_json::from_slice(&observed).expect("it is JSON");
+    let stolen = observed["stolen"].as_f64().expect("nanoseconds") / experiment.duration.as_nanos() as f64;
+    if stolen > 0.01 {
+        return skip(&format!("the kernel waited for the CPU {:.1} % of the time", stolen * 100.0));
     }
+    Some(run)
 }
 
 /// The message goes past the test's captured output.

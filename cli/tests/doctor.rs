@@ -1,0 +1,52 @@
+//! `ropewalk doctor` says what this machine can run, and never fails.
+
+mod program;
+
+use program::{command, ropewalk};
+use serde_json::Value;
+
+#[test]
+fn the_table_and_the_json_document_tell_the_same() {
+    let [table, json] = [ropewalk(&["doctor"]), ropewalk(&["doctor", "--json"])];
+    assert_eq!((table.code, json.code), (Some(0), Some(0)), "{}{}", table.stderr, json.stderr);
+    let found: Value = serde_json::from_str(&json.stdout).unwrap();
+    for back_end in found["back_ends"].as_array().unwrap() {
+        assert!(table.stdout.contains(&format!("--on {}", back_end["name"].as_str().unwrap())));
+        if let Some(release) = back_end["release"].as_str() {
+            assert!(table.stdout.contains(release), "{}", table.stdout);
+        }
+    }
+    let own = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(found["back_ends"][1]["release"], own.trim(), "this machine's kernel");
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{}", table.stdout);
+}
+
+#[test]
+fn where_a_kernel_runs_the_doctor_has_said_so() {
+    let found: Value = serde_json::from_str(&ropewalk(&["doctor", "--json"]).stdout).unwrap();
+    let dir = program::folder("doctor");
+    let scenario = "name = \"none\"\nduration = \"1s\"\n[[path]]\nname = \"one\"\n[[flow]]\nname = \"u\"\nkind = \"udp\"\n\
+                    rate = \"1mbit\"\npacket = \"1000b\"\n";
+    program::write(&dir, "udp.toml", scenario);
+    let file = dir.join("udp.toml").display().to_string();
+    for back_end in found["back_ends"].as_array().unwrap() {
+        let outcome = ropewalk(&["run", &file, "--on", back_end["name"].as_str().unwrap()]);
+        // UDP is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
+        let expected = if back_end["release"].is_null() || !may_run(back_end) { 4 } else { 3 };
+        assert_eq!(outcome.code, Some(expected), "{back_end}: {}", outcome.stderr);
+    }
+}
+
+/// A guest that does not boot is found out by its first run only.
+fn may_run(back_end: &Value) -> bool {
+    back_end["name"] == "uml" || back_end["fault"].is_null()
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_told_and_is_no_failure() {
+    let empty = program::folder("doctor-empty");
+    let output = command(&["doctor"]).env("ROPEWALK_LINUX", empty.join("linux")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("no: cannot run") && text.contains("--on sim runs every scenario"), "{text}");
+}

@@ -1,0 +1,98 @@
+//! Scenarios on real kernels, as a person runs them: what can be worked out by hand must come out, what a run leaves is kept,
+//! and nothing stays behind on the machine.
+//!
+//! Without such a kernel a test says so and passes. So it does if the kernel's time is real and the machine was too busy: no
+//! number of such a run means anything. The program tries three times and keeps the least disturbed run.
+//!
+//! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
+
+mod netns;
+#[path = "../program/mod.rs"]
+mod program;
+mod uml;
+
+use program::{folder, write};
+use serde_json::Value;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A run that is disturbed for more of its time is not looked at.
+const DISTURBED: f64 = 0.01;
+
+/// One at a time: they measure time.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A finished study of one run.
+struct Study {
+    /// The one run of the JSON document.
+    run: Value,
+    dir: PathBuf,
+    /// The process that it was.
+    pid: u32,
+}
+
+/// Runs a scenario to its end, unless this machine cannot.
+fn study(name: &str, text: &str, on: &str) -> Option<Study> {
+    let _turn = turn();
+    let dir = folder(name);
+    write(&dir, "scenario.toml", text);
+    let results = dir.join("results");
+    let [file, out] = [dir.join("scenario.toml"), results.clone()].map(|path| path.display().to_string());
+    let mut command = program::command(&["run", &file, "--on", on, "--out", &out, "--json", "--quiet"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (pid, output) = (child.id(), child.wait_with_output().unwrap());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.code() {
+        Some(0) => {}
+        // There is no such kernel, or it has no MPTCP or no TUN devices.
+        Some(4) => return skip(said.trim()),
+        Some(3) if said.contains("the lab has no") => return skip(said.trim()),
+        _ => panic!("{said}"),
+    }
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Some(Study { run: document["runs"][0].clone(), dir: results, pid })
+}
+
+impl Study {
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.join("raw/0-1").join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    }
+
+    fn raw(&self, name: &str) -> Value {
+        serde_json::from_str(&self.file(name)).unwrap()
+    }
+
+    /// More than `share` of `most` has to arrive, and not more than all; and nothing `lost`, where that is said. All this only
+    /// if the machine did not disturb the run.
+    fn assert_fills(&self, most: f64, share: f64, lost: Option<u64>) {
+        let [stolen, duration] = [("observed.json", "stolen"), ("plan.json", "duration")]
+            .map(|(file, key)| self.raw(file)[key].as_f64().unwrap());
+        if stolen > DISTURBED * duration {
+            let percent = stolen / duration * 100.0;
+            skip::<()>(&format!("the kernel waited for the CPU {percent:.1} % of the time: no number counts"));
+            return;
+        }
+        let flow = &self.run["flows"][0];
+        let goodput = flow["goodput_mbps"].as_f64().unwrap();
+        assert!(lost.is_none_or(|lost| flow["retransmitted_packets"] == lost), "{flow}");
+        assert!(goodput > share * most && goodput <= most, "{goodput} Mbit/s of {most}");
+    }
+}
+
+/// The message goes past the test's captured output.
+fn skip<T>(why: &str) -> Option<T> {
+    writeln!(std::io::stdout(), "skipped: {}", why.replace('\n', "; ")).expect("standard output is open");
+    None
+}
+
+/// The network namespaces of a process's runs.
+fn namespaces(pid: u32) -> Vec<String> {
+    let all = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("rw-{pid}-"))).collect()
+}

@@ -1,0 +1,160 @@
+use super::*;
+use scenario::Overrides;
+use std::path::Path;
+
+const SCENARIO: &str = r#"
+name = "small"
+duration = "1s"
+
+[host]
+tick = "10ms"
+
+[[path]]
+name = "wire"
+rate = "10mbit"
+queue = { limit = "40p" }
+
+[[flow]]
+name = "tcp"
+"#;
+const SECOND: &str = "[[path]]\nname = \"b\"\nrate = \"10mbit\"\n";
+const MPTCP: &str = "flow.tcp.kind=mptcp";
+
+fn experiment(addition: &str, sets: &[&str]) -> Experiment {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let text = format!("{SCENARIO}{addition}");
+    let scenario = scenario::parse("test", &text, Path::new(""), &Overrides { sets, quick: false });
+    scenario.unwrap_or_else(|error| panic!("{addition}\n{error}")).cells[0].experiment.clone()
+}
+
+/// A kernel that has everything.
+fn able() -> Abilities {
+    Abilities {
+        congestion: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
+        mptcp: true,
+        netem: true,
+        tun: true,
+        v6: true,
+        tick: Some(Span::from_millis(10)),
+    }
+}
+
+/// The key that is refused; none if all of it can be done.
+fn refused(addition: &str, sets: &[&str], abilities: &Abilities) -> String {
+    match check(&experiment(addition, sets), abilities) {
+        Ok(()) => String::new(),
+        Err(Error::Lacks { key, .. }) => key,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn what_a_kernel_can_do_is_accepted() {
+    let rival = "[[flow]]\nname = \"rival\"\nstart = \"500ms\"\ncongestion = \"bbr\"\n";
+    let events = "[[event]]\nat = \"500ms\"\npath = \"wire\"\nrate = \"2mbit\"\ndelay = \"5ms\"\nloss = \"1%\"\n\
+                  [[event]]\nat = \"600ms\"\npath = \"wire\"\nup = false\n";
+    let wire = ["path.wire.overhead=38b", "path.wire.loss=1%", "path.wire.queue.limit=20ms"];
+    let host =
+        ["host.ecn=true", "host.pacing=true", "host.mss=1000b", "host.ip=6", "host.tick=4ms", "flow.tcp.size=1MB"];
+    assert_eq!(refused(&format!("{rival}{events}"), &[&wire[..], &host].concat(), &able()), "");
+    let tunnel = "[tunnel]\nmode = \"ropewalk\"\n";
+    assert_eq!(refused(&format!("{SECOND}{tunnel}"), &[], &able()), "");
+    assert_eq!(refused(SECOND, &[MPTCP], &able()), "");
+}
+
+#[test]
+fn what_no_kernel_can_do_is_refused_by_its_key() {
+    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
+    let rival = "[[flow]]\nname = \"rival\"\n";
+    let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
+    let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
+    let red = "path.wire.queue={ limit = \"40p\", discipline = \"codel\" }";
+    let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
+    let first = "flow.tcp.subflow=[{ path = \"wire\", backup = true }, { path = \"b\" }]";
+    let (join, leave) = (subflows("join = \"200ms\""), subflows("leave = \"500ms\""));
+    let cases: &[(&str, &[&str], &str)] = &[
+        (udp, &[], "flow.u.kind"),
+        (rival, &["path.wire.local=true"], "path.wire.local"),
+        ("", &["path.wire.local=true", "host.pacing=true"], "host.pacing"),
+        (endless, &["flow.tcp.path=wire"], "path.b.queue.limit"),
+        (faster, &["flow.tcp.path=wire"], "path.b.rate"),
+        ("", &[red], "path.wire.queue.discipline"),
+        ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
+        ("", &["flow.tcp.rate=1mbit"], "flow.tcp.rate, requests or video"),
+        ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),
+        ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"], "flow.tcp.congestion"),
+        (SECOND, &[MPTCP, &join], "flow.tcp.subflows"),
+        (SECOND, &[MPTCP, &leave], "flow.tcp.subflows"),
+        (SECOND, &[MPTCP, first], "flow.tcp.subflows"),
+        ("", &["host.gro=8"], "host.gro"),
+        ("", &["host.recovery=fack"], "host.recovery"),
+        ("", &["host.handshake=false"], "host.handshake"),
+        ("", &["host.initial_timeout=3s"], "host.initial_timeout"),
+        ("", &["host.window=20p"], "host.window"),
+    ];
+    for (addition, sets, expected) in cases {
+        assert_eq!(&refused(addition, sets, &able()), expected, "{sets:?} {addition}");
+    }
+}
+
+/// For each claim an example, in its order.
+#[test]
+fn what_is_said_to_be_the_simulators_alone_is_refused() {
+    let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
+    let examples: [(&str, &[&str]); 8] = [
+        ("[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n", &[]),
+        ("", &["flow.tcp.requests={ size = \"20kB\" }"]),
+        ("", &["path.wire.queue={ discipline = \"fq-codel\" }"]),
+        ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=wire"]),
+        ("", &["path.wire.mtu=9000b"]),
+        ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
+        (SECOND, &[MPTCP, subflow]),
+        ("", &["host.profile=ns-2"]),
+    ];
+    assert_eq!(examples.len(), SIMULATOR_ONLY.len());
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/traces/4g-made.trace");
+    for ((addition, sets), claim) in examples.iter().zip(SIMULATOR_ONLY) {
+        assert!(!refused(&addition.replace("{trace}", trace), sets, &able()).is_empty(), "{claim}");
+    }
+}
+
+#[test]
+fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
+    let bursts = "path.wire.loss={ to_bad = \"1%\", to_good = \"10%\" }";
+    let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
+    let lesser = |change: fn(&mut Abilities)| {
+        let mut abilities = able();
+        change(&mut abilities);
+        abilities
+    };
+    let cases: [(&str, &[&str], Abilities, &str); 6] = [
+        (&tunnel, &[], lesser(|it| it.tun = false), "tunnel"),
+        (SECOND, &[MPTCP], lesser(|it| it.mptcp = false), "flow.tcp.kind"),
+        ("", &["host.ip=6"], lesser(|it| it.v6 = false), "host.ip"),
+        ("", &[bursts], lesser(|it| it.netem = false), "path.wire.loss"),
+        ("", &["flow.tcp.congestion=bbr"], lesser(|it| it.congestion.retain(|it| it != "bbr")), "flow.tcp.congestion"),
+        ("", &["path.wire.jitter=1ms"], able(), "path.wire.jitter"),
+    ];
+    for (addition, sets, abilities, expected) in cases {
+        assert_eq!(refused(addition, sets, &abilities), expected, "{sets:?} {addition}");
+    }
+    // And each has what the other lacks.
+    assert_eq!(refused("", &[bursts], &able()), "");
+    assert_eq!(refused("", &["path.wire.jitter=1ms"], &lesser(|it| it.netem = false)), "");
+}
+
+#[test]
+fn what_a_kernel_does_in_its_own_way_is_noted_once() {
+    let noted = |addition: &str, sets: &[&str]| notes(&experiment(addition, sets), &able());
+    assert!(noted("[[flow]]\nname = \"rival\"\n", &[]).is_empty());
+    let tick = noted("[[flow]]\nname = \"rival\"\n", &["host.tick=4ms"]);
+    assert!(matches!(&tick[..], [one] if one.contains("10 ms") && one.contains("(4 ms)")), "{tick:?}");
+    let unknown = Abilities { tick: None, ..able() };
+    assert!(notes(&experiment("", &["host.tick=4ms"]), &unknown).is_empty(), "nobody knows that kernel's tick");
+    let keys =
+        |notes: Vec<String>| notes.iter().filter_map(|it| it.split(':').next().map(str::to_owned)).collect::<Vec<_>>();
+    assert_eq!(keys(noted(SECOND, &[MPTCP])), ["mptcp"]);
+    let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
+    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
+    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", device])), ["tunnel.device", "tunnel.first and stray_packets"]);
+}
