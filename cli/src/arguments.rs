@@ -93,6 +93,9 @@ pub(crate) struct Run {
     /// The results folder; an unfinished one is resumed [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// On a kernel: leave out the cells that it cannot run
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// On a kernel: keep every host's packets, without payload, below the results folder
     #[arg(long)]
     pub(crate) capture: bool,

@@ -28,6 +28,15 @@ pub(crate) enum Driver {
     Kernel(Box<Lab>),
 }
 
+/// What a driver says to a scenario.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// The numbers of the cells that it runs.
+    pub(crate) cells: Vec<usize>,
+    /// What people should know.
+    pub(crate) notes: Vec<String>,
+}
+
 impl Driver {
     pub(crate) fn find(on: On, capture: bool) -> Result<Self, Failure> {
         let choice = match on {
@@ -55,18 +64,31 @@ impl Driver {
         }
     }
 
-    /// What only a driver knows that it cannot do is told before anything runs; and what it does in its own way.
-    pub(crate) fn check(&self, scenario: &Scenario) -> Result<Vec<String>, Failure> {
-        let Self::Kernel(lab) = self else { return Ok(Vec::new()) };
-        scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab.check(&cell.experiment) {
-            Err(lab::Error::Lacks { key, what }) => {
-                let help = "`--on sim` runs it in the simulator";
-                Err(Failure::from(scenario.error_in(index, &key, &format!("the lab has no {what}"), help)))
-            }
-            _ => Ok(()),
-        })?;
-        let notes: BTreeSet<String> = experiments(scenario).flat_map(|it| lab.notes(it)).collect();
-        Ok(notes.into_iter().collect())
+    /// What only a driver knows that it cannot do is told before anything runs; and what it does in its own way. The cells
+    /// that it runs: all, or with `partial` those that it can.
+    pub(crate) fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
+        let all = 0..scenario.cells.len();
+        let Self::Kernel(lab) = self else { return Ok(Checked { cells: all.collect(), notes: Vec::new() }) };
+        let lacking = |index: &usize| match lab.check(&scenario.cells[*index].experiment) {
+            Err(lab::Error::Lacks { key, what }) => Some((*index, key, what)),
+            _ => None,
+        };
+        let lacks: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
+        let cells: Vec<usize> = all.filter(|index| lacks.iter().all(|(other, ..)| other != index)).collect();
+        if let Some((index, key, what)) = lacks.first().filter(|_| !partial || cells.is_empty()) {
+            let (count, of) = (lacks.len(), scenario.cells.len());
+            let rest = format!("; `--partial` leaves out the {count} of {of} cells that the lab cannot run");
+            let rest = if cells.is_empty() { "" } else { &rest };
+            let help = format!("`--on sim` runs it in the simulator{rest}");
+            return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
+        }
+        let mut notes: BTreeSet<String> = cells.iter().flat_map(|it| lab.notes(&scenario.cells[*it].experiment)).collect();
+        let reasons: BTreeSet<String> = lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
+        notes.extend(reasons.into_iter().map(|reason| {
+            let count = lacks.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
+            format!("left out, {count} of {} cells: {reason}", scenario.cells.len())
+        }));
+        Ok(Checked { cells, notes: notes.into_iter().collect() })
     }
 
     /// Runs side by side if nobody says how many: one a core, but one in all where load would disturb them.
