@@ -118,7 +118,7 @@ impl<'a> Comparison<'a> {
 
     /// Parameters that differ between cells.
     pub(crate) fn varying(&self) -> Vec<&'a str> {
-        varying(self.studies.iter().flat_map(|study| study.runs))
+        varying(&self.studies.iter().flat_map(|study| study.runs).collect::<Vec<_>>())
     }
 
     fn all_lines(&self) -> Vec<Compared<'a>> {

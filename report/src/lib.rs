@@ -1,10 +1,10 @@
 //! Records in, tables and plots out: for the terminal, and as one HTML page that needs nothing beside itself.
 //!
-//! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables, the
-//! [`html`] page. A [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and as a page
-//! ([`compare_html`]). With a [`Baseline`], another driver's runs
-//! of the same cells, tables and charts show both. Values are never made up: what was published but not run is shown as
-//! coming, and what was run but never published stands alone.
+//! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
+//! [`html`] page. With a [`Baseline`], another driver's runs of the same cells, tables and charts show both. A
+//! [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and as a page ([`compare_html`]).
+//! Values are never made up: what was published but not run is shown as coming, and what was run but never published
+//! stands alone. What disturbed runs have a part in is marked.
 
 mod chart;
 mod claim;

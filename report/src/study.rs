@@ -151,7 +151,7 @@ impl<'a> Study<'a> {
 
     /// Parameters that differ between cells.
     pub(crate) fn varying(&self) -> Vec<&'a str> {
-        varying(self.runs.iter())
+        varying(&self.runs.iter().collect::<Vec<_>>())
     }
 
     /// The seeds, ascending, as text: `1`, `1 to 10`, `3, 7, 20`.
@@ -167,11 +167,11 @@ impl<'a> Study<'a> {
 }
 
 /// Parameters that differ between these runs.
-pub(crate) fn varying<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Vec<&'a str> {
-    let Some(first) = runs.clone().next() else { return Vec::new() };
+pub(crate) fn varying<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
+    let Some(first) = runs.first() else { return Vec::new() };
     let keys: std::collections::BTreeSet<&str> =
-        runs.clone().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
-    let differs = |key: &&str| runs.clone().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
+        runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
+    let differs = |key: &&str| runs.iter().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
     keys.into_iter().filter(differs).collect()
 }
 
