@@ -11,6 +11,10 @@ const WIDEST: usize = 140;
 /// Between columns.
 const GAP: usize = 2;
 
+/// Outside of a checkout there is no command for it.
+const ELSEWHERE: &str = "A kernel with virtual time and MPTCP comes with `cargo xtask kernel`
+in Ropewalk's sources; ROPEWALK_LINUX names it.";
+
 /// Looks at the machine and says what it is able to do.
 pub(crate) fn doctor(json: bool) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
@@ -27,8 +31,9 @@ fn text(found: &Diagnosis, width: usize) -> String {
     text.push_str(&list(found, width));
     let _ = match &found.remedy {
         Some(line) => writeln!(text, "\nWhat is missing comes with\n\n    {line}"),
-        None if found.missing.is_empty() => writeln!(text, "\nNothing is missing."),
-        None => Ok(()),
+        None if !found.missing.is_empty() => Ok(()),
+        None if found.back_ends.iter().any(|it| it.virtual_time && it.mptcp) => writeln!(text, "\nNothing is missing."),
+        None => writeln!(text, "\n{ELSEWHERE}"),
     };
     text
 }

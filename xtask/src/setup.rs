@@ -20,6 +20,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "iproute2", command: "tc", why: "the lab: paths with rate, delay and loss" },
     Package { name: "ethtool", command: "ethtool", why: "the lab: devices without offloads" },
     Package { name: "procps", command: "sysctl", why: "the lab: TCP's settings" },
+    Package { name: "tcpdump", command: "tcpdump", why: "the lab: packets on record" },
     Package { name: "coreutils", command: "timeout", why: "the lab: commands that wait" },
     Package { name: "grep", command: "grep", why: "the lab: what commands say" },
     Package { name: "util-linux", command: "nsenter", why: "test beds: programs in their hosts" },
@@ -88,7 +89,8 @@ mod tests {
     use super::*;
 
     const TABLE: &[Package] = &[
-        Package { name: "coreutils", command: "ls", why: "is everywhere" },
+        Package { name: "tcpdump", command: "tcpdump", why: "the lab: packets on record" },
+    Package { name: "coreutils", command: "ls", why: "is everywhere" },
         Package { name: "iperf3", command: "iperf3", why: "measures kernels" },
     ];
 

@@ -30,6 +30,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" },
     Program { name: "sysctl", package: "procps", purpose: "TCP's settings" },
     Program { name: "timeout", package: "coreutils", purpose: "commands that wait" },
+    Program { name: "tcpdump", package: "tcpdump", purpose: "`--capture`, where there is no dumpcap" },
     Program { name: "nice", package: "coreutils", purpose: "precedence in real time" },
     Program { name: "grep", package: "grep", purpose: "the wait for a tunnel" },
 ];
@@ -82,15 +83,21 @@ pub struct Diagnosis {
 /// [`Lab::find`](crate::Lab::find).
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
-    let (present, missing): (Vec<Program>, Vec<Program>) =
-        PROGRAMS.iter().partition(|it| kernel::on_path(it.name).is_some());
     let back_ends = vec![guest(program, agent), host()];
+    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| is_there(it, &back_ends[0]));
     let surroundings = Surroundings::look();
-    // A kernel by another name needs no package.
-    let missing: Vec<Program> =
-        missing.into_iter().filter(|it| it.name != "linux" || back_ends[0].program.is_none()).collect();
     let remedy = remedy(&missing, &back_ends[0], surroundings);
     Diagnosis { back_ends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
+}
+
+/// By itself, or as another that does the same: a kernel may have any name.
+fn is_there(program: &Program, guest: &BackEnd) -> bool {
+    let other = match program.name {
+        "linux" => guest.program.is_some(),
+        "tcpdump" => kernel::on_path("dumpcap").is_some(),
+        _ => false,
+    };
+    other || kernel::on_path(program.name).is_some()
 }
 
 fn guest(program: &str, agent: &str) -> BackEnd {
@@ -136,6 +143,7 @@ fn boot(kernel: &Kernel, program: &str, agent: &str) -> Result<(), Error> {
     let mut setup =
         vec!["ip link add v0 type veth peer name v1", "tc qdisc add dev v0 root tbf rate 1mbit burst 2kb limit 9kb"];
     setup.extend(kernel.abilities.netem.then_some("tc qdisc add dev v1 root netem delay 1ms"));
+    setup.extend(kernel.abilities.v6.then_some("sysctl -n net.ipv6.conf.all.forwarding"));
     setup.extend(kernel.abilities.tun.then_some("ip tuntap add t0 mode tun"));
     let setup: Vec<String> = setup.into_iter().map(str::to_owned).collect();
     Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)

@@ -33,7 +33,8 @@ enum Ground {
 /// Which kernels are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// For each experiment the first that can run it: User-Mode Linux, then the machine's own.
+    /// For each experiment the first that can run it: User-Mode Linux with virtual time, the machine's own, User-Mode Linux
+    /// in real time.
     Any,
     /// User-Mode Linux.
     Guest,
@@ -64,6 +65,8 @@ impl Lab {
             Choice::Host => vec![host()?],
             Choice::Any => match (guest(), host()) {
                 (Err(one), Err(other)) => return Err(Error::NoKernel(format!("{one}; and {other}"))),
+                // In real time User-Mode Linux carries a tenth of what the machine's own kernel does.
+                (Ok(guest), Ok(host)) if !guest.is_virtual() => vec![host, guest],
                 (one, other) => one.into_iter().chain(other).collect(),
             },
         };
