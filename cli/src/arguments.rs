@@ -37,13 +37,16 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print two results folders side by side
+    /// Set two results folders side by side: tables, and a page with errors and overlays
     #[command(after_help = AFTER_HELP)]
     Compare {
         /// A folder that `ropewalk run` has filled
         first: PathBuf,
         /// Another one
         second: PathBuf,
+        /// The page [default: compare.html in the first folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
         /// Print the runs of both as one JSON document instead of the table
         #[arg(long)]
         json: bool,
@@ -90,6 +93,12 @@ pub(crate) struct Run {
     /// The results folder; an unfinished one is resumed [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// On a kernel: leave out the cells that it cannot run
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// On a kernel: keep every host's packets, without payload, below the results folder
+    #[arg(long)]
+    pub(crate) capture: bool,
     /// Print the runs as one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,

@@ -26,7 +26,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::{Flow, Path, Subflow, Tunnel};
+    use record::{Cpu, Flow, Path, Subflow, Tunnel};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -44,6 +44,7 @@ mod tests {
     #[test]
     fn the_docs_name_every_key_and_no_other() {
         let run = Run {
+            cpu: vec![Cpu::default()],
             flows: vec![Flow::default()],
             subflows: vec![Subflow::default()],
             paths: vec![Path::default()],

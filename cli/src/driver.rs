@@ -13,6 +13,14 @@ use std::thread::available_parallelism;
 /// The word by which the lab calls this program as its agent.
 pub(crate) const AGENT: &str = "lab-agent";
 
+/// What the manifest calls the simulator.
+const SIMULATOR: &str = "simulator";
+
+/// Whether a driver is a real kernel, by what the manifest calls it; older manifests have no name for the simulator.
+pub(crate) fn is_kernel(description: &str) -> bool {
+    !["", SIMULATOR].contains(&description)
+}
+
 /// One experiment and one seed in, one record out.
 #[derive(Debug)]
 pub(crate) enum Driver {
@@ -20,9 +28,23 @@ pub(crate) enum Driver {
     Kernel(Box<Lab>),
 }
 
+/// What a driver says to a scenario.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// The numbers of the cells that it runs.
+    pub(crate) cells: Vec<usize>,
+    /// What people should know.
+    pub(crate) notes: Vec<String>,
+}
+
 impl Driver {
-    pub(crate) fn find(on: On) -> Result<Self, Failure> {
+    pub(crate) fn find(on: On, capture: bool) -> Result<Self, Failure> {
         let choice = match on {
+            On::Sim if capture => {
+                return Err(Failure::Usage(
+                    "--capture records packets: the simulator has none; add --on kernel".into(),
+                ));
+            }
             On::Sim => return Ok(Self::Simulator),
             On::Kernel => Choice::Any,
             On::Uml => Choice::Guest,
@@ -30,29 +52,43 @@ impl Driver {
         };
         let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
         let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
+        let lab = lab.and_then(|lab| if capture { lab.capture() } else { Ok(lab) });
         lab.map(|lab| Self::Kernel(Box::new(lab))).map_err(|why| Failure::Environment(why.to_string()))
     }
 
     /// What the manifest calls it.
     pub(crate) fn describe(&self, scenario: &Scenario) -> String {
         match self {
-            Self::Simulator => "simulator".to_owned(),
+            Self::Simulator => SIMULATOR.to_owned(),
             Self::Kernel(lab) => lab.describe(experiments(scenario)),
         }
     }
 
-    /// What only a driver knows that it cannot do is told before anything runs; and what it does in its own way.
-    pub(crate) fn check(&self, scenario: &Scenario) -> Result<Vec<String>, Failure> {
-        let Self::Kernel(lab) = self else { return Ok(Vec::new()) };
-        scenario.cells.iter().enumerate().try_for_each(|(index, cell)| match lab.check(&cell.experiment) {
-            Err(lab::Error::Lacks { key, what }) => {
-                let help = "`--on sim` runs it in the simulator";
-                Err(Failure::from(scenario.error_in(index, &key, &format!("the lab has no {what}"), help)))
-            }
-            _ => Ok(()),
-        })?;
-        let notes: BTreeSet<String> = experiments(scenario).flat_map(|it| lab.notes(it)).collect();
-        Ok(notes.into_iter().collect())
+    /// What only a driver knows that it cannot do is told before anything runs; and what it does in its own way. The cells
+    /// that it runs: all, or with `partial` those that it can.
+    pub(crate) fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
+        let all = 0..scenario.cells.len();
+        let Self::Kernel(lab) = self else { return Ok(Checked { cells: all.collect(), notes: Vec::new() }) };
+        let lacking = |index: &usize| match lab.check(&scenario.cells[*index].experiment) {
+            Err(lab::Error::Lacks { key, what }) => Some((*index, key, what)),
+            _ => None,
+        };
+        let lacks: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
+        let cells: Vec<usize> = all.filter(|index| lacks.iter().all(|(other, ..)| other != index)).collect();
+        if let Some((index, key, what)) = lacks.first().filter(|_| !partial || cells.is_empty()) {
+            let (count, of) = (lacks.len(), scenario.cells.len());
+            let rest = format!("; `--partial` leaves out the {count} of {of} cells that the lab cannot run");
+            let rest = if cells.is_empty() { "" } else { &rest };
+            let help = format!("`--on sim` runs it in the simulator{rest}");
+            return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
+        }
+        let mut notes: BTreeSet<String> = cells.iter().flat_map(|it| lab.notes(&scenario.cells[*it].experiment)).collect();
+        let reasons: BTreeSet<String> = lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
+        notes.extend(reasons.into_iter().map(|reason| {
+            let count = lacks.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
+            format!("left out, {count} of {} cells: {reason}", scenario.cells.len())
+        }));
+        Ok(Checked { cells, notes: notes.into_iter().collect() })
     }
 
     /// Runs side by side if nobody says how many: one a core, but one in all where load would disturb them.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod arguments;
 mod baseline;
 mod checks;
+mod compare;
 mod doctor;
 mod document;
 mod driver;
@@ -40,7 +41,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
-        Verb::Compare { first, second, json } => study::compare(first, second, *json),
+        Verb::Compare { first, second, out, json } => compare::compare(first, second, out.as_deref(), *json),
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
         Verb::Doctor { json } => doctor::doctor(*json),

@@ -18,18 +18,18 @@ const ON_KERNEL: &str = "-kernel";
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
-    let driver = Driver::find(arguments.on)?;
-    let notes = driver.check(&scenario)?;
+    let driver = Driver::find(arguments.on, arguments.capture)?;
+    let checked = driver.check(&scenario, arguments.partial)?;
     let (folder, name) = baseline::check(&scenario)?.unzip();
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver, name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
     let wanted: Vec<Key> =
-        (0..scenario.cells.len()).flat_map(|cell| scenario.seeds.iter().map(move |seed| (cell, *seed))).collect();
+        checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
         output::complain(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
     }
     if !arguments.quiet {
-        notes.iter().for_each(|note| output::complain(note));
+        checked.notes.iter().for_each(|note| output::complain(note));
     }
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();

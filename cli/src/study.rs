@@ -1,12 +1,11 @@
-//! Showing a study: the table, the page, the JSON document. `ropewalk report` and `ropewalk compare`.
+//! Showing a study: the table, the page, the JSON document. `ropewalk report`.
 
 use crate::baseline::Loaded;
 use crate::document::Document;
 use crate::{Failure, output};
 use record::Run;
-use report::{Baseline, Study};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use report::{Layout, Study};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 use store::{Manifest, Results};
@@ -17,26 +16,11 @@ pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
     show(dir, &manifest, runs, json)
 }
 
-/// Two stored studies side by side.
-pub(crate) fn compare(first: &Path, second: &Path, json: bool) -> Result<(), Failure> {
-    let [first, second] = [Results::open(first)?, Results::open(second)?];
-    if json {
-        let [first, second] = [first, second].map(|(manifest, runs)| Document::new(&manifest, runs));
-        return output::json(&serde_json::json!({ "first": first, "second": second }));
-    }
-    let table = report::compare_terminal(
-        &study(&first.0, &first.1, None)?,
-        &study(&second.0, &second.1, None)?,
-        output::width(),
-        output::color(),
-    );
-    output::print(&table)
-}
-
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
     let baseline = Loaded::of_study(dir, manifest)?;
-    let study = study(manifest, &runs, baseline.as_ref().map(Loaded::shown))?;
+    let baseline = baseline.as_ref().map(Loaded::shown);
+    let study = Study { baseline, ..study(manifest, layout(manifest)?, &runs) };
     let page = Results::write_text(dir, "report.html", &report::html(&study))?;
     if json {
         return output::json(&Document::new(manifest, runs));
@@ -45,8 +29,9 @@ pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) 
     output::print(&format!("{table}\nreport  {}\ndigest  {}\n", page.display(), study.digest))
 }
 
-fn study<'a>(manifest: &'a Manifest, runs: &'a [Run], baseline: Option<Baseline<'a>>) -> Result<Study<'a>, Failure> {
-    Ok(Study {
+/// As the report takes it, without a baseline.
+pub(crate) fn study<'a>(manifest: &'a Manifest, layout: Layout, runs: &'a [Run]) -> Study<'a> {
+    Study {
         title: &manifest.title,
         about: &manifest.about,
         source: &manifest.source,
@@ -55,10 +40,11 @@ fn study<'a>(manifest: &'a Manifest, runs: &'a [Run], baseline: Option<Baseline<
         digest: manifest.digest.as_deref().unwrap_or_default(),
         version: &manifest.ropewalk_version,
         commit: &manifest.commit,
-        layout: read(&manifest.layout)?,
+        driver: &manifest.driver,
+        layout,
         runs,
-        baseline,
-    })
+        baseline: None,
+    }
 }
 
 /// The layout stands in the manifest as JSON, because `store` does not know scenarios.
@@ -66,6 +52,8 @@ pub(crate) fn value(item: &impl Serialize) -> Value {
     serde_json::to_value(item).expect("text, numbers and lists")
 }
 
-fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
-    T::deserialize(value).map_err(|error| Failure::Environment(format!("manifest.json is damaged: {error}")))
+/// What the manifest's report shows.
+pub(crate) fn layout(manifest: &Manifest) -> Result<Layout, Failure> {
+    let damaged = |error| Failure::Environment(format!("manifest.json is damaged: {error}"));
+    Layout::deserialize(&manifest.layout).map_err(damaged)
 }

@@ -106,7 +106,14 @@ fn a_finished_folder_is_reused_reported_and_compared() {
     assert_eq!(ropewalk(&["report", &out]).stdout, first.stdout);
     assert!(dir.join("out/report.html").exists());
     assert_eq!(json(&["report", &out, "--json"])["digest"], closing[0].trim_start_matches("digest  "));
-    assert_eq!(ropewalk(&["compare", &out, &out]).code, Some(0));
+    let compared = ropewalk(&["compare", &out, &out]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(compared.contains("4 common cells, median |error| 0.0 %"), "{compared}");
+    assert!(std::fs::read_to_string(dir.join("out/compare.html")).unwrap().contains("4 common cells"));
+    let page = dir.join("page.html").display().to_string();
+    assert!(ropewalk(&["compare", &out, &out, "--out", &page]).stdout.ends_with(&format!("page    {page}\n")));
+    assert!(std::fs::exists(&page).unwrap());
+    let folder = ropewalk(&["compare", &out, &out, "--out", &out]);
+    assert!(folder.code == Some(4) && folder.stderr.contains("it is a folder"), "{}", folder.stderr);
     assert_eq!(json(&["compare", &out, &out, "--json"])["first"]["runs"].as_array().unwrap().len(), 8);
 }
 

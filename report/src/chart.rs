@@ -53,10 +53,11 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
 ];
 
 /// Columns of a flow that are there to be counted up, and would crowd the charts.
-const COUNTED: [&str; 3] = ["throughput_mbps", "sent_packets", "dropped_packets"];
+const COUNTED: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
 
-/// Columns of a flow that the baseline's line is drawn for.
-const WITH_BASELINE: [&str; 2] = ["window_packets", "goodput_mbps"];
+/// Columns of a flow or subflow that the baseline's line is drawn for.
+const WITH_BASELINE: [&str; 3] = ["window_packets", "goodput_mbps", THROUGHPUT];
+const THROUGHPUT: &str = "throughput_mbps";
 
 /// The unit of a column.
 pub(crate) fn unit(column: &str) -> String {
@@ -76,7 +77,7 @@ pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
     for ((at, series), columns) in all {
         let whose = (at < theirs.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
-            if !series.subject.starts_with("path ") && COUNTED.contains(&column.as_str()) {
+            if is_counted(&series.subject, column, !theirs.is_empty()) {
                 continue;
             }
             let most = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
@@ -98,9 +99,16 @@ pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
     Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
 }
 
-/// What a baseline has of the flows of `run`, at the instants of its samples.
+/// Whether a column stays out of the charts. A subflow's throughput is its path's, unless the path has no series, as in a
+/// baseline from a kernel.
+fn is_counted(subject: &str, column: &str, compared: bool) -> bool {
+    let wanted = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
+    COUNTED.contains(&column) && !subject.starts_with("path ") && !wanted
+}
+
+/// What a baseline has of the flows and subflows of `run`, at the instants of its samples.
 fn of_baseline(run: &Run, baseline: &Run) -> Vec<Series> {
-    let both = baseline.series.iter().filter(|series| series.subject.starts_with("flow "));
+    let both = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
     let both = both.filter_map(|theirs| Some((theirs, run.series.iter().find(|ours| ours.subject == theirs.subject)?)));
     let resample = |(theirs, ours): (&Series, &Series)| {
         let columns = theirs.columns.iter().zip(&theirs.values);

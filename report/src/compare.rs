@@ -1,96 +1,204 @@
-//! Two studies side by side in the terminal: each cell's value in both, and how far the second is from the first.
+//! Two studies of the same cells side by side: each value in both, how far one is from the other, and how these errors are
+//! distributed. One of them is the yardstick, as a baseline is for a study.
 
 use crate::course;
-use crate::number::{NONE, maybe, percent, relative_error, title};
-use crate::study::{Cell, Study};
+use crate::grid::{median, unique};
+use crate::number::{counted, relative_error};
+use crate::study::{Baseline, Cell, Study, varying};
 use crate::subject::Subject;
 use crate::summary::cell_name;
-use crate::terminal::{Line, footer, paragraph, table as lay_out};
-use crate::text::Style;
-use crate::value::{estimate, is_of_run, value};
+use crate::value::{estimate, is_of_run};
 use scenario::Scope;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// What is compared where no layout says it.
-const USUAL: [&str; 3] = ["goodput_mbps", "rtt_ms.mean", "retransmitted_packets"];
+/// What is always compared, and what its errors say in one sentence.
+const GOODPUT: &str = "goodput_mbps";
+/// What is compared beside it where no layout says it.
+const USUAL: [&str; 2] = ["rtt_ms.mean", "retransmitted_packets"];
+/// How near windows are, where both have series.
+const WINDOW: &str = "quantile_percent";
 
-/// `a` beside `b`, cell by cell, in lines of at most `width` columns: the values of `a`'s first table, or without one goodput,
-/// mean RTT and retransmissions.
-#[must_use]
-pub fn compare_terminal<'a>(a: &Study<'a>, b: &Study<'a>, width: usize, color: bool) -> String {
-    let mut out = String::new();
-    for (name, study) in [("a", a), ("b", b)] {
-        out += &paragraph(&format!("{name}: {}", study.title), width, Style::Bold, color);
-        out += &paragraph(&format!("{}, digest {}", footer(study), study.digest), width, Style::Dim, color);
+/// Two studies.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// What they are called, in the order in which they were given.
+    pub(crate) names: [&'a str; 2],
+    pub(crate) studies: [Study<'a>; 2],
+    /// Which of the two is the yardstick.
+    pub(crate) yardstick: usize,
+    /// The values that are compared; the first is [`GOODPUT`].
+    pub(crate) values: Vec<String>,
+    /// A line for each flow of each cell, in the order of the first study's cells, then of the second's.
+    pub(crate) lines: Vec<Compared<'a>>,
+}
+
+/// A flow or subflow of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Compared<'a> {
+    /// As the study that is measured ran it, beside the yardstick; or as the only one ran it that did.
+    pub(crate) cell: Cell<'a>,
+    /// What tells it apart: the parameters that vary, and the flow where there are several.
+    pub(crate) label: String,
+    /// Which of the studies have the cell.
+    pub(crate) has: [bool; 2],
+    /// Whether they have disturbed runs in it.
+    pub(crate) disturbed: [bool; 2],
+    /// Each of [`Comparison::values`] in both.
+    pub(crate) values: Vec<[Option<f64>; 2]>,
+    /// Mean distance of the windows' quantile functions, percent of the yardstick's mean window.
+    pub(crate) window: Option<f64>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Two studies and what they are called; `yardstick` says which of them the other is measured by. What is compared is
+    /// the goodput, and with it what the first study's first table shows, or without one mean RTT and retransmissions.
+    #[must_use]
+    pub fn new(sides: [(&'a str, Study<'a>); 2], yardstick: usize) -> Self {
+        let [(a, first), (b, second)] = sides;
+        let (names, mut studies) = ([a, b], [first, second]);
+        let measured = 1 - yardstick;
+        studies[measured].baseline = Some(Baseline { name: names[yardstick], runs: studies[yardstick].runs });
+        studies[yardstick].baseline = None;
+        let mut it = Self { names, values: values(&studies[0]), studies, yardstick, lines: Vec::new() };
+        it.lines = it.all_lines();
+        it
     }
-    let [in_a, in_b] = [a, b].map(by_parameters);
-    if !in_a.keys().any(|parameters| in_b.contains_key(parameters)) {
-        out += &("\n".to_owned()
-            + &paragraph("No cell of one has the parameters of a cell of the other.", width, Style::Plain, color));
+
+    /// The study that is measured; the yardstick is its baseline.
+    pub(crate) fn measured(&self) -> &Study<'a> {
+        &self.studies[1 - self.yardstick]
     }
-    let table = a.layout.tables.first();
-    let values = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
-    let values: Vec<&str> = values.filter(|value| !course::NAMES.contains(value)).collect();
-    let values = if values.is_empty() { USUAL.to_vec() } else { values };
-    for value in values {
-        let places = places(a, b, value);
-        let names = labels(a, b, &places);
-        let line = |((cell, flow), label): (&Place<'_>, String)| {
-            let of = |study: &BTreeMap<_, Cell<'_>>| {
-                estimate(study.get(cell.parameters)?, value, &of_flow(flow)).map(|estimate| estimate.mean)
-            };
-            let (one, other) = (of(&in_a), of(&in_b));
-            let change = one.zip(other).and_then(|(one, other)| relative_error(other, one));
-            let change = change.map_or_else(|| NONE.to_owned(), percent);
-            Line { label, cells: vec![maybe(one), maybe(other), change], style: Style::Plain }
+
+    /// How far a line's value is from the yardstick's, as a share of the latter.
+    pub(crate) fn error(&self, line: &Compared<'_>, value: usize) -> Option<f64> {
+        relative_error(line.values[value][1 - self.yardstick]?, line.values[value][self.yardstick]?)
+    }
+
+    /// The sizes of all errors of a value.
+    pub(crate) fn errors(&self, value: usize) -> Option<Errors> {
+        let sizes = self.lines.iter().filter_map(|line| self.error(line, value)).map(f64::abs);
+        Errors::of(sizes.filter(|size| size.is_finite()).collect())
+    }
+
+    /// The lines of cells that both have, those with the greatest error of the goodput first.
+    pub(crate) fn worst_first(&self) -> Vec<&Compared<'a>> {
+        let mut lines: Vec<_> = self.lines.iter().filter(|line| line.is_common()).collect();
+        let size = |line: &Compared<'_>| self.error(line, 0).map_or(-1.0, f64::abs);
+        lines.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        lines
+    }
+
+    /// The names of the cells that only this study has.
+    pub(crate) fn only_in(&self, side: usize) -> Vec<String> {
+        let varying = self.varying();
+        let lines = self.lines.iter().filter(|line| line.has[side] && !line.has[1 - side]);
+        unique(lines.map(|line| cell_name(&line.cell, &varying)))
+    }
+
+    /// How many cells both have.
+    pub(crate) fn common(&self) -> usize {
+        unique(self.lines.iter().filter(|line| line.is_common()).map(|line| line.cell.parameters)).len()
+    }
+
+    /// The errors of the goodput in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let (cells, errors) = match (self.common(), self.errors(0)) {
+            (0, _) => return "No cell of one has the parameters of a cell of the other.".to_owned(),
+            (_, None) => return "No goodput to compare.".to_owned(),
+            (cells, Some(errors)) => (cells, errors),
         };
-        let lines: Vec<Line> = places.iter().zip(names).map(line).collect();
-        out += &("\n".to_owned()
-            + &lay_out(&title(value), &["a", "b", "change"].map(str::to_owned), &lines, width, color));
+        let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
+        format!(
+            "Goodput of {measured} against {yardstick}: {} in {}, {}.",
+            counted(errors.0.len(), "value"),
+            counted(cells, "common cell"),
+            errors.sentence()
+        )
     }
-    out
-}
 
-fn of_flow(name: &str) -> Scope {
-    Scope { flow: Some(name.to_owned()), ..Scope::default() }
-}
+    /// Parameters that differ between cells.
+    pub(crate) fn varying(&self) -> Vec<&'a str> {
+        varying(&self.studies.iter().flat_map(|study| study.runs).collect::<Vec<_>>())
+    }
 
-fn by_parameters<'a>(study: &Study<'a>) -> BTreeMap<&'a BTreeMap<String, String>, Cell<'a>> {
-    study.cells().into_iter().map(|cell| (cell.parameters, cell)).collect()
-}
+    fn all_lines(&self) -> Vec<Compared<'a>> {
+        let cells = self.studies.each_ref().map(Study::cells);
+        let found = cells.each_ref().map(|cells| cells.iter().map(|cell| (cell.parameters, cell)).collect());
+        let found: [BTreeMap<_, &Cell<'a>>; 2] = found;
+        let chosen = self.studies[0].layout.tables.first().and_then(|table| table.scope.flow.as_deref());
+        let varying = self.varying();
+        let mut lines = Vec::new();
+        for parameters in unique(cells.iter().flatten().map(|cell| cell.parameters)) {
+            let both = found.each_ref().map(|found| found.get(parameters).copied());
+            let flows = both.iter().flatten().flat_map(|cell| Subject::all(cell.runs[0]).map(Subject::name));
+            let flows = unique(flows).into_iter().filter(|flow| chosen.is_none_or(|chosen| chosen == flow));
+            let flows = flows.enumerate().map(|(at, flow)| (self.line(both, &flow, at == 0), flow));
+            lines.extend(flows.filter(|(line, _)| line.values.iter().flatten().any(Option::is_some)));
+        }
+        let several = lines.iter().any(|(_, flow)| *flow != lines[0].1);
+        let name = |line: &Compared<'_>, flow: &String| match (varying.is_empty(), several) {
+            (true, _) => flow.clone(),
+            (false, false) => cell_name(&line.cell, &varying),
+            (false, true) => format!("{}, {flow}", cell_name(&line.cell, &varying)),
+        };
+        lines.into_iter().map(|(line, flow)| Compared { label: name(&line, &flow), ..line }).collect()
+    }
 
-/// A cell and the name of a flow or subflow.
-type Place<'a> = (Cell<'a>, String);
-
-/// Every cell and flow that either study has, in the order of `a`, then of `b`.
-fn places<'a>(a: &Study<'a>, b: &Study<'a>, field: &str) -> Vec<Place<'a>> {
-    let chosen = a.layout.tables.first().and_then(|table| table.scope.flow.as_deref());
-    let mut seen = BTreeSet::new();
-    let mut places = Vec::new();
-    for cell in a.cells().into_iter().chain(b.cells()) {
-        // A value of the run as a whole stands with its first flow.
-        let of_run = is_of_run(field);
-        for subject in Subject::all(cell.runs[0]).take(if of_run { 1 } else { usize::MAX }) {
-            let flow = subject.name();
-            let has = || value(cell.runs[0], field, &of_flow(&flow)).is_some();
-            let wanted = of_run || chosen.is_none_or(|name| name == flow) && has();
-            if wanted && seen.insert((cell.parameters, flow.clone())) {
-                places.push((cell.clone(), flow));
-            }
+    /// A flow of the cell that one or both have. What belongs to a run as a whole stands with its first flow.
+    fn line(&self, both: [Option<&Cell<'a>>; 2], flow: &str, first: bool) -> Compared<'a> {
+        let scope = Scope { flow: Some(flow.to_owned()), ..Scope::default() };
+        let mean = |cell: Option<&Cell<'_>>, value: &String| {
+            let wanted = first || !is_of_run(value);
+            estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| wanted)
+        };
+        let cell = both[1 - self.yardstick].or(both[self.yardstick]).expect("one of them has it");
+        Compared {
+            cell: cell.clone(),
+            label: String::new(),
+            has: both.map(|cell| cell.is_some()),
+            disturbed: both.map(|cell| cell.is_some_and(|cell| cell.disturbed[0])),
+            values: self.values.iter().map(|value| both.map(|cell| mean(cell, value))).collect(),
+            window: estimate(cell, WINDOW, &scope).map(|estimate| estimate.mean),
         }
     }
-    places
 }
 
-/// What tells the places apart: the parameters that vary, and the flow where there are several.
-fn labels(a: &Study<'_>, b: &Study<'_>, places: &[Place<'_>]) -> Vec<String> {
-    let varying: BTreeSet<&str> = a.varying().into_iter().chain(b.varying()).collect();
-    let varying: Vec<&str> = varying.into_iter().collect();
-    let several = places.iter().any(|(_, flow)| *flow != places[0].1);
-    let label = |(cell, flow): &Place<'_>| match (varying.is_empty(), several) {
-        (true, _) => flow.clone(),
-        (false, false) => cell_name(cell, &varying),
-        (false, true) => format!("{}, {flow}", cell_name(cell, &varying)),
-    };
-    places.iter().map(label).collect()
+impl Compared<'_> {
+    /// Whether both studies have the cell.
+    pub(crate) fn is_common(&self) -> bool {
+        self.has == [true; 2]
+    }
+}
+
+fn values(study: &Study<'_>) -> Vec<String> {
+    let table = study.layout.tables.first();
+    let shown = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
+    let shown: Vec<&str> = shown.filter(|value| !course::NAMES.contains(value)).collect();
+    let shown = if shown.is_empty() { USUAL.to_vec() } else { shown };
+    unique(std::iter::once(GOODPUT).chain(shown)).into_iter().map(str::to_owned).collect()
+}
+
+/// Sizes of errors as shares, ascending; at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Errors(pub(crate) Vec<f64>);
+
+impl Errors {
+    fn of(mut sizes: Vec<f64>) -> Option<Self> {
+        median(&mut sizes).map(|_| Self(sizes))
+    }
+
+    /// The size that this share of the errors does not exceed, between order statistics on the straight line.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        course::quantile(&self.0, share)
+    }
+
+    /// Median, 90th and 95th percentile, and the worst, percent.
+    pub(crate) fn percents(&self) -> [f64; 4] {
+        [0.5, 0.9, 0.95, 1.0].map(|share| 100.0 * self.quantile(share))
+    }
+
+    fn sentence(&self) -> String {
+        let [median, p90, p95, worst] = self.percents();
+        format!("median |error| {median:.1} %, 90th percentile {p90:.1} %, 95th {p95:.1} %, worst {worst:.1} %")
+    }
 }

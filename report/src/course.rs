@@ -74,7 +74,7 @@ fn quantiles(mine: &[f64], theirs: &[f64]) -> Option<f64> {
 }
 
 /// A quantile, between order statistics on the straight line.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (below, part) = (place.floor() as usize, place.fract());
     let above = (below + 1).min(sorted.len() - 1);

@@ -35,6 +35,8 @@ pub(crate) struct Value {
     pub(crate) estimate: Estimate,
     /// The baseline's mean, where it has one.
     pub(crate) baseline: Option<f64>,
+    /// Whether there were disturbed runs in the cell, and in the baseline's.
+    pub(crate) disturbed: [bool; 2],
 }
 
 impl Grid {
@@ -60,7 +62,7 @@ impl Grid {
                 let across = if table.columns.is_some() { column.as_str() } else { "" };
                 let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), across.to_owned()))?];
                 let baseline = found.of_baseline().and_then(|it| shown(&it, table, at)).map(|it| it.mean);
-                Some(Value { cell: *cell, estimate: shown(found, table, at)?, baseline })
+                Some(Value { cell: *cell, estimate: shown(found, table, at)?, baseline, disturbed: found.disturbed })
             };
             let run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
@@ -135,11 +137,16 @@ pub(crate) fn unique<T: Clone + Ord>(values: impl Iterator<Item = T>) -> Vec<T> 
     values.filter(|value| seen.insert(value.clone())).collect()
 }
 
+/// Where a reference says its values stand if they are the baseline's.
+const BASELINE: &str = "baseline";
+
 /// One published value beside what was simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) published: Option<f64>,
     pub(crate) simulated: Option<f64>,
+    /// Whether disturbed runs have a part in them.
+    pub(crate) disturbed: [bool; 2],
 }
 
 impl Pair {
@@ -173,7 +180,7 @@ fn baseline(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> 
     let rows: Vec<_> = grid.rows.iter().map(|row| (row.name.clone(), values(row))).collect();
     rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
         name: name.to_owned(),
-        source: "baseline".to_owned(),
+        source: BASELINE.to_owned(),
         unit: table.columns.as_ref().map_or("", |_| label(&table.values[0].value).1).to_owned(),
         columns: grid.columns.clone(),
         rows,
@@ -195,6 +202,8 @@ pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
     let pair = |row: &Row, column: usize| Pair {
         published: published(&row.name, &grid.columns[column]),
         simulated: row.values[column].map(|value| value.estimate.mean),
+        disturbed: row.values[column]
+            .map_or([false; 2], |value| [reference.source == BASELINE && value.disturbed[1], value.disturbed[0]]),
     };
     grid.rows.iter().map(|row| (0..grid.columns.len()).map(|column| pair(row, column)).collect()).collect()
 }
@@ -261,7 +270,7 @@ fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
 }
 
 /// The mean of the middle two, or the middle one. Sorts.
-fn median(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     Some((values.get(values.len() / 2)? + values[(values.len() - 1) / 2]) / 2.0)
 }

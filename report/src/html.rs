@@ -1,14 +1,17 @@
 //! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
 
 mod claims;
+mod compare;
 mod figures;
 mod plots;
 mod tables;
 
 use crate::chart::DASHES;
+use crate::number::counted;
 use crate::study::Study;
 use crate::{colour, number};
-use serde_json::json;
+pub use compare::compare_html;
+use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("../assets/report.css");
 /// What both kinds of charts need, those over time of a cell, those of the figures.
@@ -20,15 +23,7 @@ const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 /// The page.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
-    let (plots, figures) = (plots::plots(study), figures::figures(study));
-    let title = escape(study.title);
-    let head = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>{UPLOT_STYLE}\n{}\n{STYLE}</style>\n</head>\n",
-        colour::css()
-    );
+    let (plots, figures) = (plots::plots(study, &study.cells()), figures::figures(study));
     let (summaries, series) = (tables::summaries(study), plots.section);
     let [first, second] = if !study.layout.tables.is_empty() { [series, summaries] } else { [summaries, series] };
     let sections = [
@@ -39,8 +34,28 @@ pub fn html(study: &Study<'_>) -> String {
         second,
         what_was_run(study),
     ];
-    let scripts = plots.data.map_or(String::new(), |over_time| {
-        let data = json!({ "dashes": DASHES, "figures": figures.data, "time": over_time }).to_string();
+    let data = plots.data.map(|over_time| (over_time, figures.data));
+    page(study.title, &header(study), &sections, data, study)
+}
+
+/// A page of sections about a study. Of the charts its data are those over time, and those of figures.
+fn page(
+    title: &str,
+    header: &str,
+    sections: &[String],
+    data: Option<(Value, Vec<Value>)>,
+    study: &Study<'_>,
+) -> String {
+    let head = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
+         <style>{UPLOT_STYLE}\n{}\n{STYLE}</style>\n</head>\n",
+        escape(title),
+        colour::css()
+    );
+    let scripts = data.map_or(String::new(), |(over_time, figures)| {
+        let data = json!({ "dashes": DASHES, "figures": figures, "time": over_time }).to_string();
         let data = data.replace('<', "\\u003c"); // no `</script>` or `<!--` can come of a name
         let scripts = SCRIPTS.concat();
         format!(
@@ -49,7 +64,7 @@ pub fn html(study: &Study<'_>) -> String {
         )
     });
     let footer = format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit));
-    let (header, contents, sections) = (header(study), contents(&sections), sections.concat());
+    let (contents, sections) = (contents(sections), sections.concat());
     format!("{head}<body>\n{header}{contents}{sections}{footer}{scripts}</body>\n</html>\n")
 }
 
@@ -70,25 +85,26 @@ fn header(study: &Study<'_>) -> String {
     let facts = [
         ("Source", study.source.to_owned()),
         ("Scenario", study.scenario.to_owned()),
+        ("Driver", study.driver.to_owned()),
         ("Baseline", study.baseline.map_or(String::new(), |baseline| baseline.name.to_owned())),
         ("Runs", format!("{} ({}, {})", study.runs.len(), counted(cells, "cell"), seeds(study))),
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),
     ];
+    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape(study.title), self::facts(&facts))
+}
+
+/// What is known, by its name.
+fn facts(facts: &[(&str, String)]) -> String {
     let facts = facts.iter().filter(|(_, value)| !value.trim().is_empty());
     let facts: String =
         facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect();
-    format!("<header>\n<h1>{}</h1>\n{about}<dl>{facts}</dl>\n</header>\n", escape(study.title))
+    format!("<dl>{facts}</dl>")
 }
 
 fn seeds(study: &Study<'_>) -> String {
     let seeds = study.seeds();
     format!("{} {seeds}", if seeds.contains(' ') { "seeds" } else { "seed" })
-}
-
-/// `1 cell`, `48 cells`.
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn paragraphs(text: &str) -> String {

@@ -1,15 +1,17 @@
 //! Records in, tables and plots out: for the terminal, and as one HTML page that needs nothing beside itself.
 //!
-//! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables, the
-//! [`html`] page, and [`compare_terminal`], which sets two studies side by side. With a [`Baseline`], another driver's runs
-//! of the same cells, tables and charts show both. Values are never made up: what was published but not run is shown as
-//! coming, and what was run but never published stands alone.
+//! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
+//! [`html`] page. With a [`Baseline`], another driver's runs of the same cells, tables and charts show both. A
+//! [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and as a page ([`compare_html`]).
+//! Values are never made up: what was published but not run is shown as coming, and what was run but never published
+//! stands alone. What disturbed runs have a part in is marked.
 
 mod chart;
 mod claim;
 mod colour;
 mod compare;
 mod course;
+mod cpu;
 mod decimate;
 mod estimate;
 mod figure;
@@ -27,9 +29,9 @@ mod terminal;
 mod text;
 mod value;
 
-pub use compare::compare_terminal;
-pub use html::html;
+pub use compare::Comparison;
+pub use html::{compare_html, html};
 pub use scenario::{BY_FLOW, Claim, Column, Figure, Layout, Reference, Scope, Table, Test};
 pub use study::{Baseline, Study};
-pub use terminal::terminal;
+pub use terminal::{compare_terminal, terminal};
 pub use value::{baseline_values, figure_values, is_from_series, table_values};

@@ -3,6 +3,14 @@
 /// What stands where there is nothing.
 pub(crate) const NONE: &str = "–";
 
+/// What marks a value that a disturbed run has a part in.
+const MARK: &str = "†";
+
+/// A value's text, marked where it is doubtful.
+pub(crate) fn marked(text: String, doubtful: bool) -> String {
+    if doubtful && text != NONE { text + MARK } else { text }
+}
+
 /// `x` with so many significant digits; whole numbers are neither cut nor drawn out: 0.609, 5.65, 56.3, 45, 1234.
 pub(crate) fn significant(x: f64, digits: usize) -> String {
     if !x.is_finite() {
@@ -38,6 +46,11 @@ pub(crate) fn told_apart(numbers: &[f64]) -> Vec<String> {
         pairs.any(|(one, other)| texts[one] == texts[other] && numbers[one] != numbers[other])
     };
     (3..6).map(shown).find(|texts| !alike(texts)).unwrap_or_else(|| shown(6))
+}
+
+/// `1 cell`, `48 cells`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A relative error in percent, with its sign.
@@ -76,6 +89,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
     match field {
         "jain" => return ("Jain's index".to_owned(), ""),
         "share" => return ("share of the goodput".to_owned(), ""),
+        "cpu_s_per_gb" => return ("CPU time".to_owned(), "s/GB"),
+        "tunnel_cpu_s_per_gb" => return ("tunnel's CPU time".to_owned(), "s/GB"),
         _ => {}
     }
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));

@@ -1,5 +1,6 @@
 //! What is reported on.
 
+use crate::number::counted;
 use crate::subject::Subject;
 use record::Run;
 use scenario::{BY_FLOW, Layout, Scope};
@@ -25,6 +26,8 @@ pub struct Study<'a> {
     pub version: &'a str,
     /// The commit it was built from.
     pub commit: &'a str,
+    /// What carried it out: the simulator, or a kernel and its version.
+    pub driver: &'a str,
     /// What is shown of it.
     pub layout: Layout,
     /// The runs, in the order of the sweep.
@@ -48,16 +51,25 @@ pub(crate) struct Cell<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
     /// Of these runs one flow or subflow, where things go by flow.
     pub(crate) flow: Option<String>,
+    /// Without disturbed ones where there are others; never empty.
     pub(crate) runs: Vec<&'a Run>,
-    /// The baseline's runs with these parameters.
+    /// The baseline's runs with these parameters, chosen likewise.
     pub(crate) baseline: Vec<&'a Run>,
+    /// Whether there were disturbed runs, and whether the baseline had some.
+    pub(crate) disturbed: [bool; 2],
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
+    /// A cell without runs.
+    pub(crate) fn empty(parameters: &'a BTreeMap<String, String>) -> Self {
+        Self { parameters, flow: None, runs: Vec::new(), baseline: Vec::new(), disturbed: [false; 2] }
+    }
+
     /// The same cell as the baseline ran it.
     pub(crate) fn of_baseline(&self) -> Option<Self> {
         let runs = self.baseline.clone();
-        (!runs.is_empty()).then(|| Self { runs, baseline: Vec::new(), ..self.clone() })
+        let disturbed = [self.disturbed[1], false];
+        (!runs.is_empty()).then(|| Self { runs, baseline: Vec::new(), disturbed, ..self.clone() })
     }
 
     /// The cell's value of a parameter, or empty.
@@ -104,7 +116,7 @@ impl<'a> Study<'a> {
         for run in self.runs {
             let at = *index.entry(&run.parameters).or_insert(cells.len());
             if at == cells.len() {
-                cells.push(Cell { parameters: &run.parameters, flow: None, runs: Vec::new(), baseline: Vec::new() });
+                cells.push(Cell::empty(&run.parameters));
             }
             cells[at].runs.push(run);
         }
@@ -113,7 +125,17 @@ impl<'a> Study<'a> {
                 cells[*at].baseline.push(run);
             }
         }
+        for cell in &mut cells {
+            cell.disturbed = [&mut cell.runs, &mut cell.baseline].map(without_disturbed);
+        }
         cells
+    }
+
+    /// How many runs were disturbed, here and in the baseline: the foot lines of tables with marked values.
+    pub(crate) fn disturbances(&self) -> Vec<String> {
+        let baseline = self.baseline.iter().map(|baseline| (format!(" of {}", baseline.name), baseline.runs));
+        let sides = std::iter::once((String::new(), self.runs)).chain(baseline);
+        sides.filter_map(|(whose, runs)| disturbance(&whose, runs)).collect()
     }
 
     /// The cells of a scope and where they are among all; where one of the `keys` is the flow, once for each.
@@ -129,11 +151,7 @@ impl<'a> Study<'a> {
 
     /// Parameters that differ between cells.
     pub(crate) fn varying(&self) -> Vec<&'a str> {
-        let Some(first) = self.runs.first() else { return Vec::new() };
-        let keys: std::collections::BTreeSet<&str> =
-            self.runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
-        let differs = |key: &&str| self.runs.iter().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
-        keys.into_iter().filter(differs).collect()
+        varying(&self.runs.iter().collect::<Vec<_>>())
     }
 
     /// The seeds, ascending, as text: `1`, `1 to 10`, `3, 7, 20`.
@@ -146,6 +164,37 @@ impl<'a> Study<'a> {
             _ => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
         }
     }
+}
+
+/// Parameters that differ between these runs.
+pub(crate) fn varying<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let keys: std::collections::BTreeSet<&str> =
+        runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
+    let differs = |key: &&str| runs.iter().any(|run| run.parameters.get(*key) != first.parameters.get(*key));
+    keys.into_iter().filter(differs).collect()
+}
+
+/// Drops disturbed runs if others are left; says whether there were any.
+fn without_disturbed(runs: &mut Vec<&Run>) -> bool {
+    let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
+    if disturbed < runs.len() {
+        runs.retain(|run| !run.is_disturbed());
+    }
+    disturbed > 0
+}
+
+/// A sentence on the disturbed runs among these; nothing if there are none.
+fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
+    let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
+    let all = counted(runs.len(), "run");
+    let percent = Run::MOST_STOLEN * 100.0;
+    (disturbed > 0).then(|| {
+        format!(
+            "† {disturbed} of {all}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
+             out where a cell has others."
+        )
+    })
 }
 
 /// What dotted keys are called beside each other: by their last words, `delay` for `path.eno2.delay`, and by as many more

@@ -1,9 +1,10 @@
 //! What every flow, path and tunnel did, in tables: a row each, means over seeds.
 
+use crate::cpu;
 use crate::estimate::Estimate;
-use crate::number::{NONE, significant, three};
+use crate::number::{NONE, marked, significant, three};
 use crate::study::{Cell, Study, short_names};
-use record::{Flow, Path, Run, Subflow, Tunnel};
+use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
 use std::slice::from_ref;
 
 /// A table as text.
@@ -102,6 +103,20 @@ const TUNNEL: [Field<Tunnel>; 8] = [
     ("overflows", |tunnel| tunnel.overflows as f64),
 ];
 
+/// Only where CPU time was measured, as on a kernel in real time.
+const COST: [Field<Run>; 3] = [
+    ("s/GB", |run| cpu::of_machine(run).unwrap_or(f64::NAN)),
+    ("tunnel s/GB", |run| cpu::of_tunnel(run).unwrap_or(f64::NAN)),
+    ("lacked s", |run| run.stolen_s.unwrap_or(f64::NAN)),
+];
+
+const CPU: [Field<Cpu>; 4] = [
+    ("busy s", Cpu::busy_s),
+    ("user s", |cpu| cpu.user_s),
+    ("system s", |cpu| cpu.system_s),
+    ("interrupts s", |cpu| cpu.interrupt_s.unwrap_or(f64::NAN)),
+];
+
 /// All tables that have rows.
 pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
     // A column of algorithms that repeats a swept parameter is left out.
@@ -128,6 +143,8 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
         summary(study, "Fairness", &[], competition, |_| Vec::new(), &RUN),
         summary(study, "Paths", &["path"], |run| &run.paths, path_names, &PATH),
         summary(study, "Tunnel", &[], |run| run.tunnel.as_slice(), |_| Vec::new(), &TUNNEL),
+        summary(study, "CPU time for a GB of payload", &[], measured, |_| Vec::new(), &COST),
+        summary(study, "CPU time", &["of"], |run| &run.cpu, |cpu: &Cpu| vec![cpu.name.clone()], &CPU),
     ];
     all.into_iter().filter(|summary| !summary.rows.is_empty()).collect()
 }
@@ -135,6 +152,11 @@ pub(crate) fn summaries(study: &Study<'_>) -> Vec<Summary> {
 /// The run itself, if flows compete in it.
 fn competition(run: &Run) -> &[Run] {
     if run.jain.is_some() { from_ref(run) } else { &[] }
+}
+
+/// The run itself, if its CPU time was measured.
+fn measured(run: &Run) -> &[Run] {
+    if run.cpu.is_empty() { &[] } else { from_ref(run) }
 }
 
 fn or_dash(text: &str) -> String {
@@ -167,18 +189,20 @@ fn summary<T>(
             let seen: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
             let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
             row.extend(names(seen[0]));
-            row.extend(numbers(&seen, fields, several));
+            row.extend(numbers(&seen, fields, several, cell.disturbed[0]));
             rows.push(row);
         }
     }
     Summary { title, head, names: width, rows }
 }
 
-fn numbers<T>(seen: &[&T], fields: &[Field<T>], several: bool) -> Vec<String> {
+/// Means; the first is marked where there were disturbed runs.
+fn numbers<T>(seen: &[&T], fields: &[Field<T>], several: bool, disturbed: bool) -> Vec<String> {
     let mut shown = Vec::new();
     for (index, (_, field)) in fields.iter().enumerate() {
         let estimate = Estimate::of(&seen.iter().map(|record| field(record)).collect::<Vec<_>>());
-        shown.push(estimate.map_or_else(|| NONE.to_owned(), |estimate| three(estimate.mean)));
+        let mean = estimate.map_or_else(|| NONE.to_owned(), |estimate| three(estimate.mean));
+        shown.push(marked(mean, disturbed && index == 0));
         if several && index == 0 {
             let half = estimate.and_then(|estimate| estimate.half_width);
             shown.push(half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2)));

@@ -99,6 +99,39 @@ fn short(tick: f64) -> String {
     rounded.to_string()
 }
 
+/// How many of these errors (ascending, as shares) are within which size, percent: a step at each. The axis goes on a while
+/// beyond the 95th percentile; how many lie further out is told.
+pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usize) {
+    let (width, height) = (460.0, 190.0);
+    let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
+    let most = 100.0 * errors.last().copied().unwrap_or(0.0).min(2.0 * p95);
+    let across = ticks(most.max(0.1));
+    let end = across[across.len() - 1];
+    let x = |percent: f64| left + percent / end * (right - left);
+    let y = |share: f64| bottom - share * (bottom - top);
+    let mut marks = String::new();
+    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let (at, beside, percent) = (y(share), left - 4.0, share * 100.0);
+        marks +=
+            &format!(r#"<path d="M{left} {at:.1}H{right}"/><text x="{beside}" y="{:.1}">{percent} %</text>"#, at + 3.5);
+    }
+    for tick in &across {
+        let name = short(*tick);
+        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name} %</text>"#, x(*tick), bottom + 14.0);
+    }
+    let shown = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
+    let step =
+        |(at, percent): (usize, f64)| format!("H{:.1}V{:.1}", x(percent), y((at + 1) as f64 / errors.len() as f64));
+    let beyond = errors.len() - shown.clone().count();
+    let steps: String = shown.enumerate().map(step).collect();
+    let half = crate::course::quantile(errors, 0.5);
+    let marked = [half, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
+    let picture = format!(
+        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{marked}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
+    );
+    (picture, beyond)
+}
+
 /// One value of a reference beside a simulated one.
 pub(crate) struct Point {
     pub(crate) name: String,

@@ -2,13 +2,15 @@
 
 use crate::figure;
 use crate::grid::{Grid, Pair, agreement, closing, pairs, ranking, references};
-use crate::number::{NONE, maybe, percent, significant, three, title};
+use crate::number::{NONE, marked, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
+pub use compare::compare_terminal;
 use scenario::{Scope, Table};
 
 mod claims;
+mod compare;
 
 /// A row of a table: a name, then numbers.
 pub(crate) struct Line {
@@ -32,9 +34,16 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     if study.layout.tables.is_empty() {
         summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
+    out += &disturbances(study, width, color);
     out += &claims::claims(study, width, color);
     out += &figures(study, width, color);
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
+}
+
+/// What the marks on values say.
+pub(crate) fn disturbances(study: &Study<'_>, width: usize, color: bool) -> String {
+    let told = study.disturbances().into_iter().map(|told| paragraph(&told, width, Style::Plain, color));
+    told.map(|told| "\n".to_owned() + &told).collect()
 }
 
 /// Which figures the page has.
@@ -97,7 +106,7 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
         lines.extend(simulated_lines(grid, index));
         for (name, pairs) in compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|it| it.published.is_some())) {
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
-            let published = cells(|pair| maybe(pair.published));
+            let published = cells(|pair| marked(maybe(pair.published), pair.disturbed[0]));
             lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
             if !row.coming {
                 let errors = cells(|pair| pair.error().map_or_else(|| NONE.to_owned(), percent));
@@ -135,7 +144,10 @@ fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
         cells[0] = "coming".to_owned();
         return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
     }
-    let shown = |value: &Option<crate::grid::Value>| maybe(value.map(|value| value.estimate.mean));
+    let shown = |value: &Option<crate::grid::Value>| {
+        let disturbed = value.is_some_and(|value| value.disturbed[0]);
+        marked(maybe(value.map(|value| value.estimate.mean)), disturbed)
+    };
     let simulated = row.values.iter().map(shown).collect();
     let mut lines = vec![Line { label: row.name.clone(), cells: simulated, style: Style::Bold }];
     if grid.has_intervals() {

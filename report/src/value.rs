@@ -3,9 +3,9 @@
 
 use crate::course::{self, Course};
 use crate::estimate::Estimate;
-use crate::load;
 use crate::study::Cell;
 use crate::subject::{DROPS, Subject, percent};
+use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
 use scenario::Scope;
 
@@ -13,7 +13,12 @@ use scenario::Scope;
 const VARIATION: &str = "variation_percent";
 
 /// What belongs to a run as a whole and not to one of its flows.
-const OF_RUN: [(&str, OfRun); 2] = [("jain", |run| run.jain), ("convergence_s", |run| run.convergence_s)];
+const OF_RUN: [(&str, OfRun); 4] = [
+    ("jain", |run| run.jain),
+    ("convergence_s", |run| run.convergence_s),
+    ("cpu_s_per_gb", cpu::of_machine),
+    ("tunnel_cpu_s_per_gb", cpu::of_tunnel),
+];
 type OfRun = fn(&Run) -> Option<f64>;
 
 /// What a part of the run's time has: of these columns of a flow's series the mean over time,
@@ -112,7 +117,7 @@ pub(crate) fn samples<'r>(
 const SLACK: f64 = 1e-6;
 
 /// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
-/// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, `jain` and `convergence_s`. With `from` or
+/// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, such as `jain` and `cpu_s_per_gb`. With `from` or
 /// `until` it is a column of the time series instead. Either way `variation_percent`, and of a subflow its load.
 #[must_use]
 pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
@@ -185,7 +190,7 @@ mod tests {
         let runs = [Some(10.0), Some(20.0), None].map(|convergence_s| Run { convergence_s, ..run() });
         let mean = |runs: &[Run]| {
             let runs: Vec<&Run> = runs.iter().collect();
-            let cell = Cell { parameters: &runs[0].parameters, flow: None, runs, baseline: Vec::new() };
+            let cell = Cell { runs: runs.clone(), ..Cell::empty(&runs[0].parameters) };
             estimate(&cell, "convergence_s", &Scope::default()).map(|estimate| estimate.mean)
         };
         assert_eq!((mean(&runs[..2]), mean(&runs)), (Some(15.0), None));

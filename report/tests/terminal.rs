@@ -4,7 +4,7 @@ mod made_up;
 mod made_up_multipath;
 
 use record::Run;
-use ropewalk_report::{BY_FLOW, Baseline, Claim, Column, Layout, Reference, Scope, Study, Table, Test};
+use ropewalk_report::{BY_FLOW, Baseline, Claim, Column, Comparison, Layout, Reference, Scope, Study, Table, Test};
 use ropewalk_report::{compare_terminal, terminal};
 use unicode_width::UnicodeWidthStr;
 
@@ -14,10 +14,15 @@ fn assert_fits(text: &str, width: usize) {
     }
 }
 
+/// Two studies side by side, the second measured by the first.
+fn beside(one: &Study<'_>, other: &Study<'_>, width: usize) -> String {
+    compare_terminal(&Comparison::new([("one", one.clone()), ("other", other.clone())], 0), width, false)
+}
+
 /// The study with and without its layout, and compared with itself.
 fn all(study: &Study<'_>, width: usize) -> [String; 3] {
     let plain = Study { layout: Layout::default(), ..study.clone() };
-    [terminal(study, width, false), terminal(&plain, width, false), compare_terminal(study, &plain, width, false)]
+    [terminal(study, width, false), terminal(&plain, width, false), beside(study, &plain, width)]
 }
 
 #[test]
@@ -205,15 +210,35 @@ fn a_comparison_shows_both_values_the_change_and_what_only_one_has() {
     let mut other = one.clone();
     other.iter_mut().for_each(|run| run.flows[0].goodput_mbps *= 2.0);
     other.pop();
-    let text = compare_terminal(&made_up::study(&one), &made_up::study(&other), 80, false);
+    let text = beside(&made_up::study(&one), &made_up::study(&other), 80);
     let rows: Vec<Vec<&str>> =
-        text.lines().filter(|line| line.contains("0ms")).map(|line| line.split_whitespace().collect()).collect();
+        text.lines().filter(|line| line.contains("0ms  ")).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), one.len());
     assert!(rows[..47].iter().all(|row| row.last() == Some(&"+100%")), "{text}");
     assert_eq!(rows[47][3..], ["–", "–"]);
+    assert!(text.contains("Only in a: bbr, 100ms.") && text.contains("47 values in 47 common cells"), "{text}");
     let plain = |runs| Study { layout: Layout::default(), ..made_up::study(runs) };
-    let text = compare_terminal(&plain(&one), &plain(&[]), 80, false);
+    let text = beside(&plain(&one), &plain(&[]), 80);
     assert!(text.contains("No cell of one") && text.contains("RTT mean, ms"), "{text}");
+}
+
+#[test]
+fn a_disturbed_run_is_marked_and_left_out_where_there_are_others() {
+    let mut runs = made_up::runs(&[1, 2], 0);
+    runs.iter_mut().for_each(|run| run.flows[0].goodput_mbps = if run.seed == 1 { 10.0 } else { 30.0 });
+    // Of the first cell the second seed, of the second cell both.
+    for (at, stolen_s) in [(0, 0.6), (1, 0.61), (2, 60.0), (3, 60.0)] {
+        runs[at].stolen_s = Some(stolen_s);
+    }
+    let study = made_up::study(&runs);
+    for text in [terminal(&study, 120, false), beside(&study, &study, 120)] {
+        assert!(text.contains("† 3 of 96 runs lacked the CPU for more than 1 % of their time"), "{text}");
+    }
+    let text = terminal(&study, 120, false);
+    let row = text.lines().find(|line| line.starts_with("uncontrolled")).unwrap();
+    assert_eq!(row.split_whitespace().skip(1).collect::<Vec<_>>(), ["10†", "20†", "20", "20", "20", "20"]);
+    let baseline = Study { baseline: Some(Baseline { name: "kernel", runs: &runs }), ..made_up::study(&runs[4..]) };
+    assert!(terminal(&baseline, 120, false).contains("† 3 of 96 runs of kernel lacked the CPU"));
 }
 
 /// A study of the made-up MPTCP runs that shows this.

@@ -2,7 +2,7 @@
 
 use crate::table::{Column, Table};
 use parquet::data_type::ByteArray;
-use record::{Flow, Path, Run, Subflow, Summary, Tunnel, Work};
+use record::{Cpu, Flow, Path, Run, Subflow, Summary, Tunnel, Work};
 
 /// Takes fields to columns or columns to fields.
 pub(crate) trait Fields {
@@ -23,6 +23,7 @@ impl Row for Run {
         to.number("duration_s", &mut self.duration_s);
         to.maybe("jain", &mut self.jain);
         to.maybe("convergence_s", &mut self.convergence_s);
+        to.maybe("stolen_s", &mut self.stolen_s);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         to.count("work.data_packet_hops", data_packet_hops);
         to.count("work.packet_hops", packet_hops);
@@ -69,6 +70,15 @@ impl Row for Flow {
         to.count("reinjected_packets", &mut self.reinjected_packets);
         to.count("duplicate_bytes", &mut self.duplicate_bytes);
         to.count("rescued_packets", &mut self.rescued_packets);
+    }
+}
+
+impl Row for Cpu {
+    fn fields(&mut self, to: &mut dyn Fields) {
+        to.text("name", &mut self.name);
+        to.number("user_s", &mut self.user_s);
+        to.number("system_s", &mut self.system_s);
+        to.maybe("interrupt_s", &mut self.interrupt_s);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::rows::{Reader, Row, Writer};
 use crate::table::{self, Column, Table};
 use crate::{Error, Key, series};
 use parquet::data_type::ByteArray;
-use record::{Flow, Path as PathRecord, Run, Subflow, Tunnel};
+use record::{Cpu, Flow, Path as PathRecord, Run, Subflow, Tunnel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,6 +18,9 @@ pub(crate) fn write(dir: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     write_children(&dir.join("subflows.parquet"), &Subflow::default(), runs, |run| &run.subflows)?;
     write_children(&dir.join("paths.parquet"), &PathRecord::default(), runs, |run| &run.paths)?;
     write_children(&dir.join("tunnels.parquet"), &Tunnel::default(), runs, |run| run.tunnel.as_slice())?;
+    if runs.iter().any(|(_, run)| !run.cpu.is_empty()) {
+        write_children(&dir.join("cpu.parquet"), &Cpu::default(), runs, |run| &run.cpu)?;
+    }
     write_series(&dir.join("series.parquet"), runs)
 }
 
@@ -70,6 +73,10 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     read_children(&dir.join("paths.parquet"), &PathRecord::default(), &mut runs, |run, path| run.paths.push(path))?;
     let tunnels = dir.join("tunnels.parquet");
     read_children(&tunnels, &Tunnel::default(), &mut runs, |run, tunnel| run.tunnel = Some(tunnel))?;
+    let cpu = dir.join("cpu.parquet");
+    if cpu.exists() {
+        read_children(&cpu, &Cpu::default(), &mut runs, |run, cpu| run.cpu.push(cpu))?;
+    }
     let path = dir.join("series.parquet");
     let series = if path.exists() { table::read(&path)? } else { Vec::new() };
     for table in series {

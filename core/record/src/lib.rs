@@ -29,6 +29,13 @@ pub struct Run {
     /// When these flows share fairly, seconds after the last one's start; none if never. See [`fairness`].
     #[serde(default)]
     pub convergence_s: Option<f64>,
+    /// On a real kernel: how long the place of the run did not get the CPU when it wanted it, seconds; zero where time is
+    /// virtual. None in the simulator.
+    #[serde(default)]
+    pub stolen_s: Option<f64>,
+    /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
+    #[serde(default)]
+    pub cpu: Vec<Cpu>,
     /// One entry a flow.
     pub flows: Vec<Flow>,
     /// One entry a subflow of each MPTCP flow.
@@ -43,6 +50,45 @@ pub struct Run {
     pub series: Vec<Series>,
     /// Work done: for benchmarks.
     pub work: Work,
+}
+
+impl Run {
+    /// The share of a run's time that its place may lack the CPU before the run counts as disturbed: timers fire late
+    /// then, and a shaper's token bucket gives only little of the lost capacity back.
+    pub const MOST_STOLEN: f64 = 0.01;
+
+    /// Whether the run lacked the CPU for more than [`Run::MOST_STOLEN`] of its time.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.stolen_s.is_some_and(|stolen| stolen > Self::MOST_STOLEN * self.duration_s)
+    }
+}
+
+/// CPU time spent during a run, seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// [`Cpu::MACHINE`], or a process: `traffic` (all sources and sinks) or, of a tunnel's daemons, `tunnel near` and
+    /// `tunnel far`.
+    pub name: String,
+    /// In programs.
+    pub user_s: f64,
+    /// In the kernel for them.
+    pub system_s: f64,
+    /// In interrupts; of a process nobody knows.
+    pub interrupt_s: Option<f64>,
+}
+
+impl Cpu {
+    /// All of the machine that the run was on, whoever used it: the guest, or this machine with what else it did.
+    pub const MACHINE: &str = "machine";
+    /// What the names of a tunnel's daemons begin with.
+    pub const TUNNEL: &str = "tunnel ";
+
+    /// All of it.
+    #[must_use]
+    pub fn busy_s(&self) -> f64 {
+        self.user_s + self.system_s + self.interrupt_s.unwrap_or(0.0)
+    }
 }
 
 /// What one flow did.
@@ -297,4 +343,15 @@ pub struct Work {
     pub delivered_data_packets: u64,
     /// Events taken from the queue.
     pub events: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_hundredth_of_the_time_without_the_cpu_disturbs_a_run() {
+        let disturbed = |stolen_s| Run { duration_s: 20.0, stolen_s, ..Run::default() }.is_disturbed();
+        assert_eq!([None, Some(0.0), Some(0.2), Some(0.21)].map(disturbed), [false, false, false, true]);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
-//!                 or  phantom queue of the faster paths >= difference
+//!                 or  phantom queue of the faster paths >= difference, and difference <= srtt_fast
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
@@ -13,8 +13,8 @@
 //! But not while it is much slower than usual itself, because a queue has grown in it.
 //!
 //! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of more. So
-//! a path is full when its [phantom queue](crate::Path::phantom) is as long as a backlog would have to be: what comes beyond
-//! goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
+//! a path is full when its [phantom queue](crate::Path::phantom) is as long as a backlog would have to be, unless the detour
+//! is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
 //! does take it.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
@@ -155,8 +155,13 @@ impl Faster {
         self.phantom.is_none_or(|phantom| phantom >= BURST)
     }
 
-    /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them.
+    /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them. A flow that paces
+    /// itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer than that round trip
+    /// would starve it, and cost more than the slower path brings.
     fn are_full(&self, view: &View<'_>, path: &Path) -> bool {
+        if self.by(path) > self.srtt {
+            return false;
+        }
         let burst = self.rate.time_for(FEW * u64::from(view.bytes)).max(BURST);
         self.phantom.is_some_and(|phantom| phantom >= self.by(path).min(LASTING).max(burst))
     }
@@ -220,10 +225,11 @@ mod tests {
         let view = View { unsent: 1, paths: &paths, ..VIEW };
         assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
     }
-    /// With a phantom queue of the fast path of so many ms; both paths as `open` says.
-    fn pick_beside(it: &mut Overflow, phantom: u64, open: [bool; 2]) -> Option<u16> {
+
+    /// With a phantom queue of the fast path of so many ms, and a slow one of this round trip; both as `open` says.
+    fn pick_beside(it: &mut Overflow, phantom: u64, slow: u64, open: [bool; 2]) -> Option<u16> {
         let mut paths =
-            [(100, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+            [(slow, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
         paths[0].phantom = Some(Span::ZERO);
         paths[1].phantom = Some(Span::from_millis(phantom));
         it.pick(&View { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
@@ -232,17 +238,23 @@ mod tests {
     #[test]
     fn a_phantom_queue_worth_the_difference_sends_what_comes_round_by_the_slow_path() {
         let mut it = Overflow::default();
-        assert_eq!(pick_beside(&mut it, 39, [true, true]), Some(1), "40 ms are the difference");
-        assert_eq!(pick_beside(&mut it, 39, [true, false]), None);
-        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
-        assert_eq!(pick_beside(&mut it, 40, [false, true]), Some(1), "the slow one has no room: the fast one takes it");
+        assert_eq!(pick_beside(&mut it, 19, 60, [true, true]), Some(1), "20 ms are the difference");
+        assert_eq!(pick_beside(&mut it, 19, 60, [true, false]), None);
+        assert_eq!(pick_beside(&mut it, 20, 60, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 20, 60, [false, true]), Some(1), "the slow one has no room: the fast one takes it");
+    }
+
+    #[test]
+    fn a_detour_longer_than_the_fast_paths_round_trip_takes_a_backlog() {
+        let mut it = Overflow::default();
+        assert_eq!(pick_beside(&mut it, 1000, 61, [true, true]), Some(1));
     }
 
     #[test]
     fn a_path_that_was_needed_is_not_used_while_the_fast_one_is_idle() {
         let mut it = Overflow::default();
-        assert_eq!(pick_beside(&mut it, 40, [true, true]), Some(0));
-        assert_eq!(pick_beside(&mut it, 2, [true, false]), Some(0), "busy, and closed");
-        assert_eq!(pick_beside(&mut it, 1, [true, false]), None, "worth waiting for");
+        assert_eq!(pick_beside(&mut it, 20, 60, [true, true]), Some(0));
+        assert_eq!(pick_beside(&mut it, 2, 60, [true, false]), Some(0), "busy, and closed");
+        assert_eq!(pick_beside(&mut it, 1, 60, [true, false]), None, "worth waiting for");
     }
 }

@@ -35,7 +35,7 @@ impl fmt::Display for Error {
             Self::NoKernel(why) => write!(f, "{why}"),
             Self::Lacks { key, what } => write!(f, "{key}: the lab has no {what}"),
             Self::Guest { why, said } if said.is_empty() => write!(f, "{why}"),
-            Self::Guest { why, said } => write!(f, "{why}; the guest's last words:\n{said}"),
+            Self::Guest { why, said } => write!(f, "{why}; its last words:\n{said}"),
         }
     }
 }

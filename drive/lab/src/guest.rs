@@ -5,12 +5,13 @@ use crate::host::last_words;
 use crate::kernel::Kernel;
 use crate::lab::quoted;
 use crate::plan::{Observed, Plan};
+use crate::processes;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use units::Span;
 
 /// The guest's first process, with `DIR` and `AGENT` to be filled in.
@@ -66,12 +67,20 @@ impl<'a> Guest<'a> {
             .args([format!("init={dir}/init"), format!("uml_dir={dir}/")])
             .args(self.kernel.is_virtual.then_some("time-travel=inf-cpu"))
             .env("TMPDIR", path)
+            .env(processes::MARK, path)
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(errors);
         let program = self.kernel.program.display();
         let mut child = command.spawn().map_err(|why| format!("cannot run {program}: {why}"))?;
-        wait(&mut child, patience)
+        match processes::wait(&mut child, patience).map_err(|why| why.to_string())? {
+            Some(_) => Ok(()), // the answer says whether it went well
+            None => {
+                processes::end_all(path);
+                let _ = child.wait();
+                Err(format!("the guest was still running after {} s", patience.as_secs()))
+            }
+        }
     }
 
     /// In real time, with precedence where that is allowed.
@@ -89,25 +98,4 @@ impl<'a> Guest<'a> {
         let said = ["messages", "console"].map(|name| last_words(&self.dir.join(name)));
         said.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
     }
-}
-
-fn wait(child: &mut Child, patience: Duration) -> Result<(), String> {
-    let end = Instant::now() + patience;
-    loop {
-        match child.try_wait().map_err(|why| why.to_string())? {
-            Some(_) => return Ok(()), // the answer says whether it went well
-            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
-            None => {
-                kill(child);
-                return Err(format!("the guest was still running after {} s", patience.as_secs()));
-            }
-        }
-    }
-}
-
-/// Ends a guest with all its processes: User-Mode Linux leads a group of its own, whose number is the first one's.
-fn kill(child: &mut Child) {
-    let group = nix::unistd::Pid::from_raw(child.id().cast_signed());
-    let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-    let _ = child.kill().and_then(|()| child.wait()); // if it had no time to become the leader
 }

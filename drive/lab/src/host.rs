@@ -1,20 +1,23 @@
 //! The machine's own kernel: a run in network namespaces of this process's own.
 //!
-//! Everything is named `rw-PID-N-...` and vanishes with the run: its keeper is a process of its own that removes the
-//! namespaces, and what runs in them, when this one is gone.
+//! Everything is named `rw-PID-N-...` and vanishes with the run: its keeper is a process of its own that ends what runs and
+//! removes namespaces and files when this one is gone.
 
 use crate::Error;
-use crate::bed::{self, Keeper};
+use crate::bed;
 use crate::plan::{Observed, Plan};
+use crate::processes::{MARK, end_all, wait};
 use crate::support::Abilities;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// Runs of this process so far: a part of their names.
-static RUNS: AtomicU32 = AtomicU32::new(0);
+/// Far more than a set-up takes, or an agent beside the time of its run, so that only one that hangs is ended.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A command of the set-up, likewise.
+const A_COMMAND: Duration = Duration::from_millis(200);
 
 /// The kernel that this process runs on.
 #[derive(Clone, Debug)]
@@ -46,62 +49,59 @@ impl Host {
         Self { abilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
     }
 
-    /// A name for a run's namespaces, without the last dash.
-    pub(crate) fn name() -> String {
-        format!("rw-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Lets the commands of `setup` lay out the network, and `agent` carry out `plan`, with files in `folder`.
-    pub(crate) fn run(agent: &[String], name: &str, folder: &Path, setup: &[String], plan: &Plan) -> Result<Observed, Error> {
-        bed::sweep();
-        let words: Vec<&str> = agent.iter().map(String::as_str).collect();
-        let _keeper = Keeper::start(&words, name).map_err(Error::guest)?;
+    /// Lets the commands of `setup` lay out the network, and `agent` carry out `plan`, with files in `folder`. When it is
+    /// back, nothing of it runs any more.
+    pub(crate) fn run(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<Observed, Error> {
         let observed = carry_out(agent, folder, setup, plan);
+        end_all(folder);
         observed.map_err(|why| Error::Guest { why, said: last_words(&folder.join("messages")) })
     }
 }
 
 fn carry_out(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<Observed, String> {
     let text = |why: std::io::Error| why.to_string();
-    fs::write(folder.join("setup.sh"), format!("set -x\n{}\n", setup.join("\n"))).map_err(text)?;
-    fs::write(folder.join("plan.json"), serde_json::to_vec(plan).map_err(|why| why.to_string())?).map_err(text)?;
-    let messages = fs::File::create(folder.join("messages")).map_err(text)?;
-    let mut background = Group::start(Command::new("sh").arg("-e").arg(folder.join("setup.sh")), &messages)?;
-    background.wait("the set-up failed")?;
-    let files = ["plan.json", "observed.json"].map(|name| folder.join(name));
+    let files = ["setup.sh", "plan.json", "observed.json", "messages"].map(|name| folder.join(name));
+    let [script, wanted, answer, messages] = &files;
+    fs::write(script, format!("set -x\n{}\n", setup.join("\n"))).map_err(text)?;
+    fs::write(wanted, serde_json::to_vec(plan).map_err(|why| why.to_string())?).map_err(text)?;
+    fs::File::create(messages).map_err(text)?;
+    let patience = PATIENCE + A_COMMAND * setup.len() as u32;
+    watched(Command::new("sh").arg("-e").arg(script), folder, patience).map_err(|why| {
+        let at = last_command(messages).map_or(String::new(), |line| format!(", at `{line}`"));
+        format!("the set-up {why}{at}")
+    })?;
+    let patience = PATIENCE + Duration::from_nanos((plan.duration + plan.drain).as_nanos());
     let mut command = Command::new(&agent[0]);
-    Group::start(command.args(&agent[1..]).args(&files), &messages)?.wait("the agent failed")?;
-    let answer = fs::read(&files[1]).map_err(|_| "the agent left no answer".to_owned())?;
+    watched(command.args(&agent[1..]).args([wanted, answer]), folder, patience)
+        .map_err(|why| format!("the agent {why}"))?;
+    let answer = fs::read(answer).map_err(|_| "the agent left no answer".to_owned())?;
     serde_json::from_slice(&answer).map_err(|why| format!("a damaged answer: {why}"))
 }
 
-/// A process and all that it leaves running, which end with this value.
-struct Group(Child);
-
-impl Group {
-    fn start(command: &mut Command, messages: &fs::File) -> Result<Self, String> {
-        let output = || messages.try_clone().map_err(|why| why.to_string());
-        command.process_group(0).stdin(Stdio::null()).stdout(output()?).stderr(output()?);
-        command.spawn().map(Self).map_err(|why| why.to_string())
-    }
-
-    fn wait(&mut self, or: &str) -> Result<(), String> {
-        let status = self.0.wait().map_err(|why| why.to_string())?;
-        if status.success() { Ok(()) } else { Err(format!("{or} ({status})")) }
+/// Runs a command of the run in `folder` to its end; what it says goes to the messages there. Or what became of it.
+fn watched(command: &mut Command, folder: &Path, patience: Duration) -> Result<(), String> {
+    let text = |why: std::io::Error| format!("cannot be run: {why}");
+    let messages = fs::File::options().append(true).create(true).open(folder.join("messages")).map_err(text)?;
+    let errors = messages.try_clone().map_err(text)?;
+    // In a group of its own, an interrupted terminal leaves it to the keeper.
+    command.process_group(0).env(MARK, folder).stdin(Stdio::null()).stdout(messages).stderr(errors);
+    match wait(&mut command.spawn().map_err(text)?, patience).map_err(text)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("failed ({status})")),
+        None => Err(format!("was still running after {} s", patience.as_secs())),
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        let group = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGTERM);
-        let _ = self.0.wait();
-    }
+/// What `set -x` said last.
+fn last_command(messages: &Path) -> Option<String> {
+    let said = fs::read_to_string(messages).ok()?;
+    said.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
 }
 
 fn has_netem() -> bool {
-    let name = format!("rw-{}-netem", std::process::id());
-    let run = |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+    let name = format!("{}-netem", bed::name());
+    let run =
+        |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
     let found = run(&format!("ip netns add {name} && tc -n {name} qdisc add dev lo root netem delay 1ms"));
     run(&format!("ip netns del {name}"));
     found
@@ -114,3 +114,29 @@ pub(crate) fn last_words(file: &Path) -> String {
     lines[lines.len().saturating_sub(12)..].join("\n")
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_up(line: &str, patience: Duration) -> (Result<(), String>, Option<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let done = watched(
+            Command::new("sh").args(["-e", "-c", &format!("set -x\necho begun\n{line}")]),
+            folder.path(),
+            patience,
+        );
+        end_all(folder.path());
+        (done, last_command(&folder.path().join("messages")))
+    }
+
+    #[test]
+    fn a_command_that_fails_or_hangs_is_named() {
+        let (done, at) = set_up("false --hopelessly", PATIENCE);
+        assert_eq!(
+            (done.unwrap_err().as_str(), at.as_deref()),
+            ("failed (exit status: 1)", Some("false --hopelessly"))
+        );
+        let (done, at) = set_up("sleep 1000", Duration::from_secs(1));
+        assert_eq!((done.unwrap_err().as_str(), at.as_deref()), ("was still running after 1 s", Some("sleep 1000")));
+    }
+}

@@ -11,10 +11,10 @@
 //! - `guest`: boots that kernel, watches it, collects what it found. `host`: the same on the machine's own.
 //! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state.
 //! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
-//! - `plan`: what the two sides tell each other.
+//! - `plan`: what the two sides tell each other. `processes`: finds and ends those of a run.
 //! - `doctor`: what this machine can run, and what would have to be added.
 //! - `script`: how a whole study was set up, as text.
-//! - `summary`, `series`, `tunnel`: what was observed as a [`record::Run`].
+//! - `mptcp`: refuses a connection that lacks a subflow. `summary`, `series`, `tunnel`: what was observed as a [`record::Run`].
 
 pub mod bed;
 
@@ -26,9 +26,11 @@ mod guest;
 mod host;
 mod kernel;
 mod lab;
+mod mptcp;
 mod namespace;
 mod network;
 mod plan;
+mod processes;
 mod script;
 mod series;
 mod summary;

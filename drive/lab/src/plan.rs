@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) drain: Span,
     /// Commands that print the hosts' counters, after that.
     pub(crate) totals: Vec<String>,
+    /// Commands at the very end.
+    pub(crate) last: Vec<String>,
 }
 
 /// A TCP flow.
@@ -53,6 +55,8 @@ pub(crate) struct Side {
 /// What was seen.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Observed {
+    /// How long the run took: [`Plan::duration`], or less if all flows had a size and were done before.
+    pub(crate) length: Span,
     /// How long the place did not get the CPU when it wanted it. In virtual time it always does.
     pub(crate) stolen: Span,
     pub(crate) flows: Vec<Observation>,
@@ -85,6 +89,8 @@ pub(crate) struct Observation {
     /// When a flow of a size was done, from its start.
     pub(crate) completion: Option<Span>,
     pub(crate) episodes: Episodes,
+    /// Of an MPTCP flow.
+    pub(crate) multipath: Option<Multipath>,
 }
 
 /// A flow or subflow at one instant, counters since its beginning.
@@ -94,6 +100,8 @@ pub(crate) struct Sample {
     pub(crate) delivered: u64,
     /// Data packets that arrived, first time or again.
     pub(crate) arrived: u32,
+    /// Payload that arrived in order, bytes: of a subflow in its own order.
+    pub(crate) received: u64,
     /// Nothing before the connection stands.
     pub(crate) tcp: Option<TcpInfo>,
 }
@@ -122,4 +130,23 @@ pub(crate) struct Episodes {
     pub(crate) recoveries: u64,
     pub(crate) undone: u64,
     pub(crate) timeouts: u64,
+}
+
+/// The hosts' `MPTcpExt` counters: of the source, but for `duplicates`, which are the sink's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Multipath {
+    /// Connections whose other end can do MPTCP.
+    pub(crate) connections: u64,
+    /// Connections that went on as plain TCP.
+    pub(crate) fallbacks: u64,
+    /// Subflows that the other end took in, beside the first.
+    pub(crate) joined: u64,
+    /// Subflows that failed before that, or were not as they should be.
+    pub(crate) refused: u64,
+    /// Pieces of the stream, of one packet or several, sent again on another subflow.
+    pub(crate) reinjected: u64,
+    /// Packets that brought nothing new.
+    pub(crate) duplicates: u64,
+    /// Times that a subflow was taken for stale.
+    pub(crate) stale: u64,
 }

@@ -4,12 +4,11 @@
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
-use crate::Error;
 use crate::network::Network;
-use crate::plan::{Observation, Observed, Sample, TcpInfo};
+use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
-use crate::tunnel;
-use record::{Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
+use crate::{Error, mptcp, tunnel};
+use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
 use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
 use serde_json::Value;
 use units::{Instant, Rate, Span};
@@ -32,6 +31,7 @@ pub(crate) fn summarise(
     let links = Counts::read(network, observed)?;
     let (mut flows, mut subflows) = (Vec::new(), Vec::new());
     for (k, (flow, seen)) in experiment.flows.iter().zip(&observed.flows).enumerate() {
+        mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
         // Of a tunnel's packets nobody knows which flow they carry.
         one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
@@ -53,6 +53,8 @@ pub(crate) fn summarise(
         subflows,
         jain: None,
         convergence_s: None,
+        stolen_s: Some(observed.stolen.as_secs_f64()),
+        cpu: cpu(&observed.cpu),
         paths,
         tunnel,
         series,
@@ -60,13 +62,29 @@ pub(crate) fn summarise(
     })
 }
 
+/// The machine's CPU time, then that of each process.
+fn cpu(seen: &plan::Cpu) -> Vec<Cpu> {
+    let [user, system, interrupt] = seen.machine.map(Span::as_secs_f64);
+    let machine = (Cpu::MACHINE, [user, system], Some(interrupt));
+    let processes = seen.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
+    let entry = |(name, [user_s, system_s], interrupt_s): (&str, [f64; 2], Option<f64>)| Cpu {
+        name: name.to_owned(),
+        user_s,
+        system_s,
+        interrupt_s,
+    };
+    std::iter::once(machine).chain(processes).map(entry).collect()
+}
+
 /// The series of a flow, and of each of its subflows.
 fn all_series(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Observation, interval: Span) -> Vec<Series> {
     let packet = packet(host(flow));
     let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
-        let subject = format!("flow {} over {}", flow.name, experiment.paths[subflow.path].name);
-        all.push(series(&subject, samples, packet, interval));
+        let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
+        let mut one = series(&subject, samples, packet, interval);
+        one.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
+        all.push(one);
     }
     all
 }
@@ -108,7 +126,8 @@ fn subflows(
     (start, pair): (Instant, usize),
     links: &Counts,
 ) -> Vec<Subflow> {
-    let on = on(experiment, flow, start);
+    let whole = on(experiment, flow, start);
+    let on = seen.completion.map_or(whole, |after| after.min(whole));
     let packet = packet(host(flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
@@ -192,11 +211,20 @@ fn summary(
         timeouts: seen.episodes.timeouts,
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
+        duplicate_bytes: duplicates(seen, delivered),
         completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         rtt_ms: rtt(&all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(), f64::from(main.min_rtt) / 1e3),
         ..Flow::default()
     })
+}
+
+/// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
+/// for its turn, and nobody can tell.
+fn duplicates(seen: &Observation, delivered: u64) -> u64 {
+    let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
+    let all: u64 = seen.subflows.iter().map(came).sum();
+    seen.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
 /// The most goodput in half a second, if samples are as close as that.
@@ -303,4 +331,19 @@ fn digest(flows: &[Flow], paths: &[Path]) -> String {
     }
     paths.iter().for_each(|path| digest.add(path.delivered_packets));
     digest.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_comes_first_and_only_it_has_interrupts() {
+        let processes = vec![("tunnel near".to_owned(), [40, 400].map(Span::from_millis))];
+        let all = cpu(&plan::Cpu { machine: [8000, 1520, 1060].map(Span::from_millis), processes });
+        assert_eq!(all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [Cpu::MACHINE, "tunnel near"]);
+        assert_eq!([all[0].interrupt_s, all[1].interrupt_s], [Some(1.06), None]);
+        assert!((all[0].busy_s() - 10.58).abs() < 1e-9 && (all[1].busy_s() - 0.44).abs() < 1e-9);
+        assert!(all[1].name.starts_with(Cpu::TUNNEL));
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Abilities {
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "UDP flows",
     "applications: writing at a rate, requests, video",
-    "queues that are managed: CoDel, PIE, RED, FQ-CoDel, CAKE",
+    "RED and CAKE",
     "rate traces",
     "MTUs other than 1500 bytes",
     "parameters of algorithms",
@@ -46,7 +46,6 @@ pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
         (!abilities.tun, "tunnels"),
         (!abilities.v6, "IPv6"),
         (!abilities.netem, "loss in bursts"),
-        (abilities.netem, "jitter"),
     ];
     all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
 }
@@ -141,9 +140,12 @@ fn check_pipe(key: &str, pipe: &Pipe, abilities: &Abilities) -> Result<(), Error
         key,
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
-            (netem && pipe.jitter != Span::ZERO, "jitter", "jitter that keeps packets in order: netem's does not"),
             (!netem && matches!(pipe.loss, Loss::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
-            (pipe.queue.discipline != Discipline::DropTail, "queue.discipline", "queues other than droptail"),
+            (
+                matches!(pipe.queue.discipline, Discipline::Red { .. } | Discipline::Cake { .. }),
+                "queue.discipline",
+                "RED and CAKE: it has droptail, codel, fq_codel and pie",
+            ),
             (pipe.rate.is_none() && matches!(pipe.queue.limit, Limit::Time(_)), "queue.limit", "time without a rate"),
         ],
     )

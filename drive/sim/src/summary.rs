@@ -40,6 +40,8 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         duration_s: experiment.duration.as_secs_f64(),
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
+        stolen_s: None,
+        cpu: Vec::new(),
         flows,
         subflows,
         paths,

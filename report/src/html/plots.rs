@@ -24,9 +24,8 @@ pub(super) const LINES: usize = 5000;
 /// The share of all that, in percent, that is left for the figures where there are some.
 pub(super) const FIGURES: usize = 30;
 
-/// The series of each cell's first seed.
-pub(super) fn plots(study: &Study<'_>) -> Plots {
-    let cells = study.cells();
+/// The series of each cell's first seed, of these cells of the study.
+pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>]) -> Plots {
     if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
         return Plots { section: String::new(), data: None, shown: 0 };
     }
@@ -60,7 +59,8 @@ pub(super) fn plots(study: &Study<'_>) -> Plots {
 /// How many lines a cell's charts have at most.
 fn lines(cell: &Cell<'_>) -> usize {
     let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
-    let compared = if cell.baseline.is_empty() { 0 } else { 2 * cell.runs[0].flows.len() };
+    let compared =
+        if cell.baseline.is_empty() { 0 } else { 2 * (cell.runs[0].flows.len() + cell.runs[0].subflows.len()) };
     own + compared
 }
 

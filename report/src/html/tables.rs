@@ -1,9 +1,9 @@
 //! The page's tables.
 
-use super::{counted, escape};
+use super::escape;
 use crate::colour;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
-use crate::number::{label, maybe, percent, significant, three};
+use crate::number::{counted, label, marked, maybe, percent, significant, three};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
@@ -11,7 +11,7 @@ use crate::terminal::{capital, caption, corner};
 use scenario::{Reference, Table};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
-const MOST_ROWS: usize = 1000;
+pub(super) const MOST_ROWS: usize = 1000;
 
 /// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
 pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
@@ -30,7 +30,12 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
         let closing = closing(study, table, &grids);
         out += &closing.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect::<String>();
     }
-    out + "</section>\n"
+    out + &disturbances(study) + "</section>\n"
+}
+
+/// What the marks on values say.
+pub(super) fn disturbances(study: &Study<'_>) -> String {
+    study.disturbances().iter().map(|told| format!("<p>{}</p>\n", escape(told))).collect()
 }
 
 fn head(table: &Table, grid: &Grid) -> String {
@@ -69,10 +74,10 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
 }
 
 fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
-    let Some(Value { cell, estimate, .. }) = value else { return "<td>–</td>".to_owned() };
+    let Some(Value { cell, estimate, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
     let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
     let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
-    let mean = three(estimate.mean);
+    let mean = marked(three(estimate.mean), disturbed[0]);
     let mean = if cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
     format!("<td style=\"--h:{share:.2}\">{mean}{half}</td>")
 }
@@ -117,10 +122,10 @@ fn ranks(pairs: &[Vec<Pair>]) -> String {
 }
 
 fn pair_cell(pair: &Pair) -> String {
-    let simulated = pair.simulated.map_or_else(|| "coming".to_owned(), three);
-    let published = maybe(pair.published);
+    let simulated = pair.simulated.map_or_else(|| "coming".to_owned(), |it| marked(three(it), pair.disturbed[1]));
+    let published = marked(maybe(pair.published), pair.disturbed[0]);
     let (class, strength, error) = match pair.error() {
-        Some(error) => (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error)),
+        Some(error) => shade(error),
         None => ("none", 0.0, String::new()),
     };
     let class = if pair.simulated.is_none() { "coming" } else { class };
@@ -129,11 +134,16 @@ fn pair_cell(pair: &Pair) -> String {
     )
 }
 
+/// The looks of a relative error: class, strength of its colour, text.
+pub(super) fn shade(error: f64) -> (&'static str, f64, String) {
+    (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error))
+}
+
 fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
     let mut points = Vec::new();
     for (row, pairs) in grid.rows.iter().zip(pairs) {
         for (column, pair) in grid.columns.iter().zip(pairs) {
-            if let Pair { published: Some(published), simulated: Some(simulated) } = *pair
+            if let Pair { published: Some(published), simulated: Some(simulated), .. } = *pair
                 && published > 0.0
                 && simulated > 0.0
             {
@@ -174,5 +184,5 @@ pub(super) fn summaries(study: &Study<'_>) -> String {
              <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></details>\n"
         );
     }
-    out + "</section>\n"
+    out + &disturbances(study) + "</section>\n"
 }

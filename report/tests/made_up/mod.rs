@@ -42,6 +42,7 @@ pub(crate) fn study(runs: &[Run]) -> Study<'_> {
         digest: "0123456789abcdef",
         version: "0.1.0",
         commit: "0000000",
+        driver: "simulator",
         layout: Layout { tables: vec![table(columns, rows)], ..Layout::default() },
         runs,
         baseline: None,

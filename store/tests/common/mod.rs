@@ -1,6 +1,6 @@
 //! Runs made up from a number, with something in every field.
 
-use record::{Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
+use record::{Cpu, Flow, Path, Run, Series, Subflow, Summary, Tunnel, Work};
 use ropewalk_store::Manifest;
 use std::collections::BTreeMap;
 
@@ -59,6 +59,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duplicate_bytes: 10,
         rescued_packets: 11,
     };
+    let cpu =
+        |name: &str, interrupt_s| Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s };
     let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { held_packets: 1 << 40, hold_ms: summary, ..Tunnel::default() };
@@ -73,6 +75,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duration_s: x,
         jain: Some(x / 17.0),
         convergence_s: (cell > 1).then_some(x),
+        stolen_s: (cell > 0).then_some(x / 31.0),
+        cpu: vec![cpu("machine", Some(x / 37.0)), cpu("traffic", None)],
         flows: vec![flow("one", None), flow("two", Some(x))],
         subflows: vec![subflow; cell % 2],
         paths: vec![path; cell % 3],

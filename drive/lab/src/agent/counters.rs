@@ -1,23 +1,62 @@
-//! A host's own counters: `TcpExt` in `/proc/net/netstat`.
+//! A host's own counters: `TcpExt` and `MPTcpExt` in `/proc/net/netstat`.
 
 use super::Outcome;
-use crate::plan::Episodes;
+use crate::plan::{Episodes, Multipath};
+use std::collections::BTreeMap;
 
-/// The counters of the namespace that this thread is in.
+/// One of the file's tables.
+struct Table(BTreeMap<String, u64>);
+
+/// Of TCP, those of the namespace that this thread is in.
 pub(super) fn episodes() -> Outcome<Episodes> {
-    Ok(read(&std::fs::read_to_string("/proc/thread-self/net/netstat")?))
+    let tcp = Table::read("TcpExt:", &netstat()?);
+    Ok(Episodes {
+        recoveries: tcp.sum(&["TCPSackRecovery", "TCPRenoRecovery"]),
+        undone: tcp.sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"]),
+        timeouts: tcp.sum(&["TCPTimeouts"]),
+    })
 }
 
-/// A line of names is followed by a line of values.
-fn read(netstat: &str) -> Episodes {
-    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:")).map(str::split_whitespace);
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Episodes::default() };
-    let all: Vec<(&str, u64)> = names.zip(values).map(|(name, value)| (name, value.parse().unwrap_or(0))).collect();
-    let sum = |wanted: &[&str]| all.iter().filter(|(name, _)| wanted.contains(name)).map(|(_, value)| value).sum();
-    Episodes {
-        recoveries: sum(&["TCPSackRecovery", "TCPRenoRecovery"]),
-        undone: sum(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"]),
-        timeouts: sum(&["TCPTimeouts"]),
+/// Of MPTCP, likewise.
+pub(super) fn multipath() -> Outcome<Multipath> {
+    let mptcp = Table::read("MPTcpExt:", &netstat()?);
+    Ok(Multipath {
+        connections: mptcp.sum(&["MPCapableSYNACKRX"]),
+        fallbacks: mptcp.sum(&[
+            "MPCapableFallbackACK",
+            "MPCapableFallbackSYNACK",
+            "MPFallbackTokenInit",
+            "InfiniteMapTx",
+        ]),
+        joined: mptcp.sum(&["MPJoinSynAckRx"]),
+        refused: mptcp.sum(&[
+            "MPJoinSynAckHMacFailure",
+            "MPJoinSynTxCreatSkErr",
+            "MPJoinSynTxBindErr",
+            "MPJoinSynTxConnectErr",
+        ]),
+        reinjected: mptcp.sum(&["MPTCPRetrans"]),
+        duplicates: mptcp.sum(&["DuplicateData"]),
+        stale: mptcp.sum(&["SubflowStale"]),
+    })
+}
+
+fn netstat() -> std::io::Result<String> {
+    std::fs::read_to_string("/proc/thread-self/net/netstat")
+}
+
+impl Table {
+    /// A line of names is followed by a line of values. Empty if there is none.
+    fn read(name: &str, netstat: &str) -> Self {
+        let mut lines = netstat.lines().filter_map(|line| line.strip_prefix(name)).map(str::split_whitespace);
+        let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Self(BTreeMap::new()) };
+        let pairs = names.zip(values).map(|(name, value)| (name.to_owned(), value.parse().unwrap_or(0)));
+        Self(pairs.collect())
+    }
+
+    /// What a kernel does not count is zero.
+    fn sum(&self, names: &[&str]) -> u64 {
+        names.iter().filter_map(|name| self.0.get(*name)).sum()
     }
 }
 
@@ -28,7 +67,13 @@ mod tests {
     #[test]
     fn counters_are_found_by_their_names() {
         let text = "TcpExt: SyncookiesSent TCPSackRecovery TCPTimeouts TCPDSACKUndo TCPLossUndo\n\
-                    TcpExt: 9 4 1 2 3\nIpExt: InNoRoutes TCPTimeouts\nIpExt: 7 7\n";
-        assert_eq!(read(text), Episodes { recoveries: 4, undone: 5, timeouts: 1 });
+                    TcpExt: 9 4 1 2 3\nIpExt: InNoRoutes TCPTimeouts\nIpExt: 7 7\n\
+                    MPTcpExt: MPCapableSYNACKRX MPJoinSynAckRx\nMPTcpExt: 1 3\n";
+        let tcp = Table::read("TcpExt:", text);
+        assert_eq!(
+            [tcp.sum(&["TCPDSACKUndo", "TCPLossUndo"]), tcp.sum(&["TCPTimeouts"]), tcp.sum(&["Else"])],
+            [5, 1, 0]
+        );
+        assert_eq!(Table::read("MPTcpExt:", text).sum(&["MPJoinSynAckRx"]), 3);
     }
 }

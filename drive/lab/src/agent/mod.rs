@@ -10,7 +10,7 @@ mod timetable;
 mod traffic;
 
 use crate::namespace::{enter, within};
-use crate::plan::{Observation, Observed, Plan, Sample, Traffic};
+use crate::plan::{Multipath, Observation, Observed, Plan, Sample, Traffic};
 use crate::{bed, emulate};
 use pulse::Pulse;
 use std::error::Error;
@@ -35,7 +35,8 @@ pub fn main(words: &[String]) -> ExitCode {
     let done = match words[..] {
         ["off"] => switch_off(),
         ["link", ref link @ ..] => emulate::main(link),
-        ["keep", bed] => bed::keep(bed),
+        ["keep", bed] => bed::keep(bed, None),
+        ["keep", bed, folder] => bed::keep(bed, Some(folder)),
         ["bed", ref links @ ..] => bed::hold(links),
         [plan, answer] => carry_out(plan, answer),
         _ => Err("the lab's agent is a helper: it runs inside the lab's guests and beside its test beds".into()),
@@ -70,7 +71,12 @@ fn run(plan: &Plan) -> Outcome<Observed> {
     let flows: Vec<Flow> = flows.collect::<Outcome<_>>()?;
     let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
     let (pulse, meter) = (Pulse::begin(), cpu::Meter::begin(&plan.processes)?);
+    let mut length = duration(plan.duration);
     for (at, task) in timetable::of(plan) {
+        if watchers.iter().all(Watcher::has_seen_all) {
+            length = zero.elapsed();
+            break;
+        }
         let due = zero + duration(at);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         match task {
@@ -87,7 +93,8 @@ fn run(plan: &Plan) -> Outcome<Observed> {
     all(&plan.silence)?;
     std::thread::sleep(duration(plan.drain));
     let totals = all(&plan.totals)?;
-    Ok(Observed { stolen, flows, counters, statuses, totals, cpu })
+    all(&plan.last)?;
+    Ok(Observed { length: span(length), stolen, flows, counters, statuses, totals, cpu })
 }
 
 /// Samples one flow.
@@ -96,6 +103,8 @@ struct Watcher<'a> {
     /// Of the source's host, of the sink's.
     hosts: [Questioner; 2],
     seen: Observation,
+    /// A sample has been taken after the flow's end.
+    ended: bool,
 }
 
 impl<'a> Watcher<'a> {
@@ -103,12 +112,19 @@ impl<'a> Watcher<'a> {
         let [source, sink] = &traffic.sides;
         let hosts = [within(&source.space, Questioner::new)?, within(&sink.space, Questioner::new)?];
         let subflows = vec![Vec::new(); traffic.subflows.as_ref().map_or(0, Vec::len)];
-        Ok(Self { traffic, hosts, seen: Observation { subflows, ..Observation::default() } })
+        Ok(Self { traffic, hosts, seen: Observation { subflows, ..Observation::default() }, ended: false })
     }
 
+    /// The flow has a size, and nothing will happen to it any more.
+    fn has_seen_all(&self) -> bool {
+        self.traffic.size.is_some() && self.ended
+    }
+
+    /// Of a flow that has ended, the connection is still there, with nothing new to tell.
     fn sample(&mut self, flow: &Flow) -> Outcome<()> {
+        let had_ended = std::mem::replace(&mut self.ended, flow.has_ended());
         let mut sample = Sample { delivered: flow.delivered(), ..Sample::default() };
-        if let Some([source, sink]) = flow.ends() {
+        if let Some([source, sink]) = flow.ends().filter(|_| !had_ended) {
             let [sources, sinks] = self.ask(sink.is_ipv6())?;
             match &self.traffic.subflows {
                 None => take(&mut sample, &sources, &sinks, |it| it.here == source && it.there == sink),
@@ -133,7 +149,11 @@ impl<'a> Watcher<'a> {
 
     fn finish(mut self, flow: &Flow) -> Outcome<Observation> {
         self.seen.episodes = within(&self.traffic.sides[0].space, counters::episodes)?;
-        self.seen.completion = flow.completion().map(|it| Span::from_nanos(it.as_nanos() as u64));
+        if self.traffic.subflows.is_some() {
+            let [source, sink] = self.traffic.sides.each_ref().map(|side| within(&side.space, counters::multipath));
+            self.seen.multipath = Some(Multipath { duplicates: sink?.duplicates, ..source? });
+        }
+        self.seen.completion = flow.completion().map(span);
         Ok(self.seen)
     }
 }
@@ -144,6 +164,7 @@ fn take(sample: &mut Sample, sources: &[Connection], sinks: &[Connection], is_it
     sample.tcp = Some(tcp_info::read(&source.info));
     let other = sinks.iter().find(|it| it.here == source.there && it.there == source.here);
     sample.arrived = other.map_or(0, |it| it.info.data_segs_in);
+    sample.received = other.map_or(0, |it| it.info.bytes_received);
 }
 
 /// What a command prints.
@@ -157,4 +178,8 @@ fn printed(line: &str) -> Outcome<String> {
 
 fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(duration.as_nanos() as u64)
 }

@@ -26,6 +26,9 @@ pub(super) struct Flow {
 struct Tally {
     bytes: AtomicU64,
     completion: OnceLock<Duration>,
+    /// The sink's end of the connection, once it has read all. It stays open until the process ends, so that the kernel
+    /// can still be asked about the connection.
+    ended: OnceLock<TcpStream>,
 }
 
 impl Flow {
@@ -57,6 +60,11 @@ impl Flow {
         self.tally.completion.get().copied()
     }
 
+    /// The sink has read all that there will be.
+    pub(super) fn has_ended(&self) -> bool {
+        self.tally.ended.get().is_some()
+    }
+
     /// The source writes no more.
     pub(super) fn stop(&self) {
         if let Some(stream) = self.stream.get() {
@@ -76,6 +84,7 @@ impl Tally {
                 self.completion.get_or_init(|| start.elapsed());
             }
             if bytes == 0 {
+                self.ended.get_or_init(|| stream);
                 return Ok(());
             }
         }

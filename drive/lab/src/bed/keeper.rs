@@ -1,6 +1,7 @@
-//! Removes a bed when its owner is gone, however it went.
+//! Removes a bed, or a run of the lab, when its owner is gone, however it went.
 
 use super::{Error, commands};
+use crate::processes::end_all;
 use std::error::Error as Any;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -12,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Keeper(Child);
 
 impl Keeper {
-    pub(crate) fn start(agent: &[&str], bed: &str) -> Result<Self, Error> {
-        let child = helper(agent).args(["keep", bed]).stdin(Stdio::piped()).spawn();
+    /// With `folder`, that of a run, whose processes and files are then ended and removed too.
+    pub(crate) fn start(agent: &[&str], bed: &str, folder: Option<&Path>) -> Result<Self, Error> {
+        let child = helper(agent).args(["keep", bed]).args(folder).stdin(Stdio::piped()).spawn();
         child.map(Self).map_err(|why| Error::command(&agent.join(" "), why))
     }
 }
@@ -32,12 +34,17 @@ pub(super) fn helper(agent: &[&str]) -> Command {
     command
 }
 
-/// `agent keep BED`: waits for the end of standard input, then removes the bed.
-pub(crate) fn main(bed: &str) -> Result<(), Box<dyn Any + Send + Sync>> {
+/// `agent keep BED [FOLDER]`: waits for the end of standard input, then removes the bed, or all of the run.
+pub(crate) fn main(bed: &str, folder: Option<&str>) -> Result<(), Box<dyn Any + Send + Sync>> {
     std::io::stdin().read_to_end(&mut Vec::new())?;
+    let folder = folder.map(Path::new);
+    folder.into_iter().for_each(end_all);
     let prefix = format!("{bed}-");
     namespaces().iter().filter(|name| name.starts_with(&prefix)).for_each(|name| remove(name));
-    Ok(())
+    match folder.map(std::fs::remove_dir_all) {
+        Some(Err(why)) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Removes beds whose owners no longer live.

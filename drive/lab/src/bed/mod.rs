@@ -28,7 +28,6 @@ pub(crate) use held::main as hold;
 pub(crate) use keeper::main as keep;
 pub(crate) use keeper::{Keeper, sweep};
 
-
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +41,7 @@ pub const LEFT: usize = 0;
 /// The second host of a [pair](Bed::pair).
 pub const RIGHT: usize = 1;
 
-/// Beds of this process so far: a part of their names.
+/// Beds and runs of this process so far: a part of their names.
 static BEDS: AtomicU32 = AtomicU32::new(0);
 
 /// Two hosts of a bed and what lies between them.
@@ -66,6 +65,11 @@ pub struct Bed {
     _keeper: Keeper,
 }
 
+/// A name that nobody else on this machine has, for a bed or a run: what its namespaces' names begin with.
+pub(crate) fn name() -> String {
+    format!("rw-{}-{}", std::process::id(), BEDS.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Can this process make test beds? If not: why.
 ///
 /// # Errors
@@ -75,7 +79,7 @@ pub fn possible() -> Result<(), String> {
         return Err("test beds need root".into());
     }
     std::fs::File::open("/dev/net/tun").map_err(|why| format!("test beds need /dev/net/tun: {why}"))?;
-    let probe = format!("rw-{}-probe", std::process::id());
+    let probe = format!("{}-probe", name());
     commands::run(&format!("ip netns add {probe}")).map_err(|why| format!("no network namespaces here: {why}"))?;
     commands::run(&format!("ip netns del {probe}")).map(drop).map_err(|why| why.to_string())
 }
@@ -100,8 +104,8 @@ impl Bed {
     /// A command that fails.
     pub fn new(agent: &[&str], hosts: &[&str], links: &[Link]) -> Result<Self, Error> {
         sweep();
-        let name = format!("rw-{}-{}", std::process::id(), BEDS.fetch_add(1, Ordering::Relaxed));
-        let keeper = Keeper::start(agent, &name)?;
+        let name = name();
+        let keeper = Keeper::start(agent, &name, None)?;
         let hosts: Vec<String> = hosts.iter().map(|host| format!("{name}-{host}")).collect();
         let mut bed = Self { hosts, links: links.to_vec(), wires: Vec::new(), _keeper: keeper };
         for host in &bed.hosts {

@@ -14,15 +14,18 @@
 //!
 //! - `address`: who is called what. `cable`: namespaces and what joins them. `shape`: rates, queues, delays, losses.
 //! - `host`: TCP's and MPTCP's settings. `tunnel`: the daemons and their configurations. `picture`: all of it as a drawing.
+//! - `capture`: packets on record.
 
 mod address;
 mod cable;
+mod capture;
 mod host;
 mod picture;
 mod shape;
 mod tunnel;
 
 pub(crate) use address::{Cable, Family};
+pub(crate) use capture::Recorder;
 pub(crate) use picture::picture;
 pub(crate) use tunnel::ENDS;
 
@@ -52,6 +55,8 @@ pub(crate) struct Place {
     pub(crate) netem: bool,
     /// Room in a token bucket, packets.
     pub(crate) burst: u32,
+    /// What records packets, if they are to be recorded.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// A source and a sink, and the paths between them.
@@ -97,6 +102,7 @@ impl<'a> Network<'a> {
         lines.extend(self.pairs.iter().enumerate().flat_map(|(k, pair)| self.settings(k, pair)));
         lines.extend(self.shapers());
         lines.extend(self.daemons());
+        lines.extend(self.captures());
         lines
     }
 
@@ -184,7 +190,6 @@ fn host(flow: &Flow) -> Option<&Host> {
         FlowKind::ConstantRate { .. } => None,
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -6,13 +6,15 @@
 
 use super::cable::{Hop, Port};
 use super::{MTU, Network, uplink};
-use scenario::model::{Change, Directions, Limit, Link, Loss, Pipe};
+use scenario::model::{Change, CoDel, Directions, Discipline, Limit, Link, Loss, Pipe};
 use units::Span;
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
 const ETHERNET: i64 = 14;
 /// A wire as short as this needs no emulator, which is not that exact itself.
 const SHORT: Span = Span::from_micros(250);
+/// A rate that takes no time.
+const IN_ORDER: &str = "1tbit";
 /// The loss of a wire that is down.
 const ALL: Loss = Loss::Random(1.0);
 
@@ -75,6 +77,7 @@ impl Network<'_> {
             Limit::Bytes(bytes) => ("bfifo", bytes),
             Limit::Time(span) => ("bfifo", rate.bytes_in(span)),
         };
+        let queue = managed(pipe, limit).unwrap_or_else(|| format!("{fifo} limit {limit}"));
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         let by_bucket = overhead > 0 && fifo == "pfifo" && self.local(i, forward).is_some();
         let size = if overhead == 0 || by_bucket { String::new() } else { format!(" stab overhead {overhead}") };
@@ -86,7 +89,7 @@ impl Network<'_> {
             "tc -n {space} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{own} limit {limit}"
         )];
         if verb == "add" {
-            lines.push(format!("tc -n {space} qdisc add dev {device} parent 1:1 handle 10: {fifo} limit {limit}"));
+            lines.push(format!("tc -n {space} qdisc add dev {device} parent 1:1 handle 10: {queue}"));
         }
         lines
     }
@@ -95,7 +98,10 @@ impl Network<'_> {
     fn wire(&self, i: usize, forward: bool, pipe: &Pipe, verb: &str) -> String {
         let (space, device) = self.wire_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
-        let delay = pipe.delay.as_nanos() as f64 / 1e3;
+        // netem's jitter goes both ways from the delay; the scenario's only adds.
+        let half = pipe.jitter.as_nanos() as f64 / 2e3;
+        let delay = pipe.delay.as_nanos() as f64 / 1e3 + half;
+        let jitter = if half > 0.0 { format!(" {half}us") } else { String::new() };
         let loss = match pipe.loss {
             Loss::Random(share) => format!(" loss random {}%", share * 100.0),
             // netem names the states' exits first, then what the bad one loses, then what the good one keeps.
@@ -106,8 +112,10 @@ impl Network<'_> {
             Loss::None => String::new(),
         };
         let overhead = i64::from(pipe.overhead) - ETHERNET;
-        let rate = pipe.rate.map_or(String::new(), |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
-        format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{loss}{rate}")
+        // With a rate, and be it without effect, netem keeps packets in order.
+        let unlimited = if half > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
+        let rate = pipe.rate.map_or(unlimited, |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
+        format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
     }
 
     /// Where the queue of a link's direction stands.
@@ -189,6 +197,32 @@ impl Network<'_> {
     }
 }
 
+/// A queue that does more than to drop what does not fit, in the words of `tc`. Its limit is packets.
+fn managed(pipe: &Pipe, limit: u64) -> Option<String> {
+    let packets = match pipe.queue.limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(_) | Limit::Time(_) => limit.div_ceil(u64::from(MTU + pipe.overhead)),
+    };
+    let us = |span: Span| span.as_nanos() / 1000;
+    let codel = |codel: &CoDel| {
+        let threshold = codel.ce_threshold.map_or(String::new(), |at| format!(" ce_threshold {}us", us(at)));
+        format!("target {}us interval {}us{threshold}", us(codel.target), us(codel.interval))
+    };
+    let words = match &pipe.queue.discipline {
+        Discipline::DropTail | Discipline::Red { .. } | Discipline::Cake { .. } => return None,
+        Discipline::CoDel(it) => format!("codel limit {packets} {}", codel(it)),
+        Discipline::FqCodel { flows, quantum, codel: it } => {
+            format!("fq_codel limit {packets} flows {flows} quantum {quantum} {}", codel(it))
+        }
+        // `tc` counts alpha and beta in sixteenths of 1/s (man tc-pie).
+        Discipline::Pie { target, tupdate, alpha, beta } => {
+            let [alpha, beta] = [alpha, beta].map(|it| (it * 16.0).round());
+            format!("pie limit {packets} target {}us tupdate {}us alpha {alpha} beta {beta}", us(*target), us(*tupdate))
+        }
+    };
+    Some(format!("{words} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
+}
+
 fn pipe(link: &Link, forward: bool) -> &Pipe {
     if forward { &link.forward } else { &link.reverse }
 }
@@ -208,4 +242,3 @@ fn percent(loss: Loss) -> String {
         Loss::None | Loss::GilbertElliott { .. } => "0%".into(),
     }
 }
-

@@ -12,7 +12,8 @@ const DOUBLE: &str = "name = \"x\"\nduration = \"1s\"\n\
     [[link]]\nname = \"b\"\nrate = \"20mbit\"\nqueue = { limit = \"13p\" }\n\
     [[path]]\nname = \"one\"\nlinks = [\"a\"]\n[[path]]\nname = \"two\"\nlinks = [\"far\", \"b\"]\n";
 const MPTCP: &str = "[[flow]]\nname = \"t\"\nkind = \"mptcp\"\n";
-const TUNNEL: &str = "[[flow]]\nname = \"t\"\n[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n";
+const TUNNEL: &str =
+    "[[flow]]\nname = \"t\"\n[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n";
 
 fn experiment(text: &str, sets: &[&str]) -> Experiment {
     let overrides = Overrides { sets: sets.iter().map(|set| (*set).to_owned()).collect(), quick: false };
@@ -29,6 +30,7 @@ fn place(netem: bool) -> Place {
         agent: "rw agent".into(),
         netem,
         burst: 1,
+        recorder: None,
     }
 }
 
@@ -66,7 +68,9 @@ fn an_event_states_the_whole_discipline_anew() {
     let place = place(true);
     let shaper = "tc -n l0a qdisc change dev right root handle 1: tbf rate 1000000bit burst 1578b limit 13";
     let wire = |loss: &str| {
-        format!("tc -n l0b qdisc change dev right root netem limit 1000000 delay 2500us loss random {loss} rate 1000000bit 0")
+        format!(
+            "tc -n l0b qdisc change dev right root netem limit 1000000 delay 2500us loss random {loss} rate 1000000bit 0"
+        )
     };
     let [first, second] = [500, 600].map(Span::from_millis);
     let expected = [(first, shaper.to_owned()), (first, wire("1%")), (second, wire("100%"))];
@@ -83,7 +87,10 @@ fn a_local_queue_stands_in_the_sending_host() {
 fn a_router_without_work_is_left_out() {
     let namespaces = |sets: &[&str]| {
         let lines = setup(SINGLE, sets, true);
-        starting(&lines, "ip netns add").iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        starting(&lines, "ip netns add")
+            .iter()
+            .map(|line| line.rsplit(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(namespaces(&[]), ["s0", "d0", "l0a", "l0b", "l0c"]);
     assert_eq!(namespaces(&["path.w.local=true"]), ["s0", "d0", "l0b"]);
@@ -105,8 +112,14 @@ fn every_path_of_an_mptcp_connection_leads_to_an_address_of_its_own() {
     );
     assert_eq!(starting(&lines, "ip -n d0 mptcp endpoint"), ["ip -n d0 mptcp endpoint add 10.4.0.1 dev p1 signal"]);
     // The second path: a router that delays, joined to three that shape.
-    assert_eq!(starting(&lines, "ip -n l1b route replace 10.4"), ["ip -n l1b route replace 10.4.0.0/24 via 10.255.0.2"]);
-    assert_eq!(starting(&lines, "ip -n l2a route replace 10.3"), ["ip -n l2a route replace 10.3.0.0/24 via 10.255.0.1"]);
+    assert_eq!(
+        starting(&lines, "ip -n l1b route replace 10.4"),
+        ["ip -n l1b route replace 10.4.0.0/24 via 10.255.0.2"]
+    );
+    assert_eq!(
+        starting(&lines, "ip -n l2a route replace 10.3"),
+        ["ip -n l2a route replace 10.3.0.0/24 via 10.255.0.1"]
+    );
 }
 
 #[test]
@@ -129,7 +142,11 @@ fn both_ends_of_a_tunnel_are_configured_and_started() {
                  [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";
     assert!(files[0].starts_with("cat >/run/lab/rwnear.toml") && files[0].contains(paths), "{}", files[0]);
     assert!(files[0].contains("reorder-window = 1600") && files[0].contains("max-hold = \"300000us\""), "{}", files[0]);
-    assert!(files[1].contains("address = \"10.77.0.2/24\"") && files[1].contains("source = \"10.4.0.1\""), "{}", files[1]);
+    assert!(
+        files[1].contains("address = \"10.77.0.2/24\"") && files[1].contains("source = \"10.4.0.1\""),
+        "{}",
+        files[1]
+    );
     assert_eq!(starting(&lines, "ROPEWALK_RUN=").len(), 2);
 }
 
@@ -142,4 +159,18 @@ fn the_picture_has_a_line_for_every_path() {
     assert_eq!(drawn.lines().count(), 2, "{drawn}");
     assert!(drawn.starts_with("  s0 --+-- [a: 20 Mbit/s, queue 13 packets]"), "{drawn}{expected}");
     assert!(drawn.contains("[far: 20 ms] -- [b: 20 Mbit/s"), "{drawn}");
+}
+
+#[test]
+fn on_demand_each_host_records_all_its_devices() {
+    let text = format!("{DOUBLE}{TUNNEL}");
+    let (experiment, mut place) = (experiment(&text, &[]), place(true));
+    assert!(Network::new(&experiment, &place).last().is_empty());
+    place.recorder = Some(Recorder::Dumpcap);
+    let network = Network::new(&experiment, &place);
+    let lines = network.setup();
+    let devices = "-i p0 -s 128 -i p1 -s 128 -i rwfar -s 128";
+    let expected =
+        format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
+    assert!(starting(&lines, &expected).len() == 1 && network.last().len() == 2, "{lines:#?}");
 }

@@ -1,7 +1,7 @@
 //! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
 
 use super::{Cable, Network, uplink};
-use scenario::model::{Algorithm, Flow, Parameter, Route, Ropewalk, Tunnel};
+use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
@@ -72,10 +72,12 @@ impl Network<'_> {
             let cables = [Cable::source(pair, p), Cable::sink(pair, p)].map(|cable| cable.address(self.family, 1));
             let (source, remote) = (cables[at], cables[1 - at]);
             let name = &self.experiment.paths[p].name;
-            let _ = writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
+            let _ =
+                writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
             // In `ropewalk` mode one end calls.
             if tunnel.ropewalk.is_none() || at == 0 {
-                let _ = writeln!(text, "endpoint = \"{remote}\"\nweight = {}", tunnel.weights.get(position).unwrap_or(&1));
+                let _ =
+                    writeln!(text, "endpoint = \"{remote}\"\nweight = {}", tunnel.weights.get(position).unwrap_or(&1));
             }
             let is_in = |list: &[usize]| at == 0 && list.contains(&position);
             if let Some(ropewalk) = &tunnel.ropewalk {
@@ -87,7 +89,11 @@ impl Network<'_> {
 
     fn as_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
         write!(text, "mode = \"mpt\"\nlisten-port = 4754\nmtu = {}\n", tunnel.mtu)?;
-        writeln!(text, "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"", if other.contains(':') { 128 } else { 32 })?;
+        writeln!(
+            text,
+            "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"",
+            if other.contains(':') { 128 } else { 32 }
+        )?;
         writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
         let Some(order) = tunnel.resequence else { return writeln!(text, "\n[mpt]\nreorder-window = 0") };
         let late = if order.deliver_late { "deliver" } else { "drop" };
@@ -101,7 +107,11 @@ impl Network<'_> {
         writeln!(text, "private-key-file = \"{}\"", self.place.file(&format!("{own}.key")))?;
         let bits = if inner.is_ipv6() { 128 } else { 32 };
         // The shell fills it in when it writes the file.
-        writeln!(text, "\n[[peer]]\npublic-key = \"$(cat {})\"\nallowed-ips = \"{inner}/{bits}\"", self.place.file(&format!("{other}.public")))?;
+        writeln!(
+            text,
+            "\n[[peer]]\npublic-key = \"$(cat {})\"\nallowed-ips = \"{inner}/{bits}\"",
+            self.place.file(&format!("{other}.public"))
+        )?;
         writeln!(text, "\n[tunnel]")?;
         for (key, algorithm) in [("congestion", &ropewalk.congestion), ("scheduler", &ropewalk.scheduler)] {
             if let Some(algorithm) = algorithm {

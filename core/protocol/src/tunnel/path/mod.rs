@@ -386,6 +386,7 @@ impl Path {
     /// A ping was answered: the path's round trip. The largest datagram, if it grew; whether the path was down until now.
     pub(super) fn on_pong(&mut self, now: Instant, token: u64, pilot: &mut Pilot<'_>) -> (bool, Option<u32>) {
         let Some(answer) = self.life.on_pong(now, token) else { return (false, None) };
+        self.ledger.on_probe(now, answer.rtt);
         if answer.revived {
             self.revive(now, answer.rtt, pilot);
         }
@@ -397,7 +398,6 @@ impl Path {
     }
 
     fn revive(&mut self, now: Instant, rtt: Span, pilot: &mut Pilot<'_>) {
-        self.ledger.prime(now, rtt);
         self.mss = self.piece();
         (self.phase, self.doubts, self.pacer, self.phantom) = (Phase::Open, 0, Pacer::default(), Phantom::default());
         let info = PathInfo {

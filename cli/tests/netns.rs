@@ -1,0 +1,147 @@
+//! Runs in the machine's own kernel: what they leave behind, what they say when they cannot go on.
+//!
+//! Where there are no network namespaces the tests say `skipped:`.
+
+mod program;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use program::{command, folder, ropewalk, write};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Two paths, one of which is emulated where the kernel has no `netem`.
+const PATHS: &str = "[[path]]\nname = \"a\"\nrate = \"20mbit\"\nqueue = { limit = \"60p\" }\n\
+                     [[path]]\nname = \"b\"\nrate = \"10mbit\"\ndelay = \"5ms\"\nqueue = { limit = \"60p\" }\n";
+const TUNNEL: &str = "[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n\
+                      [[flow]]\nname = \"tcp\"\n";
+const MPTCP: &str = "[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\n";
+
+/// One at a time: they take time, and most of the CPU.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A folder with the scenario `x.toml`, unless there is nothing to run it on.
+fn scenario(name: &str, duration: &str, rest: &str) -> Option<(PathBuf, MutexGuard<'static, ()>)> {
+    if let Err(why) = lab::bed::possible() {
+        writeln!(std::io::stdout(), "skipped: {why}").expect("standard output is open");
+        return None;
+    }
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = folder(name);
+    write(&dir, "x.toml", &format!("name = \"{name}\"\nduration = \"{duration}\"\n{PATHS}{rest}"));
+    Some((dir, turn))
+}
+
+/// `ropewalk run` of it, with results in a folder of their own.
+fn words(dir: &Path, out: &str) -> Vec<String> {
+    let file = |name: &str| dir.join(name).display().to_string();
+    ["run", &file("x.toml"), "--on", "netns", "--quiet", "--out", &file(out)].map(str::to_owned).to_vec()
+}
+
+fn run(dir: &Path, out: &str) -> std::process::Command {
+    let words = words(dir, out);
+    let mut command = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The namespaces of a process.
+fn namespaces(of: &Child) -> usize {
+    let prefix = format!("rw-{}-", of.id());
+    let all = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)).count()
+}
+
+/// Processes that belong to a run below this folder, and files there.
+fn leftovers(temporary: &Path) -> Vec<String> {
+    let mark = format!("ROPEWALK_LAB={}", temporary.display());
+    let environ = |pid: &String| fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let names = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut all: Vec<String> = names(Path::new("/proc")).map(|name| name.to_string_lossy().into_owned()).collect();
+    all.retain(|pid| environ(pid).windows(mark.len()).any(|part| part == mark.as_bytes()));
+    all.extend(names(temporary).map(|name| name.to_string_lossy().into_owned()));
+    all
+}
+
+fn until(what: &str, seconds: u64, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(seconds), "not within {seconds} s: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_is_interrupted() {
+    let Some((dir, _turn)) = scenario("interrupted", "60s", TUNNEL) else { return };
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let temporary = dir.join(signal.as_str());
+        fs::create_dir(&temporary).unwrap();
+        let mut run = run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
+        // Both daemons, an emulator or two, the agent.
+        until("the run is under way", 60, || leftovers(&temporary).len() > 4 && namespaces(&run) > 3);
+        kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();
+        assert!(!run.wait().unwrap().success());
+        until("all is gone", 20, || leftovers(&temporary).is_empty() && namespaces(&run) == 0);
+    }
+}
+
+#[test]
+fn two_studies_at_once_do_not_disturb_each_other() {
+    let Some((dir, _turn)) = scenario("at-once", "1s", MPTCP) else { return };
+    let both = ["one", "two"].map(|out| run(&dir, out).spawn().unwrap());
+    for run in both {
+        let output = run.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_set_up_that_fails_names_the_command() {
+    let Some((dir, _turn)) = scenario("failing", "1s", MPTCP) else { return };
+    let programs = dir.join("programs");
+    fs::create_dir(&programs).unwrap();
+    write(&programs, "ethtool", "#!/bin/sh\necho no such feature >&2\nexit 3\n");
+    fs::set_permissions(programs.join("ethtool"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let output = run(&dir, "out").env("PATH", path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the set-up failed (exit status: 3), at `ip netns exec rw-"), "{said}");
+    assert!(said.contains("ethtool -K p0 tso off") && said.contains("no such feature"), "{said}");
+}
+
+#[test]
+fn a_subflow_that_does_not_join_is_an_error_and_no_silent_single_path() {
+    let down = "start = \"500ms\"\n[[event]]\nat = \"100ms\"\npath = \"b\"\nup = false\n";
+    let Some((dir, _turn)) = scenario("joining", "4s", &format!("{MPTCP}{down}")) else { return };
+    let output = run(&dir, "out").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("flow tcp: 0 of 1 further subflows joined; nothing over b"), "{said}");
+}
+
+#[test]
+fn a_capture_without_a_recorder_is_refused_before_anything_runs() {
+    let Some((dir, _turn)) = scenario("capture", "1s", MPTCP) else { return };
+    let programs = dir.join("programs");
+    fs::create_dir(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for program in ["ip", "sh", "tc"] {
+        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists());
+        symlink(found.unwrap(), programs.join(program)).unwrap();
+    }
+    let output = run(&dir, "out").arg("--capture").env("PATH", &programs).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("apt-get install wireshark-common") && !dir.join("out").exists(), "{said}");
+    let file = dir.join("x.toml").display().to_string();
+    let simulated = ropewalk(&["run", &file, "--capture"]);
+    assert_eq!(simulated.code, Some(2), "{}", simulated.stderr);
+}

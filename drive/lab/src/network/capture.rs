@@ -1,0 +1,100 @@
+//! Packets on record: of each host, all that its devices saw, without the payload.
+
+use super::{Network, uplink};
+use scenario::model::Route;
+use std::path::PathBuf;
+
+/// Bytes kept of a packet: all headers, whatever is in a tunnel's.
+const BYTES: u32 = 128;
+
+/// A program that records packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorder {
+    /// One file for all devices of a host, pcapng.
+    Dumpcap,
+    /// One for each, pcap.
+    Tcpdump,
+}
+
+impl Recorder {
+    /// The first of them that is on the path.
+    ///
+    /// # Errors
+    /// There is none: how to get one.
+    pub(crate) fn find() -> Result<Self, String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        let there = |program: &Self| folders.iter().any(|folder| folder.join(program.name()).is_file());
+        let none = "captures need dumpcap or tcpdump (Debian: apt-get install wireshark-common, or tcpdump)";
+        [Self::Dumpcap, Self::Tcpdump].into_iter().find(there).ok_or_else(|| none.to_owned())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dumpcap => "dumpcap",
+            Self::Tcpdump => "tcpdump",
+        }
+    }
+
+    /// Its command lines for a host's devices, each with the name of its file.
+    fn lines(self, host: &str, devices: &[String]) -> Vec<(String, String)> {
+        match self {
+            Self::Dumpcap => {
+                let all: Vec<String> = devices.iter().map(|device| format!("-i {device} -s {BYTES}")).collect();
+                vec![(format!("dumpcap -q {} -w", all.join(" ")), format!("{host}.pcapng"))]
+            }
+            // As another user it could not write there.
+            Self::Tcpdump => {
+                let one =
+                    |it: &String| (format!("tcpdump -Z root -i {it} -s {BYTES} -U -w"), format!("{host}-{it}.pcap"));
+                devices.iter().map(one).collect()
+            }
+        }
+    }
+}
+
+impl Network<'_> {
+    /// Starts the recorders, if there are to be some, and waits until they record.
+    pub(super) fn captures(&self) -> Vec<String> {
+        let one = |(space, line, file): (String, String, String)| {
+            let (file, log) = (self.place.file(&file), self.place.file(&format!("{file}.log")));
+            [
+                format!("ip netns exec {space} {line} {file} >{log} 2>&1 & echo $! >{file}.pid"),
+                // The file's first block says what it is; it is there when the devices are open.
+                format!("timeout 20 sh -c 'until [ -s {file} ]; do sleep 0.05; done' || {{ cat {log}; exit 1; }}"),
+            ]
+        };
+        self.recorders().into_iter().flat_map(one).collect()
+    }
+
+    /// Commands after which all that was recorded is in its files.
+    pub(crate) fn last(&self) -> Vec<String> {
+        let one = |(_, _, file): (String, String, String)| {
+            let pid = self.place.file(&format!("{file}.pid"));
+            // One that has ended may be there until somebody asks what became of it.
+            let runs = "grep -qs \"^State:.[^ZX]\" /proc/$pid/status";
+            format!(
+                "pid=$(cat {pid}); rm {pid}; kill -INT $pid; for n in $(seq 200); do {runs} || break; sleep 0.05; done"
+            )
+        };
+        self.recorders().into_iter().map(one).collect()
+    }
+
+    /// Namespace, command line and file of each.
+    fn recorders(&self) -> Vec<(String, String, String)> {
+        let Some(recorder) = self.place.recorder else { return Vec::new() };
+        let mut all = Vec::new();
+        for (k, pair) in self.pairs.iter().enumerate() {
+            for (is_source, end) in [true, false].into_iter().zip(super::ENDS) {
+                let mut devices: Vec<String> = pair.paths.iter().map(|p| uplink(*p)).collect();
+                if self.experiment.flows[pair.flow].route == Route::Tunnel {
+                    devices.push(super::tunnel::device(end));
+                }
+                let name = format!("{}{k}", if is_source { 's' } else { 'd' });
+                let lines = recorder.lines(&name, &devices);
+                all.extend(lines.into_iter().map(|(line, file)| (self.host(is_source, k), line, file)));
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,45 @@
+//! What a run cost: CPU time for a gigabyte of payload delivered, all flows together.
+
+use record::{Cpu, Run};
+
+const GIGABYTE: f64 = 1e9;
+
+/// The machine's busy time, seconds for 10^9 bytes; nothing where none was measured or nothing delivered.
+pub(crate) fn of_machine(run: &Run) -> Option<f64> {
+    per_gigabyte(run, |cpu| cpu.name == Cpu::MACHINE)
+}
+
+/// The same of a tunnel's two daemons together.
+pub(crate) fn of_tunnel(run: &Run) -> Option<f64> {
+    per_gigabyte(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
+}
+
+fn per_gigabyte(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
+    let used: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
+    let bytes = run.flows.iter().map(|flow| flow.delivered_bytes).sum::<u64>() as f64;
+    (!used.is_empty() && bytes > 0.0).then(|| used.iter().sum::<f64>() * GIGABYTE / bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Flow;
+
+    #[test]
+    fn time_is_for_a_gigabyte_of_all_flows_and_daemons_count_together() {
+        let cpu =
+            |name: &str, user_s, system_s, interrupt_s| Cpu { name: name.to_owned(), user_s, system_s, interrupt_s };
+        let flow = Flow { delivered_bytes: 250_000_000, ..Flow::default() };
+        let cpu = vec![
+            cpu("machine", 1.0, 2.0, Some(0.5)),
+            cpu("traffic", 0.5, 0.5, None),
+            cpu("tunnel near", 0.25, 0.5, None),
+            cpu("tunnel far", 0.25, 0.0, None),
+        ];
+        let run = Run { cpu, flows: vec![flow.clone(), flow], ..Run::default() };
+        assert_eq!((of_machine(&run), of_tunnel(&run)), (Some(7.0), Some(2.0)), "3.5 s and 1 s for half a gigabyte");
+        let idle = Run { flows: Vec::new(), ..run.clone() };
+        let simulated = Run { cpu: Vec::new(), ..run };
+        assert_eq!((of_machine(&idle), of_machine(&simulated)), (None, None));
+    }
+}

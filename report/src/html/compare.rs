@@ -1,0 +1,176 @@
+//! The page of two studies side by side: how their errors are distributed, the worst cells first, and both over time.
+
+use super::{escape, plots, seeds, tables};
+use crate::compare::{Compared, Comparison};
+use crate::number::{counted, marked, maybe, title};
+use crate::study::{Cell, Study, short_names};
+use crate::svg;
+use std::collections::BTreeSet;
+
+/// So many lines stand open, before the others.
+const OPEN: usize = 20;
+/// What the last column is where both have series.
+const WINDOWS: &str = " The last column is the mean distance of both windows' quantile functions, percent of the yardstick's \
+                       mean window.";
+
+/// The page.
+#[must_use]
+pub fn compare_html(comparison: &Comparison<'_>) -> String {
+    let lines = comparison.worst_first();
+    let mut seen = BTreeSet::new();
+    let cells = lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters));
+    let cells: Vec<Cell<'_>> = cells.cloned().collect();
+    let plots = plots::plots(comparison.measured(), &cells);
+    let sections =
+        [agreement(comparison), worst(comparison, &lines, &cells[..plots.shown]), alone(comparison), plots.section];
+    let data = plots.data.map(|over_time| (over_time, Vec::new()));
+    super::page(&name(comparison), &header(comparison), &sections, data, comparison.measured())
+}
+
+/// `one-link against one-link-kernel`.
+fn name(comparison: &Comparison<'_>) -> String {
+    let [measured, yardstick] = [1 - comparison.yardstick, comparison.yardstick].map(|side| comparison.names[side]);
+    format!("{measured} against {yardstick}")
+}
+
+fn header(comparison: &Comparison<'_>) -> String {
+    let roles = if comparison.yardstick == 1 { ["measured", "the yardstick"] } else { ["the yardstick", "measured"] };
+    let sides = comparison.names.iter().zip(&comparison.studies).zip(roles);
+    let sides: String = sides.map(|((name, study), role)| side(name, study, role)).collect();
+    format!(
+        "<header>\n<h1>{}</h1>\n<p>{}</p>\n{sides}</header>\n",
+        escape(&name(comparison)),
+        escape(comparison.measured().title)
+    )
+}
+
+/// What is to be known of one of the two.
+fn side(name: &str, study: &Study<'_>, role: &str) -> String {
+    let cells = counted(study.cells().len(), "cell");
+    let facts = [
+        ("Results", format!("{name}, {role}")),
+        ("Scenario", study.scenario.to_owned()),
+        ("Driver", study.driver.to_owned()),
+        ("Runs", format!("{} ({cells}, {})", study.runs.len(), seeds(study))),
+        ("Digest", study.digest.to_owned()),
+        ("Program", format!("ropewalk {} {}", study.version, study.commit)),
+    ];
+    super::facts(&facts)
+}
+
+/// The distribution of the errors of each value: in numbers, and as curves.
+fn agreement(comparison: &Comparison<'_>) -> String {
+    let (mut rows, mut curves) = (String::new(), String::new());
+    for (at, value) in comparison.values.iter().enumerate() {
+        let Some(errors) = comparison.errors(at) else { continue };
+        let numbers = errors.percents().map(|percent| format!("<td>{percent:.1}</td>")).concat();
+        let value = escape(&title(value));
+        rows += &format!("<tr><th scope=\"row\">{value}</th><td>{}</td>{numbers}</tr>\n", errors.0.len());
+        if errors.0.len() > 1 {
+            let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), &value);
+            let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
+            curves += &format!("<figure><figcaption>{value}{beyond}</figcaption>{picture}</figure>\n");
+        }
+    }
+    let sentence = escape(&comparison.sentence()).replace(" %", "&nbsp;%");
+    let table = match rows.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<div class=\"scroll\"><table class=\"plain\"><caption>|error|, percent of {}. Percentiles lie between order \
+             statistics on the straight line</caption><thead><tr><th scope=\"col\" class=\"corner\">value</th>\
+             <th scope=\"col\">values</th><th scope=\"col\">median</th><th scope=\"col\">90th</th><th scope=\"col\">95th</th>\
+             <th scope=\"col\">worst</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+            escape(comparison.names[comparison.yardstick])
+        ),
+    };
+    let curves = match curves.is_empty() {
+        true => curves,
+        false => format!(
+            "<h3>How many values are within which error</h3>\n<p>Dashed: the median and the 95th percentile.</p>\n\
+             <div class=\"charts curves\">\n{curves}</div>\n"
+        ),
+    };
+    format!("<section id=\"agreement\">\n<h2>Agreement</h2>\n<p><b>{sentence}</b></p>\n{table}{curves}</section>\n")
+}
+
+/// Every value of the cells that both have. `plotted`: those with a plot to link to.
+fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let windows = lines.iter().any(|line| line.window.is_some());
+    let (first, rest) = lines.split_at(lines.len().min(OPEN));
+    let shown = &rest[..rest.len().min(tables::MOST_ROWS)];
+    let mut more = match shown.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<details><summary>{} more, the worst first</summary>{}</details>\n",
+            rest.len(),
+            table(comparison, shown, plotted, windows)
+        ),
+    };
+    if shown.len() < rest.len() {
+        more += &format!("<p>Of these the first {} are shown.</p>\n", shown.len());
+    }
+    format!(
+        "<section id=\"cells\">\n<h2>Cells, the worst first</h2>\n<p>In each cell: <b>{}</b>, <small>{}</small>; below, the \
+         relative error. Orange: too little. Blue: too much. Full colour: off by half or more.{}</p>\n{}{more}{}</section>\n",
+        escape(comparison.names[1 - comparison.yardstick]),
+        escape(comparison.names[comparison.yardstick]),
+        if windows { WINDOWS } else { "" },
+        table(comparison, first, plotted, windows),
+        tables::disturbances(comparison.measured())
+    )
+}
+
+/// Some of the lines; with `windows`, how near these are.
+fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], windows: bool) -> String {
+    let window = windows.then(|| format!("window's {}", title("quantile_percent")));
+    let heads = comparison.values.iter().map(|value| title(value)).chain(window);
+    let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
+    let row = |line: &&Compared<'_>| {
+        let place = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
+        let name = escape(&line.label);
+        let name = place.map_or(name.clone(), |place| format!("<a href=\"#cell-{place}\">{name}</a>"));
+        let values = (0..comparison.values.len()).map(|value| cell(comparison, line, value));
+        let window = windows.then(|| format!("<td>{}</td>", maybe(line.window)));
+        format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", values.chain(window).collect::<String>())
+    };
+    let rows: String = lines.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\"><table class=\"pairs\"><thead><tr><th scope=\"col\" class=\"corner\">{}</th>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody></table></div>\n",
+        escape(&short_names(&comparison.varying()).join(", "))
+    )
+}
+
+/// A value in both, and its error.
+fn cell(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> String {
+    let text = |side: usize| marked(maybe(line.values[value][side]), line.disturbed[side]);
+    let (class, strength, error) = match comparison.error(line, value) {
+        Some(error) => tables::shade(error),
+        None => ("none", 0.0, String::new()),
+    };
+    format!(
+        "<td class=\"{class}\" style=\"--h:{strength:.2}\"><b>{}</b> <small>{}</small><br>{error}</td>",
+        text(1 - comparison.yardstick),
+        text(comparison.yardstick)
+    )
+}
+
+/// What only one of the two ran.
+fn alone(comparison: &Comparison<'_>) -> String {
+    let list = |side: usize| {
+        let only = comparison.only_in(side);
+        if only.is_empty() {
+            return String::new();
+        }
+        let items: String = only.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
+        let (count, name) = (counted(only.len(), "cell"), escape(comparison.names[side]));
+        format!("<h3>{count} only in {name}</h3>\n<ul class=\"cells\">{items}</ul>\n")
+    };
+    match [0, 1].map(list).concat() {
+        lists if lists.is_empty() => lists,
+        lists => format!("<section id=\"alone\">\n<h2>Cells of one alone</h2>\n{lists}</section>\n"),
+    }
+}

@@ -1,0 +1,49 @@
+//! Two studies side by side in the terminal: a table for each value, then how their errors are distributed.
+
+use super::{Line, footer, paragraph, table};
+use crate::compare::{Compared, Comparison};
+use crate::number::{NONE, marked, maybe, percent, title};
+use crate::text::Style;
+
+/// What the columns are called.
+const SIDES: [&str; 2] = ["a", "b"];
+
+/// The comparison in lines of at most `width` columns.
+#[must_use]
+pub fn compare_terminal(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
+    let plain = |text: &str| paragraph(text, width, Style::Plain, color);
+    let mut out = String::new();
+    for (side, study) in SIDES.iter().zip(&comparison.studies) {
+        out += &paragraph(&format!("{side}: {}", study.title), width, Style::Bold, color);
+        let about = [study.driver, &footer(study), &format!("digest {}", study.digest)]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ");
+        out += &paragraph(&about, width, Style::Dim, color);
+    }
+    let [measured, yardstick] = [1 - comparison.yardstick, comparison.yardstick].map(|side| SIDES[side]);
+    out += &format!("\n{}", plain(&format!("The error is how far {measured} is from {yardstick}.")));
+    for (at, value) in comparison.values.iter().enumerate() {
+        let lines: Vec<Line> = comparison.lines.iter().filter_map(|line| shown(comparison, line, at)).collect();
+        let heads = [SIDES[0], SIDES[1], "error"].map(str::to_owned);
+        out += &format!("\n{}", table(&title(value), &heads, &lines, width, color));
+    }
+    for (at, side) in SIDES.iter().enumerate() {
+        let only = comparison.only_in(at);
+        if !only.is_empty() {
+            out += &format!("\n{}", plain(&format!("Only in {side}: {}.", only.join("; "))));
+        }
+    }
+    out += &super::disturbances(comparison.measured(), width, color);
+    out + "\n" + &paragraph(&comparison.sentence(), width, Style::Bold, color)
+}
+
+/// A line of a value's table, if either has it.
+fn shown(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> Option<Line> {
+    let both = line.values[value];
+    let text = |side: usize| marked(maybe(both[side]), line.disturbed[side]);
+    let error = comparison.error(line, value).map_or_else(|| NONE.to_owned(), percent);
+    let cells = vec![text(0), text(1), error];
+    both.iter().any(Option::is_some).then(|| Line { label: line.label.clone(), cells, style: Style::Plain })
+}

@@ -1,0 +1,139 @@
+//! Two studies side by side: the errors are those that were put in, the worst stand first, and nothing is dropped.
+
+use record::{Flow, Run, Series};
+use ropewalk_report::{Comparison, Layout, Study, compare_html, compare_terminal};
+
+/// Twenty-one cells that differ in the delay, with so many samples of a window that grows.
+fn cells(samples: u32) -> Vec<Run> {
+    let series = Series {
+        subject: "flow tcp".to_owned(),
+        columns: ["goodput_mbps", "window_packets"].map(str::to_owned).to_vec(),
+        time_s: (1..=samples).map(f64::from).collect(),
+        values: vec![vec![100.0; samples as usize], (1..=samples).map(f64::from).collect()],
+    };
+    let flow =
+        Flow { name: "tcp".to_owned(), congestion_control: "cubic".to_owned(), goodput_mbps: 100.0, ..Flow::default() };
+    let run = |at| Run {
+        parameters: [("delay".to_owned(), format!("{at}ms"))].into(),
+        duration_s: 20.0,
+        flows: vec![flow.clone()],
+        series: vec![series.clone(); usize::from(samples > 0)],
+        ..Run::default()
+    };
+    (0..21).map(run).collect()
+}
+
+/// The same with errors of 1 to 21 % in turn too little and too much, in no order of size.
+fn with_errors(mut runs: Vec<Run>) -> Vec<Run> {
+    for (at, run) in runs.iter_mut().enumerate() {
+        let percent = (at * 8 % 21 + 1) as f64;
+        run.flows[0].goodput_mbps = if at % 2 == 0 { 100.0 + percent } else { 100.0 - percent };
+    }
+    runs
+}
+
+fn study(runs: &[Run]) -> Study<'_> {
+    Study {
+        title: "Made up",
+        about: "",
+        source: "",
+        scenario: "made-up",
+        scenario_text: "",
+        digest: "0123456789abcdef",
+        version: "0.1.0",
+        commit: "0000000",
+        driver: "simulator",
+        layout: Layout::default(),
+        runs,
+        baseline: None,
+    }
+}
+
+/// Simulated runs measured by a kernel's.
+fn measured<'a>(simulated: &'a [Run], kernel: &'a [Run]) -> Comparison<'a> {
+    Comparison::new([("sim", study(simulated)), ("kernel", study(kernel))], 1)
+}
+
+/// What stands in a section of the page.
+fn section<'p>(page: &'p str, id: &str) -> &'p str {
+    let (_, rest) = page.split_once(&format!("<section id=\"{id}\">")).expect("there is such a section");
+    rest.split_once("</section>").expect("it ends").0
+}
+
+#[test]
+fn the_distribution_of_errors_is_the_one_that_was_put_in() {
+    let kernel = cells(0);
+    let simulated = with_errors(cells(0));
+    // Between order statistics of 1, 2 ... 21 on the straight line.
+    let told = "Goodput of sim against kernel: 21 values in 21 common cells, median |error| 11.0 %, 90th percentile \
+                19.0 %, 95th 20.0 %, worst 21.0 %.";
+    let comparison = measured(&simulated, &kernel);
+    assert!(compare_terminal(&comparison, 400, false).contains(told), "{}", compare_terminal(&comparison, 400, false));
+    let page = compare_html(&comparison);
+    let numbers = ["21", "11.0", "19.0", "20.0", "21.0"].map(|number| format!("<td>{number}</td>")).concat();
+    let agreement = section(&page, "agreement");
+    assert!(agreement.contains(&told.replace(" %", "&nbsp;%")) && agreement.contains(&numbers));
+}
+
+#[test]
+fn the_yardstick_is_the_one_that_is_named() {
+    let kernel = cells(0);
+    let simulated = with_errors(cells(0));
+    let turned = Comparison::new([("sim", study(&simulated)), ("kernel", study(&kernel))], 0);
+    let text = compare_terminal(&turned, 400, false);
+    // 79 is the least of the simulated: the kernel's 100 are 26.6 % more.
+    assert!(text.contains("Goodput of kernel against sim") && text.contains("worst 26.6 %"), "{text}");
+}
+
+#[test]
+fn the_worst_cell_stands_first_and_leads_to_its_plot() {
+    let kernel = cells(20);
+    let simulated = with_errors(cells(20));
+    let page = compare_html(&measured(&simulated, &kernel));
+    let rows = section(&page, "cells").split("<tr><th scope=\"row\">").skip(1);
+    let size = |row: &str| {
+        let (_, error) = row.split_once("<br>").expect("a value has an error");
+        error.split('%').next().unwrap().parse::<f64>().expect("a number").abs()
+    };
+    let sizes: Vec<f64> = rows.clone().map(size).collect();
+    assert_eq!(sizes, (1..=21).rev().map(f64::from).collect::<Vec<_>>());
+    let first = rows.clone().next().unwrap();
+    assert!(first.starts_with("<a href=\"#cell-0\">") && first.contains("<small>100</small>"), "{first}");
+    let series = section(&page, "series");
+    assert_eq!(series.matches("flow tcp window, kernel").count(), 21, "both in one plot");
+    assert_eq!(series.matches("flow tcp goodput, kernel").count(), 21);
+    // The same windows: no distance.
+    assert_eq!(section(&page, "cells").matches("<td>0</td></tr>").count(), 21);
+}
+
+#[test]
+fn cells_of_one_alone_are_listed() {
+    let (kernel, simulated) = (cells(0), with_errors(cells(0)));
+    let comparison = measured(&simulated[..20], &kernel[2..]);
+    let text = compare_terminal(&comparison, 400, false);
+    assert!(text.contains("Only in a: 0ms; 1ms.") && text.contains("Only in b: 20ms."), "{text}");
+    assert!(text.contains("18 values in 18 common cells"), "{text}");
+    let page = compare_html(&comparison);
+    let alone = section(&page, "alone");
+    assert!(alone.contains("2 cells only in sim") && alone.contains("<li>0ms</li><li>1ms</li>"), "{alone}");
+    assert!(alone.contains("1 cell only in kernel") && alone.contains("<li>20ms</li>"), "{alone}");
+    let nothing = compare_html(&measured(&simulated[..2], &kernel[2..]));
+    assert!(section(&nothing, "agreement").contains("No cell of one has the parameters"));
+}
+
+#[test]
+fn the_page_loads_nothing_and_hostile_names_stay_text() {
+    const EVIL: &str = "</script><script>alert(1)</script><img onerror='x' \"&";
+    let mut runs = cells(20);
+    for run in &mut runs {
+        run.parameters.insert(EVIL.to_owned(), run.parameters["delay"].clone() + EVIL);
+        run.flows[0].name = EVIL.to_owned();
+        run.series[0].subject = format!("flow {EVIL}");
+    }
+    let evil = || Study { title: EVIL, driver: EVIL, scenario: EVIL, ..study(&runs) };
+    let page = compare_html(&Comparison::new([(EVIL, evil()), (EVIL, evil())], 0));
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    for loader in [" src=", "<link", "@import", "url(", "import(", "fetch(", "XMLHttpRequest"] {
+        assert!(!page.contains(loader), "{loader}");
+    }
+}
