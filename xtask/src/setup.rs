@@ -89,8 +89,7 @@ mod tests {
     use super::*;
 
     const TABLE: &[Package] = &[
-        Package { name: "tcpdump", command: "tcpdump", why: "the lab: packets on record" },
-    Package { name: "coreutils", command: "ls", why: "is everywhere" },
+        Package { name: "coreutils", command: "ls", why: "is everywhere" },
         Package { name: "iperf3", command: "iperf3", why: "measures kernels" },
     ];
 
