@@ -212,7 +212,7 @@ fn duplicates(seen: &Observation, delivered: u64) -> u64 {
 /// The most goodput in half a second, if samples are as close as that.
 fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
     let half = Span::from_millis(500);
-    let Some(interval) = interval.filter(|it| *it <= half && half.0 % it.0 == 0) else { return 0.0 };
+    let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
     let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (half.0 / interval.0) as usize;
     let most = delivered.windows(steps + 1).map(|window| window[steps] - window[0]).max().unwrap_or(0);
