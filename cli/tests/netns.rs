@@ -83,7 +83,8 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let temporary = dir.join(signal.as_str());
         fs::create_dir(&temporary).unwrap();
-        let mut run = run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
+        let mut run =
+            run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
         // Both daemons, an emulator or two, the agent.
         until("the run is under way", 60, || leftovers(&temporary).len() > 4 && namespaces(&run) > 3);
         kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();

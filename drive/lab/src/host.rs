@@ -10,7 +10,7 @@ use crate::processes::{MARK, end_all, wait};
 use crate::support::Abilities;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Host {
     pub(crate) fn run(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<Observed, Error> {
         let observed = carry_out(agent, folder, setup, plan);
         end_all(folder);
-        observed.map_err(|why| Error::Guest { why, said: last_words(&folder.join("messages")) })
+        observed.map_err(|why| Error::Guest { why, said: all_last_words(folder) })
     }
 }
 
@@ -105,6 +105,16 @@ fn has_netem() -> bool {
     let found = run(&format!("ip netns add {name} && tc -n {name} qdisc add dev lo root netem delay 1ms"));
     run(&format!("ip netns del {name}"));
     found
+}
+
+/// Of the set-up and the agent, and of whatever they started.
+fn all_last_words(folder: &Path) -> String {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut logs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|it| it == "log")).collect();
+    logs.sort();
+    logs.insert(0, folder.join("messages"));
+    let of = |file: &PathBuf| format!("{}: {}", file.file_name().unwrap_or_default().display(), last_words(file));
+    logs.iter().map(of).collect::<Vec<_>>().join("\n")
 }
 
 /// The end of what commands said.

@@ -1,13 +1,14 @@
 //! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
 
 use super::{Cable, Network, uplink};
+use crate::lab::quoted;
 use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
 pub(crate) const ENDS: [&str; 2] = ["near", "far"];
-/// How often an end is asked, every 100 ms, whether all its paths work.
-const TRIES: u32 = 200;
+/// How long the set-up waits until all paths of an end work, seconds.
+const PATIENCE: u32 = 30;
 
 /// The device of the tunnel's end.
 pub(crate) fn device(end: &str) -> String {
@@ -37,8 +38,7 @@ impl Network<'_> {
         for end in ENDS {
             let (status, paths) = (self.status(end), tunnel.paths.len());
             let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
-            // Under `sh -e` the second test ends the set-up.
-            lines.push(format!("for n in $(seq {TRIES}); do {up} && break; [ $n -lt {TRIES} ]; sleep 0.1; done"));
+            lines.push(format!("timeout {PATIENCE} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
         }
         lines
     }
