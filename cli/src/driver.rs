@@ -82,8 +82,10 @@ impl Driver {
             let help = format!("`--on sim` runs it in the simulator{rest}");
             return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
         }
-        let mut notes: BTreeSet<String> = cells.iter().flat_map(|it| lab.notes(&scenario.cells[*it].experiment)).collect();
-        let reasons: BTreeSet<String> = lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
+        let mut notes: BTreeSet<String> =
+            cells.iter().flat_map(|it| lab.notes(&scenario.cells[*it].experiment)).collect();
+        let reasons: BTreeSet<String> =
+            lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
         notes.extend(reasons.into_iter().map(|reason| {
             let count = lacks.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
             format!("left out, {count} of {} cells: {reason}", scenario.cells.len())

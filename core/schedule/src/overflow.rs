@@ -241,7 +241,11 @@ mod tests {
         assert_eq!(pick_beside(&mut it, 19, 60, [true, true]), Some(1), "20 ms are the difference");
         assert_eq!(pick_beside(&mut it, 19, 60, [true, false]), None);
         assert_eq!(pick_beside(&mut it, 20, 60, [true, true]), Some(0));
-        assert_eq!(pick_beside(&mut it, 20, 60, [false, true]), Some(1), "the slow one has no room: the fast one takes it");
+        assert_eq!(
+            pick_beside(&mut it, 20, 60, [false, true]),
+            Some(1),
+            "the slow one has no room: the fast one takes it"
+        );
     }
 
     #[test]

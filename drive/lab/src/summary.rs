@@ -77,7 +77,12 @@ fn cpu(seen: &plan::Cpu) -> Vec<Cpu> {
 }
 
 /// The series of a flow, and of each of its subflows.
-fn all_series(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Observation, interval: Span) -> Vec<Series> {
+fn all_series(
+    experiment: &Experiment,
+    flow: &scenario::model::Flow,
+    seen: &Observation,
+    interval: Span,
+) -> Vec<Series> {
     let packet = packet(host(flow));
     let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
@@ -193,7 +198,8 @@ fn summary(
         _ => (delivered, whole),
     };
     let single = [&seen.samples];
-    let all: Vec<&Vec<Sample>> = if seen.subflows.is_empty() { single.to_vec() } else { seen.subflows.iter().collect() };
+    let all: Vec<&Vec<Sample>> =
+        if seen.subflows.is_empty() { single.to_vec() } else { seen.subflows.iter().collect() };
     let tcp: Vec<TcpInfo> = all.iter().filter_map(|samples| last(samples)).collect();
     let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|it| u64::from(of(it))).sum();
     let main = *tcp.first().ok_or_else(none)?;
@@ -214,7 +220,10 @@ fn summary(
         duplicate_bytes: duplicates(seen, delivered),
         completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
-        rtt_ms: rtt(&all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(), f64::from(main.min_rtt) / 1e3),
+        rtt_ms: rtt(
+            &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
+            f64::from(main.min_rtt) / 1e3,
+        ),
         ..Flow::default()
     })
 }

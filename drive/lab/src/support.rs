@@ -3,7 +3,8 @@
 
 use crate::Error;
 use scenario::model::{
-    Algorithm, Application, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery, Route,
+    Algorithm, Application, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery,
+    Route,
 };
 use units::Span;
 
@@ -100,7 +101,9 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
     for (host, multipath) in hosts {
         if let Some(tick) = abilities.tick.filter(|tick| *tick != host.tick) {
             let [own, asked] = [tick, host.tick].map(|span| span.as_secs_f64() * 1e3);
-            notes.push(format!("host.tick: this kernel's timers tick every {own} ms, whatever is asked for ({asked} ms)"));
+            notes.push(format!(
+                "host.tick: this kernel's timers tick every {own} ms, whatever is asked for ({asked} ms)"
+            ));
         }
         if multipath.is_some() {
             notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
@@ -111,7 +114,10 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
             notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
         }
         if tunnel.device.is_some() {
-            notes.push("tunnel.device: the ring and the sockets' buffers are the kernel's own (500 packets, 212992 bytes)".into());
+            notes.push(
+                "tunnel.device: the ring and the sockets' buffers are the kernel's own (500 packets, 212992 bytes)"
+                    .into(),
+            );
         }
     }
     notes.sort();
@@ -153,7 +159,8 @@ fn check_pipe(key: &str, pipe: &Pipe, abilities: &Abilities) -> Result<(), Error
 
 fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, host, multipath, .. } = &flow.kind else {
+    let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, host, multipath, .. } = &flow.kind
+    else {
         return refuse(&key, &[(true, "kind", "flows other than TCP")]);
     };
     let unknown = format!("congestion control `{name}`: this kernel has {}", abilities.congestion.join(", "));
@@ -179,7 +186,11 @@ fn check_multipath(key: &str, multipath: &Multipath) -> Result<(), Error> {
     refuse(
         key,
         &[
-            (subflows.iter().skip(1).any(|it| it.join != Span::ZERO), "subflows", "subflow that joins later than it can"),
+            (
+                subflows.iter().skip(1).any(|it| it.join != Span::ZERO),
+                "subflows",
+                "subflow that joins later than it can",
+            ),
             (subflows.iter().any(|it| it.leave.is_some()), "subflows", "subflow that leaves"),
             (subflows.first().is_some_and(|it| it.backup), "subflows", "first subflow that is a backup"),
         ],

@@ -7,7 +7,8 @@ use serde_json::Value;
 /// The data direction: what the near end sent, and what the far end handed up.
 pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
     let read = |text: &String| {
-        serde_json::from_str::<Value>(text).map_err(|why| Error::guest(format!("the tunnel's status is no JSON: {why}")))
+        serde_json::from_str::<Value>(text)
+            .map_err(|why| Error::guest(format!("the tunnel's status is no JSON: {why}")))
     };
     let [near, far] = statuses else { return Err(Error::guest("an end of the tunnel told nothing")) };
     let (near, far) = (read(near)?, read(far)?);

@@ -32,7 +32,8 @@ impl Meter {
         let mut cpu = used(&self.processes)?;
         cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
         let both = cpu.processes.iter_mut().zip(&self.before.processes);
-        both.flat_map(|(now, before)| now.1.iter_mut().zip(before.1)).for_each(|(now, it)| *now = now.saturating_sub(it));
+        both.flat_map(|(now, before)| now.1.iter_mut().zip(before.1))
+            .for_each(|(now, it)| *now = now.saturating_sub(it));
         Ok(cpu)
     }
 }

@@ -66,8 +66,7 @@ fn connection(answer: InetResponse) -> Option<Connection> {
 }
 
 fn question(is_v6: bool) -> Vec<u8> {
-    let (family, socket_id) =
-        if is_v6 { (AF_INET6, SocketId::new_v6()) } else { (AF_INET, SocketId::new_v4()) };
+    let (family, socket_id) = if is_v6 { (AF_INET6, SocketId::new_v6()) } else { (AF_INET, SocketId::new_v4()) };
     let request = InetRequest {
         family,
         protocol: IPPROTO_TCP,

@@ -27,7 +27,9 @@ impl Network<'_> {
         let shared = self.users(i).count() > 1;
         let (a, c) = (queues(true), queues(false));
         let letters: Vec<char> = match (self.place.netem, self.is_emulated(i)) {
-            (true, _) => [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
+            (true, _) => {
+                [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')].iter().filter(|it| it.0).map(|it| it.1).collect()
+            }
             (false, true) => vec!['a', 'c'],
             (false, false) => [(true, 'a'), (a || c || shared, 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
         };
@@ -51,7 +53,8 @@ impl Network<'_> {
     pub(super) fn cables(&self) -> Vec<String> {
         let hosts = (0..self.pairs.len()).flat_map(|k| [self.host(true, k), self.host(false, k)]);
         let routers: Vec<String> = self.used_links().flat_map(|i| self.routers(i)).collect();
-        let mut lines: Vec<String> = hosts.chain(routers.iter().cloned()).flat_map(|name| self.namespace(&name)).collect();
+        let mut lines: Vec<String> =
+            hosts.chain(routers.iter().cloned()).flat_map(|name| self.namespace(&name)).collect();
         let forwarding = match self.family {
             Family::V4 => "net.ipv4.ip_forward=1",
             Family::V6 => "net.ipv6.conf.all.forwarding=1",
@@ -178,9 +181,7 @@ fn is_rated(link: &Link) -> bool {
 fn pair(hop: &Hop) -> String {
     let [(a_space, a_name), (b_space, b_name)] = &hop.ports;
     let [a, b] = [hop.first, 3 - hop.first].map(|end| hop.cable.mac(end));
-    format!(
-        "ip link add {a_name} netns {a_space} address {a} type veth peer name {b_name} netns {b_space} address {b}"
-    )
+    format!("ip link add {a_name} netns {a_space} address {a} type veth peer name {b_name} netns {b_space} address {b}")
 }
 
 impl Place {

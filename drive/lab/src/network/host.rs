@@ -35,7 +35,8 @@ impl Network<'_> {
         for &p in &pair.paths {
             let [source, sink] = [Cable::source(k, p), Cable::sink(k, p)];
             for (is_source, own, other) in [(true, source, sink), (false, sink, source)] {
-                let (space, to, via) = (self.host(is_source, k), other.network(self.family), own.address(self.family, 2));
+                let (space, to, via) =
+                    (self.host(is_source, k), other.network(self.family), own.address(self.family, 2));
                 lines.push(format!("ip -n {space} route add {to} via {via} dev {}{options}", uplink(p)));
             }
         }
@@ -91,4 +92,3 @@ fn route(host: &Host) -> String {
     }
     options
 }
-

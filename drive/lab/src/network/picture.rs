@@ -12,13 +12,19 @@ pub(crate) fn picture(network: &Network<'_>) -> String {
         let paths: Vec<String> = pair.paths.iter().map(|p| path(network, *p)).collect();
         let width = paths.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         for (n, line) in paths.iter().enumerate() {
-            let [left, right] = if n == 0 { [format!("s{k}"), format!("d{k}")] } else { [" ".repeat(2), String::new()] };
+            let [left, right] =
+                if n == 0 { [format!("s{k}"), format!("d{k}")] } else { [" ".repeat(2), String::new()] };
             let _ = writeln!(text, "{left:>4} --+-- {line}{} --+-- {right}", "-".repeat(width - line.chars().count()));
         }
     }
     if let Some(tunnel) = &network.experiment.tunnel {
         let kind = if tunnel.ropewalk.is_some() { "ropewalk" } else { "mpt" };
-        let _ = writeln!(text, "     a tunnel in {kind} mode over all paths of its hosts, {} to {}", network.family.inner(1), network.family.inner(2));
+        let _ = writeln!(
+            text,
+            "     a tunnel in {kind} mode over all paths of its hosts, {} to {}",
+            network.family.inner(1),
+            network.family.inner(2)
+        );
     }
     text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
