@@ -45,13 +45,6 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
         "sample less often",
         &["run", "{dir}/good.toml", "--set", "sample=1us", "--set", "duration=100s"],
     ),
-    ("a scenario that a kernel cannot run", 3, "tick = \"10ms\"", &["run", "{dir}/good.toml", "--on", "kernel"]),
-    (
-        "an algorithm that no kernel has",
-        3,
-        "Linux 6.1 has",
-        &["run", "{dir}/good.toml", "--on", "kernel", "--set", "flow.tcp.congestion=copa"],
-    ),
     ("a --set without =", 2, "KEY=VALUE", &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion"]),
     ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
     ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),

@@ -34,6 +34,8 @@ fn where_a_kernel_runs_the_doctor_has_said_so() {
         // UDP is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
         let expected = if back_end["release"].is_null() || !may_run(back_end) { 4 } else { 3 };
         assert_eq!(outcome.code, Some(expected), "{back_end}: {}", outcome.stderr);
+        let helps = expected == 4 || ["flow.u", "udp.toml:", "--on sim"].iter().all(|it| outcome.stderr.contains(it));
+        assert!(helps, "{}", outcome.stderr);
     }
 }
 
