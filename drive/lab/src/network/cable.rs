@@ -87,7 +87,9 @@ impl Network<'_> {
             let (space, device) = &hop.ports[at];
             let nodad = if self.family == Family::V6 { " nodad" } else { "" };
             if is_pair {
-                lines.push(format!("ip netns exec {space} ethtool -K {device} tso off gso off gro off"));
+                lines.push(format!(
+                    "ip netns exec {space} ethtool -K {device} tso off gso off gro off tx-udp-segmentation off"
+                ));
             } else {
                 lines.push(format!("ip -n {space} link set dev {device} address {}", hop.cable.mac(end)));
             }
