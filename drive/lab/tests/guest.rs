@@ -104,11 +104,12 @@ fn an_event_changes_the_rate_and_a_flow_stops() {
     });
     let Some(run) = run(&experiment) else { return };
     let mean = |column: &[f64], from: usize, to: usize| column[from..to].iter().sum::<f64>() / (to - from) as f64;
-    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. For
-    // three tenths of a second after the change the shaper pays for what it let through before.
+    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. In real
+    // time the commands of a change take a tenth of a second, and for three more the shaper pays for what it let through
+    // before. What has been sent goes on for three tenths after the source's stop.
     let arrived = column(&run, "throughput_mbps");
     let full = 1500.0 / 1538.0;
-    let (before, after) = (mean(arrived, 10, 15), mean(arrived, 18, 24));
+    let (before, after) = (mean(arrived, 10, 15), mean(arrived, 21, 27));
     assert!((before / (10.0 * full) - 1.0).abs() < 0.05, "before: {before}");
     assert!((after / (2.0 * full) - 1.0).abs() < 0.05, "after: {after}");
     let goodput = column(&run, "goodput_mbps");
