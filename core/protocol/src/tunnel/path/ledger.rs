@@ -275,9 +275,6 @@ impl Ledger {
         let rtt = now.since(at);
         let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.delay_us)).max(1));
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
-        if self.one_way.is_none() {
-            self.round_trip = RoundTrip::default(); // a probe's until now
-        }
         self.round_trip.add(rtt);
         // The offset of the clocks is unknown and the same on all paths.
         let delay = ack.arrived_us.wrapping_sub((at.0 / 1000) as u32);
@@ -392,7 +389,7 @@ impl Ledger {
         (self.round_trip, self.min_rtt) = (RoundTrip::default(), WindowedMin::default());
     }
 
-    /// A probe's round trip counts until data bring their own: the least one, because a path's first datagram may have waited
+    /// A probe's round trip is the first estimate, until data bring theirs: the least one, because a path's first datagram may have waited
     /// for a neighbour's address or for a radio to wake up.
     pub(super) fn on_probe(&mut self, now: Instant, rtt: Span) {
         if self.one_way.is_none() && rtt < self.min_rtt.get() {
@@ -423,9 +420,9 @@ mod tests {
         assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
     }
 
-    /// RFC 6298, section 2: the first sample is the estimate.
+    /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
     #[test]
-    fn the_least_probe_counts_until_data_bring_a_round_trip() {
+    fn the_least_probe_counts_until_data_bring_round_trips() {
         let (mut ledger, mut fates) = (Ledger::new(0), Fates::default());
         let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
         for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
@@ -437,8 +434,8 @@ mod tests {
         ranges.push(0, 1);
         let ack = Ack { path: 0, largest: 0, delay_us: 0, arrived_us: 0, marked: 0, ranges };
         assert!(ledger.on_ack(at(50), &ack, &mut fates).is_some());
-        assert_eq!(ledger.round_trip.smoothed, Span::from_millis(40));
-        ledger.on_probe(at(60), Span::from_millis(20));
-        assert_eq!(ledger.round_trip.smoothed, Span::from_millis(40));
+        assert_eq!(ledger.round_trip.smoothed, Span::from_micros(22_500));
+        ledger.on_probe(at(60), Span::from_millis(10));
+        assert_eq!(ledger.round_trip.smoothed, Span::from_micros(22_500));
     }
 }
