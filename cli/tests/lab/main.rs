@@ -5,11 +5,14 @@
 //! number of such a run means anything. The program tries three times and keeps the least disturbed run.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
+//! - `wires`: what links do to packets there. `ends`: how runs there end, and what they say when they cannot go on.
 
+mod ends;
 mod netns;
 #[path = "../program/mod.rs"]
 mod program;
 mod uml;
+mod wires;
 
 use program::{folder, write};
 use serde_json::Value;
@@ -27,6 +30,14 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A path as a scenario has it, 20 ms there and back, Ethernet's 38 bytes around each packet.
+fn path(name: &str, mbit: u32, queue: u32) -> String {
+    format!(
+        "[[path]]\nname = \"{name}\"\nrate = \"{mbit}mbit\"\ndelay = \"10ms\"\noverhead = \"38b\"\n\
+         queue = {{ limit = \"{queue}p\" }}\n"
+    )
+}
+
 /// A finished study of one run.
 struct Study {
     /// The one run of the JSON document.
@@ -36,11 +47,11 @@ struct Study {
     pid: u32,
 }
 
-/// Runs a scenario to its end, unless this machine cannot.
-fn study(name: &str, text: &str, on: &str) -> Option<Study> {
+/// Runs a scenario of this length to its end, unless this machine cannot.
+fn study(name: &str, seconds: u32, rest: &str, on: &str) -> Option<Study> {
     let _turn = turn();
     let dir = folder(name);
-    write(&dir, "scenario.toml", text);
+    write(&dir, "scenario.toml", &format!("name = \"{name}\"\nduration = \"{seconds}s\"\n{rest}"));
     let results = dir.join("results");
     let [file, out] = [dir.join("scenario.toml"), results.clone()].map(|path| path.display().to_string());
     let mut command = program::command(&["run", &file, "--on", on, "--out", &out, "--json", "--quiet"]);

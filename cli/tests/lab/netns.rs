@@ -1,32 +1,10 @@
 //! On this machine's own kernel.
 
-use crate::{Study, namespaces, study};
+use crate::{Study, namespaces, path, study};
 
-/// Two paths of 20 Mbit/s, 20 ms there and back.
-const PATHS: &str = r#"
-name = "netns"
-duration = "4s"
-
-[[path]]
-name = "one"
-rate = "20mbit"
-delay = "10ms"
-overhead = "38b"
-queue = { limit = "60p" }
-
-[[path]]
-name = "two"
-rate = "20mbit"
-delay = "10ms"
-overhead = "38b"
-queue = { limit = "60p" }
-
-[[flow]]
-name = "data"
-"#;
-
-fn run(name: &str, addition: &str) -> Option<Study> {
-    let study = study(name, &format!("{PATHS}{addition}"), "netns")?;
+/// Two paths of 20 Mbit/s.
+fn run(name: &str, flow: &str) -> Option<Study> {
+    let study = study(name, 4, &[&path("one", 20, 60), &path("two", 20, 60), flow].concat(), "netns")?;
     assert_eq!(namespaces(study.pid), [""; 0], "left on the machine");
     assert!(study.file("setup.sh").contains(&format!("rw-{}-", study.pid)), "its namespaces have its number");
     Some(study)
@@ -38,7 +16,7 @@ fn run(name: &str, addition: &str) -> Option<Study> {
 /// right to 2 %.
 #[test]
 fn mptcp_gets_the_sum_of_two_paths() {
-    let Some(study) = run("lab-netns-mptcp", "kind = \"mptcp\"\n") else { return };
+    let Some(study) = run("lab-netns-mptcp", "[[flow]]\nname = \"data\"\nkind = \"mptcp\"\n") else { return };
     study.assert_fills(40.0 * 1428.0 / 1538.0, 0.93, None);
     let shares = study.run["subflows"].as_array().unwrap();
     assert_eq!(shares.len(), 2);
@@ -48,7 +26,9 @@ fn mptcp_gets_the_sum_of_two_paths() {
 /// carries half of it: with three quarters both are used, and neither waits for the other.
 #[test]
 fn our_tunnel_gets_the_sum_of_two_paths() {
-    let Some(study) = run("lab-netns-tunnel", "[tunnel]\nmode = \"ropewalk\"\n") else { return };
+    let Some(study) = run("lab-netns-tunnel", "[[flow]]\nname = \"data\"\n[tunnel]\nmode = \"ropewalk\"\n") else {
+        return;
+    };
     study.assert_fills(40.0 * 1438.0 / 1538.0, 0.75, None);
     assert!(!study.dir.join("raw/0-1/near.key").exists(), "secrets are not kept");
     assert!(!study.file("near.log").is_empty() && study.file("rwfar.toml").contains("private-key-file"));

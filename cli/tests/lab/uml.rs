@@ -1,64 +1,19 @@
 //! On User-Mode Linux.
 
-use crate::study;
+use crate::{path, study};
 
-/// 10 Mbit/s with 38 bytes around each packet of 1500, 20 ms there and back, so that 17 packets fill it; a queue of 40. The
-/// receiver's window, half its buffer, is 45 packets: more than the path holds and less than path and queue. Nothing is lost.
-const SINGLE: &str = r#"
-name = "single"
-duration = "4s"
-
-[[path]]
-name = "wire"
-rate = "10mbit"
-delay = "10ms"
-overhead = "38b"
-queue = { limit = "40p" }
-
-[host]
-receive_buffer = ["4096b", "131072b", "131072b"]
-
-[[flow]]
-name = "tcp"
-congestion = "reno"
-"#;
-
-/// Two paths of 5 Mbit/s, and MPT's GRE in UDP over both. Inner packets of 1440 bytes, 36 more on a path.
-const TUNNEL: &str = r#"
-name = "tunnel"
-duration = "5s"
-
-[[path]]
-name = "one"
-rate = "5mbit"
-delay = "10ms"
-overhead = "38b"
-queue = { limit = "40p" }
-
-[[path]]
-name = "two"
-rate = "5mbit"
-delay = "10ms"
-overhead = "38b"
-queue = { limit = "40p" }
-
-[tunnel]
-kind = "mpt-gre"
-resequence = { window = "1600p", timeout = "300ms" }
-
-[host]
-receive_buffer = ["4096b", "131072b", "131072b"]
-
-[[flow]]
-name = "tcp"
-congestion = "reno"
-"#;
+/// The receiver's window, half its buffer, is 45 packets: more than a path of 10 Mbit/s holds (17) and less than path and queue
+/// (57). Nothing is lost.
+const FLOW: &str = "[[flow]]\nname = \"tcp\"\ncongestion = \"reno\"\n\
+                    [host]\nreceive_buffer = [\"4096b\", \"131072b\", \"131072b\"]\n";
+/// MPT's GRE in UDP over all paths. Inner packets of 1440 bytes, 36 more on a path.
+const TUNNEL: &str = "[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n";
 
 /// Of 4 s are lost: 20 ms of handshake, as much until the window fills the path (10 packets, then 20), 10 ms on the way. In
 /// real time one per cent more.
 #[test]
 fn one_flow_fills_one_path_and_what_the_run_leaves_is_kept() {
-    let Some(study) = study("lab-uml-single", SINGLE, "uml") else { return };
+    let Some(study) = study("lab-uml-single", 4, &[&path("wire", 10, 40), FLOW].concat(), "uml") else { return };
     study.assert_fills(10.0 * 1448.0 / 1538.0, 0.97, Some(0));
     let least = study.run["flows"][0]["rtt_ms"]["min"].as_f64().unwrap();
     assert!(least >= 20.0, "least RTT {least} ms");
@@ -75,7 +30,8 @@ fn one_flow_fills_one_path_and_what_the_run_leaves_is_kept() {
 /// As above: 18 packets fill both paths.
 #[test]
 fn a_tunnel_in_mpt_mode_adds_two_paths_up() {
-    let Some(study) = study("lab-uml-tunnel", TUNNEL, "uml") else { return };
+    let paths = [path("one", 5, 40), path("two", 5, 40)].concat();
+    let Some(study) = study("lab-uml-tunnel", 5, &[&paths, FLOW, TUNNEL].concat(), "uml") else { return };
     study.assert_fills(10.0 * 1388.0 / 1514.0, 0.97, Some(0));
     let script = study.file("setup.sh");
     assert!(script.contains("mode = \"mpt\"") && script.contains("a tunnel in mpt mode"), "{script}");

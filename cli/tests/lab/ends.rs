@@ -1,18 +1,14 @@
 //! Runs in the machine's own kernel: what they leave behind, what they say when they cannot go on.
-//!
-//! Where there are no network namespaces the tests say `skipped:`.
 
-mod program;
-
+use crate::program::{command, folder, ropewalk, write};
+use crate::{namespaces, skip, turn};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use program::{command, folder, ropewalk, write};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Stdio;
+use std::sync::MutexGuard;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,16 +19,12 @@ const TUNNEL: &str = "[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"16
                       [[flow]]\nname = \"tcp\"\n";
 const MPTCP: &str = "[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\n";
 
-/// One at a time: they take time, and most of the CPU.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// A folder with the scenario `x.toml`, unless there is nothing to run it on.
 fn scenario(name: &str, duration: &str, rest: &str) -> Option<(PathBuf, MutexGuard<'static, ()>)> {
     if let Err(why) = lab::bed::possible() {
-        writeln!(std::io::stdout(), "skipped: {why}").expect("standard output is open");
-        return None;
+        return skip(&why);
     }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = turn();
     let dir = folder(name);
     write(&dir, "x.toml", &format!("name = \"{name}\"\nduration = \"{duration}\"\n{PATHS}{rest}"));
     Some((dir, turn))
@@ -49,13 +41,6 @@ fn run(dir: &Path, out: &str) -> std::process::Command {
     let mut command = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-/// The namespaces of a process.
-fn namespaces(of: &Child) -> usize {
-    let prefix = format!("rw-{}-", of.id());
-    let all = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)).count()
 }
 
 /// Processes that belong to a run below this folder, and files there.
@@ -86,10 +71,10 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
         let mut run =
             run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
         // Both daemons, an emulator or two, the agent.
-        until("the run is under way", 60, || leftovers(&temporary).len() > 4 && namespaces(&run) > 3);
+        until("the run is under way", 60, || leftovers(&temporary).len() > 4 && namespaces(run.id()).len() > 3);
         kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();
         assert!(!run.wait().unwrap().success());
-        until("all is gone", 20, || leftovers(&temporary).is_empty() && namespaces(&run) == 0);
+        until("all is gone", 20, || leftovers(&temporary).is_empty() && namespaces(run.id()).is_empty());
     }
 }
 

@@ -1,13 +1,10 @@
 //! What a link does to packets in the machine's own kernel, as the record of a run tells it: against what can be worked out.
-//!
-//! Where there are no network namespaces, or the machine is too busy for a run in real time, the tests say `skipped:`.
 
+use crate::{skip, turn};
 use lab::{Choice, Error, Lab};
 use record::Run;
 use scenario::Overrides;
-use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 const SCENARIO: &str = "name = \"wire\"\nduration = \"6s\"\n\
     [[path]]\nname = \"wire\"\nrate = \"20mbit\"\ndelay = \"20ms\"\nqueue = { limit = \"100p\" }\n\
@@ -15,20 +12,15 @@ const SCENARIO: &str = "name = \"wire\"\nduration = \"6s\"\n\
 /// An emulated link looks every so often for what has come, and as often for what is due, milliseconds.
 const LOOK: f64 = 0.26;
 
-/// One at a time: they measure time.
 fn run(sets: &[&str]) -> Option<Run> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = scenario::parse("test", SCENARIO, Path::new(""), &Overrides { sets, quick: false });
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     let lab = Lab::find(Choice::Host, env!("CARGO_BIN_EXE_ropewalk"), "lab-agent");
     match lab.and_then(|lab| lab.run(&scenario.cells[0].experiment, 1, None)) {
         Ok(run) => Some(run),
-        Err(Error::NoKernel(why)) => {
-            writeln!(std::io::stdout(), "skipped: {why}").expect("standard output is open");
-            None
-        }
+        Err(Error::NoKernel(why)) => skip(&why),
         Err(other) => panic!("{other}"),
     }
 }
