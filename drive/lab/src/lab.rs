@@ -94,7 +94,7 @@ impl Lab {
     /// Whether one of the kernels can run this, and which.
     ///
     /// # Errors
-    /// The first thing that the first of them cannot do.
+    /// The first thing that it cannot do, of each kernel.
     pub fn check(&self, experiment: &Experiment) -> Result<(), Error> {
         self.ground(experiment).map(drop)
     }
@@ -192,16 +192,22 @@ impl Lab {
         observed
     }
 
-    /// The first kernel that can run this.
+    /// The first kernel that can run this; or what each of them lacks, by the key of the first.
     fn ground(&self, experiment: &Experiment) -> Result<usize, Error> {
-        let mut first = None;
+        let mut lacks: Vec<(String, String)> = Vec::new();
         for (at, ground) in self.grounds.iter().enumerate() {
             match support::check(experiment, ground.abilities()) {
                 Ok(()) => return Ok(at),
-                Err(why) => first = first.or(Some(why)),
+                Err(Error::Lacks { key, what }) => lacks.push((key, what)),
+                Err(other) => return Err(other),
             }
         }
-        Err(first.expect("a lab has a kernel"))
+        let (key, what) = lacks.first().cloned().expect("a lab has a kernel");
+        if lacks.iter().all(|(_, other)| *other == what) {
+            return Err(Error::Lacks { key, what });
+        }
+        let each = self.grounds.iter().zip(&lacks).map(|(ground, (_, what))| format!("{what} ({})", ground.describe()));
+        Err(Error::Lacks { key, what: each.collect::<Vec<_>>().join(", nor ") })
     }
 
     fn place(&self, ground: &Ground, name: &str, folder: &str) -> Place {

@@ -4,7 +4,7 @@
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
-use crate::network::Network;
+use crate::network::{MTU, Network};
 use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
 use crate::{Error, mptcp, tunnel};
@@ -13,10 +13,8 @@ use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
 use serde_json::Value;
 use units::{Instant, Rate, Span};
 
-/// A full IP packet, bytes.
-const MTU: u32 = 1500;
-/// IPv4 and TCP headers without options, bytes.
-const HEADERS: u32 = 40;
+/// The TCP header without options, bytes.
+const TCP: u32 = 20;
 /// The timestamps option, bytes.
 const TIMESTAMPS: u32 = 12;
 
@@ -83,7 +81,7 @@ fn all_series(
     seen: &Observation,
     interval: Span,
 ) -> Vec<Series> {
-    let packet = packet(host(flow));
+    let packet = packet(experiment, flow);
     let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
@@ -133,7 +131,7 @@ fn subflows(
 ) -> Vec<Subflow> {
     let whole = on(experiment, flow, start);
     let on = seen.completion.map_or(whole, |after| after.min(whole));
-    let packet = packet(host(flow));
+    let packet = packet(experiment, flow);
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
         let [sent, came] = links.of(pair, subflow.path);
@@ -176,10 +174,13 @@ fn host(flow: &scenario::model::Flow) -> &Host {
     }
 }
 
-/// Bytes of a full packet.
-fn packet(host: &Host) -> u64 {
-    let headers = HEADERS + if host.timestamps { TIMESTAMPS } else { 0 };
-    u64::from(host.mss.map_or(MTU, |mss| mss + headers))
+/// Bytes of a full packet of a flow.
+fn packet(experiment: &Experiment, flow: &scenario::model::Flow) -> u64 {
+    let host = host(flow);
+    let headers = host.ip_header + TCP + if host.timestamps { TIMESTAMPS } else { 0 };
+    let inside = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
+    let most = inside.map_or(MTU, |tunnel| tunnel.mtu);
+    u64::from(host.mss.map_or(most, |mss| mss + headers))
 }
 
 fn summary(
@@ -188,7 +189,7 @@ fn summary(
     start: Instant,
     seen: &Observation,
 ) -> Result<Flow, Error> {
-    let FlowKind::Tcp { congestion, host, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
+    let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
     let whole = on(experiment, flow, start);
     let none = || Error::guest(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
@@ -209,7 +210,7 @@ fn summary(
         congestion_control: congestion.name.clone(),
         goodput_mbps: Rate::of(delivered, on).as_mbps(),
         delivered_bytes: delivered,
-        throughput_mbps: Rate::of(came * packet(host), on).as_mbps(),
+        throughput_mbps: Rate::of(came * packet(experiment, flow), on).as_mbps(),
         sent_packets: sum(|it| it.sent),
         retransmitted_packets: sum(|it| it.retransmitted),
         recoveries: seen.episodes.recoveries,

@@ -2,14 +2,13 @@
 //! and with the scenario's key; what a kernel does in its own way whatever the scenario says is noted.
 
 use crate::Error;
+use crate::network::MTU;
 use scenario::model::{
     Algorithm, Application, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery,
-    Route,
+    Ropewalk, Route,
 };
 use units::Span;
 
-/// Ethernet's.
-const MTU: u32 = 1500;
 /// Numbers of flows, paths and links are parts of addresses.
 const FLOWS: usize = 250;
 const PATHS: usize = 100;
@@ -67,6 +66,9 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
             (experiment.flows.len() > FLOWS, "flow", "room for more than 250 flows"),
         ],
     )?;
+    if let Some(ropewalk) = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref()) {
+        check_tunnel(ropewalk)?;
+    }
     for path in &experiment.paths {
         refuse(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
     }
@@ -89,6 +91,20 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
         [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, abilities))?;
     }
     experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, abilities))
+}
+
+/// What the daemon's configuration does not have.
+fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
+    let own = "other value than the daemon's own";
+    refuse(
+        "tunnel",
+        &[
+            (ropewalk.probe.is_some(), "probe", own),
+            (ropewalk.target.is_some(), "target", own),
+            (ropewalk.interval.is_some(), "interval", own),
+            (ropewalk.memory.is_some(), "memory", own),
+        ],
+    )
 }
 
 /// What the kernel does in its own way.

@@ -124,21 +124,21 @@ impl<'a> Watcher<'a> {
     fn sample(&mut self, flow: &Flow) -> Outcome<()> {
         let had_ended = std::mem::replace(&mut self.ended, flow.has_ended());
         let mut sample = Sample { delivered: flow.delivered(), ..Sample::default() };
+        let mut subflows = vec![Sample::default(); self.seen.subflows.len()];
         if let Some([source, sink]) = flow.ends().filter(|_| !had_ended) {
             let [sources, sinks] = self.ask(sink.is_ipv6())?;
             match &self.traffic.subflows {
                 None => take(&mut sample, &sources, &sinks, |it| it.here == source && it.there == sink),
                 Some(addresses) => {
-                    for (address, all) in addresses.iter().zip(&mut self.seen.subflows) {
-                        let mut own = Sample::default();
+                    for (address, own) in addresses.iter().zip(&mut subflows) {
                         let is_it = |it: &Connection| it.here.ip() == *address && it.there.port() == sink.port();
-                        take(&mut own, &sources, &sinks, is_it);
-                        all.push(own);
+                        take(own, &sources, &sinks, is_it);
                     }
                 }
             }
         }
         self.seen.samples.push(sample);
+        self.seen.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
         Ok(())
     }
 
@@ -169,14 +169,9 @@ fn take(sample: &mut Sample, sources: &[Connection], sinks: &[Connection], is_it
 
 /// What a command prints. One that needs no shell gets none: its start takes a guest in real time a tenth of a second.
 fn printed(line: &str) -> Outcome<String> {
-    let mut words = line.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words);
-    if line.contains(['=', '\'', '"', '$', '>', '|']) {
-        command = Command::new("sh");
-        command.args(["-c", line]);
-    }
-    let output = command.output()?;
+    let needs_shell = line.contains(['=', '\'', '"', '$', '>', '|']);
+    let words: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };
+    let output = Command::new(words[0]).args(&words[1..]).output()?;
     if !output.status.success() {
         return Err(format!("`{line}` failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }

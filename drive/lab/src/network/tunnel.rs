@@ -63,7 +63,7 @@ impl Network<'_> {
     /// A command that writes the configuration of an end.
     fn configuration(&self, tunnel: &Tunnel, pair: usize, at: usize) -> String {
         let (own, other) = (self.family.inner(at as u8 + 1), self.family.inner(2 - at as u8));
-        let mut text = format!("[interface]\naddress = \"{own}/{}\"\n", self.family.prefix());
+        let mut text = format!("[interface]\naddress = \"{own}/{}\"\nmtu = {}\n", self.family.prefix(), tunnel.mtu);
         let _ = match &tunnel.ropewalk {
             None => self.as_mpt(&mut text, tunnel, &other.to_string()),
             Some(ropewalk) => self.as_ropewalk(&mut text, ropewalk, at),
@@ -88,7 +88,7 @@ impl Network<'_> {
     }
 
     fn as_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
-        write!(text, "mode = \"mpt\"\nlisten-port = 4754\nmtu = {}\n", tunnel.mtu)?;
+        writeln!(text, "mode = \"mpt\"\nlisten-port = 4754")?;
         writeln!(
             text,
             "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"",

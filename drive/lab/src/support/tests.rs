@@ -70,6 +70,7 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
     let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
     let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
     let cake = "path.wire.queue={ discipline = \"cake\" }";
+    let tunnel = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n");
     let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
     let first = "flow.tcp.subflow=[{ path = \"wire\", backup = true }, { path = \"b\" }]";
     let (join, leave) = (subflows("join = \"200ms\""), subflows("leave = \"500ms\""));
@@ -87,6 +88,8 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
         (SECOND, &[MPTCP, &join], "flow.tcp.subflows"),
         (SECOND, &[MPTCP, &leave], "flow.tcp.subflows"),
         (SECOND, &[MPTCP, first], "flow.tcp.subflows"),
+        (&tunnel, &["tunnel.target=5ms"], "tunnel.target"),
+        (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
         ("", &["host.gro=8"], "host.gro"),
         ("", &["host.recovery=fack"], "host.recovery"),
         ("", &["host.handshake=false"], "host.handshake"),
