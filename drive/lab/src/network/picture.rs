@@ -10,11 +10,11 @@ pub(crate) fn picture(network: &Network<'_>) -> String {
     let mut text = String::new();
     for (k, pair) in network.pairs.iter().enumerate() {
         let paths: Vec<String> = pair.paths.iter().map(|p| path(network, *p)).collect();
-        let width = paths.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-        for (n, line) in paths.iter().enumerate() {
+        let width = paths.iter().map(|line| line.chars().count()).max().unwrap_or(0) + 1;
+        for (n, line) in paths.into_iter().enumerate() {
             let [left, right] =
                 if n == 0 { [format!("s{k}"), format!("d{k}")] } else { [" ".repeat(2), String::new()] };
-            let _ = writeln!(text, "{left:>4} --+-- {line}{} --+-- {right}", "-".repeat(width - line.chars().count()));
+            let _ = writeln!(text, "{left:>4} --+-- {:-<width$}--+-- {right}", line + " ");
         }
     }
     if let Some(tunnel) = &network.experiment.tunnel {
