@@ -84,6 +84,8 @@ pub(crate) struct Cpu {
 pub(crate) struct Observation {
     /// One every [`Plan::sample`], the last one at the end of the run.
     pub(crate) samples: Vec<Sample>,
+    /// Read by the application at the end of each second of the run, bytes.
+    pub(crate) seconds: Vec<u64>,
     /// Of an MPTCP flow, the samples of each subflow, in the order of [`Traffic::subflows`].
     pub(crate) subflows: Vec<Vec<Sample>>,
     /// When a flow of a size was done, from its start.

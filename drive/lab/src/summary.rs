@@ -8,8 +8,9 @@ use crate::network::{MTU, Network};
 use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
 use crate::{Error, mptcp, tunnel};
+use record::fairness::{Fairness, between};
 use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
-use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
+use scenario::model::{Application, Directions, Experiment, FlowKind, Host, Route};
 use serde_json::Value;
 use units::{Instant, Rate, Span};
 
@@ -36,6 +37,11 @@ pub(crate) fn summarise(
         flows.push(one);
         subflows.extend(self::subflows(experiment, flow, seen, (starts[k], network.pair(k)), &links));
     }
+    let fairness = fairness(experiment, starts, &observed.flows);
+    for (at, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
+        flows[*at].share = Some(*share);
+    }
+    let fairness = fairness.map(|(_, it)| it);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&observed.statuses)).transpose()?;
     let paths = paths(experiment, observed, &links)?;
     let all = || experiment.flows.iter().zip(&observed.flows);
@@ -49,8 +55,8 @@ pub(crate) fn summarise(
         duration_s: experiment.duration.as_secs_f64(),
         flows,
         subflows,
-        jain: None,
-        convergence_s: None,
+        jain: fairness.as_ref().map(|it| it.jain),
+        convergence_s: fairness.and_then(|it| it.convergence_s),
         stolen_s: Some(observed.stolen.as_secs_f64()),
         cpu: cpu(&observed.cpu),
         paths,
@@ -58,6 +64,25 @@ pub(crate) fn summarise(
         series,
         work: Work::default(),
     })
+}
+
+/// How the flows that always have data shared, and which they are; none if fewer than two compete.
+fn fairness(experiment: &Experiment, starts: &[Instant], seen: &[Observation]) -> Option<(Vec<usize>, Fairness)> {
+    let greedy =
+        |flow: &scenario::model::Flow| matches!(&flow.kind, FlowKind::Tcp { application: Application::Greedy, .. });
+    let flows: Vec<usize> = (0..seen.len()).filter(|k| greedy(&experiment.flows[*k])).collect();
+    if flows.len() < 2 {
+        return None;
+    }
+    let end = |k: &usize| {
+        let stop = starts[*k] + on(experiment, &experiment.flows[*k], starts[*k]);
+        seen[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
+    };
+    let seconds = flows.iter().map(|k| seen[*k].seconds.len()).min()?;
+    let row = |second: usize| flows.iter().map(|k| seen[*k].seconds[second]).collect();
+    let totals: Vec<Vec<u64>> = std::iter::once(vec![0; flows.len()]).chain((0..seconds).map(row)).collect();
+    let fairness = between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
+    Some((flows, fairness))
 }
 
 /// The machine's CPU time, then that of each process.
@@ -346,6 +371,28 @@ fn digest(flows: &[Flow], paths: &[Path]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of three flows two compete: one from the beginning, one from half a second on to the end of its 3 MB.
+    #[test]
+    fn flows_that_always_have_data_share_what_they_get_while_all_are_on() {
+        let text = "name = \"x\"\nduration = \"10s\"\n[[path]]\nname = \"w\"\nrate = \"20mbit\"\n\
+                    [[flow]]\nname = \"a\"\n[[flow]]\nname = \"steady\"\nrate = \"1mbit\"\n\
+                    [[flow]]\nname = \"b\"\nsize = \"3MB\"\n";
+        let scenario = scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides::default());
+        let experiment = &scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment;
+        let starts = [0, 0, 500].map(|ms| Instant::ZERO + Span::from_millis(ms));
+        let read = |a_second: u64, from: u64, to: u64, completion: Option<Span>| Observation {
+            seconds: (1..=10).map(|second: u64| second.clamp(from, to).saturating_sub(from) * a_second).collect(),
+            completion,
+            ..Observation::default()
+        };
+        let steady = read(125_000, 0, 10, None);
+        let seen = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];
+        let (flows, fairness) = fairness(experiment, &starts, &seen).expect("two compete");
+        assert_eq!((flows, fairness.shares), (vec![0, 2], vec![0.75, 0.25]));
+        assert!((fairness.jain - 0.8).abs() < 1e-12);
+        assert!(self::fairness(experiment, &starts[..2], &seen[..2]).is_none(), "the other one writes at a rate");
+    }
 
     #[test]
     fn the_machine_comes_first_and_only_it_has_interrupts() {

@@ -81,6 +81,7 @@ fn run(plan: &Plan) -> Outcome<Observed> {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         match task {
             Task::Sample => watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(flow))?,
+            Task::Tally => watchers.iter_mut().zip(&flows).for_each(|(watcher, flow)| watcher.tally(flow)),
             Task::Stop(flow) => flows[flow].stop(),
             Task::Run(line) => drop(printed(line)?),
         }
@@ -140,6 +141,11 @@ impl<'a> Watcher<'a> {
         self.seen.samples.push(sample);
         self.seen.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
         Ok(())
+    }
+
+    /// A second has gone by.
+    fn tally(&mut self, flow: &Flow) {
+        self.seen.seconds.push(flow.delivered());
     }
 
     fn ask(&self, is_v6: bool) -> Outcome<[Vec<Connection>; 2]> {
