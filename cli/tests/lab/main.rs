@@ -5,12 +5,13 @@
 //! number of such a run means anything. The program tries three times and keeps the least disturbed run.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
-//! - `wires`: what links do to packets there. `ends`: how runs there end, and what they say when they cannot go on.
+//! - `wires`: what links do to packets there. `traffic`: what flows do. `ends`: how runs there end, and what they say when they cannot go on.
 
 mod ends;
 mod netns;
 #[path = "../program/mod.rs"]
 mod program;
+mod traffic;
 mod uml;
 mod wires;
 

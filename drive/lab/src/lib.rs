@@ -11,6 +11,8 @@
 //! - `guest`: boots that kernel, watches it, collects what it found. `host`: the same on the machine's own.
 //! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state.
 //! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
+//! - `packet`: how large packets are. `fairness`: how flows shared. `distribution`: many times in
+//!   a few numbers.
 //! - `plan`: what the two sides tell each other. `processes`: finds and ends those of a run.
 //! - `doctor`: what this machine can run, and what would have to be added.
 //! - `script`: how a whole study was set up, as text.
@@ -19,9 +21,11 @@
 pub mod bed;
 
 mod agent;
+mod distribution;
 mod doctor;
 mod emulate;
 mod error;
+mod fairness;
 mod guest;
 mod host;
 mod kernel;
@@ -29,6 +33,7 @@ mod lab;
 mod mptcp;
 mod namespace;
 mod network;
+mod packet;
 mod plan;
 mod processes;
 mod script;

@@ -18,7 +18,7 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
     for sample in samples {
         let row = row(sample, &before, packet, interval);
         values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-        before = *sample;
+        before = Sample { tcp: sample.tcp.or(before.tcp), ..*sample };
     }
     Series {
         subject: subject.to_owned(),
@@ -32,18 +32,25 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
 fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
     row[0] = Rate::of(sample.delivered - before.delivered, interval).as_mbps();
+    let throughput = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
+    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
+    if let Some(sent) = sample.datagrams {
+        (row[6], row[7]) = (throughput, f64::from(sent - before.datagrams.unwrap_or(0)));
+    }
     let Some(tcp) = sample.tcp else { return row };
     let earlier = before.tcp.unwrap_or_default();
+    row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
+    row[6] = throughput;
+    row[7] = f64::from(tcp.sent - earlier.sent);
+    if !tcp.stands() {
+        return row;
+    }
     row[1] = f64::from(tcp.window);
     if tcp.threshold < NO_THRESHOLD {
         row[2] = f64::from(tcp.threshold);
     }
     row[3] = f64::from(tcp.rtt) / 1e3;
     row[4] = f64::from(tcp.in_flight);
-    row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
-    row[6] = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
-    row[7] = f64::from(tcp.sent - earlier.sent);
-    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
     row[9] = mbps(tcp.pacing_rate);
     row[10] = mbps(tcp.delivery_rate);
     row[11] = f64::from(tcp.state);

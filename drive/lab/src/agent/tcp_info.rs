@@ -1,8 +1,8 @@
 //! Connections' state, asked of the kernel as `ss -i` does it, over a socket that stays open: a new process for each sample
 //! would cost the place more than the traffic does.
 
-use super::Outcome;
-use crate::plan::TcpInfo;
+use super::{Outcome, within};
+use crate::plan::{Sample, Side, TcpInfo};
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
@@ -12,8 +12,11 @@ use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::net::SocketAddr;
 
+/// Asks the hosts of a flow's source and of its sink.
+pub(super) struct Hosts([Questioner; 2]);
+
 /// Asks about connections of the namespace in which it was made.
-pub(super) struct Questioner {
+struct Questioner {
     socket: Socket,
 }
 
@@ -25,8 +28,34 @@ pub(super) struct Connection {
     pub(super) info: Info,
 }
 
+impl Hosts {
+    pub(super) fn of([source, sink]: &[Side; 2]) -> Outcome<Self> {
+        Ok(Self([within(&source.space, Questioner::new)?, within(&sink.space, Questioner::new)?]))
+    }
+
+    /// All that they know.
+    pub(super) fn ask(&self, is_v6: bool) -> Outcome<[Vec<Connection>; 2]> {
+        let [source, sink] = &self.0;
+        Ok([source.ask(is_v6)?, sink.ask(is_v6)?])
+    }
+}
+
+/// What is known of the source's connection that `is_it`, and of its other end.
+pub(super) fn take(
+    sample: &mut Sample,
+    sources: &[Connection],
+    sinks: &[Connection],
+    is_it: impl Fn(&Connection) -> bool,
+) {
+    let Some(source) = sources.iter().find(|it| is_it(it)) else { return };
+    sample.tcp = Some(read(&source.info));
+    let other = sinks.iter().find(|it| it.here == source.there && it.there == source.here);
+    sample.arrived = other.map_or(0, |it| it.info.data_segs_in);
+    sample.received = other.map_or(0, |it| it.info.bytes_received);
+}
+
 impl Questioner {
-    pub(super) fn new() -> Outcome<Self> {
+    fn new() -> Outcome<Self> {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
         socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
@@ -34,7 +63,7 @@ impl Questioner {
     }
 
     /// All TCP connections of this IP version that are open, subflows of MPTCP among them.
-    pub(super) fn ask(&self, is_v6: bool) -> Outcome<Vec<Connection>> {
+    fn ask(&self, is_v6: bool) -> Outcome<Vec<Connection>> {
         self.socket.send(&question(is_v6), 0)?;
         let mut all = Vec::new();
         loop {
@@ -84,7 +113,7 @@ fn question(is_v6: bool) -> Vec<u8> {
 }
 
 /// What a record needs of it.
-pub(super) fn read(info: &Info) -> TcpInfo {
+fn read(info: &Info) -> TcpInfo {
     TcpInfo {
         window: info.snd_cwnd,
         threshold: info.snd_ssthresh,

@@ -1,130 +1,94 @@
-//! A bulk TCP or MPTCP flow: a source that writes as fast as it may, a sink that reads at once.
+//! A flow under way: the threads of its source and its sink.
 
-use super::{Outcome, enter, within};
-use crate::plan::Traffic;
+use super::tally::{Connections, Tally};
+use super::{Outcome, datagrams, requests, stream};
+use crate::plan::{Application, Kind, Tcp, Times, Traffic};
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Bytes written or read at once, as iperf3 does.
-const BLOCK: usize = 128 * 1024;
 /// The kernel's own backlog of connections to accept.
 const BACKLOG: i32 = 8;
 
-/// A flow under way.
-pub(super) struct Flow {
-    stream: Arc<OnceLock<TcpStream>>,
-    tally: Arc<Tally>,
-}
-
-/// What the sink has read.
-#[derive(Default)]
-struct Tally {
-    bytes: AtomicU64,
-    completion: OnceLock<Duration>,
-    /// The sink's end of the connection, once it has read all. It stays open until the process ends, so that the kernel
-    /// can still be asked about the connection.
-    ended: OnceLock<TcpStream>,
-}
+/// A flow under way. Its threads end with the process.
+pub(super) struct Flow(Arc<Tally>);
 
 impl Flow {
-    /// Starts the threads of a flow; its source connects at `start`.
-    pub(super) fn begin(traffic: &Traffic, start: Instant) -> Outcome<Self> {
-        let traffic = traffic.clone();
-        let (listener, size) = (within(&traffic.sides[1].space, || listen(&traffic))?, traffic.size);
-        let flow = Self { stream: Arc::default(), tally: Arc::default() };
-        let (stream, tally) = (flow.stream.clone(), flow.tally.clone());
-        // The threads end with the process. If one fails, its flow stands still, and the samples show it.
-        thread::spawn(move || tally.receive(&listener, size, start));
-        thread::spawn(move || send(&traffic, start, &stream));
-        Ok(flow)
+    /// Starts the threads of a flow; its traffic begins at `start` and does not go on after `end`.
+    pub(super) fn begin(traffic: &Traffic, start: Instant, end: Instant) -> Outcome<Self> {
+        let tally = Arc::<Tally>::default();
+        let sides = traffic.sides.clone();
+        match &traffic.kind {
+            Kind::Udp(udp) => datagrams::begin(*udp, sides, [start, end], &tally)?,
+            Kind::Tcp(tcp) => match &tcp.application {
+                Application::Requests { requests, seed, name } => {
+                    requests::begin(tcp, sides, start, (*requests, *seed, name), &tally)?;
+                }
+                Application::Greedy | Application::Steady { .. } => stream::begin(tcp, sides, start, &tally)?,
+            },
+        }
+        Ok(Self(tally))
     }
 
-    /// The addresses of source and sink, once they are connected.
-    pub(super) fn ends(&self) -> Option<[SocketAddr; 2]> {
-        let stream = self.stream.get()?;
-        Some([stream.local_addr().ok()?, stream.peer_addr().ok()?])
+    /// Its connections, for a look.
+    pub(super) fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.0.connections()
     }
 
-    /// Bytes that the sink has read.
+    /// Bytes that the sink has read; of UDP with their headers.
     pub(super) fn delivered(&self) -> u64 {
-        self.tally.bytes.load(Ordering::Relaxed)
+        self.0.delivered()
+    }
+
+    /// Datagrams sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.0.sent()
+    }
+
+    /// Datagrams that have arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// Times of datagrams or requests.
+    pub(super) fn times(&self) -> Times {
+        self.0.times()
     }
 
     /// When all of a flow of a size had been read, from its start.
     pub(super) fn completion(&self) -> Option<Duration> {
-        self.tally.completion.get().copied()
+        self.0.completion.get().copied()
     }
 
     /// The sink has read all that there will be.
     pub(super) fn has_ended(&self) -> bool {
-        self.tally.ended.get().is_some()
+        self.0.ended.get().is_some()
     }
 
     /// The source writes no more.
     pub(super) fn stop(&self) {
-        if let Some(stream) = self.stream.get() {
-            let _ = stream.shutdown(Shutdown::Write); // fails where the connection has gone by itself
-        }
-    }
-}
-
-impl Tally {
-    fn receive(&self, listener: &TcpListener, size: Option<u64>, start: Instant) -> Outcome<()> {
-        let (mut stream, _) = listener.accept()?;
-        let mut block = vec![0; BLOCK];
-        loop {
-            let bytes = stream.read(&mut block)? as u64;
-            let all = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            if size.is_some_and(|size| all >= size) {
-                self.completion.get_or_init(|| start.elapsed());
-            }
-            if bytes == 0 {
-                self.ended.get_or_init(|| stream);
-                return Ok(());
-            }
-        }
+        self.0.connections().stop();
     }
 }
 
 /// A socket with the flow's congestion control. Set there it needs no more than this process's privileges; as a default of
 /// the namespace it would have to be allowed for the whole machine.
-fn socket(traffic: &Traffic) -> Outcome<Socket> {
-    let protocol = if traffic.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
-    let socket = Socket::new(Domain::for_address(traffic.sides[1].address), Type::STREAM, Some(protocol))?;
-    let set = socket.set_tcp_congestion(traffic.congestion.as_bytes());
-    set.map_err(|why| format!("no congestion control {}: {why}", traffic.congestion))?;
+pub(super) fn socket(tcp: &Tcp, address: SocketAddr) -> Outcome<Socket> {
+    let protocol = if tcp.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
+    let set = socket.set_tcp_congestion(tcp.congestion.as_bytes());
+    set.map_err(|why| format!("no congestion control {}: {why}", tcp.congestion))?;
     Ok(socket)
 }
 
 /// Subflows of MPTCP come to all addresses of the host.
-fn listen(traffic: &Traffic) -> Outcome<TcpListener> {
-    let mut address = traffic.sides[1].address;
-    if traffic.subflows.is_some() {
+pub(super) fn listen(tcp: &Tcp, mut address: SocketAddr) -> Outcome<TcpListener> {
+    if tcp.subflows.is_some() {
         address.set_ip(if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() });
     }
-    let socket = socket(traffic)?;
+    let socket = socket(tcp, address)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-fn send(traffic: &Traffic, start: Instant, slot: &OnceLock<TcpStream>) -> Outcome<()> {
-    enter(&traffic.sides[0].space)?;
-    thread::sleep(start.saturating_duration_since(Instant::now()));
-    let socket = socket(traffic)?;
-    socket.connect(&traffic.sides[1].address.into())?;
-    let mut stream = slot.get_or_init(|| socket.into());
-    let block = vec![0; BLOCK];
-    let mut left = traffic.size.unwrap_or(u64::MAX);
-    while left > 0 {
-        let part = left.min(BLOCK as u64);
-        stream.write_all(&block[..part as usize])?;
-        left -= part;
-    }
-    Ok(stream.shutdown(Shutdown::Write)?)
 }

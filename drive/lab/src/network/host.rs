@@ -12,7 +12,9 @@ impl Network<'_> {
         let flow = &self.experiment.flows[pair.flow];
         let FlowKind::Tcp { host, .. } = &flow.kind else { return self.gateways(k, pair, "") };
         let mut lines = Vec::new();
-        let all: Vec<String> = sysctls(host, flow).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
+        let any_stops = (0..self.pair_of.len()).any(stops);
+        let all: Vec<String> = sysctls(host, any_stops).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
         for space in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {space} sysctl -qw {}", all.join(" ")));
         }
@@ -61,7 +63,7 @@ impl Network<'_> {
     }
 }
 
-fn sysctls(host: &Host, flow: &Flow) -> Vec<String> {
+fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     let flag = u8::from;
     let [least, initial, most] = host.receive_buffer;
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
@@ -77,12 +79,12 @@ fn sysctls(host: &Host, flow: &Flow) -> Vec<String> {
         format!("tcp_max_reordering={}", host.max_reordering),
     ];
     // What a source has written is sent, even after it has stopped: let it write little ahead.
-    all.extend(flow.stop.map(|_| "tcp_notsent_lowat=16384".to_owned()));
+    all.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
     all
 }
 
 /// What routes say of TCP.
-fn route(host: &Host) -> String {
+pub(super) fn route(host: &Host) -> String {
     let mut options = format!(" initcwnd {}", host.initial_window);
     if host.quick_ack {
         options += " quickack 1";

@@ -27,6 +27,7 @@ mod tunnel;
 pub(crate) use address::{Cable, Family};
 pub(crate) use capture::Recorder;
 pub(crate) use picture::picture;
+pub(crate) use shape::discipline;
 pub(crate) use tunnel::ENDS;
 
 use crate::plan::Side;
@@ -63,7 +64,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 struct Pair {
     paths: Vec<usize>,
-    /// The flow whose settings its hosts have.
+    /// The flow whose settings its hosts have: the first one of TCP.
     flow: usize,
 }
 
@@ -88,11 +89,12 @@ impl<'a> Network<'a> {
             let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(own) } else { own };
             if pair == own {
                 pairs.push(Pair { paths: paths(experiment, flow), flow: k });
+            } else if host(&experiment.flows[pairs[pair].flow]).is_none() {
+                pairs[pair].flow = k;
             }
             pair_of.push(pair);
         }
-        let family = experiment.flows.iter().find_map(host).map_or(Family::V4, |host| Family::of(host.ip_header));
-        Self { experiment, place, pairs, pair_of, family }
+        Self { experiment, place, pairs, pair_of, family: Family::of_all(experiment) }
     }
 
     /// Every command that lays it out, in order.
@@ -156,6 +158,11 @@ impl<'a> Network<'a> {
     /// The pair of flow `k`.
     pub(crate) fn pair(&self, k: usize) -> usize {
         self.pair_of[k]
+    }
+
+    /// Whether what the hosts of flow `k` count as a whole stands with this flow: hosts of a tunnel have several.
+    pub(crate) fn leads(&self, k: usize) -> bool {
+        self.pairs[self.pair_of[k]].flow == k
     }
 
     /// Namespace and device of each end of each pair's paths: source, sink, source, sink ...

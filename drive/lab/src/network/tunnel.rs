@@ -1,6 +1,7 @@
 //! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
 
-use super::{Cable, Network, uplink};
+use super::host::route;
+use super::{Cable, Network, host, uplink};
 use crate::lab::quoted;
 use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
@@ -39,6 +40,13 @@ impl Network<'_> {
             let (status, paths) = (self.status(end), tunnel.paths.len());
             let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
             lines.push(format!("timeout {PATIENCE} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
+        }
+        // TCP inside asks the route to the other end, which is the daemon's.
+        if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
+            lines.extend([0, 1].map(|at| {
+                let (space, other) = (self.host(at == 0, pair), self.family.inner(2 - at as u8));
+                format!("ip -n {space} route replace {other} dev {}{options}", device(ENDS[at]))
+            }));
         }
         lines
     }
