@@ -155,7 +155,7 @@ fn the_picture_has_a_line_for_every_path() {
     let text = format!("{DOUBLE}{MPTCP}");
     let experiment = experiment(&text, &[]);
     let drawn = picture(&Network::new(&experiment, &place(true)));
-    let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] ------------- --+-- d0\n     \
+    let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] ------------------+-- d0\n     \
                     --+-- [far: 20 ms] -- [b: 20 Mbit/s, queue 13 packets] --+--\n";
     assert_eq!(drawn, expected);
 }
@@ -172,4 +172,14 @@ fn on_demand_each_host_records_all_its_devices() {
     let expected =
         format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
     assert!(starting(&lines, &expected).len() == 1 && network.last().len() == 2, "{lines:#?}");
+}
+
+#[test]
+fn a_path_that_no_flow_takes_is_not_built() {
+    let event = "[[event]]\nat = \"500ms\"\npath = \"two\"\nup = false\n";
+    let experiment = experiment(&format!("{DOUBLE}[[flow]]\nname = \"t\"\npath = \"one\"\n{event}"), &[]);
+    let place = place(true);
+    let network = Network::new(&experiment, &place);
+    assert!(network.setup().iter().all(|line| !line.contains("l1") && !line.contains("l2")));
+    assert_eq!((network.counters(0).len(), network.counters(1).len(), network.events().len()), (2, 0, 0));
 }
