@@ -53,6 +53,15 @@ pub(crate) fn build() -> Result<(), String> {
     fs::remove_dir_all(source).map_err(io)
 }
 
+/// Builds the kernel if it is not there. Without it the lab has Debian's, so nothing fails where it cannot be built.
+pub(crate) fn ensure() -> Result<(), String> {
+    if shell::root().join(KERNEL).exists() {
+        return shell::say("kernel: it is there\n");
+    }
+    shell::say("kernel: it is built; without it the lab runs in real time\n")?;
+    build().or_else(|why| shell::say(&format!("kernel: not built; {why}\n")))
+}
+
 /// Runs the validation scenario on that kernel and keeps its tables; the page can be made from them again.
 pub(crate) fn traces() -> Result<(), String> {
     let root = shell::root();
