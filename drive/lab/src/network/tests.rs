@@ -136,7 +136,9 @@ fn without_netem_a_wire_that_does_something_is_a_process() {
 
 #[test]
 fn both_ends_of_a_tunnel_are_configured_and_started() {
-    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[], true);
+    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
+    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[device], true);
+    assert!(lines.iter().any(|line| line == "ip -n d0 link set dev rwfar txqueuelen 1500"), "{lines:#?}");
     let files = starting(&lines, "cat >");
     let paths = "[[path]]\nname = \"one\"\ninterface = \"p0\"\nsource = \"10.1.0.1\"\nendpoint = \"10.2.0.1\"\nweight = 1\n\n\
                  [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";

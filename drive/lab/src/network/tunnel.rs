@@ -40,6 +40,13 @@ impl Network<'_> {
             let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
             lines.push(format!("timeout {PATIENCE} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
         }
+        if let Some(device) = tunnel.device {
+            let ring = |(at, end): (usize, &str)| {
+                let space = self.host(at == 0, pair);
+                format!("ip -n {space} link set dev {} txqueuelen {}", self::device(end), device.ring)
+            };
+            lines.extend(ENDS.into_iter().enumerate().map(ring));
+        }
         lines
     }
 
