@@ -1,4 +1,4 @@
-//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | deb`.
+//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | deb`.
 
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ mod setup;
 mod shell;
 mod test;
 mod tidy;
+mod traces;
 
 const HELP: &str = "\
 cargo xtask CHORE
@@ -19,7 +20,8 @@ cargo xtask CHORE
   test                          packages, formatting, lints, tidy, then every test; stops at the first failure
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
-  kernel-traces                 what that kernel does in scenarios/validation/kernel.toml, into kernel-6.1 beside it
+  kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
+  kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   deb                           the Debian package, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...]
@@ -48,7 +50,8 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
         ["kernel"] => kernel::build(),
-        ["kernel-traces"] => kernel::traces(),
+        ["kernel-traces", studies @ ..] => traces::run(studies),
+        ["kernel-page"] => traces::page(),
         ["bench", "tunnel", options @ ..] => bench::tunnel::run(options),
         ["deb"] => deb::build(),
         ["bench", options @ ..] => bench::run(options),
