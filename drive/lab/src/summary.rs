@@ -45,7 +45,7 @@ pub(crate) fn summarise(
     }
     let fairness = fairness.map(|(_, it)| it);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&observed.statuses)).transpose()?;
-    let paths = paths(experiment, observed, &links)?;
+    let paths = paths(experiment, network, observed, &links)?;
     let all = || experiment.flows.iter().zip(&observed.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
         all().flat_map(|(flow, seen)| all_series(experiment, flow, seen, interval)).collect()
@@ -268,12 +268,17 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
 }
 
 /// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends.
-fn paths(experiment: &Experiment, observed: &Observed, links: &Counts) -> Result<Vec<Path>, Error> {
+fn paths(
+    experiment: &Experiment,
+    network: &Network<'_>,
+    observed: &Observed,
+    links: &Counts,
+) -> Result<Vec<Path>, Error> {
     let mut printed = observed.counters.iter();
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
-        for &i in &path.links {
+        for &i in path.links.iter().filter(|i| network.is_used(**i)) {
             let [queue, wire] = [parsed(printed.next())?, parsed(printed.next())?];
             dropped += count(&queue, "tbf", "drops");
             lost += count(&wire, "netem", "drops");

@@ -15,6 +15,9 @@ const FLOWS: usize = 250;
 const PATHS: usize = 100;
 const LINKS: usize = 60;
 
+/// Packets of 1500 bytes, as the kernel counts them, that fill a UDP socket's default send buffer.
+const SOCKET: u32 = 92;
+
 /// What a kernel can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Abilities {
@@ -147,11 +150,8 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
         if tunnel.first != 0 || tunnel.stray_packets != 0 {
             notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
         }
-        if tunnel.device.is_some() {
-            notes.push(
-                "tunnel.device: the ring and the sockets' buffers are the kernel's own (500 packets, 212992 bytes)"
-                    .into(),
-            );
+        if tunnel.device.is_some_and(|device| device.socket != SOCKET) {
+            notes.push(format!("tunnel.device.socket: the kernel's sockets hold {SOCKET} full packets (212992 bytes)"));
         }
     }
     notes.sort();

@@ -111,7 +111,7 @@ impl<'a> Network<'a> {
     /// Commands of the experiment's events, each with its instant.
     pub(crate) fn events(&self) -> Vec<(Span, String)> {
         let mut links = self.experiment.links.clone();
-        let events = self.experiment.events.iter().flat_map(|event| {
+        let events = self.experiment.events.iter().filter(|event| self.is_used(event.link)).flat_map(|event| {
             let at = event.at.since(Instant::ZERO);
             self.change(&mut links[event.link], event).into_iter().map(move |line| (at, line))
         });

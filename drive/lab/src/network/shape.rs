@@ -63,11 +63,11 @@ impl Network<'_> {
         lines
     }
 
-    /// Commands that print the counters of a path's data direction, link after link: its queue, then its wire.
+    /// Commands that print the counters of a path's data direction: of each link that is used its queue, then its wire.
     pub(crate) fn counters(&self, p: usize) -> Vec<String> {
         let show = |(space, device): Port| format!("tc -s -j -n {space} qdisc show dev {device}");
         let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
-        self.experiment.paths[p].links.iter().flat_map(both).collect()
+        self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(both).collect()
     }
 
     /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.

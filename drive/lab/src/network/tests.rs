@@ -159,7 +159,9 @@ fn without_netem_a_wire_that_does_something_is_a_process() {
 
 #[test]
 fn both_ends_of_a_tunnel_are_configured_and_started() {
-    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[], true);
+    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
+    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[device], true);
+    assert!(lines.iter().any(|line| line == "ip -n d0 link set dev rwfar txqueuelen 1500"), "{lines:#?}");
     let files = starting(&lines, "cat >");
     let paths = "[[path]]\nname = \"one\"\ninterface = \"p0\"\nsource = \"10.1.0.1\"\nendpoint = \"10.2.0.1\"\nweight = 1\n\n\
                  [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";
@@ -211,4 +213,14 @@ fn on_demand_each_host_records_all_its_devices() {
     let expected =
         format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
     assert!(starting(&lines, &expected).len() == 1 && network.last().len() == 2, "{lines:#?}");
+}
+
+#[test]
+fn a_path_that_no_flow_takes_is_not_built() {
+    let event = "[[event]]\nat = \"500ms\"\npath = \"two\"\nup = false\n";
+    let experiment = experiment(&format!("{DOUBLE}[[flow]]\nname = \"t\"\npath = \"one\"\n{event}"), &[]);
+    let place = place(true);
+    let network = Network::new(&experiment, &place);
+    assert!(network.setup().iter().all(|line| !line.contains("l1") && !line.contains("l2")));
+    assert_eq!((network.counters(0).len(), network.counters(1).len(), network.events().len()), (2, 0, 0));
 }

@@ -48,6 +48,13 @@ impl Network<'_> {
                 format!("ip -n {space} route replace {other} dev {}{options}", device(ENDS[at]))
             }));
         }
+        if let Some(device) = tunnel.device {
+            let ring = |(at, end): (usize, &str)| {
+                let space = self.host(at == 0, pair);
+                format!("ip -n {space} link set dev {} txqueuelen {}", self::device(end), device.ring)
+            };
+            lines.extend(ENDS.into_iter().enumerate().map(ring));
+        }
         lines
     }
 

@@ -174,8 +174,10 @@ fn what_a_kernel_does_in_its_own_way_is_noted_once() {
         |notes: Vec<String>| notes.iter().filter_map(|it| it.split(':').next().map(str::to_owned)).collect::<Vec<_>>();
     assert_eq!(keys(noted(SECOND, &[MPTCP])), ["mptcp"]);
     let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
-    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
     let both = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
     assert_eq!(keys(noted(&both, &[])), ["tunnel"]);
-    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", device])), ["tunnel.device", "tunnel.first and stray_packets"]);
+    let device = |socket: u32| format!("tunnel.device={{ ring = \"1500p\", socket = \"{socket}p\" }}");
+    let [own, other] = [92, 40].map(device);
+    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", &own])), ["tunnel.first and stray_packets"]);
+    assert_eq!(keys(noted(&tunnel, &[&other])), ["tunnel.device.socket"]);
 }
