@@ -61,3 +61,36 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
 fn mbps(bytes: u64) -> f64 {
     if bytes == u64::MAX { f64::NAN } else { (bytes as f64 * 8.0 / 1e3).round() / 1e3 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::TcpInfo;
+
+    fn columns(samples: &[Sample], of: [&str; 3]) -> Vec<Vec<f64>> {
+        let series = series("flow x", samples, 1000, Span::from_millis(100));
+        let at = |name: &str| series.columns.iter().position(|column| column == name).expect("a column");
+        of.map(|name| series.values[at(name)].clone()).to_vec()
+    }
+
+    #[test]
+    fn datagrams_are_counted_and_have_no_window() {
+        let sample = |sent, arrived| Sample { datagrams: Some(sent), arrived, ..Sample::default() };
+        let all = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "window_packets"]);
+        assert_eq!((&all[0], &all[1]), (&vec![25.0, 25.0], &vec![1.6, 2.4]));
+        assert!(all[2].iter().all(|window| window.is_nan()));
+    }
+
+    #[test]
+    fn between_connections_counts_go_on_and_there_is_no_window() {
+        let sample = |sent, window, rtt| Sample {
+            tcp: Some(TcpInfo { sent, window, rtt, ..TcpInfo::default() }),
+            ..Sample::default()
+        };
+        let samples = [sample(10, 4, 20_000), sample(14, 0, 0), sample(20, 6, 30_000)];
+        let all = columns(&samples, ["sent_packets", "window_packets", "rtt_ms"]);
+        assert_eq!(all[0], [10.0, 4.0, 6.0]);
+        assert!(all[1][1].is_nan() && all[2][1].is_nan(), "{all:?}");
+        assert_eq!([all[1][0], all[2][2]], [4.0, 30.0]);
+    }
+}
