@@ -110,10 +110,12 @@ impl Network<'_> {
             if other.contains(':') { 128 } else { 32 }
         )?;
         writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
-        let Some(order) = tunnel.resequence else { return writeln!(text, "\n[mpt]\nreorder-window = 0") };
-        let late = if order.deliver_late { "deliver" } else { "drop" };
-        writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
-        writeln!(text, "\n[mpt]\nreorder-window = {}", order.window)
+        if let Some(order) = tunnel.resequence {
+            let late = if order.deliver_late { "deliver" } else { "drop" };
+            writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
+        }
+        let window = tunnel.resequence.map_or(0, |order| order.window);
+        writeln!(text, "\n[mpt]\nreorder-window = {window}\noffload = {}", tunnel.device.is_none())
     }
 
     fn as_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, at: usize) -> std::fmt::Result {
