@@ -16,7 +16,7 @@ fn assert_fits(text: &str, width: usize) {
 
 /// Two studies side by side, the second measured by the first.
 fn beside(one: &Study<'_>, other: &Study<'_>, width: usize) -> String {
-    compare_terminal(&Comparison::new([("one", one.clone()), ("other", other.clone())], 0), width, false)
+    compare_terminal(&[Comparison::new([("one", one.clone()), ("other", other.clone())], 0)], width, false)
 }
 
 /// The study with and without its layout, and compared with itself.
