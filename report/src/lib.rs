@@ -5,7 +5,7 @@
 //! [`Comparison`] sets two studies side by side; one or several go to the terminal ([`compare_terminal`]) and on a page
 //! ([`compare_html`]).
 //! Values are never made up: what was published but not run is shown as coming, and what was run but never published
-//! stands alone. What disturbed runs have a part in is marked.
+//! stands alone. What disturbed runs have a part in is marked, and so are outliers among runs.
 
 mod chart;
 mod claim;
@@ -23,6 +23,8 @@ mod number;
 mod overview;
 mod rank;
 mod resample;
+mod sample;
+mod strip;
 mod study;
 mod subject;
 mod summary;

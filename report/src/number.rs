@@ -6,6 +6,14 @@ pub(crate) const NONE: &str = "–";
 /// What marks a value that a disturbed run has a part in.
 const MARK: &str = "†";
 
+/// What marks a mean with an outlier in it.
+const OUTLIER: &str = "‡";
+
+/// A mean's text, marked where an outlier has a part in it.
+pub(crate) fn flagged(text: String, outlier: bool) -> String {
+    if outlier { text + OUTLIER } else { text }
+}
+
 /// A value's text, marked where it is doubtful.
 pub(crate) fn marked(text: String, doubtful: bool) -> String {
     if doubtful && text != NONE { text + MARK } else { text }
