@@ -1,5 +1,6 @@
 //! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
 
+mod bars;
 mod claims;
 mod compare;
 mod figures;

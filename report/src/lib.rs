@@ -7,6 +7,7 @@
 //! Values are never made up: what was published but not run is shown as coming, and what was run but never published
 //! stands alone. What disturbed runs have a part in is marked, and so are outliers among runs.
 
+mod bars;
 mod chart;
 mod claim;
 mod colour;

@@ -99,6 +99,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
         "share" => return ("share of the goodput".to_owned(), ""),
         "cpu_s_per_gb" => return ("CPU time".to_owned(), "s/GB"),
         "tunnel_cpu_s_per_gb" => return ("tunnel's CPU time".to_owned(), "s/GB"),
+        "cpu_percent" => return ("CPU use".to_owned(), "% of one CPU"),
+        "tunnel_cpu_percent" => return ("tunnel's CPU use".to_owned(), "% of one CPU"),
         _ => {}
     }
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));

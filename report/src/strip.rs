@@ -4,7 +4,7 @@ use crate::number::three;
 use crate::sample::{Point, Sample};
 
 const WIDTH: f64 = 72.0;
-const HEIGHT: f64 = 9.0;
+const HEIGHT: f64 = 10.0;
 /// The room that a dot needs at the ends.
 const EDGE: f64 = 4.0;
 /// How far an end is from the mean at least, as a share of it: a small spread looks small.
@@ -28,8 +28,7 @@ pub(crate) fn strip(sample: &Sample) -> String {
     let dots = sample.points.iter().filter(|point| !outliers.contains(point));
     let dots: String = dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect();
     let marked = |class: &str, points: &[Point]| {
-        let circle =
-            |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"2.6\"/>", x(point.1));
+        let circle = |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"3\"/>", x(point.1));
         points.iter().map(circle).collect::<String>()
     };
     let middle = WIDTH / 2.0;

@@ -48,7 +48,11 @@ pub(crate) fn disturbances(study: &Study<'_>, width: usize, color: bool) -> Stri
 
 /// Which figures the page has.
 fn figures(study: &Study<'_>, width: usize, color: bool) -> String {
-    let titles: Vec<String> = study.layout.figures.iter().map(figure::title).collect();
+    let named = |figure| match figure::is_empty(study, figure) {
+        true => format!("{} (without values here)", figure::title(figure)),
+        false => figure::title(figure),
+    };
+    let titles: Vec<String> = study.layout.figures.iter().map(named).collect();
     if titles.is_empty() {
         return String::new();
     }

@@ -14,11 +14,13 @@ use scenario::Scope;
 const VARIATION: &str = "variation_percent";
 
 /// What belongs to a run as a whole and not to one of its flows.
-const OF_RUN: [(&str, OfRun); 4] = [
+const OF_RUN: [(&str, OfRun); 6] = [
     ("jain", |run| run.jain),
     ("convergence_s", |run| run.convergence_s),
     ("cpu_s_per_gb", cpu::of_machine),
     ("tunnel_cpu_s_per_gb", cpu::of_tunnel),
+    ("cpu_percent", cpu::share_of_machine),
+    ("tunnel_cpu_percent", cpu::share_of_tunnel),
 ];
 type OfRun = fn(&Run) -> Option<f64>;
 
