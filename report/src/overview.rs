@@ -7,7 +7,7 @@ use crate::number::{NONE, counted};
 pub(crate) const WITHIN: [f64; 3] = [0.05, 0.1, 0.2];
 
 /// What the numbers of a row are: percentiles in percent, then how many values are within [`WITHIN`].
-pub(crate) const HEADS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤ 5 %", "≤ 10 %", "≤ 20 %"];
+pub(crate) const HEADS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤5 %", "≤10 %", "≤20 %"];
 
 /// A comparison, or all.
 #[derive(Clone, Debug)]

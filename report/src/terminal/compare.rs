@@ -27,7 +27,7 @@ fn together(comparisons: &[Comparison<'_>], width: usize, color: bool) -> String
     let mut lines: Vec<Line> = rows.iter().map(|row| line(row, Style::Plain)).collect();
     lines.push(line(&total, Style::Bold));
     let sentence = paragraph(&total.sentence(comparisons.len()), width, Style::Bold, color);
-    table("goodput, |error| in %", &HEADS.map(str::to_owned), &lines, width, color) + "\n" + &sentence
+    table("|error| in %", &HEADS.map(str::to_owned), &lines, width, color) + "\n" + &sentence
 }
 
 fn alone(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
