@@ -97,7 +97,7 @@ impl<'t> Draft<'t> {
         let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new(), as_written };
         draft.forget_cases();
         for set in &source.sets {
-            draft.set(set)?;
+            draft.set(source, set)?;
         }
         Ok(draft)
     }
@@ -155,12 +155,10 @@ impl<'t> Draft<'t> {
         self.gone.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
     }
 
-    fn set(&mut self, set: &'t Set) -> Result<(), Fault> {
+    fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Fault> {
         let (text, span) = set.key()?;
         match text.split('.').next() {
-            Some(SWEEP) => {
-                return Err(Fault::at(span, "`--set` cannot change the sweep").help("set the swept key itself"));
-            }
+            Some(SWEEP) => return self.narrow(source, set, text.trim_start_matches("sweep").trim_start_matches('.')),
             Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
                 let message = format!("`--set` cannot change `{first}`");
                 return Err(Fault::at(span, message).help("`case=NAME` runs one case"));
@@ -184,6 +182,25 @@ impl<'t> Draft<'t> {
             _ => {}
         }
         self.sets.push((Key { text: text.into(), span }, value_of(set)));
+        Ok(())
+    }
+
+    /// Sweeps `key` over these values: those that show as their text, or new ones. There are no new cases.
+    fn narrow(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Fault> {
+        let mut swept = false;
+        for axis in self.axes.iter_mut().filter(|axis| axis.key.text == key) {
+            let name = Key { text: axis.key.text.clone(), span: set.key()?.1 };
+            let asked = Axis::read(source, axis.case.as_deref(), name, value_of(set))?;
+            let chosen = asked.entries.into_iter().map(|entry| axis.own(entry));
+            axis.entries = chosen.collect::<Result<_, _>>()?;
+            swept = true;
+        }
+        if !swept {
+            let known: Vec<String> = self.axes.iter().map(|axis| format!("`sweep.{}`", axis.key.text)).collect();
+            let message = format!("`{key}` is not swept");
+            return Err(Fault::at(set.key()?.1, message).help(format!("there is {}", known.join(", "))));
+        }
+        self.forget_cases();
         Ok(())
     }
 
@@ -223,16 +240,22 @@ impl<'t> Axis<'t> {
         Ok(Self { key, entries, case: case.map(str::to_owned) })
     }
 
+    /// The axis's own entry of this name, if it has one.
+    fn own(&self, entry: Entry<'t>) -> Result<Entry<'t>, Fault> {
+        match self.entries.iter().find(|own| own.shown == entry.shown) {
+            Some(own) => Ok(own.clone()),
+            None if self.key.text == CASE => {
+                Err(Fault::unknown(entry.value.span(), CASE, &entry.shown, &self.labels()))
+            }
+            None => Ok(entry),
+        }
+    }
+
     /// The entry that `--set` means: one that shows as its text, or a new one. There are no new cases.
     fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Fault> {
-        let (text, span) = set.value();
         let value = value_of(set);
-        let shown = value.get_ref().as_str().unwrap_or(text.trim()).to_owned();
-        match self.entries.iter().find(|entry| entry.shown == shown) {
-            Some(entry) => Ok(entry.clone()),
-            None if self.key.text == CASE => Err(Fault::unknown(span, CASE, &shown, &self.labels())),
-            None => Ok(Entry { shown, value }),
-        }
+        let shown = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
+        self.own(Entry { shown, value })
     }
 
     /// What its entries show.

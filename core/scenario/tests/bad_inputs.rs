@@ -300,6 +300,8 @@ fn cases_and_the_short_form() {
     let good = format!("{base}[case.a]\nduration = \"1s\"\n");
     let blamed = error(&good, &["case=other"]);
     assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
+    let blamed = error(&good, &["sweep.case=[\"other\"]"]);
+    assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
     assert!(error(&good, &["case.a.duration=2s"]).message().contains("cannot change `case`"));
     let quick = Overrides { sets: Vec::new(), quick: true };
     let blamed = parse("bad.toml", &good, Path::new(""), &quick).map(|_| ()).expect_err("no short form");
@@ -329,7 +331,7 @@ fn sets_are_blamed_by_name() {
         ("seeds=3", "seeds", "expected a list"),
         ("path.wire.rate", "", "KEY=VALUE"),
         ("=5", "", "KEY=VALUE"),
-        ("sweep.duration=1s", "", "cannot change the sweep"),
+        ("sweep.duration=[\"1s\"]", "", "`duration` is not swept"),
         ("flow.tcp.host={ gro = 0 }", "flow.tcp.host.gro", "more than zero"),
     ] {
         let error = error(&good, &["duration=9s", set]);

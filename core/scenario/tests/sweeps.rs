@@ -174,6 +174,15 @@ fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
 }
 
 #[test]
+fn a_set_narrows_a_sweep_to_some_of_its_values_or_new_ones() {
+    let some = cases(&["sweep.case=[\"rival\", \"plain\"]"], false);
+    assert_eq!(shown(&some), ["rival 10ms", "rival 20ms", "plain 10ms", "plain 20ms"]);
+    let other = cases(&["sweep.case=[\"rival\"]", "sweep.path.wire.delay=[\"20ms\", \"30ms\"]"], false);
+    assert_eq!(shown(&other), ["rival 20ms", "rival 30ms"]);
+    assert_eq!(other.cells[1].experiment.links[0].forward.delay.as_millis(), 30);
+}
+
+#[test]
 fn seeds_and_repetitions_can_be_set_over_each_other() {
     assert_eq!(read(&[]).seeds, [7, 8]);
     assert_eq!(read(&["repetitions=3"]).seeds, [1, 2, 3]);
