@@ -20,24 +20,33 @@ struct Study {
     name: &'static str,
     /// What `ropewalk run` is asked for.
     run: &'static str,
+    /// How often the kernel does; the simulator does five times.
+    seeds: u32,
 }
 
 const STUDIES: &[Study] = &[
-    Study { name: "kernel-6.1", run: "scenarios/validation/kernel.toml" },
-    Study { name: "single-path-6.1", run: "scenarios/validation/kernel-single-path.toml" },
-    Study { name: "coexistence-6.1", run: "scenarios/coexistence.toml --quick" },
-    Study { name: "fairness-6.1", run: "scenarios/fairness.toml --quick" },
-    Study { name: "mptcp-6.1", run: "scenarios/validation/mptcp.toml" },
-    Study { name: "failover-6.1", run: "scenarios/two-paths-failover.toml" },
-    Study { name: "szilagyi-6.1", run: "scenarios/papers/szilagyi-2020.toml --quick" },
-    Study { name: "al-imareen-6.1", run: "scenarios/papers/al-imareen-2024.toml --set duration=21s" },
+    once("kernel-6.1", "scenarios/validation/kernel.toml"),
+    once("single-path-6.1", "scenarios/validation/kernel-single-path.toml"),
+    once("fairness-6.1", "scenarios/fairness.toml --quick"),
+    once("queues-6.1", "scenarios/queues.toml --quick"),
+    once("web-6.1", "scenarios/web.toml --quick"),
+    once("mptcp-6.1", "scenarios/validation/mptcp.toml"),
+    once("failover-6.1", "scenarios/two-paths-failover.toml"),
+    once("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
+    once("al-imareen-6.1", "scenarios/papers/al-imareen-2024.toml --quick"),
     Study {
-        name: "al-imareen-unordered-6.1",
-        run: "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.resequence.window=0p",
+        name: "al-imareen-losses-6.1",
+        run: r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["1%","2%","3%","4%","5%"]"#,
+        seeds: 3,
     },
-    Study { name: "al-imareen-ropewalk-6.1", run: "scenarios/tunnel/al-imareen-ropewalk.toml --quick" },
-    Study { name: "pulled-link-6.1", run: "scenarios/tunnel/pulled-link.toml" },
+    once("al-imareen-unordered-6.1", "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.resequence.window=0p"),
+    once("al-imareen-ropewalk-6.1", "scenarios/tunnel/al-imareen-ropewalk.toml --quick"),
+    once("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
+
+const fn once(name: &'static str, run: &'static str) -> Study {
+    Study { name, run, seeds: 1 }
+}
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
@@ -47,7 +56,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     shell::run("cargo build --release --package ropewalk")?;
     chosen.into_iter().try_for_each(|study| {
         let collected = format!("{WORK}/traces/{}", study.name);
-        ropewalk(&format!("run {} --on uml --partial --seed 1 --out {collected}", study.run))?;
+        ropewalk(&format!("run {} --set repetitions={} --on uml --partial --out {collected}", study.run, study.seeds))?;
         let kept = format!("{KEPT}/{}", study.name);
         let root = shell::root();
         replace(&root.join(collected), &root.join(&kept)).map_err(|why| format!("{kept}: {why}"))
