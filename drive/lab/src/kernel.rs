@@ -62,6 +62,7 @@ fn abilities(configuration: &str) -> Abilities {
     let mut congestion: Vec<String> = words.map(name).chain(["reno".to_owned()]).collect();
     congestion.sort();
     Abilities {
+        defaults: congestion.clone(), // `init.sh` allows them
         congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),

@@ -31,7 +31,8 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
 /// One sample's values; rates and counts are those of the interval since the sample before.
 fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
-    row[0] = Rate::of(sample.delivered - before.delivered, interval).as_mbps();
+    // A program's own count, at its end, may be less than the kernel's before.
+    row[0] = Rate::of(sample.delivered.saturating_sub(before.delivered), interval).as_mbps();
     let Some(tcp) = sample.tcp else { return row };
     let earlier = before.tcp.unwrap_or_default();
     row[1] = f64::from(tcp.window);

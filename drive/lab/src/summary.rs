@@ -257,16 +257,18 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
     Summary { mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), min, max }
 }
 
-/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends.
+/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends. Packets are counted when
+/// all is silent, as the hosts do; the utilisation at the end of the run.
 fn paths(experiment: &Experiment, observed: &Observed, links: &Counts) -> Result<Vec<Path>, Error> {
-    let mut printed = observed.counters.iter();
+    let (mut printed, mut later) = (observed.counters.iter(), observed.late_counters.iter());
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
         for &i in &path.links {
-            let [queue, wire] = [parsed(printed.next())?, parsed(printed.next())?];
-            dropped += count(&queue, "tbf", "drops");
-            lost += count(&wire, "netem", "drops");
+            let [queue, _wire] = [parsed(printed.next())?, parsed(printed.next())?];
+            let [last_queue, last_wire] = [parsed(later.next())?, parsed(later.next())?];
+            dropped += count(&last_queue, "tbf", "drops");
+            lost += count(&last_wire, "netem", "drops");
             if let Some(most) = capacity(experiment, i) {
                 utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / most);
             }

@@ -3,7 +3,10 @@
 
 use super::Outcome;
 use crate::plan::TcpInfo;
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{
+    DefaultNla, NLA_TYPE_MASK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
+    NlasIterator,
+};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo as Info};
@@ -11,6 +14,11 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, 
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::net::SocketAddr;
+
+/// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and `mptcp.h`.
+const ULP_INFO: u16 = 19;
+const ULP_INFO_MPTCP: u16 = 3;
+const SUBFLOW_TOKEN_LOCAL: u16 = 2;
 
 /// Asks about connections of the namespace in which it was made.
 pub(super) struct Questioner {
@@ -23,6 +31,8 @@ pub(super) struct Connection {
     pub(super) here: SocketAddr,
     pub(super) there: SocketAddr,
     pub(super) info: Info,
+    /// All subflows of an MPTCP connection have the same.
+    pub(super) token: Option<u32>,
 }
 
 impl Questioner {
@@ -59,10 +69,26 @@ fn connection(answer: InetResponse) -> Option<Connection> {
     let id = &answer.header.socket_id;
     let here = SocketAddr::new(id.source_address, id.source_port);
     let there = SocketAddr::new(id.destination_address, id.destination_port);
+    let token = answer.nlas.iter().find_map(|nla| match nla {
+        Nla::Other(other) if other.kind() == ULP_INFO => token(other),
+        _ => None,
+    });
     answer.nlas.into_iter().find_map(|nla| match nla {
-        Nla::TcpInfo(info) => Some(Connection { here, there, info }),
+        Nla::TcpInfo(info) => Some(Connection { here, there, info, token }),
         _ => None,
     })
+}
+
+/// The host's own token, in what a subflow of MPTCP tells of itself.
+fn token(ulp: &DefaultNla) -> Option<u32> {
+    let mut value = vec![0; ulp.value_len()];
+    ulp.emit_value(&mut value);
+    let inside = |bytes: &[u8], kind: u16| {
+        let found = NlasIterator::new(bytes).flatten().find(|it| it.kind() & NLA_TYPE_MASK == kind);
+        found.map(|it| it.value().to_vec())
+    };
+    let token = inside(&inside(&value, ULP_INFO_MPTCP)?, SUBFLOW_TOKEN_LOCAL)?;
+    Some(u32::from_ne_bytes(token.try_into().ok()?))
 }
 
 fn question(is_v6: bool) -> Vec<u8> {

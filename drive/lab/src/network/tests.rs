@@ -30,6 +30,7 @@ fn place(netem: bool) -> Place {
         agent: "rw agent".into(),
         netem,
         burst: 1,
+        generator: Generator::Agent,
         recorder: None,
     }
 }

@@ -31,6 +31,7 @@ fn experiment(addition: &str, sets: &[&str]) -> Experiment {
 fn able() -> Abilities {
     Abilities {
         congestion: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
+        defaults: ["cubic", "reno"].map(str::to_owned).to_vec(),
         mptcp: true,
         netem: true,
         tun: true,

@@ -1,6 +1,6 @@
-//! A bulk TCP or MPTCP flow: a source that writes as fast as it may, a sink that reads at once.
+//! A bulk TCP or MPTCP flow of the agent's own: a source that writes as fast as it may, a sink that reads at once.
 
-use super::{Outcome, enter, within};
+use super::{Flow, Outcome, enter, within};
 use crate::plan::Traffic;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
@@ -15,8 +15,9 @@ const BLOCK: usize = 128 * 1024;
 /// The kernel's own backlog of connections to accept.
 const BACKLOG: i32 = 8;
 
-/// A flow under way.
-pub(super) struct Flow {
+/// A flow of the agent's own.
+pub(super) struct Own {
+    traffic: Traffic,
     stream: Arc<OnceLock<TcpStream>>,
     tally: Arc<Tally>,
 }
@@ -31,45 +32,46 @@ struct Tally {
     ended: OnceLock<TcpStream>,
 }
 
-impl Flow {
-    /// Starts the threads of a flow; its source connects at `start`.
-    pub(super) fn begin(traffic: &Traffic, start: Instant) -> Outcome<Self> {
-        let traffic = traffic.clone();
+impl Own {
+    pub(super) fn new(traffic: &Traffic) -> Self {
+        Self { traffic: traffic.clone(), stream: Arc::default(), tally: Arc::default() }
+    }
+}
+
+impl Flow for Own {
+    /// Starts the flow's threads, which end with the process. If one fails, its flow stands still, and the samples show it.
+    fn begin(&self, start: Instant) -> Outcome<()> {
+        let (traffic, stream, tally) = (self.traffic.clone(), self.stream.clone(), self.tally.clone());
         let (listener, size) = (within(&traffic.sides[1].space, || listen(&traffic))?, traffic.size);
-        let flow = Self { stream: Arc::default(), tally: Arc::default() };
-        let (stream, tally) = (flow.stream.clone(), flow.tally.clone());
-        // The threads end with the process. If one fails, its flow stands still, and the samples show it.
         thread::spawn(move || tally.receive(&listener, size, start));
         thread::spawn(move || send(&traffic, start, &stream));
-        Ok(flow)
+        Ok(())
     }
 
-    /// The addresses of source and sink, once they are connected.
-    pub(super) fn ends(&self) -> Option<[SocketAddr; 2]> {
-        let stream = self.stream.get()?;
-        Some([stream.local_addr().ok()?, stream.peer_addr().ok()?])
+    fn source(&self) -> Option<SocketAddr> {
+        self.stream.get()?.local_addr().ok()
     }
 
-    /// Bytes that the sink has read.
-    pub(super) fn delivered(&self) -> u64 {
-        self.tally.bytes.load(Ordering::Relaxed)
+    fn delivered(&self) -> Option<u64> {
+        Some(self.tally.bytes.load(Ordering::Relaxed))
     }
 
-    /// When all of a flow of a size had been read, from its start.
-    pub(super) fn completion(&self) -> Option<Duration> {
+    fn completion(&self) -> Option<Duration> {
         self.tally.completion.get().copied()
     }
 
-    /// The sink has read all that there will be.
-    pub(super) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.tally.ended.get().is_some()
     }
 
-    /// The source writes no more.
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         if let Some(stream) = self.stream.get() {
             let _ = stream.shutdown(Shutdown::Write); // fails where the connection has gone by itself
         }
+    }
+
+    fn finish(&self) -> Outcome<()> {
+        Ok(())
     }
 }
 

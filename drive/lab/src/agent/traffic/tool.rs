@@ -1,0 +1,214 @@
+//! A flow that programs make: a server that waits, a client that connects at the flow's start and ends when all is done.
+
+use super::{Flow, Outcome, enter, within};
+use crate::Generator;
+use crate::plan::{self, Job, Traffic};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// FTP's port for commands.
+const FTP: u16 = 21;
+/// For a server to listen, and for a client to end after its time, with all that its queues still hold.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time between two looks.
+const BEAT: Duration = Duration::from_millis(10);
+
+/// A flow made by programs.
+pub(super) struct Tool {
+    traffic: Traffic,
+    tool: plan::Tool,
+    client: Arc<Client>,
+}
+
+/// What became of the client.
+#[derive(Default)]
+struct Client {
+    number: OnceLock<Pid>,
+    /// How long it took, or what went wrong.
+    end: OnceLock<Result<Duration, String>>,
+    /// We have ended it.
+    is_cut: AtomicBool,
+}
+
+impl Tool {
+    /// The server listens from now on.
+    pub(super) fn open(traffic: &Traffic, tool: &plan::Tool) -> Outcome<Self> {
+        let (server, [source, sink]) = (&tool.server, &traffic.sides);
+        within(&server.space, || match tool.generator {
+            Generator::Ftp => serve_ftp(server, source.address.is_ipv6()),
+            _ => serve(server, sink.address.port()),
+        })?;
+        Ok(Self { traffic: traffic.clone(), tool: tool.clone(), client: Arc::default() })
+    }
+}
+
+impl Flow for Tool {
+    fn begin(&self, start: Instant) -> Outcome<()> {
+        let (job, client) = (self.tool.client.clone(), self.client.clone());
+        thread::spawn(move || {
+            let end = client.run(&job, start).map_err(|why| format!("`{}` {why}", job.line));
+            client.end.get_or_init(|| end);
+        });
+        Ok(())
+    }
+
+    fn source(&self) -> Option<SocketAddr> {
+        Some(self.traffic.sides[0].address)
+    }
+
+    /// Only at the end. iperf3 counts what its server has read; it ends with what its client has written, so that may be less.
+    fn delivered(&self) -> Option<u64> {
+        self.took()?;
+        if self.tool.generator == Generator::Ftp { self.traffic.size } else { received(&self.tool.client.output) }
+    }
+
+    fn completion(&self) -> Option<Duration> {
+        self.traffic.size.and(self.took())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.client.end.get().is_some()
+    }
+
+    /// iperf3 without a size has its time.
+    fn stop(&self) {
+        if self.traffic.size.is_some() {
+            self.client.cut();
+        }
+    }
+
+    fn finish(&self) -> Outcome<()> {
+        self.stop();
+        self.client.wait();
+        self.client.cut();
+        self.client.wait();
+        match self.client.end.get() {
+            Some(Err(why)) if !self.client.is_cut.load(Ordering::Relaxed) => Err(why.as_str().into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Tool {
+    /// The client's time, if it has ended well.
+    fn took(&self) -> Option<Duration> {
+        self.client.end.get()?.as_ref().ok().copied()
+    }
+}
+
+impl Client {
+    fn run(&self, job: &Job, start: Instant) -> Outcome<Duration> {
+        enter(&job.space)?;
+        thread::sleep(start.saturating_duration_since(Instant::now()));
+        let mut child = spawn(job, Stdio::null(), File::create(&job.output)?.into())?;
+        self.number.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
+        let status = child.wait()?;
+        let took = start.elapsed();
+        if status.success() { Ok(took) } else { Err(format!("failed ({status}): {}", last_words(&job.output)).into()) }
+    }
+
+    fn cut(&self) {
+        if let Some(number) = self.number.get().filter(|_| self.end.get().is_none()) {
+            self.is_cut.store(true, Ordering::Relaxed);
+            let _ = kill(*number, Signal::SIGTERM); // fails where it has just ended by itself
+        }
+    }
+
+    fn wait(&self) {
+        let begin = Instant::now();
+        while self.number.get().is_some() && self.end.get().is_none() && begin.elapsed() < PATIENCE {
+            thread::sleep(BEAT);
+        }
+    }
+}
+
+/// Starts a server in this thread's namespace, and waits until it listens. It ends with the run.
+fn serve(job: &Job, port: u16) -> Outcome<()> {
+    spawn(job, Stdio::null(), File::create(&job.output)?.into())?;
+    let begin = Instant::now();
+    while !listens(port) {
+        if begin.elapsed() > PATIENCE {
+            return Err(format!("`{}` does not listen: {}", job.line, last_words(&job.output)).into());
+        }
+        thread::sleep(BEAT);
+    }
+    Ok(())
+}
+
+/// As `inetd` does it: takes the first connection for commands, and gives it to the server as its input and output. So it is
+/// TCP, while what the server opens may be MPTCP: vsftpd wants SO_OOBINLINE of the first, which MPTCP does not have.
+fn serve_ftp(job: &Job, is_v6: bool) -> Outcome<()> {
+    let any: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let (listener, job) = (TcpListener::bind((any, FTP))?, job.clone());
+    thread::spawn(move || -> Outcome<()> {
+        enter(&job.space)?;
+        let input = OwnedFd::from(listener.accept()?.0);
+        let output = input.try_clone()?;
+        spawn(&job, input.into(), output.into())?.wait()?;
+        Ok(())
+    });
+    Ok(())
+}
+
+/// In this thread's namespace. What it complains of goes where the other output of a job goes.
+fn spawn(job: &Job, input: Stdio, output: Stdio) -> Outcome<Child> {
+    let mut words = job.line.split_whitespace();
+    let errors = File::options().append(true).create(true).open(&job.output)?;
+    let mut command = Command::new(words.next().unwrap_or_default());
+    Ok(command.args(words).stdin(input).stdout(output).stderr(errors).spawn()?)
+}
+
+/// A server listens on this port in this thread's namespace.
+fn listens(port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let port = format!(":{port:04X}");
+    ["tcp", "tcp6"].iter().any(|family| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{family}")).unwrap_or_default();
+        let mut rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        rows.any(|row| row.get(1).is_some_and(|own| own.ends_with(&port)) && row.get(3) == Some(&LISTEN))
+    })
+}
+
+/// What iperf3's server has read, by the client's JSON.
+fn received(file: &str) -> Option<u64> {
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    report["end"]["sum_received"]["bytes"].as_u64()
+}
+
+/// The end of what it said.
+fn last_words(file: &str) -> String {
+    let said = fs::read_to_string(file).unwrap_or_default();
+    said.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_listened_on_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listens(port));
+        drop(listener);
+        assert!(!listens(port));
+    }
+
+    #[test]
+    fn what_iperf3_has_received_is_found_in_its_report() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let report = r#"{"end": {"sum_sent": {"bytes": 20054016}, "sum_received": {"bytes": 18346432}}}"#;
+        fs::write(&file, report).unwrap();
+        assert_eq!(received(file.path().to_str().unwrap()), Some(18_346_432));
+        fs::write(&file, r#"{"end": {}, "error": "unable to connect"}"#).unwrap();
+        assert_eq!(received(file.path().to_str().unwrap()), None);
+    }
+}

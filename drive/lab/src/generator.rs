@@ -1,0 +1,72 @@
+//! What makes the traffic of a run: the lab's agent, or the programs that people know.
+
+use crate::support::Abilities;
+use crate::{Error, kernel};
+use scenario::model::{Experiment, FlowKind};
+use serde::{Deserialize, Serialize};
+
+/// What makes the traffic of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Generator {
+    /// The lab's agent, which writes and reads as iperf3 does.
+    #[default]
+    Agent,
+    /// iperf3: its client at the source, its server at the sink.
+    Iperf3,
+    /// A file by FTP: vsftpd at the source, wget at the sink.
+    Ftp,
+}
+
+impl Generator {
+    /// Whether its programs are there.
+    pub(crate) fn find(self) -> Result<Self, Error> {
+        let programs: &[&str] = match self {
+            Self::Agent => &[],
+            Self::Iperf3 => &["iperf3", "mptcpize"],
+            Self::Ftp => &["vsftpd", "wget", "mptcpize"],
+        };
+        match programs.iter().find(|name| kernel::on_path(name).is_none()) {
+            None => Ok(self),
+            Some(name) => Err(Error::NoKernel(format!("such traffic needs {name} (Debian: apt-get install {name})"))),
+        }
+    }
+
+    /// The first thing that it cannot do on a kernel with these abilities.
+    pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
+        for flow in experiment.flows.iter().filter(|_| self == Self::Ftp) {
+            let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { continue };
+            let lacks = |key: &str, what: String| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what });
+            if size.is_none() {
+                return lacks("size", "endless files: FTP's flows need a size".into());
+            }
+            if !abilities.defaults.contains(&congestion.name) {
+                let (name, all) = (&congestion.name, abilities.defaults.join(" "));
+                let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
+                return lacks(
+                    "congestion",
+                    format!("{what} net.ipv4.tcp_allowed_congestion_control are allowed ({all})"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The sink connects, not the source.
+    pub(crate) fn source_listens(self) -> bool {
+        self == Self::Ftp
+    }
+
+    /// Connections of an MPTCP flow that are TCP: those for FTP's commands.
+    pub(crate) fn plain_connections(self) -> u64 {
+        u64::from(self == Self::Ftp)
+    }
+
+    /// What it adds to the description of a kernel.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Agent => "",
+            Self::Iperf3 => ", traffic by iperf3",
+            Self::Ftp => ", files by FTP",
+        }
+    }
+}
