@@ -114,6 +114,8 @@ pub(crate) struct Observation {
     pub(crate) subflows: Vec<Vec<Sample>>,
     /// When a flow of a size was done, from its start.
     pub(crate) completion: Option<Span>,
+    /// What the application had read then, bytes.
+    pub(crate) delivered: u64,
     pub(crate) episodes: Episodes,
     /// Of an MPTCP flow.
     pub(crate) multipath: Option<Multipath>,

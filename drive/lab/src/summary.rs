@@ -189,13 +189,13 @@ fn summary(
     start: Instant,
     seen: &Observation,
 ) -> Result<Flow, Error> {
-    let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
+    let FlowKind::Tcp { congestion, .. } = &flow.kind else { unreachable!("refused by `check`") };
     let whole = on(experiment, flow, start);
     let none = || Error::guest(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
     // A flow of a size ends when it is done.
-    let (delivered, on) = match (size, seen.completion) {
-        (Some(size), Some(after)) if after <= whole => (*size, after),
+    let (delivered, on) = match seen.completion {
+        Some(after) if after <= whole => (seen.delivered, after),
         _ => (delivered, whole),
     };
     let single = [&seen.samples];
@@ -219,7 +219,7 @@ fn summary(
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
         duplicate_bytes: duplicates(seen, delivered),
-        completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
+        completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         rtt_ms: rtt(
             &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),

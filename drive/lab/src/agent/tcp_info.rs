@@ -13,6 +13,7 @@ use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo as Info};
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 /// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and `mptcp.h`.
@@ -20,9 +21,14 @@ const ULP_INFO: u16 = 19;
 const ULP_INFO_MPTCP: u16 = 3;
 const SUBFLOW_TOKEN_LOCAL: u16 = 2;
 
+/// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` of its `sock_diag.h`.
+const DESTROYED: [u32; 2] = [1, 3];
+
 /// Asks about connections of the namespace in which it was made.
 pub(super) struct Questioner {
     socket: Socket,
+    /// The kernel sends there what it knew of connections that are gone.
+    last_words: Socket,
 }
 
 /// A connection's end: its own address, the other one, what the kernel knows.
@@ -31,7 +37,7 @@ pub(super) struct Connection {
     pub(super) here: SocketAddr,
     pub(super) there: SocketAddr,
     pub(super) info: Info,
-    /// All subflows of an MPTCP connection have the same.
+    /// All subflows of an MPTCP connection have the same, while they are open.
     pub(super) token: Option<u32>,
 }
 
@@ -40,29 +46,44 @@ impl Questioner {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
         socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
-        Ok(Self { socket })
+        let mut last_words = Socket::new(NETLINK_SOCK_DIAG)?;
+        last_words.bind_auto()?;
+        last_words.set_non_blocking(true)?;
+        DESTROYED.iter().try_for_each(|group| last_words.add_membership(*group))?;
+        Ok(Self { socket, last_words })
     }
 
-    /// All TCP connections of this IP version that are open, subflows of MPTCP among them.
+    /// All TCP connections of this IP version that are open, subflows of MPTCP among them; and, as they ended, all that have
+    /// gone since it was asked before.
     pub(super) fn ask(&self, is_v6: bool) -> Outcome<Vec<Connection>> {
         self.socket.send(&question(is_v6), 0)?;
         let mut all = Vec::new();
+        while !read_into(&mut all, &self.socket.recv_from_full()?.0)? {}
         loop {
-            let (answer, _) = self.socket.recv_from_full()?;
-            let mut rest = answer.as_slice();
-            while !rest.is_empty() {
-                let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)?;
-                let length = (message.header.length as usize).next_multiple_of(4).clamp(4, rest.len());
-                rest = &rest[length..];
-                match message.payload {
-                    NetlinkPayload::Done(_) => return Ok(all),
-                    NetlinkPayload::Error(error) => return Err(error.to_io().into()),
-                    NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(it)) => all.extend(connection(*it)),
-                    _ => {}
-                }
-            }
+            match self.last_words.recv_from_full() {
+                Ok((words, _)) => read_into(&mut all, &words)?,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(all),
+                Err(why) => return Err(why.into()),
+            };
         }
     }
+}
+
+/// Adds the connections in a datagram; whether it was the last one.
+fn read_into(all: &mut Vec<Connection>, datagram: &[u8]) -> Outcome<bool> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)?;
+        let length = (message.header.length as usize).next_multiple_of(4).clamp(4, rest.len());
+        rest = &rest[length..];
+        match message.payload {
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(it)) => all.extend(connection(*it)),
+            _ => {}
+        }
+    }
+    Ok(false)
 }
 
 fn connection(answer: InetResponse) -> Option<Connection> {
@@ -74,7 +95,8 @@ fn connection(answer: InetResponse) -> Option<Connection> {
         _ => None,
     });
     answer.nlas.into_iter().find_map(|nla| match nla {
-        Nla::TcpInfo(info) => Some(Connection { here, there, info, token }),
+        // One without another end has only listened.
+        Nla::TcpInfo(info) if there.port() != 0 => Some(Connection { here, there, info, token }),
         _ => None,
     })
 }

@@ -15,6 +15,8 @@ pub(super) struct Watcher<'a> {
     seen: Observation,
     /// Of an MPTCP connection, once its first subflow has been seen.
     token: Option<u32>,
+    /// Both ends of all its subflows so far, by which they are known when they are gone.
+    known: Vec<[SocketAddr; 2]>,
     /// The kernel's count of what the sink has got.
     received: u64,
     /// A sample has been taken after the flow's end.
@@ -27,7 +29,7 @@ impl<'a> Watcher<'a> {
         let hosts = [within(&source.space, Questioner::new)?, within(&sink.space, Questioner::new)?];
         let subflows = vec![Vec::new(); traffic.subflows.as_ref().map_or(0, Vec::len)];
         let seen = Observation { subflows, ..Observation::default() };
-        Ok(Self { traffic, hosts, seen, token: None, received: 0, ended: false })
+        Ok(Self { traffic, hosts, seen, token: None, known: Vec::new(), received: 0, ended: false })
     }
 
     /// The flow has a size, and nothing will happen to it any more.
@@ -58,7 +60,11 @@ impl<'a> Watcher<'a> {
             return Ok(());
         };
         self.token = self.token.or(first.and_then(|it| it.token));
-        let is_own = |it: &&Connection| it.here == source || (it.token.is_some() && it.token == self.token);
+        let is_open = |it: &&Connection| it.token.is_some() && it.token == self.token;
+        let open = sources.iter().filter(is_open).map(|it| [it.here, it.there]);
+        let new: Vec<[SocketAddr; 2]> = open.filter(|ends| !self.known.contains(ends)).collect();
+        self.known.extend(new);
+        let is_own = |it: &&Connection| it.here == source || self.known.contains(&[it.here, it.there]);
         for (address, own) in addresses.iter().zip(subflows) {
             let mut all = sources.iter().filter(is_own);
             all.find(|it| it.here.ip() == *address).into_iter().for_each(|it| take(own, it, &sinks));
@@ -72,6 +78,7 @@ impl<'a> Watcher<'a> {
             self.seen.multipath = Some(self.multipath()?);
         }
         self.seen.completion = flow.completion().map(span);
+        self.seen.delivered = flow.delivered().unwrap_or(self.received);
         Ok(self.seen)
     }
 
