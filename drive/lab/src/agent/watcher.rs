@@ -64,7 +64,8 @@ impl<'a> Watcher<'a> {
         let open = sources.iter().filter(is_open).map(|it| [it.here, it.there]);
         let new: Vec<[SocketAddr; 2]> = open.filter(|ends| !self.known.contains(ends)).collect();
         self.known.extend(new);
-        let is_own = |it: &&Connection| it.here == source || self.known.contains(&[it.here, it.there]);
+        // Whoever listens has one port for all.
+        let is_own = |it: &&Connection| it.here.port() == source.port() || self.known.contains(&[it.here, it.there]);
         for (address, own) in addresses.iter().zip(subflows) {
             let mut all = sources.iter().filter(is_own);
             all.find(|it| it.here.ip() == *address).into_iter().for_each(|it| take(own, it, &sinks));

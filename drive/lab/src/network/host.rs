@@ -1,6 +1,6 @@
 //! TCP and MPTCP on a pair's hosts: system settings, routes, endpoints.
 
-use super::{Cable, Network, Pair, port_of, uplink};
+use super::{Cable, Network, Pair, uplink};
 use crate::Generator;
 use scenario::model::{Flow, FlowKind, Host, Route};
 
@@ -58,14 +58,12 @@ impl Network<'_> {
             lines.push(format!("ip -n {space} mptcp limits set subflows {others} add_addr_accepted {others}"));
         }
         let is_source = self.place.generator.source_listens();
-        // FTP's server listens on one address only; on the others the kernel does it for a port that is named.
-        let port = if is_source { format!(" port {}", port_of(pair.flow)) } else { String::new() };
         for (subflow, p) in flow.kind.subflows().iter().zip(&pair.paths).skip(1) {
             let cable = if is_source { Cable::source(k, *p) } else { Cable::sink(k, *p) };
             let (space, address) = (self.host(is_source, k), cable.address(self.family, 1));
             let backup = if subflow.backup { " backup" } else { "" };
             let device = uplink(*p);
-            lines.push(format!("ip -n {space} mptcp endpoint add {address} dev {device} signal{port}{backup}"));
+            lines.push(format!("ip -n {space} mptcp endpoint add {address} dev {device} signal{backup}"));
         }
         lines
     }

@@ -5,6 +5,7 @@ use crate::Generator;
 use crate::plan::{self, Job, Traffic};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -43,7 +44,7 @@ impl Tool {
     pub(super) fn open(traffic: &Traffic, tool: &plan::Tool) -> Outcome<Self> {
         let (server, [source, sink]) = (&tool.server, &traffic.sides);
         within(&server.space, || match tool.generator {
-            Generator::Ftp => serve_ftp(server, source.address.is_ipv6()),
+            Generator::Ftp => serve_ftp(server, source.address, traffic.subflows.as_deref().unwrap_or_default()),
             _ => serve(server, sink.address.port()),
         })?;
         Ok(Self { traffic: traffic.clone(), tool: tool.clone(), client: Arc::default() })
@@ -145,17 +146,28 @@ fn serve(job: &Job, port: u16) -> Outcome<()> {
 
 /// As `inetd` does it: takes the first connection for commands, and gives it to the server as its input and output. So it is
 /// TCP, while what the server opens may be MPTCP: vsftpd wants SO_OOBINLINE of the first, which MPTCP does not have.
-fn serve_ftp(job: &Job, is_v6: bool) -> Outcome<()> {
-    let any: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+fn serve_ftp(job: &Job, source: SocketAddr, subflows: &[IpAddr]) -> Outcome<()> {
+    let any: IpAddr = if source.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let (listener, job) = (TcpListener::bind((any, FTP))?, job.clone());
+    let others = subflows.iter().filter(|address| **address != source.ip());
+    let doors = others.map(|address| door(SocketAddr::new(*address, source.port()))).collect::<Outcome<Vec<_>>>()?;
     thread::spawn(move || -> Outcome<()> {
         enter(&job.space)?;
         let input = OwnedFd::from(listener.accept()?.0);
         let output = input.try_clone()?;
         spawn(&job, input.into(), output.into())?.wait()?;
+        drop(doors);
         Ok(())
     });
     Ok(())
+}
+
+/// The kernel lets further subflows in where somebody listens. vsftpd does on the address of the first one only.
+fn door(address: SocketAddr) -> Outcome<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::MPTCP))?;
+    socket.bind(&address.into())?;
+    socket.listen(1)?;
+    Ok(socket)
 }
 
 /// In this thread's namespace. What it complains of goes where the other output of a job goes.
@@ -177,7 +189,7 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// What iperf3's server has read, by the client's JSON.
+/// What iperf3's server has read, by its client's JSON.
 fn received(file: &str) -> Option<u64> {
     let report: serde_json::Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
     report["end"]["sum_received"]["bytes"].as_u64()
