@@ -186,7 +186,7 @@ fn a_file_by_ftp_is_fetched_from_all_addresses_of_the_source() {
     let endpoints = starting(&lines, "ip -n s0 mptcp endpoint");
     assert_eq!(endpoints, ["ip -n s0 mptcp endpoint add 10.3.0.1 dev p1 signal"]);
     assert!(starting(&lines, "ip -n d0 mptcp endpoint").is_empty());
-    assert!(starting(&lines, "ip netns exec s0 sysctl")[0].contains("tcp_congestion_control=reno"));
+    assert!(starting(&lines, "ip netns exec s0 sysctl").join("").contains("net.ipv4.tcp_congestion_control=reno"));
     let files = lines[lines.len() - 2..].join("\n");
     assert!(
         files.contains("truncate -s 1000000 /run/ropewalk/vsftpd-0.ftp/data") && files.contains("pasv_min_port=5000")

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Generator;
 use scenario::Overrides;
 use std::path::Path;
 
@@ -145,6 +146,18 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
     for (addition, sets, ..) in &cases {
         assert_eq!(refused(addition, sets, &able()), "", "{sets:?} {addition}");
     }
+}
+
+#[test]
+fn ftp_needs_a_file_and_a_congestion_control_that_may_be_a_default() {
+    let refused = |sets: &[&str]| match Generator::Ftp.check(&experiment("", sets), &able()) {
+        Err(Error::Lacks { key, .. }) => key,
+        other => format!("{other:?}"),
+    };
+    assert_eq!(refused(&[]), "flow.tcp.size");
+    assert_eq!(refused(&["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
+    assert_eq!(refused(&["flow.tcp.size=1MB"]), "Ok(())");
+    assert!(Generator::Iperf3.check(&experiment("", &[]), &able()).is_ok());
 }
 
 #[test]
