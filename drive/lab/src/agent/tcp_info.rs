@@ -29,6 +29,7 @@ pub(super) struct Questioner {
     socket: Socket,
     /// The kernel sends there what it knew of connections that are gone.
     last_words: Socket,
+    gone: Vec<Connection>,
 }
 
 /// A connection's end: its own address, the other one, what the kernel knows.
@@ -50,22 +51,24 @@ impl Questioner {
         last_words.bind_auto()?;
         last_words.set_non_blocking(true)?;
         DESTROYED.iter().try_for_each(|group| last_words.add_membership(*group))?;
-        Ok(Self { socket, last_words })
+        Ok(Self { socket, last_words, gone: Vec::new() })
     }
 
-    /// All TCP connections of this IP version that are open, subflows of MPTCP among them; and, as they ended, all that have
-    /// gone since it was asked before.
-    pub(super) fn ask(&self, is_v6: bool) -> Outcome<Vec<Connection>> {
+    /// All TCP connections of this IP version that are open, subflows of MPTCP among them; then, as they ended, all that have
+    /// gone since this was made.
+    pub(super) fn ask(&mut self, is_v6: bool) -> Outcome<Vec<Connection>> {
         self.socket.send(&question(is_v6), 0)?;
         let mut all = Vec::new();
         while !read_into(&mut all, &self.socket.recv_from_full()?.0)? {}
         loop {
             match self.last_words.recv_from_full() {
-                Ok((words, _)) => read_into(&mut all, &words)?,
-                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(all),
+                Ok((words, _)) => read_into(&mut self.gone, &words)?,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
                 Err(why) => return Err(why.into()),
             };
         }
+        all.extend(self.gone.iter().cloned());
+        Ok(all)
     }
 }
 
