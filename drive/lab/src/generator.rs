@@ -2,8 +2,9 @@
 
 use crate::support::Abilities;
 use crate::{Error, kernel};
-use scenario::model::{Experiment, FlowKind};
+use scenario::model::{Experiment, Flow, FlowKind};
 use serde::{Deserialize, Serialize};
+use units::Span;
 
 /// What makes the traffic of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,22 +34,14 @@ impl Generator {
 
     /// The first thing that it cannot do on a kernel with these abilities.
     pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
-        for flow in experiment.flows.iter().filter(|_| self == Self::Ftp) {
-            let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { continue };
-            let lacks = |key: &str, what: String| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what });
-            if size.is_none() {
-                return lacks("size", "endless files: FTP's flows need a size".into());
-            }
-            if !abilities.defaults.contains(&congestion.name) {
-                let (name, all) = (&congestion.name, abilities.defaults.join(" "));
-                let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
-                return lacks(
-                    "congestion",
-                    format!("{what} net.ipv4.tcp_allowed_congestion_control are allowed ({all})"),
-                );
-            }
-        }
-        Ok(())
+        experiment.flows.iter().try_for_each(|flow| {
+            let lack = match self {
+                Self::Agent => None,
+                Self::Iperf3 => iperf3_lacks(flow),
+                Self::Ftp => ftp_lacks(flow, abilities),
+            };
+            lack.map_or(Ok(()), |(key, what)| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what }))
+        })
     }
 
     /// The sink connects, not the source.
@@ -69,4 +62,21 @@ impl Generator {
             Self::Ftp => ", files by FTP",
         }
     }
+}
+
+fn iperf3_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+    let length = flow.stop?.since(flow.start).as_nanos();
+    let is_whole = length.is_multiple_of(Span::from_secs(1).as_nanos());
+    (!is_whole).then(|| ("stop", "part of a second for iperf3, which counts whole ones".into()))
+}
+
+fn ftp_lacks(flow: &Flow, abilities: &Abilities) -> Option<(&'static str, String)> {
+    let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { return None };
+    if size.is_none() {
+        return Some(("size", "endless files: FTP's flows need a size".into()));
+    }
+    let (name, all) = (&congestion.name, abilities.defaults.join(" "));
+    let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
+    let rest = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
+    (!abilities.defaults.contains(name)).then(|| ("congestion", format!("{what} {rest}")))
 }

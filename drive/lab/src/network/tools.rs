@@ -36,7 +36,7 @@ impl Network<'_> {
         Some(Tool { generator, server, client })
     }
 
-    /// Server and client. Whole seconds is all that it counts: a flow goes on to the next.
+    /// Server and client. It counts whole seconds: one that is begun when the run ends is a second more.
     fn iperf3(&self, k: usize, start: Instant) -> [String; 2] {
         let flow = &self.experiment.flows[k];
         let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };

@@ -149,15 +149,18 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
 }
 
 #[test]
-fn ftp_needs_a_file_and_a_congestion_control_that_may_be_a_default() {
-    let refused = |sets: &[&str]| match Generator::Ftp.check(&experiment("", sets), &able()) {
+fn programs_for_traffic_are_asked_for_nothing_that_they_cannot_do() {
+    let refused = |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &able()) {
         Err(Error::Lacks { key, .. }) => key,
         other => format!("{other:?}"),
     };
-    assert_eq!(refused(&[]), "flow.tcp.size");
-    assert_eq!(refused(&["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
-    assert_eq!(refused(&["flow.tcp.size=1MB"]), "Ok(())");
-    assert!(Generator::Iperf3.check(&experiment("", &[]), &able()).is_ok());
+    assert_eq!(refused(Generator::Ftp, &[]), "flow.tcp.size");
+    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
+    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB"]), "Ok(())");
+    let half = ["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4500ms"];
+    assert_eq!(refused(Generator::Iperf3, &half), "flow.tcp.stop");
+    assert_eq!(refused(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
+    assert_eq!(refused(Generator::Agent, &half), "Ok(())");
 }
 
 #[test]
