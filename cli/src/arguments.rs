@@ -37,17 +37,16 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Set two results folders side by side: tables, and a page with errors and overlays
+    /// Set results folders side by side, two and two: tables, and a page with errors and overlays
     #[command(after_help = AFTER_HELP)]
     Compare {
-        /// A folder that `ropewalk run` has filled
-        first: PathBuf,
-        /// Another one
-        second: PathBuf,
+        /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...
+        #[arg(required = true, num_args = 2.., value_name = "DIR")]
+        dirs: Vec<PathBuf>,
         /// The page [default: compare.html in the first folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Print the runs of both as one JSON document instead of the table
+        /// Print all the runs as one JSON document instead of the table
         #[arg(long)]
         json: bool,
     },

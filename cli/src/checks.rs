@@ -33,12 +33,15 @@ fn layout(scenario: &Scenario) -> Result<(), Failure> {
     }
     let in_series = ("a flow's time series has", report::figure_values());
     let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(at, it)| known(scenario, &format!("figure.{at}.value"), &it.value, &in_series))?;
+    figures.try_for_each(|(at, it)| match (format!("figure.{at}.value"), &it.across) {
+        (key, Some(_)) => shown(scenario, &key, &it.value, &it.scope),
+        (key, None) => known(scenario, &key, &it.value, &in_series),
+    })?;
     let mut claims = claims.iter().enumerate();
     claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
 }
 
-/// A value of a table or a claim: a result, or how near one is to the baseline's.
+/// A value of a table, a claim or bars: a result, or how near one is to the baseline's.
 fn shown(scenario: &Scenario, key: &str, value: &str, scope: &Scope) -> Result<(), Failure> {
     let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
     let subflow = named.iter().any(|name| name.contains('/'));

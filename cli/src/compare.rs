@@ -1,40 +1,77 @@
-//! `ropewalk compare`: two stored studies side by side, in the terminal and as a page.
+//! `ropewalk compare`: stored studies side by side, two and two, in the terminal and as a page.
 
 use crate::document::Document;
 use crate::{Failure, driver, output, study};
+use record::Run;
 use report::Comparison;
-use std::path::Path;
-use store::Results;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use store::{Manifest, Results};
 
 /// The page's name in the first folder.
 const PAGE: &str = "compare.html";
 
+/// Two folders that are compared.
+struct Pair {
+    names: [String; 2],
+    studies: [(Manifest, Vec<Run>); 2],
+}
+
 /// Writes the page to `out`; prints the tables and where the page is, or the documents.
-pub(crate) fn compare(first: &Path, second: &Path, out: Option<&Path>, json: bool) -> Result<(), Failure> {
-    let [a, b] = [Results::open(first)?, Results::open(second)?];
-    let names = names(first, second);
-    // A folder of an older version may have a layout that is no longer read; its runs are.
-    let layout = [&a, &b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
-    let studies = [&a, &b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
-    // A simulation is measured by a kernel; otherwise the second by the first.
-    let yardstick = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
-    let [one, other] = studies;
-    let comparison = Comparison::new([(&names[0], one), (&names[1], other)], yardstick);
+pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), Failure> {
+    let pairs = pairs(dirs)?;
+    let comparisons: Vec<Comparison<'_>> = pairs.iter().map(Pair::compared).collect();
+    let page = report::compare_html(&comparisons);
     let page = match out {
-        None => Results::write_text(first, PAGE, &report::compare_html(&comparison))?,
+        None => Results::write_text(&dirs[0], PAGE, &page)?,
         Some(file) => {
             let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let wrong = || Failure::Environment(format!("cannot write {}: it is a folder", file.display()));
             let name = file.file_name().filter(|_| !file.is_dir()).ok_or_else(wrong)?;
-            Results::write_text(dir, &name.to_string_lossy(), &report::compare_html(&comparison))?
+            Results::write_text(dir, &name.to_string_lossy(), &page)?
         }
     };
     if json {
-        let [first, second] = [a, b].map(|(manifest, runs)| Document::new(&manifest, runs));
-        return output::json(&serde_json::json!({ "first": first, "second": second }));
+        let mut documents: Vec<Value> = pairs.into_iter().map(Pair::document).collect();
+        // One pair is itself the document.
+        return output::json(&if documents.len() == 1 { documents.remove(0) } else { Value::from(documents) });
     }
-    let table = report::compare_terminal(&comparison, output::width(), output::color());
+    let table = report::compare_terminal(&comparisons, output::width(), output::color());
     output::print(&format!("{table}\npage    {}\n", page.display()))
+}
+
+/// Each folder and the one after it.
+fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
+    let (both, rest) = dirs.as_chunks();
+    if let [alone] = rest {
+        let [count, alone] = [dirs.len().to_string(), alone.display().to_string()];
+        let message =
+            format!("folders are compared two and two: of {count}, {alone} has no other\n  help: A1 B1 A2 B2 ...");
+        return Err(Failure::Usage(message));
+    }
+    both.iter().map(Pair::open).collect()
+}
+
+impl Pair {
+    fn open(dirs: &[PathBuf; 2]) -> Result<Self, Failure> {
+        let [first, second] = dirs;
+        Ok(Self { names: names(first, second), studies: [Results::open(first)?, Results::open(second)?] })
+    }
+
+    fn compared(&self) -> Comparison<'_> {
+        let [a, b] = &self.studies;
+        // A folder of an older version may have a layout that is no longer read; its runs are.
+        let layout = [a, b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
+        let [one, other] = [a, b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
+        // A simulation is measured by a kernel; otherwise the second by the first.
+        let yardstick = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
+        Comparison::new([(&self.names[0], one), (&self.names[1], other)], yardstick)
+    }
+
+    fn document(self) -> Value {
+        let [first, second] = self.studies.map(|(manifest, runs)| Document::new(&manifest, runs));
+        json!({ "first": first, "second": second })
+    }
 }
 
 /// What the folders are called: by their last words, or by all where these are the same.

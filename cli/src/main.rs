@@ -41,7 +41,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
-        Verb::Compare { first, second, out, json } => compare::compare(first, second, out.as_deref(), *json),
+        Verb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
         Verb::Doctor { json } => doctor::doctor(*json),

@@ -25,16 +25,16 @@ fn the_table_and_the_json_document_tell_the_same() {
 fn where_a_kernel_runs_the_doctor_has_said_so() {
     let found: Value = serde_json::from_str(&ropewalk(&["doctor", "--json"]).stdout).unwrap();
     let dir = program::folder("doctor");
-    let scenario = "name = \"none\"\nduration = \"1s\"\n[[path]]\nname = \"one\"\n[[flow]]\nname = \"u\"\nkind = \"udp\"\n\
-                    rate = \"1mbit\"\npacket = \"1000b\"\n";
-    program::write(&dir, "udp.toml", scenario);
-    let file = dir.join("udp.toml").display().to_string();
+    let scenario = "name = \"none\"\nduration = \"1s\"\n[[path]]\nname = \"one\"\n[[flow]]\nname = \"v\"\n\
+                    video = { kind = \"live\", ladder = [\"1mbit\"] }\n";
+    program::write(&dir, "video.toml", scenario);
+    let file = dir.join("video.toml").display().to_string();
     for back_end in found["back_ends"].as_array().unwrap() {
         let outcome = ropewalk(&["run", &file, "--on", back_end["name"].as_str().unwrap()]);
-        // UDP is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
+        // Video is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
         let expected = if back_end["release"].is_null() || !may_run(back_end) { 4 } else { 3 };
         assert_eq!(outcome.code, Some(expected), "{back_end}: {}", outcome.stderr);
-        let helps = expected == 4 || ["flow.u", "udp.toml:", "--on sim"].iter().all(|it| outcome.stderr.contains(it));
+        let helps = expected == 4 || ["flow.v", "video.toml:", "--on sim"].iter().all(|it| outcome.stderr.contains(it));
         assert!(helps, "{}", outcome.stderr);
     }
 }

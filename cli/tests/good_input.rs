@@ -115,6 +115,10 @@ fn a_finished_folder_is_reused_reported_and_compared() {
     let folder = ropewalk(&["compare", &out, &out, "--out", &out]);
     assert!(folder.code == Some(4) && folder.stderr.contains("it is a folder"), "{}", folder.stderr);
     assert_eq!(json(&["compare", &out, &out, "--json"])["first"]["runs"].as_array().unwrap().len(), 8);
+    let pairs = ["compare", &out, &out, &out, &out, "--out", &page];
+    let together = ropewalk(&pairs).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(together.contains("Goodput in 2 comparisons: 8 values in 8 common cells"), "{together}");
+    assert_eq!(json(&[&pairs[..], &["--json"]].concat()).as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 // Interactive charts in the place of the drawn ones: pick a cell, move the pointer over all charts at once, drag to zoom.
-(() => {
-  const { keys, axes, cells } = data.time;
-  const live = document.getElementById('live');
-  const drawn = document.getElementById('drawn');
-  const sync = uPlot.sync('time');
+// A page of several comparisons has such charts for each; `first` is the number of its first cell on the page.
+data.time.forEach(({ at, first, keys, axes, cells }) => {
+  const live = document.getElementById(`live-${at}`);
+  const drawn = document.getElementById(`drawn-${at}`);
+  const sync = uPlot.sync(`time-${at}`);
   let shown = 0;
   let plots = [];
 
@@ -73,8 +73,8 @@
 
   function follow() {
     const found = /^#cell-(\d+)$/.exec(location.hash);
-    if (!found || !cells[found[1]]) return;
-    show(Number(found[1]));
+    if (!found || !cells[found[1] - first]) return;
+    show(found[1] - first);
     live.scrollIntoView();
   }
 
@@ -89,4 +89,4 @@
   });
   dark.addEventListener('change', draw);
   onWidth(charts, () => plots.forEach(plot => plot.setSize({ width: charts.clientWidth, height: plot.height })));
-})();
+});

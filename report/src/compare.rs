@@ -69,6 +69,12 @@ impl<'a> Comparison<'a> {
         &self.studies[1 - self.yardstick]
     }
 
+    /// `one-link against one-link-kernel`.
+    pub(crate) fn name(&self) -> String {
+        let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
+        format!("{measured} against {yardstick}")
+    }
+
     /// How far a line's value is from the yardstick's, as a share of the latter.
     pub(crate) fn error(&self, line: &Compared<'_>, value: usize) -> Option<f64> {
         relative_error(line.values[value][1 - self.yardstick]?, line.values[value][self.yardstick]?)
@@ -86,6 +92,11 @@ impl<'a> Comparison<'a> {
         let size = |line: &Compared<'_>| self.error(line, 0).map_or(-1.0, f64::abs);
         lines.sort_by(|one, other| size(other).total_cmp(&size(one)));
         lines
+    }
+
+    /// Whether it is known of any cell how near windows are.
+    pub(crate) fn has_windows(&self) -> bool {
+        self.lines.iter().any(|line| line.is_common() && line.window.is_some())
     }
 
     /// The names of the cells that only this study has.
@@ -107,9 +118,9 @@ impl<'a> Comparison<'a> {
             (_, None) => return "No goodput to compare.".to_owned(),
             (cells, Some(errors)) => (cells, errors),
         };
-        let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
         format!(
-            "Goodput of {measured} against {yardstick}: {} in {}, {}.",
+            "Goodput of {}: {} in {}, {}.",
+            self.name(),
             counted(errors.0.len(), "value"),
             counted(cells, "common cell"),
             errors.sentence()
@@ -183,7 +194,8 @@ fn values(study: &Study<'_>) -> Vec<String> {
 pub(crate) struct Errors(pub(crate) Vec<f64>);
 
 impl Errors {
-    fn of(mut sizes: Vec<f64>) -> Option<Self> {
+    /// Those of all, in any order; nothing if there are none.
+    pub(crate) fn of(mut sizes: Vec<f64>) -> Option<Self> {
         median(&mut sizes).map(|_| Self(sizes))
     }
 
@@ -197,7 +209,13 @@ impl Errors {
         [0.5, 0.9, 0.95, 1.0].map(|share| 100.0 * self.quantile(share))
     }
 
-    fn sentence(&self) -> String {
+    /// How many are not greater than this share.
+    pub(crate) fn within(&self, share: f64) -> usize {
+        self.0.iter().filter(|size| **size <= share).count()
+    }
+
+    /// Their percents in words.
+    pub(crate) fn sentence(&self) -> String {
         let [median, p90, p95, worst] = self.percents();
         format!("median |error| {median:.1} %, 90th percentile {p90:.1} %, 95th {p95:.1} %, worst {worst:.1} %")
     }

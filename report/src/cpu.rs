@@ -1,4 +1,4 @@
-//! What a run cost: CPU time for a gigabyte of payload delivered, all flows together.
+//! What a run cost: CPU time for a gigabyte of payload delivered, all flows together, or as a share of the run's time.
 
 use record::{Cpu, Run};
 
@@ -14,10 +14,29 @@ pub(crate) fn of_tunnel(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }
 
+/// The machine's busy time, percent of the run's duration: 100 is one CPU's whole time.
+pub(crate) fn share_of_machine(run: &Run) -> Option<f64> {
+    percent(run, |cpu| cpu.name == Cpu::MACHINE)
+}
+
+/// The same of a tunnel's two daemons together.
+pub(crate) fn share_of_tunnel(run: &Run) -> Option<f64> {
+    percent(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
+}
+
 fn per_gigabyte(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
-    let used: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
     let bytes = run.flows.iter().map(|flow| flow.delivered_bytes).sum::<u64>() as f64;
-    (!used.is_empty() && bytes > 0.0).then(|| used.iter().sum::<f64>() * GIGABYTE / bytes)
+    used_s(run, wanted).filter(|_| bytes > 0.0).map(|used_s| used_s * GIGABYTE / bytes)
+}
+
+fn percent(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
+    used_s(run, wanted).filter(|_| run.duration_s > 0.0).map(|used_s| 100.0 * used_s / run.duration_s)
+}
+
+/// What these used together, seconds; nothing where none was measured.
+fn used_s(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
+    let used: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
+    (!used.is_empty()).then(|| used.iter().sum())
 }
 
 #[cfg(test)]
@@ -36,10 +55,11 @@ mod tests {
             cpu("tunnel near", 0.25, 0.5, None),
             cpu("tunnel far", 0.25, 0.0, None),
         ];
-        let run = Run { cpu, flows: vec![flow.clone(), flow], ..Run::default() };
+        let run = Run { cpu, duration_s: 10.0, flows: vec![flow.clone(), flow], ..Run::default() };
         assert_eq!((of_machine(&run), of_tunnel(&run)), (Some(7.0), Some(2.0)), "3.5 s and 1 s for half a gigabyte");
+        assert_eq!((share_of_machine(&run), share_of_tunnel(&run)), (Some(35.0), Some(10.0)), "of 10 s");
         let idle = Run { flows: Vec::new(), ..run.clone() };
         let simulated = Run { cpu: Vec::new(), ..run };
-        assert_eq!((of_machine(&idle), of_machine(&simulated)), (None, None));
+        assert_eq!((of_machine(&idle), of_machine(&simulated), share_of_machine(&simulated)), (None, None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Figures: a line for each value of a swept key, in a chart for each setting of the others.
+//! Figures over time: a line for each value of a swept key, in a chart for each setting of the others.
 
 use crate::chart::{self, Chart, Line};
 use crate::course::Course;
@@ -8,7 +8,7 @@ use crate::resample::resampled;
 use crate::study::{Cell, Study};
 use crate::terminal::{capital, time};
 use crate::value::{course, subject};
-use crate::{colour, number};
+use crate::{bars, colour, number};
 use record::{Run, Series};
 use scenario::Figure;
 
@@ -43,8 +43,28 @@ pub(crate) fn title(figure: &Figure) -> String {
     format!("{name}{of}{}", time(&figure.scope))
 }
 
-/// How many lines a figure has, all charts together.
+/// What stands in the place of a figure that has nothing to show.
+pub(crate) fn nothing(figure: &Figure) -> String {
+    let why = match figure.value.contains("cpu_") {
+        true => ": CPU time is measured on a kernel in real time only",
+        false => "",
+    };
+    format!("No run here has a value for this figure{why}.")
+}
+
+/// Whether a figure has nothing to show.
+pub(crate) fn is_empty(study: &Study<'_>, figure: &Figure) -> bool {
+    match &figure.across {
+        Some(across) => bars::charts(study, figure, across).is_empty(),
+        None => drawn(study, figure, 10).is_none(),
+    }
+}
+
+/// How many lines a figure has, all charts together; bars are none.
 pub(crate) fn lines(study: &Study<'_>, figure: &Figure) -> usize {
+    if figure.across.is_some() {
+        return 0;
+    }
     let cells = study.shown(&figure.scope, &[Some(&figure.lines)]);
     cells.iter().map(|(_, cell)| 1 + usize::from(!cell.baseline.is_empty())).sum()
 }

@@ -4,8 +4,9 @@ use crate::course;
 use crate::estimate::Estimate;
 use crate::number::{label, relative_error, title};
 use crate::rank::tau_b;
+use crate::sample::{Sample, foot};
 use crate::study::{Baseline, Cell, Study};
-use crate::value::estimate;
+use crate::value::sample;
 use scenario::{Column, Reference, Scope, Table};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,11 +29,13 @@ pub(crate) struct Row {
     pub(crate) values: Vec<Option<Value>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Value {
     /// Index of the cell in [`Study::cells`].
     pub(crate) cell: usize,
     pub(crate) estimate: Estimate,
+    /// The runs behind it.
+    pub(crate) sample: Sample,
     /// The baseline's mean, where it has one.
     pub(crate) baseline: Option<f64>,
     /// Whether there were disturbed runs in the cell, and in the baseline's.
@@ -61,8 +64,9 @@ impl Grid {
             let find = |row: &String, (at, column): (usize, &String)| {
                 let across = if table.columns.is_some() { column.as_str() } else { "" };
                 let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), across.to_owned()))?];
-                let baseline = found.of_baseline().and_then(|it| shown(&it, table, at)).map(|it| it.mean);
-                Some(Value { cell: *cell, estimate: shown(found, table, at)?, baseline, disturbed: found.disturbed })
+                let baseline = found.of_baseline().and_then(|it| shown(&it, table, at)?.estimate());
+                let (sample, baseline) = (shown(found, table, at)?, baseline.map(|it| it.mean));
+                Some(Value { cell: *cell, estimate: sample.estimate()?, sample, baseline, disturbed: found.disturbed })
             };
             let run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
@@ -80,8 +84,10 @@ impl Grid {
         let pairs = pairs(self, reference);
         let known = |at: &usize| pairs.iter().any(|row| row[*at].published.is_some());
         let kept: Vec<usize> = (0..self.columns.len()).filter(known).collect();
-        let rows =
-            self.rows.iter().map(|row| Row { values: kept.iter().map(|at| row.values[*at]).collect(), ..row.clone() });
+        let rows = self
+            .rows
+            .iter()
+            .map(|row| Row { values: kept.iter().map(|at| row.values[*at].clone()).collect(), ..row.clone() });
         Self {
             columns: kept.iter().map(|at| self.columns[*at].clone()).collect(),
             rows: rows.collect(),
@@ -93,7 +99,17 @@ impl Grid {
     pub(crate) fn greatest(&self, column: Option<usize>) -> f64 {
         let values = self.rows.iter().flat_map(|row| row.values.iter().enumerate());
         let values = values.filter(|(at, _)| column.is_none_or(|column| column == *at));
-        values.filter_map(|(_, value)| Some((*value)?.estimate.mean)).fold(0.0, f64::max)
+        values.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean)).fold(0.0, f64::max)
+    }
+
+    /// The foot line on outliers, if there are any.
+    pub(crate) fn outliers(&self) -> Option<String> {
+        let named = |(row, value, column): (&Row, &Option<Value>, &String)| {
+            value.as_ref()?.sample.told(&format!("{}, {column}", row.name))
+        };
+        let all =
+            self.rows.iter().flat_map(|row| row.values.iter().zip(&self.columns).map(move |it| (row, it.0, it.1)));
+        foot(&all.filter_map(named).collect::<Vec<_>>())
     }
 
     /// Whether values are means over several seeds.
@@ -103,11 +119,11 @@ impl Grid {
 }
 
 /// What a cell has in a column.
-fn shown(cell: &Cell<'_>, table: &Table, column: usize) -> Option<Estimate> {
+fn shown(cell: &Cell<'_>, table: &Table, column: usize) -> Option<Sample> {
     let Column { value, flow, .. } = column_of(table, column);
     match flow {
-        Some(_) => estimate(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
-        None => estimate(cell, value, &table.scope),
+        Some(_) => sample(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
+        None => sample(cell, value, &table.scope),
     }
 }
 
@@ -176,7 +192,7 @@ pub(crate) fn references<'t>(study: &Study<'_>, table: &'t Table, grid: &Grid) -
 /// The values that the baseline has in a grid's cells; nothing if it has none.
 fn baseline(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> {
     let name = study.baseline?.name;
-    let values = |row: &Row| row.values.iter().map(|value| (*value)?.baseline).collect::<Vec<_>>();
+    let values = |row: &Row| row.values.iter().map(|value| value.as_ref()?.baseline).collect::<Vec<_>>();
     let rows: Vec<_> = grid.rows.iter().map(|row| (row.name.clone(), values(row))).collect();
     rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
         name: name.to_owned(),
@@ -201,8 +217,9 @@ pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
     };
     let pair = |row: &Row, column: usize| Pair {
         published: published(&row.name, &grid.columns[column]),
-        simulated: row.values[column].map(|value| value.estimate.mean),
+        simulated: row.values[column].as_ref().map(|value| value.estimate.mean),
         disturbed: row.values[column]
+            .as_ref()
             .map_or([false; 2], |value| [reference.source == BASELINE && value.disturbed[1], value.disturbed[0]]),
     };
     grid.rows.iter().map(|row| (0..grid.columns.len()).map(|column| pair(row, column)).collect()).collect()
@@ -263,7 +280,7 @@ fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
     let rows = grids.iter().flat_map(|grid| &grid.rows);
     let cells =
         rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| column_of(table, *at).value == value));
-    let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some((*value)?.estimate.mean.abs())).collect();
+    let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean.abs())).collect();
     let median = median(&mut errors)?;
     let (name, below) = (label(value).0, errors.iter().filter(|error| **error < 10.0).count());
     Some(format!("median |{name}| {median:.1} %; {below} of {} cells under 10 %", errors.len()))

@@ -1,8 +1,10 @@
 //! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
 
+mod bars;
 mod claims;
 mod compare;
 mod figures;
+mod overview;
 mod plots;
 mod tables;
 
@@ -10,7 +12,7 @@ use crate::chart::DASHES;
 use crate::number::counted;
 use crate::study::Study;
 use crate::{colour, number};
-pub use compare::compare_html;
+pub use overview::compare_html;
 use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("../assets/report.css");
@@ -23,7 +25,9 @@ const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 /// The page.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
-    let (plots, figures) = (plots::plots(study, &study.cells()), figures::figures(study));
+    let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES };
+    let place = Place { percent, ..Place::default() };
+    let (plots, figures) = (plots::plots(study, &study.cells(), &place), figures::figures(study));
     let (summaries, series) = (tables::summaries(study), plots.section);
     let [first, second] = if !study.layout.tables.is_empty() { [series, summaries] } else { [summaries, series] };
     let sections = [
@@ -34,16 +38,49 @@ pub fn html(study: &Study<'_>) -> String {
         second,
         what_was_run(study),
     ];
-    let data = plots.data.map(|over_time| (over_time, figures.data));
-    page(study.title, &header(study), &sections, data, study)
+    page(study.title, &header(study), &sections, (plots.data.into_iter().collect(), figures.data), study)
 }
 
-/// A page of sections about a study. Of the charts its data are those over time, and those of figures.
+/// Where the parts of a study or comparison stand: alone on the page, or as one of several.
+#[derive(Default)]
+struct Place {
+    /// Which of several.
+    part: Option<usize>,
+    /// The number of its first cell on the page.
+    first: usize,
+    /// Its share of the page's room for charts over time.
+    percent: usize,
+}
+
+impl Place {
+    fn at(&self) -> usize {
+        self.part.unwrap_or(0)
+    }
+
+    /// The id of a section.
+    fn id(&self, name: &str) -> String {
+        self.part.map_or(name.to_owned(), |part| format!("{name}-{part}"))
+    }
+
+    /// What stands above a section.
+    fn heading(&self, text: &str) -> String {
+        let level = if self.part.is_some() { 3 } else { 2 };
+        format!("<h{level}>{text}</h{level}>\n")
+    }
+
+    /// What stands above a part of a section.
+    fn subheading(&self, text: &str) -> String {
+        let level = if self.part.is_some() { 4 } else { 3 };
+        format!("<h{level}>{text}</h{level}>\n")
+    }
+}
+
+/// A page of sections about a study. Its data are the charts over time, and those of figures.
 fn page(
     title: &str,
     header: &str,
     sections: &[String],
-    data: Option<(Value, Vec<Value>)>,
+    (over_time, figures): (Vec<Value>, Vec<Value>),
     study: &Study<'_>,
 ) -> String {
     let head = format!(
@@ -54,7 +91,7 @@ fn page(
         escape(title),
         colour::css()
     );
-    let scripts = data.map_or(String::new(), |(over_time, figures)| {
+    let scripts = (!over_time.is_empty()).then(|| {
         let data = json!({ "dashes": DASHES, "figures": figures, "time": over_time }).to_string();
         let data = data.replace('<', "\\u003c"); // no `</script>` or `<!--` can come of a name
         let scripts = SCRIPTS.concat();
@@ -63,6 +100,7 @@ fn page(
              <script>{scripts}</script>\n"
         )
     });
+    let scripts = scripts.unwrap_or_default();
     let footer = format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit));
     let (contents, sections) = (contents(sections), sections.concat());
     format!("{head}<body>\n{header}{contents}{sections}{footer}{scripts}</body>\n</html>\n")

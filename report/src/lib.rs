@@ -2,10 +2,12 @@
 //!
 //! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
 //! [`html`] page. With a [`Baseline`], another driver's runs of the same cells, tables and charts show both. A
-//! [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and as a page ([`compare_html`]).
+//! [`Comparison`] sets two studies side by side; one or several go to the terminal ([`compare_terminal`]) and on a page
+//! ([`compare_html`]).
 //! Values are never made up: what was published but not run is shown as coming, and what was run but never published
-//! stands alone. What disturbed runs have a part in is marked.
+//! stands alone. What disturbed runs have a part in is marked, and so are outliers among runs.
 
+mod bars;
 mod chart;
 mod claim;
 mod colour;
@@ -19,8 +21,11 @@ mod grid;
 mod html;
 mod load;
 mod number;
+mod overview;
 mod rank;
 mod resample;
+mod sample;
+mod strip;
 mod study;
 mod subject;
 mod summary;

@@ -6,6 +6,14 @@ pub(crate) const NONE: &str = "–";
 /// What marks a value that a disturbed run has a part in.
 const MARK: &str = "†";
 
+/// What marks a mean with an outlier in it.
+const OUTLIER: &str = "‡";
+
+/// A mean's text, marked where an outlier has a part in it.
+pub(crate) fn flagged(text: String, outlier: bool) -> String {
+    if outlier { text + OUTLIER } else { text }
+}
+
 /// A value's text, marked where it is doubtful.
 pub(crate) fn marked(text: String, doubtful: bool) -> String {
     if doubtful && text != NONE { text + MARK } else { text }
@@ -91,6 +99,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
         "share" => return ("share of the goodput".to_owned(), ""),
         "cpu_s_per_gb" => return ("CPU time".to_owned(), "s/GB"),
         "tunnel_cpu_s_per_gb" => return ("tunnel's CPU time".to_owned(), "s/GB"),
+        "cpu_percent" => return ("CPU use".to_owned(), "% of one CPU"),
+        "tunnel_cpu_percent" => return ("tunnel's CPU use".to_owned(), "% of one CPU"),
         _ => {}
     }
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));

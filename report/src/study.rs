@@ -53,6 +53,8 @@ pub(crate) struct Cell<'a> {
     pub(crate) flow: Option<String>,
     /// Without disturbed ones where there are others; never empty.
     pub(crate) runs: Vec<&'a Run>,
+    /// The disturbed ones that are left out.
+    pub(crate) left_out: Vec<&'a Run>,
     /// The baseline's runs with these parameters, chosen likewise.
     pub(crate) baseline: Vec<&'a Run>,
     /// Whether there were disturbed runs, and whether the baseline had some.
@@ -62,14 +64,15 @@ pub(crate) struct Cell<'a> {
 impl<'a> Cell<'a> {
     /// A cell without runs.
     pub(crate) fn empty(parameters: &'a BTreeMap<String, String>) -> Self {
-        Self { parameters, flow: None, runs: Vec::new(), baseline: Vec::new(), disturbed: [false; 2] }
+        let (runs, left_out, baseline) = (Vec::new(), Vec::new(), Vec::new());
+        Self { parameters, flow: None, runs, left_out, baseline, disturbed: [false; 2] }
     }
 
     /// The same cell as the baseline ran it.
     pub(crate) fn of_baseline(&self) -> Option<Self> {
         let runs = self.baseline.clone();
         let disturbed = [self.disturbed[1], false];
-        (!runs.is_empty()).then(|| Self { runs, baseline: Vec::new(), disturbed, ..self.clone() })
+        (!runs.is_empty()).then(|| Self { runs, disturbed, flow: self.flow.clone(), ..Self::empty(self.parameters) })
     }
 
     /// The cell's value of a parameter, or empty.
@@ -126,7 +129,9 @@ impl<'a> Study<'a> {
             }
         }
         for cell in &mut cells {
-            cell.disturbed = [&mut cell.runs, &mut cell.baseline].map(without_disturbed);
+            cell.disturbed = [&cell.runs, &cell.baseline].map(|runs| runs.iter().any(|run| run.is_disturbed()));
+            cell.left_out = without_disturbed(&mut cell.runs);
+            without_disturbed(&mut cell.baseline);
         }
         cells
     }
@@ -175,13 +180,12 @@ pub(crate) fn varying<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
     keys.into_iter().filter(differs).collect()
 }
 
-/// Drops disturbed runs if others are left; says whether there were any.
-fn without_disturbed(runs: &mut Vec<&Run>) -> bool {
-    let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
-    if disturbed < runs.len() {
-        runs.retain(|run| !run.is_disturbed());
+/// Takes disturbed runs out if others are left.
+fn without_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
+    if runs.iter().all(|run| run.is_disturbed()) {
+        return Vec::new();
     }
-    disturbed > 0
+    runs.extract_if(.., |run| run.is_disturbed()).collect()
 }
 
 /// A sentence on the disturbed runs among these; nothing if there are none.

@@ -2,7 +2,8 @@
 
 use crate::cpu;
 use crate::estimate::Estimate;
-use crate::number::{NONE, marked, significant, three};
+use crate::number::{NONE, flagged, marked, significant, three};
+use crate::sample::{Sample, foot};
 use crate::study::{Cell, Study, short_names};
 use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
 use std::slice::from_ref;
@@ -15,6 +16,8 @@ pub(crate) struct Summary {
     /// Columns at the left that hold names; the others hold numbers.
     pub(crate) names: usize,
     pub(crate) rows: Vec<Vec<String>>,
+    /// The foot line on outliers of the first number, if there are any.
+    pub(crate) outliers: Option<String>,
 }
 
 /// A column of numbers of records of type `T`.
@@ -182,27 +185,31 @@ fn summary<T>(
             head.push("± 95 %".to_owned());
         }
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut outliers) = (Vec::new(), Vec::new());
     for cell in study.cells() {
         let count = cell.runs.iter().map(|run| records(run).len()).max().unwrap_or(0);
         for index in 0..count {
             let seen: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
             let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
             row.extend(names(seen[0]));
-            row.extend(numbers(&seen, fields, several, cell.disturbed[0]));
+            let points = cell.runs.iter().filter_map(|run| Some((run.seed, fields[0].1(records(run).get(index)?))));
+            let sample = Sample { points: points.collect(), left_out: Vec::new() };
+            let told = sample.told(&row.join(", "));
+            row.extend(numbers(&seen, fields, several, [cell.disturbed[0], told.is_some()]));
+            outliers.extend(told);
             rows.push(row);
         }
     }
-    Summary { title, head, names: width, rows }
+    Summary { title, head, names: width, rows, outliers: foot(&outliers) }
 }
 
-/// Means; the first is marked where there were disturbed runs.
-fn numbers<T>(seen: &[&T], fields: &[Field<T>], several: bool, disturbed: bool) -> Vec<String> {
+/// Means; the first is marked where there were disturbed runs, and where there are outliers.
+fn numbers<T>(seen: &[&T], fields: &[Field<T>], several: bool, [disturbed, outlier]: [bool; 2]) -> Vec<String> {
     let mut shown = Vec::new();
     for (index, (_, field)) in fields.iter().enumerate() {
         let estimate = Estimate::of(&seen.iter().map(|record| field(record)).collect::<Vec<_>>());
         let mean = estimate.map_or_else(|| NONE.to_owned(), |estimate| three(estimate.mean));
-        shown.push(marked(mean, disturbed && index == 0));
+        shown.push(flagged(marked(mean, disturbed && index == 0), outlier && index == 0));
         if several && index == 0 {
             let half = estimate.and_then(|estimate| estimate.half_width);
             shown.push(half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2)));

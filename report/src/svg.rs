@@ -94,7 +94,7 @@ fn key(line: &Line) -> String {
 }
 
 /// A tick's number: as short as it is exact.
-fn short(tick: f64) -> String {
+pub(crate) fn short(tick: f64) -> String {
     let rounded: f64 = format!("{tick:.6}").parse().unwrap_or(tick);
     rounded.to_string()
 }

@@ -1,8 +1,8 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
 use crate::figure;
-use crate::grid::{Grid, Pair, agreement, closing, pairs, ranking, references};
-use crate::number::{NONE, marked, maybe, percent, significant, three, title};
+use crate::grid::{Grid, Pair, Value, agreement, closing, pairs, ranking, references};
+use crate::number::{NONE, flagged, marked, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
@@ -48,7 +48,11 @@ pub(crate) fn disturbances(study: &Study<'_>, width: usize, color: bool) -> Stri
 
 /// Which figures the page has.
 fn figures(study: &Study<'_>, width: usize, color: bool) -> String {
-    let titles: Vec<String> = study.layout.figures.iter().map(figure::title).collect();
+    let named = |figure| match figure::is_empty(study, figure) {
+        true => format!("{} (without values here)", figure::title(figure)),
+        false => figure::title(figure),
+    };
+    let titles: Vec<String> = study.layout.figures.iter().map(named).collect();
     if titles.is_empty() {
         return String::new();
     }
@@ -123,6 +127,7 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     let corner = corner(shown);
     let mut out = "\n".to_owned() + &paragraph(&caption(study, shown, grid), width, Style::Bold, color);
     out += &table(&corner, &grid.columns, &lines, width, color);
+    out += &grid.outliers().map_or(String::new(), |told| paragraph(&told, width, Style::Plain, color));
     for (reference, (name, pairs)) in references.iter().zip(&compared) {
         let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
         out += &("\n".to_owned() + &paragraph(&text, width, Style::Plain, color));
@@ -144,15 +149,15 @@ fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
         cells[0] = "coming".to_owned();
         return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
     }
-    let shown = |value: &Option<crate::grid::Value>| {
-        let disturbed = value.is_some_and(|value| value.disturbed[0]);
-        marked(maybe(value.map(|value| value.estimate.mean)), disturbed)
+    let shown = |value: &Option<Value>| {
+        let Some(Value { estimate, sample, disturbed, .. }) = value else { return NONE.to_owned() };
+        flagged(marked(three(estimate.mean), disturbed[0]), !sample.outliers().is_empty())
     };
     let simulated = row.values.iter().map(shown).collect();
     let mut lines = vec![Line { label: row.name.clone(), cells: simulated, style: Style::Bold }];
     if grid.has_intervals() {
-        let half = |value: &Option<crate::grid::Value>| {
-            let half = value.and_then(|value| value.estimate.half_width);
+        let half = |value: &Option<Value>| {
+            let half = value.as_ref().and_then(|value| value.estimate.half_width);
             half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2))
         };
         let cells = row.values.iter().map(half).collect();
@@ -209,5 +214,6 @@ fn summary_table(summary: &Summary, width: usize, color: bool) -> String {
         style: Style::Plain,
     };
     let lines: Vec<Line> = summary.rows.iter().map(line).collect();
-    "\n".to_owned() + &table(summary.title, &summary.head[summary.names..], &lines, width, color)
+    let outliers = summary.outliers.as_ref().map_or(String::new(), |told| paragraph(told, width, Style::Plain, color));
+    format!("\n{}{outliers}", table(summary.title, &summary.head[summary.names..], &lines, width, color))
 }

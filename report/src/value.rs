@@ -3,6 +3,7 @@
 
 use crate::course::{self, Course};
 use crate::estimate::Estimate;
+use crate::sample::Sample;
 use crate::study::Cell;
 use crate::subject::{DROPS, Subject, percent};
 use crate::{cpu, load};
@@ -13,11 +14,13 @@ use scenario::Scope;
 const VARIATION: &str = "variation_percent";
 
 /// What belongs to a run as a whole and not to one of its flows.
-const OF_RUN: [(&str, OfRun); 4] = [
+const OF_RUN: [(&str, OfRun); 6] = [
     ("jain", |run| run.jain),
     ("convergence_s", |run| run.convergence_s),
     ("cpu_s_per_gb", cpu::of_machine),
     ("tunnel_cpu_s_per_gb", cpu::of_tunnel),
+    ("cpu_percent", cpu::share_of_machine),
+    ("tunnel_cpu_percent", cpu::share_of_tunnel),
 ];
 type OfRun = fn(&Run) -> Option<f64>;
 
@@ -30,12 +33,21 @@ const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packe
 /// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
 /// would flatter.
 pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
+    sample(cell, field, scope)?.estimate()
+}
+
+/// The same run by run.
+pub(crate) fn sample(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Sample> {
     let scope = &cell.scope(scope);
-    let of = |run: &&Run| match course::NAMES.contains(&field) {
-        true => nearness(run, &cell.baseline, field, scope),
-        false => value(run, field, scope),
+    let of = |run: &&Run| {
+        let value = match course::NAMES.contains(&field) {
+            true => nearness(run, &cell.baseline, field, scope),
+            false => value(run, field, scope),
+        };
+        value.map(|value| (run.seed, value))
     };
-    Estimate::of(&cell.runs.iter().map(of).collect::<Option<Vec<_>>>()?)
+    let points = cell.runs.iter().map(of).collect::<Option<_>>()?;
+    Some(Sample { points, left_out: cell.left_out.iter().filter_map(of).collect() })
 }
 
 /// Whether a value belongs to a run as a whole.

@@ -2,6 +2,7 @@
 
 use record::{Flow, Run, Series};
 use ropewalk_report::{Comparison, Layout, Study, compare_html, compare_terminal};
+use std::slice::from_ref;
 
 /// Twenty-one cells that differ in the delay, with so many samples of a window that grows.
 fn cells(samples: u32) -> Vec<Run> {
@@ -68,8 +69,12 @@ fn the_distribution_of_errors_is_the_one_that_was_put_in() {
     let told = "Goodput of sim against kernel: 21 values in 21 common cells, median |error| 11.0 %, 90th percentile \
                 19.0 %, 95th 20.0 %, worst 21.0 %.";
     let comparison = measured(&simulated, &kernel);
-    assert!(compare_terminal(&comparison, 400, false).contains(told), "{}", compare_terminal(&comparison, 400, false));
-    let page = compare_html(&comparison);
+    assert!(
+        compare_terminal(from_ref(&comparison), 400, false).contains(told),
+        "{}",
+        compare_terminal(from_ref(&comparison), 400, false)
+    );
+    let page = compare_html(from_ref(&comparison));
     let numbers = ["21", "11.0", "19.0", "20.0", "21.0"].map(|number| format!("<td>{number}</td>")).concat();
     let agreement = section(&page, "agreement");
     assert!(agreement.contains(&told.replace(" %", "&nbsp;%")) && agreement.contains(&numbers));
@@ -80,7 +85,7 @@ fn the_yardstick_is_the_one_that_is_named() {
     let kernel = cells(0);
     let simulated = with_errors(cells(0));
     let turned = Comparison::new([("sim", study(&simulated)), ("kernel", study(&kernel))], 0);
-    let text = compare_terminal(&turned, 400, false);
+    let text = compare_terminal(from_ref(&turned), 400, false);
     // 79 is the least of the simulated: the kernel's 100 are 26.6 % more.
     assert!(text.contains("Goodput of kernel against sim") && text.contains("worst 26.6 %"), "{text}");
 }
@@ -89,7 +94,7 @@ fn the_yardstick_is_the_one_that_is_named() {
 fn the_worst_cell_stands_first_and_leads_to_its_plot() {
     let kernel = cells(20);
     let simulated = with_errors(cells(20));
-    let page = compare_html(&measured(&simulated, &kernel));
+    let page = compare_html(&[measured(&simulated, &kernel)]);
     let rows = section(&page, "cells").split("<tr><th scope=\"row\">").skip(1);
     let size = |row: &str| {
         let (_, error) = row.split_once("<br>").expect("a value has an error");
@@ -110,15 +115,49 @@ fn the_worst_cell_stands_first_and_leads_to_its_plot() {
 fn cells_of_one_alone_are_listed() {
     let (kernel, simulated) = (cells(0), with_errors(cells(0)));
     let comparison = measured(&simulated[..20], &kernel[2..]);
-    let text = compare_terminal(&comparison, 400, false);
+    let text = compare_terminal(from_ref(&comparison), 400, false);
     assert!(text.contains("Only in a: 0ms; 1ms.") && text.contains("Only in b: 20ms."), "{text}");
     assert!(text.contains("18 values in 18 common cells"), "{text}");
-    let page = compare_html(&comparison);
+    let page = compare_html(from_ref(&comparison));
     let alone = section(&page, "alone");
     assert!(alone.contains("2 cells only in sim") && alone.contains("<li>0ms</li><li>1ms</li>"), "{alone}");
     assert!(alone.contains("1 cell only in kernel") && alone.contains("<li>20ms</li>"), "{alone}");
-    let nothing = compare_html(&measured(&simulated[..2], &kernel[2..]));
+    let nothing = compare_html(&[measured(&simulated[..2], &kernel[2..])]);
     assert!(section(&nothing, "agreement").contains("No cell of one has the parameters"));
+}
+
+#[test]
+fn several_comparisons_have_one_distribution_and_a_section_each() {
+    // Errors of 0.5 to 20.5 %, and 20 times none.
+    let (kernel, mut simulated) = (cells(20), with_errors(cells(20)));
+    for run in &mut simulated {
+        let goodput = &mut run.flows[0].goodput_mbps;
+        *goodput += 0.5 * (100.0 - *goodput).signum();
+    }
+    let other = |runs| Study { scenario: "other", ..study(runs) };
+    let exact = Comparison::new([("sim", other(&kernel[..20])), ("kernel", other(&kernel[..20]))], 1);
+    let both = [measured(&simulated, &kernel), exact];
+    let told = "Goodput in 2 comparisons: 41 values in 41 common cells, median |error| 0.5 %, 90th percentile 16.5 %, 95th \
+                18.5 %, worst 20.5 %; 25 within 5 %, 30 within 10 %, 40 within 20 %.";
+    let text = compare_terminal(&both, 400, false);
+    assert!(text.contains(told), "{text}");
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).expect("it has a line");
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("made-up"), ["21", "21", "10.5", "18.5", "19.5", "20.5", "5", "10", "20"]);
+    assert_eq!(row("other"), ["20", "20", "0.0", "0.0", "0.0", "0.0", "20", "20", "20"]);
+    assert_eq!(row("all"), ["41", "41", "0.5", "16.5", "18.5", "20.5", "25", "30", "40"]);
+    let narrow = compare_terminal(&both, 50, false);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
+    let page = compare_html(&both);
+    assert!(section(&page, "agreement").contains("<a href=\"#pair-1\">other</a>"));
+    let ids: Vec<&str> = page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    for id in ["pair-0", "pair-1", "agreement-1", "series-0", "drawn-1", "cell-0", "cell-40"] {
+        assert_eq!(ids.iter().filter(|other| **other == id).count(), 1, "{id}");
+    }
+    // The worst of the first pair, and the first of the second, lead to their own plots.
+    assert!(section(&page, "cells-0").contains("#cell-0\"") && section(&page, "cells-1").contains("#cell-21\""));
 }
 
 #[test]
@@ -131,7 +170,7 @@ fn the_page_loads_nothing_and_hostile_names_stay_text() {
         run.series[0].subject = format!("flow {EVIL}");
     }
     let evil = || Study { title: EVIL, driver: EVIL, scenario: EVIL, ..study(&runs) };
-    let page = compare_html(&Comparison::new([(EVIL, evil()), (EVIL, evil())], 0));
+    let page = compare_html(&[Comparison::new([(EVIL, evil()), (EVIL, evil())], 0)]);
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     for loader in [" src=", "<link", "@import", "url(", "import(", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(loader), "{loader}");

@@ -88,6 +88,40 @@ fn claims_have_a_mark_a_word_and_the_numbers() {
 }
 
 #[test]
+fn bars_stand_across_a_key_with_their_interval_their_runs_and_the_baseline() {
+    let runs = made_up::runs(&[1, 2, 3], 0);
+    let mut study = made_up::study(&runs);
+    let delays = ["10ms", "20ms"].map(str::to_owned).to_vec();
+    let scope = Scope { only: [("path.eno2.delay".to_owned(), delays)].into(), ..Scope::default() };
+    let (across, value) = (Some("path.eno2.delay".to_owned()), "goodput_mbps".to_owned());
+    study.layout.figures = vec![Figure { across, value, scope, ..made_up::figure() }];
+    let figures = |study: &Study<'_>| {
+        html(study).split_once("id=\"figures\"").unwrap().1.split("</section>").next().unwrap().to_owned()
+    };
+    let shown = figures(&study);
+    assert_eq!(["<figure>", "<rect", "class=\"w\"", "class=\"run\""].map(|part| count(&shown, part)), [1, 16, 16, 48]);
+    assert_eq!(count(&shown, "class=\"b\""), 0);
+    // The bars are as high as the values that a pointer reads. These are rounded to 1 Mbit/s, which is 0.74 high.
+    let bars: Vec<(f64, f64)> = shown.split("<title>").skip(1).map(bar).collect();
+    let per_unit = bars[0].1 / bars[0].0;
+    assert!(bars.iter().all(|(value, height)| (height - per_unit * value).abs() < 0.85), "{bars:?}");
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs[..3] });
+    let compared = figures(&study);
+    assert!(count(&compared, "class=\"b\"") == 1 && compared.contains("Dashed: kernel-6.1."), "one cell of it");
+    study.layout.figures[0].value = "cpu_percent".to_owned();
+    let nothing = figures(&study);
+    assert!(nothing.contains("measured on a kernel in real time only.") && count(&nothing, "<svg") == 0, "{nothing}");
+}
+
+/// What a bar's title says, and how high it is.
+fn bar(text: &str) -> (f64, f64) {
+    let (title, drawn) = text.split_once("</title>").unwrap();
+    let value = title.split_once(": ").unwrap().1.split(' ').next().unwrap().parse();
+    let height = drawn.split_once("height=\"").unwrap().1.split('"').next().unwrap().parse();
+    (value.unwrap(), height.unwrap())
+}
+
+#[test]
 fn a_figure_by_flow_has_a_line_for_each_flow_and_subflow_that_has_a_series() {
     let runs = made_up_multipath::runs();
     let mut study = made_up::study(&runs);

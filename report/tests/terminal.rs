@@ -5,7 +5,7 @@ mod made_up_multipath;
 
 use record::Run;
 use ropewalk_report::{BY_FLOW, Baseline, Claim, Column, Comparison, Layout, Reference, Scope, Study, Table, Test};
-use ropewalk_report::{compare_terminal, terminal};
+use ropewalk_report::{compare_terminal, html, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn assert_fits(text: &str, width: usize) {
@@ -16,7 +16,7 @@ fn assert_fits(text: &str, width: usize) {
 
 /// Two studies side by side, the second measured by the first.
 fn beside(one: &Study<'_>, other: &Study<'_>, width: usize) -> String {
-    compare_terminal(&Comparison::new([("one", one.clone()), ("other", other.clone())], 0), width, false)
+    compare_terminal(&[Comparison::new([("one", one.clone()), ("other", other.clone())], 0)], width, false)
 }
 
 /// The study with and without its layout, and compared with itself.
@@ -337,4 +337,22 @@ fn flows_of_one_cell_are_compared_and_what_was_published_stands_beside() {
     ] {
         assert!(text.contains(words), "{words:?} is not in:\n{text}");
     }
+}
+
+#[test]
+fn an_outlier_is_marked_named_and_stays_in_the_mean() {
+    let mut runs = made_up::runs(&[1, 2, 3, 4, 5], 0);
+    let cubic = |run: &&mut Run| {
+        run.parameters["flow.tcp.congestion"] == "cubic" && run.parameters["path.eno2.delay"] == "10ms"
+    };
+    for (run, goodput) in runs.iter_mut().filter(cubic).zip([180.0, 181.0, 10.0, 182.0, 180.0]) {
+        run.flows[0].goodput_mbps = goodput;
+    }
+    let text = terminal(&made_up::study(&runs), 400, false);
+    let row = text.lines().find(|line| line.starts_with("cubic")).expect("it has a line");
+    assert_eq!(row.split_whitespace().nth(1), Some("147‡"), "(180 + 181 + 10 + 182 + 180) / 5 is 146.6: {row}");
+    assert!(text.contains("cubic, 10ms: 10 with seed 3") && text.contains("Tukey's rule"), "{text}");
+    let page = html(&made_up::study(&runs));
+    assert_eq!(page.matches("class=\"out\"").count(), text.matches("with seed").count(), "each is a point");
+    assert!(page.contains("147‡") && page.contains("cubic, 10ms: 10 with seed 3"));
 }

@@ -1,23 +1,16 @@
-//! Real kernels for the lab: one whose time is virtual, and what it does, stored.
+//! The lab's kernel whose time is virtual.
 //!
 //! Debian's User-Mode Linux runs in real time: good for a look, but the load of the machine gets into its results. The
 //! same Linux, built with `CONFIG_UML_TIME_TRAVEL_SUPPORT`, has a clock that stands still while it computes.
 
 use crate::setup::Package;
-use crate::{bench, setup, shell};
+use crate::{setup, shell};
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
 
 /// What is built, below the workspace.
-const KERNEL: &str = "target/kernel/linux";
+pub(crate) const KERNEL: &str = "target/kernel/linux";
 /// Where its sources are unpacked.
 const SOURCE: &str = "target/kernel/source";
-/// Where the traces are collected, so that a broken-off run can go on.
-const COLLECTED: &str = "target/kernel/traces";
-/// Where they are kept.
-const TRACES: &str = "scenarios/validation/kernel-6.1";
 /// What the kernel has beyond User-Mode Linux's own defaults.
 const CONFIG: &str = include_str!("kernel.config");
 /// Debian's sources.
@@ -53,36 +46,11 @@ pub(crate) fn build() -> Result<(), String> {
     fs::remove_dir_all(source).map_err(io)
 }
 
-/// Runs the validation scenario on that kernel and keeps its tables; the page can be made from them again.
-pub(crate) fn traces() -> Result<(), String> {
-    let root = shell::root();
-    if !root.join(KERNEL).exists() {
-        build()?;
+/// Builds the kernel if it is not there. Without it the lab has Debian's, so nothing fails where it cannot be built.
+pub(crate) fn ensure() -> Result<(), String> {
+    if shell::root().join(KERNEL).exists() {
+        return shell::say("kernel: it is there\n");
     }
-    setup::run()?;
-    shell::run("cargo build --release --package ropewalk")?;
-    let status = Command::new(bench::release_folder()?.join("ropewalk"))
-        .arg0("ropewalk") // it stands in the manifest, which names no folder of this machine
-        .args(["run", "scenarios/validation/kernel.toml", "--on", "kernel", "--seed", "1", "--out", COLLECTED])
-        .env("ROPEWALK_LINUX", root.join(KERNEL))
-        .current_dir(&root)
-        .status();
-    if !status.map_err(|why| format!("cannot run ropewalk: {why}"))?.success() {
-        return Err("the runs failed; the same command goes on where it was".to_owned());
-    }
-    replace(&root.join(COLLECTED), &root.join(TRACES)).map_err(|why| format!("{TRACES}: {why}"))
-}
-
-fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        if entry.file_name() != "report.html" {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-    }
-    fs::remove_dir_all(from)
+    shell::say("kernel: it is built; without it the lab runs in real time\n")?;
+    build().or_else(|why| shell::say(&format!("kernel: not built; {why}\n")))
 }

@@ -1,4 +1,4 @@
-//! The chores: `cargo xtask setup | test | tidy | bench | kernel | kernel-traces | deb`.
+//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | deb`.
 
 use std::process::ExitCode;
 
@@ -10,15 +10,18 @@ mod setup;
 mod shell;
 mod test;
 mod tidy;
+mod traces;
 
 const HELP: &str = "\
 cargo xtask CHORE
 
-  setup                         install what the tests need, or say what is missing
-  test                          setup, formatting, lints, tidy, then every test; stops at the first failure
+  setup                         packages and kernel, or what is missing of them
+  packages                      install what the tests need, or say what is missing
+  test                          packages, formatting, lints, tidy, then every test; stops at the first failure
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
-  kernel-traces                 what that kernel does in scenarios/validation/kernel.toml, into kernel-6.1 beside it
+  kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
+  kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   deb                           the Debian package, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...]
@@ -41,12 +44,14 @@ fn main() -> ExitCode {
 fn dispatch(words: &[&str]) -> Result<(), String> {
     match words {
         [] | ["help" | "--help" | "-h"] => shell::say(HELP),
-        ["setup"] => setup::run(),
+        ["setup"] => setup::run().and_then(|()| kernel::ensure()),
+        ["packages"] => setup::run(),
         ["test"] => test::run(),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
         ["kernel"] => kernel::build(),
-        ["kernel-traces"] => kernel::traces(),
+        ["kernel-traces", studies @ ..] => traces::run(studies),
+        ["kernel-page"] => traces::page(),
         ["bench", "tunnel", options @ ..] => bench::tunnel::run(options),
         ["deb"] => deb::build(),
         ["bench", options @ ..] => bench::run(options),

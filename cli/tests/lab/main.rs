@@ -5,14 +5,15 @@
 //! number of such a run means anything. The program tries three times and keeps the least disturbed run.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
-//! - `tools`: runs whose traffic is iperf3's or FTP's.
-//! - `wires`: what links do to packets there. `ends`: how runs there end, and what they say when they cannot go on.
+//! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or FTP's.
+//! - `ends`: how runs there end, and what they say when they cannot go on.
 
 mod ends;
 mod netns;
 #[path = "../program/mod.rs"]
 mod program;
 mod tools;
+mod traffic;
 mod uml;
 mod wires;
 

@@ -10,6 +10,8 @@
 //! with delta 0.23). Two sawteeth that only pass each other are fair for some seconds too; so the index of all that the
 //! flows get from that instant to the end must be 0.95 as well.
 
+use units::{Instant, Span};
+
 /// Rates are measured over windows of this length, as iperf3 reports them.
 pub const WINDOW_S: u64 = 1;
 /// So many windows in a row must be fair.
@@ -33,6 +35,19 @@ pub struct Fairness {
 pub fn jain(rates: &[f64]) -> Option<f64> {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+}
+
+/// Fairness over the whole windows between the last flow's start and the first one's end, if those are `start` and `end`.
+/// `totals` has a row for each [`WINDOW_S`] of the run's clock, the first for its beginning: bytes delivered so far, a
+/// column a flow. None if nothing was delivered.
+#[must_use]
+pub fn between(totals: &[Vec<u64>], start: Instant, end: Instant) -> Option<Fairness> {
+    let window = Span::from_secs(WINDOW_S);
+    let (first, last) = (start.0.div_ceil(window.0), end.0 / window.0);
+    let got = |pair: &[Vec<u64>]| pair[1].iter().zip(&pair[0]).map(|(after, before)| after - before).collect();
+    let windows = totals.windows(2).skip(first as usize).take(last.saturating_sub(first) as usize);
+    let lead = (Instant::ZERO + window * first).since(start);
+    fairness(&windows.map(got).collect::<Vec<_>>(), lead.as_secs_f64())
 }
 
 /// Fairness from what each flow got in each window of [`WINDOW_S`]: a row a window, a column a flow. The first window
@@ -84,6 +99,18 @@ mod tests {
         assert!((fairness.jain - 1.0 / (1.0 + 0.55 * 0.55)).abs() < 1e-12, "shares of (1 + d) / 2 and (1 - d) / 2");
         assert_eq!(fairness.convergence_s, Some(15.5));
         assert_eq!(convergence(&windows[..19]), None, "four seconds are not enough");
+    }
+
+    /// A flow of 100 bytes a second from the beginning; one of as much from 1.5 s to 4.2 s.
+    #[test]
+    fn only_whole_seconds_count_in_which_all_are_on() {
+        let totals: Vec<Vec<u64>> = [0, 0, 50, 150, 250, 270].iter().zip(0..).map(|(b, s)| vec![s * 100, *b]).collect();
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let fair = |start, end| between(&totals, at(start), at(end)).map(|it| it.shares);
+        assert_eq!(fair(1500, 4200), Some(vec![0.5, 0.5]));
+        assert_eq!(fair(1000, 3000), Some(vec![200.0 / 350.0, 150.0 / 350.0]));
+        assert_eq!((fair(1500, 2900), fair(4000, 2000)), (None, None));
+        assert_eq!(between(&totals, at(0), at(60_000)).map(|it| it.jain), jain(&[500.0, 270.0]), "the run was shorter");
     }
 
     #[test]

@@ -268,7 +268,7 @@ pub(crate) enum TunnelKind {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "resequence")]
 pub(crate) struct Resequence {
-    /// A packet this far ahead of the expected one flushes everything.
+    /// A packet this far ahead of the expected one flushes everything; 0 is no resequencing.
     pub(crate) window: Packets,
     /// The longest a packet is held.
     pub(crate) timeout: Time,

@@ -1,4 +1,4 @@
-//! What the report makes of a sweep: tables, figures over time, claims with a verdict.
+//! What the report makes of a sweep: tables, figures of lines and bars, claims with a verdict.
 
 use crate::reference::{self, Reference};
 use notation::At;
@@ -53,14 +53,18 @@ pub struct Column {
     pub flow: Option<String>,
 }
 
-/// A chart over time with a line for each value of a swept key, or for each flow ([`BY_FLOW`]).
+/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, or bars at each
+/// value of another key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// What stands above it, or empty: then the value says it.
     pub title: String,
-    /// The swept key whose values are the lines.
+    /// The swept key whose values are the lines, or the bars.
     pub lines: String,
-    /// The column of the time series, such as `window_packets`.
+    /// Of bars, the swept key along the axis.
+    #[serde(default)]
+    pub across: Option<String>,
+    /// Of lines a column of the time series, such as `window_packets`; of bars a value as in a table.
     pub value: String,
     /// What part of the study. A setting of the keys that are left makes a chart.
     pub scope: Scope,
@@ -221,16 +225,20 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// A chart over time, with a line for each value of a swept key.
+    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another.
     #[schemars(rename = "figure")]
     WrittenFigure {
         /// What stands above it. Default: what the value is called.
         #[serde(default)]
         title: String,
-        /// The swept key whose values are the lines; or "flow".
-        lines: At<String>,
-        /// A column of a flow's time series, such as window_packets.
-        value: String,
+        /// The swept key whose values are lines over time; or "flow".
+        lines: Option<At<String>>,
+        /// Instead of lines: the swept key whose values are bars; or "flow".
+        bars: Option<At<String>>,
+        /// With bars: the swept key whose values are along the axis; or "flow".
+        across: Option<At<String>>,
+        /// Of lines a column of a flow's time series, such as window_packets; of bars a value as in a table.
+        value: At<String>,
     }
 }
 

@@ -261,6 +261,12 @@ fn sweeps_tables_and_references() {
         "figure.0.lines",
         "set `sample`",
     );
+    let figure = |lines: &str| sweep(&format!("\"duration\" = [\"1s\"]\n[[figure]]\nvalue = \"x\"\n{lines}"));
+    check(&figure(""), 12, "figure.0.value", "neither lines nor bars");
+    check(&figure("bars = \"duration\""), 13, "figure.0.bars", "across = \"KEY\"");
+    check(&figure("lines = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "`bars` instead of `lines`");
+    check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "either lines or bars");
+    check(&figure("bars = \"flow\"\nacross = \"dration\""), 14, "figure.0.across", "did you mean `duration`?");
 }
 
 #[test]

@@ -310,6 +310,8 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
     assert_eq!((tunnel.resequence, tunnel.device), (None, None));
     assert_eq!(tunnel.ropewalk, None, "MPT's is the default");
+    let zero = experiment(&two, &["tunnel.resequence={ window = \"0p\", timeout = \"300ms\" }"]);
+    assert_eq!(zero.tunnel.unwrap().resequence, None);
     let own = format!(
         "{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nmode = \"ropewalk\"\nbackup = [\"other\"]\n"
     );

@@ -20,7 +20,7 @@ pub struct Program {
     pub purpose: &'static str,
 }
 
-/// Everything that the lab calls. `cargo xtask setup` installs the packages.
+/// Everything that the lab calls. `cargo xtask packages` installs the packages.
 const PROGRAMS: &[Program] = &[
     Program { name: "linux", package: "user-mode-linux", purpose: "User-Mode Linux" },
     Program { name: "modprobe", package: "kmod", purpose: "its modules" },
@@ -177,20 +177,18 @@ fn remedy(missing: &[Program], guest: &BackEnd, at: Surroundings) -> Option<Stri
     let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
     packages.sort_unstable();
     packages.dedup();
-    let mut steps = Vec::new();
+    let kernel = at.checkout && !(guest.virtual_time && guest.mptcp);
     match (packages.is_empty(), at) {
-        (true, _) => {}
-        (_, Surroundings { root: true, debian: true, checkout: true }) => steps.push("cargo xtask setup".to_owned()),
+        (true, _) => kernel.then(|| "cargo xtask kernel".to_owned()),
+        (_, Surroundings { root: true, debian: true, checkout: true }) => Some("cargo xtask setup".to_owned()),
         (_, Surroundings { root, debian: true, .. }) => {
             let sudo = if root { "" } else { "sudo " };
-            steps.push(format!("{sudo}apt-get install --yes --no-install-recommends {}", packages.join(" ")));
+            let packages = packages.join(" ");
+            let then = if kernel { " && cargo xtask kernel" } else { "" };
+            Some(format!("{sudo}apt-get install --yes --no-install-recommends {packages}{then}"))
         }
-        _ => {}
+        (false, _) => None,
     }
-    if at.checkout && !(guest.virtual_time && guest.mptcp) {
-        steps.push("cargo xtask kernel".to_owned());
-    }
-    Some(steps.join(" && ")).filter(|line| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -208,7 +206,7 @@ mod tests {
         assert_eq!(remedy(&[], &best(), AT), None);
         assert_eq!(remedy(&[], &BackEnd::default(), AT).unwrap(), "cargo xtask kernel");
         let all = remedy(PROGRAMS, &BackEnd::default(), AT).unwrap();
-        assert_eq!(all, "cargo xtask setup && cargo xtask kernel");
+        assert_eq!(all, "cargo xtask setup");
         let elsewhere = Surroundings { checkout: false, ..AT };
         assert_eq!(remedy(&[], &BackEnd::default(), elsewhere), None, "there is nothing to build it from");
         let both = &PROGRAMS[3..5];

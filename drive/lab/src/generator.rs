@@ -2,7 +2,7 @@
 
 use crate::support::Abilities;
 use crate::{Error, kernel};
-use scenario::model::{Experiment, Flow, FlowKind};
+use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
 use serde::{Deserialize, Serialize};
 use units::Span;
 
@@ -34,11 +34,15 @@ impl Generator {
 
     /// The first thing that it cannot do on a kernel with these abilities.
     pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
+        let tunnelled = experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).count();
+        if self == Self::Ftp && tunnelled > 1 {
+            return Err(Error::Lacks { key: "flow".into(), what: "room for a second FTP server in the tunnel".into() });
+        }
         experiment.flows.iter().try_for_each(|flow| {
             let lack = match self {
                 Self::Agent => None,
-                Self::Iperf3 => iperf3_lacks(flow),
-                Self::Ftp => ftp_lacks(flow, abilities),
+                Self::Iperf3 => program_lacks(flow).or_else(|| iperf3_lacks(flow)),
+                Self::Ftp => program_lacks(flow).or_else(|| ftp_lacks(flow, abilities)),
             };
             lack.map_or(Ok(()), |(key, what)| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what }))
         })
@@ -62,6 +66,20 @@ impl Generator {
             Self::Ftp => ", files by FTP",
         }
     }
+}
+
+/// Both send all they can, over TCP.
+fn program_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+    let key = match &flow.kind {
+        FlowKind::ConstantRate { .. } => "kind",
+        FlowKind::Tcp { application, .. } => match application {
+            Application::Greedy => return None,
+            Application::Steady { .. } => "rate",
+            Application::Requests(_) => "requests",
+            Application::Video(_) => "video",
+        },
+    };
+    Some((key, "such flow by iperf3 or FTP: theirs are TCP that sends all it can".into()))
 }
 
 fn iperf3_lacks(flow: &Flow) -> Option<(&'static str, String)> {

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::bed;
 use crate::plan::{Observed, Plan};
 use crate::processes::{MARK, end_all, wait};
-use crate::support::Abilities;
+use crate::support::{Abilities, DISCIPLINES};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A command of the set-up, likewise.
 const A_COMMAND: Duration = Duration::from_millis(200);
+
+const NETEM: &str = "netem";
 
 /// The kernel that this process runs on.
 #[derive(Clone, Debug)]
@@ -34,15 +36,19 @@ impl Host {
         Ok(Self::look(true))
     }
 
-    /// What it can do as far as this process can see. Only who may `try_it` finds netem.
+    /// What it can do as far as this process can see. Only who may `try_it` finds disciplines.
     pub(crate) fn look(try_it: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
+        let all = DISCIPLINES.iter().map(|(name, _, how)| (*name, *how)).chain([(NETEM, "netem delay 1ms")]);
+        let mut disciplines = if try_it { disciplines(all) } else { Vec::new() };
+        let netem = disciplines.pop_if(|last| *last == NETEM).is_some();
         let abilities = Abilities {
             congestion: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
             defaults: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
-            netem: try_it && has_netem(),
+            netem,
+            disciplines,
             tun: Path::new("/dev/net/tun").exists(),
             v6: Path::new("/proc/net/if_inet6").exists(),
             tick: None, // nobody tells
@@ -99,11 +105,14 @@ fn last_command(messages: &Path) -> Option<String> {
     said.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
 }
 
-fn has_netem() -> bool {
-    let name = format!("{}-netem", bed::name());
+/// Which of these disciplines a device can be given.
+fn disciplines(wanted: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
+    let name = format!("{}-try", bed::name());
     let run =
         |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
-    let found = run(&format!("ip netns add {name} && tc -n {name} qdisc add dev lo root netem delay 1ms"));
+    let has = |how: &str| run(&format!("tc -n {name} qdisc replace dev lo root {how}"));
+    let there = run(&format!("ip netns add {name}"));
+    let found = wanted.filter(|(_, how)| there && has(how)).map(|(word, _)| word).collect();
     run(&format!("ip netns del {name}"));
     found
 }

@@ -1,7 +1,7 @@
 //! Which User-Mode Linux there is, what its clock is, and what it can do.
 
 use crate::Error;
-use crate::support::Abilities;
+use crate::support::{Abilities, DISCIPLINES};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use units::Span;
@@ -61,11 +61,13 @@ fn abilities(configuration: &str) -> Abilities {
     };
     let mut congestion: Vec<String> = words.map(name).chain(["reno".to_owned()]).collect();
     congestion.sort();
+    let disciplines = DISCIPLINES.iter().map(|(name, ..)| *name);
     Abilities {
         defaults: congestion.clone(), // `init.sh` allows them
         congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),
+        disciplines: disciplines.filter(|it| has(&format!("CONFIG_NET_SCH_{}", it.to_uppercase()))).collect(),
         tun: has("CONFIG_TUN"),
         v6: has("CONFIG_IPV6"),
         tick: Some(TICK),
@@ -92,9 +94,10 @@ mod tests {
     #[test]
     fn a_kernels_configuration_says_what_it_can_do() {
         let text = "CONFIG_TCP_CONG_ADVANCED=y\nCONFIG_TCP_CONG_HSTCP=m\nCONFIG_TCP_CONG_CUBIC=y\n# CONFIG_MPTCP is not set\n\
-                    CONFIG_TUN=m\nCONFIG_NET_SCH_NETEM=y\n";
+                    CONFIG_TUN=m\nCONFIG_NET_SCH_NETEM=y\nCONFIG_NET_SCH_FQ_CODEL=m\nCONFIG_NET_SCH_CAKE=y\n";
         let found = abilities(text);
         assert_eq!(found.congestion, ["cubic", "highspeed", "reno"]);
+        assert_eq!(found.disciplines, ["fq_codel", "cake"]);
         assert_eq!((found.mptcp, found.netem, found.tun, found.v6), (false, true, true, false));
     }
 }

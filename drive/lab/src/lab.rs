@@ -5,11 +5,12 @@ use crate::guest::Guest;
 use crate::host::Host;
 use crate::kernel::Kernel;
 use crate::network::{ENDS, Network, Place, Recorder, picture};
-use crate::plan::{Observed, Plan, Traffic};
+use crate::packet::payload;
+use crate::plan::{Application, Kind, Observed, Plan, Tcp, Traffic, Udp};
 use crate::script::script;
 use crate::{Error, Generator, summary, support};
 use record::Run;
-use scenario::model::{Experiment, Flow, FlowKind, Route};
+use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
 use units::{Instant, Span, Stream};
 
@@ -140,17 +141,17 @@ impl Lab {
         script(&cells)
     }
 
-    /// Runs `experiment`. A kernel draws its own luck: `seed` only numbers the run. What the run leaves (commands,
+    /// Runs `experiment`. A kernel draws its own luck: of `seed` come only random
+    /// starts, and requests. What the run leaves (commands,
     /// messages, what was observed) goes to the folder `keep`.
     ///
     /// # Errors
     /// The lab cannot do what the experiment asks for, or the run failed.
     pub fn run(&self, experiment: &Experiment, seed: u64, keep: Option<&Path>) -> Result<Run, Error> {
         let ground = &self.grounds[self.ground(experiment)?];
-        let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut best: Option<Observed> = None;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(ground, experiment, &starts, (keep, best.as_ref()))?;
+            let observed = self.observe(ground, experiment, seed, (keep, best.as_ref()))?;
             let (stolen, length) = (observed.stolen, observed.length);
             let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * length.as_secs_f64();
             if best.as_ref().is_none_or(|best| stolen < best.stolen) {
@@ -162,6 +163,7 @@ impl Lab {
         }
         let place = self.place(ground, "", GUEST);
         let observed = best.expect("there was an attempt");
+        let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut run = summary::summarise(experiment, &Network::new(experiment, &place), seed, &starts, &observed)?;
         if ground.is_virtual() {
             // Nothing takes time there but what waits for it: what the kernel counted is rounding.
@@ -175,7 +177,7 @@ impl Lab {
         &self,
         ground: &Ground,
         experiment: &Experiment,
-        starts: &[Instant],
+        seed: u64,
         (keep, best): (Option<&Path>, Option<&Observed>),
     ) -> Result<Observed, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
@@ -190,7 +192,7 @@ impl Lab {
         };
         let place = self.place(ground, &name, &seen);
         let network = Network::new(experiment, &place);
-        let plan = plan(experiment, &network, &place, starts);
+        let plan = plan(experiment, &network, &place, seed);
         let mut setup = vec![commented(&picture(&network))];
         setup.extend(network.setup());
         let observed = match ground {
@@ -260,25 +262,19 @@ impl Ground {
     }
 }
 
-fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, starts: &[Instant]) -> Plan {
+fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, seed: u64) -> Plan {
     let span = |at: Instant| at.since(Instant::ZERO);
-    let traffic = |(k, (flow, start)): (usize, (&Flow, &Instant))| {
-        let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
-        Traffic {
-            start: span(*start),
-            stop: flow.stop.map(span),
-            size: *size,
-            congestion: congestion.name.clone(),
-            sides: network.sides(k),
-            subflows: (flow.route == Route::Subflows).then(|| network.subflows(k)),
-            tool: network.tool(k, *start),
-        }
+    let traffic = |(k, flow): (usize, &Flow)| Traffic {
+        start: span(start(flow, seed)),
+        stop: flow.stop.map(span),
+        sides: network.sides(k),
+        kind: kind(experiment, network, k, seed),
     };
     let processes = |end: &str| (format!("tunnel {end}"), format!("{}/{end}.pid", place.folder));
     Plan {
         duration: experiment.duration,
         sample: experiment.sample.unwrap_or(SAMPLE),
-        flows: experiment.flows.iter().zip(starts).enumerate().map(traffic).collect(),
+        flows: experiment.flows.iter().enumerate().map(traffic).collect(),
         events: network.events(),
         counters: (0..experiment.paths.len()).flat_map(|p| network.counters(p)).collect(),
         processes: experiment.tunnel.iter().flat_map(|_| ENDS.map(processes)).collect(),
@@ -288,6 +284,30 @@ fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, starts: &
         totals: network.totals(),
         last: network.last(),
     }
+}
+
+/// What flow `k` is.
+fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> Kind {
+    let flow = &experiment.flows[k];
+    let payload = payload(experiment, flow);
+    let (congestion, application, size) = match &flow.kind {
+        FlowKind::Tcp { congestion, application, size, .. } => (congestion, application, *size),
+        FlowKind::ConstantRate { rate, packet } => {
+            return Kind::Udp(Udp { interval: rate.time_for(u64::from(*packet)), packet: *packet, payload });
+        }
+    };
+    let application = match application {
+        model::Application::Greedy => network.tool(k, start(flow, seed)).map_or(Application::Greedy, Application::Tool),
+        model::Application::Steady { rate, write } => {
+            Application::Steady { rate: *rate, write: write.unwrap_or(u64::from(payload)) }
+        }
+        model::Application::Requests(requests) => {
+            Application::Requests { requests: *requests, seed, name: flow.name.clone() }
+        }
+        model::Application::Video(_) => unreachable!("refused by `check`"),
+    };
+    let subflows = (flow.route == Route::Subflows).then(|| network.subflows(k));
+    Kind::Tcp(Tcp { congestion: congestion.name.clone(), application, size, subflows })
 }
 
 /// When a flow begins: drawn as the simulator draws it.

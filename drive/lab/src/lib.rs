@@ -12,6 +12,8 @@
 //! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state. `generator`: other programs for
 //!   the traffic.
 //! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
+//! - `packet`: how large packets are. `fairness`: how flows shared. `distribution`: many times in
+//!   a few numbers.
 //! - `plan`: what the two sides tell each other. `processes`: finds and ends those of a run.
 //! - `doctor`: what this machine can run, and what would have to be added.
 //! - `script`: how a whole study was set up, as text.
@@ -20,9 +22,11 @@
 pub mod bed;
 
 mod agent;
+mod distribution;
 mod doctor;
 mod emulate;
 mod error;
+mod fairness;
 mod generator;
 mod guest;
 mod host;
@@ -31,6 +35,7 @@ mod lab;
 mod mptcp;
 mod namespace;
 mod network;
+mod packet;
 mod plan;
 mod processes;
 mod script;

@@ -1,9 +1,11 @@
 //! What the lab tells the agent at the place of a run, and what the agent answers. Both are JSON files.
 
 use crate::Generator;
+use record::Summary;
+use scenario::model::Requests;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
-use units::Span;
+use units::{Rate, Span};
 
 /// What is to happen. Times count from the beginning of the run.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -29,21 +31,64 @@ pub(crate) struct Plan {
     pub(crate) last: Vec<String>,
 }
 
-/// A TCP flow.
+/// A flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     pub(crate) start: Span,
     pub(crate) stop: Option<Span>,
-    /// Bytes, or as many as possible.
-    pub(crate) size: Option<u64>,
-    /// The kernel's name of the congestion control.
-    pub(crate) congestion: String,
     /// Source and sink.
     pub(crate) sides: [Side; 2],
+    pub(crate) kind: Kind,
+}
+
+/// What a flow is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Tcp(Tcp),
+    Udp(Udp),
+}
+
+impl Traffic {
+    /// MPTCP: the source's address on each path.
+    pub(crate) fn subflows(&self) -> Option<&[IpAddr]> {
+        match &self.kind {
+            Kind::Tcp(tcp) => tcp.subflows.as_deref(),
+            Kind::Udp(_) => None,
+        }
+    }
+
+    /// The programs that make it, if the agent does not.
+    pub(crate) fn tool(&self) -> Option<(&Tcp, &Tool)> {
+        match &self.kind {
+            Kind::Tcp(tcp @ Tcp { application: Application::Tool(tool), .. }) => Some((tcp, tool)),
+            _ => None,
+        }
+    }
+}
+
+/// TCP or MPTCP.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tcp {
+    /// The kernel's name of the congestion control.
+    pub(crate) congestion: String,
+    pub(crate) application: Application,
+    /// Bytes, or as many as possible.
+    pub(crate) size: Option<u64>,
     /// MPTCP: the source's address on each path.
     pub(crate) subflows: Option<Vec<IpAddr>>,
-    /// Programs that make it instead of the agent.
-    pub(crate) tool: Option<Tool>,
+}
+
+/// What runs on top of TCP.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Application {
+    /// It always has data.
+    Greedy,
+    /// It writes so many bytes at once, at this rate.
+    Steady { rate: Rate, write: u64 },
+    /// The sink asks, the source answers; sizes and pauses are those of flow `name` with this seed.
+    Requests { requests: Requests, seed: u64, name: String },
+    /// Programs, instead of the agent, that send all they can.
+    Tool(Tool),
 }
 
 /// Programs that make a flow's traffic. The source's end of the connection that carries the data has the source's address and
@@ -65,6 +110,17 @@ pub(crate) struct Job {
     pub(crate) line: String,
     /// The file for what it says.
     pub(crate) output: String,
+}
+
+/// UDP at a constant rate.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Udp {
+    /// From a datagram to the next.
+    pub(crate) interval: Span,
+    /// Bytes of one, from the IP header on.
+    pub(crate) packet: u32,
+    /// Bytes of its payload, which begins with the time of its sending.
+    pub(crate) payload: u32,
 }
 
 /// One end of a flow.
@@ -110,15 +166,30 @@ pub(crate) struct Cpu {
 pub(crate) struct Observation {
     /// One every [`Plan::sample`], the last one at the end of the run.
     pub(crate) samples: Vec<Sample>,
-    /// Of an MPTCP flow, the samples of each subflow, in the order of [`Traffic::subflows`].
+    /// Read by the application at the end of each second of the run, bytes.
+    pub(crate) seconds: Vec<u64>,
+    /// Of an MPTCP flow, the samples of each subflow, in the order of [`Tcp::subflows`].
     pub(crate) subflows: Vec<Vec<Sample>>,
     /// When a flow of a size was done, from its start.
     pub(crate) completion: Option<Span>,
     /// What the application had read then, bytes.
     pub(crate) delivered: u64,
+    /// UDP: from the sending of each datagram to its arrival. Requests: from each to the last byte of its answer.
+    pub(crate) times: Times,
+    /// UDP: datagrams sent.
+    pub(crate) sent: u64,
+    /// UDP: those of them that never arrived.
+    pub(crate) lost: u64,
     pub(crate) episodes: Episodes,
     /// Of an MPTCP flow.
     pub(crate) multipath: Option<Multipath>,
+}
+
+/// Times that were taken, milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Times {
+    pub(crate) count: u64,
+    pub(crate) summary: Summary,
 }
 
 /// A flow or subflow at one instant, counters since its beginning.
@@ -133,6 +204,8 @@ pub(crate) struct Sample {
     pub(crate) received: u64,
     /// Nothing before the connection stands.
     pub(crate) tcp: Option<TcpInfo>,
+    /// UDP: datagrams sent.
+    pub(crate) datagrams: Option<u32>,
 }
 
 /// Of the kernel's `tcp_info` what a record needs. Times in microseconds, rates in bytes a second, the rest packets.
@@ -151,6 +224,31 @@ pub(crate) struct TcpInfo {
     pub(crate) state: u8,
     pub(crate) receive_window_limited: u64,
     pub(crate) send_buffer_limited: u64,
+}
+
+impl TcpInfo {
+    /// There is a connection at this instant, and not only the counts of earlier ones.
+    pub(crate) fn stands(&self) -> bool {
+        self.window > 0
+    }
+
+    /// With the counts of the flow's earlier connections.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        let least = [self.min_rtt, before.min_rtt].into_iter().filter(|rtt| *rtt > 0).min();
+        Self {
+            min_rtt: least.unwrap_or(0),
+            sent: self.sent + before.sent,
+            retransmitted: self.retransmitted + before.retransmitted,
+            receive_window_limited: self.receive_window_limited + before.receive_window_limited,
+            send_buffer_limited: self.send_buffer_limited + before.send_buffer_limited,
+            ..self
+        }
+    }
+
+    /// What stays of a connection that is over: its counts.
+    pub(crate) fn counts(self) -> Self {
+        Self::default().after(&self)
+    }
 }
 
 /// The sending host's `TcpExt` counters.

@@ -18,7 +18,7 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
     for sample in samples {
         let row = row(sample, &before, packet, interval);
         values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-        before = *sample;
+        before = Sample { tcp: sample.tcp.or(before.tcp), ..*sample };
     }
     Series {
         subject: subject.to_owned(),
@@ -33,18 +33,25 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
     let mut row = [f64::NAN; COLUMNS];
     // A program's own count, at its end, may be less than the kernel's before.
     row[0] = Rate::of(sample.delivered.saturating_sub(before.delivered), interval).as_mbps();
+    let throughput = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
+    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
+    if let Some(sent) = sample.datagrams {
+        (row[6], row[7]) = (throughput, f64::from(sent - before.datagrams.unwrap_or(0)));
+    }
     let Some(tcp) = sample.tcp else { return row };
     let earlier = before.tcp.unwrap_or_default();
+    row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
+    row[6] = throughput;
+    row[7] = f64::from(tcp.sent - earlier.sent);
+    if !tcp.stands() {
+        return row;
+    }
     row[1] = f64::from(tcp.window);
     if tcp.threshold < NO_THRESHOLD {
         row[2] = f64::from(tcp.threshold);
     }
     row[3] = f64::from(tcp.rtt) / 1e3;
     row[4] = f64::from(tcp.in_flight);
-    row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
-    row[6] = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
-    row[7] = f64::from(tcp.sent - earlier.sent);
-    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
     row[9] = mbps(tcp.pacing_rate);
     row[10] = mbps(tcp.delivery_rate);
     row[11] = f64::from(tcp.state);
@@ -54,4 +61,37 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
 /// From bytes a second, to the kbit/s, which keeps files small; all ones are no limit.
 fn mbps(bytes: u64) -> f64 {
     if bytes == u64::MAX { f64::NAN } else { (bytes as f64 * 8.0 / 1e3).round() / 1e3 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::TcpInfo;
+
+    fn columns(samples: &[Sample], of: [&str; 3]) -> Vec<Vec<f64>> {
+        let series = series("flow x", samples, 1000, Span::from_millis(100));
+        let at = |name: &str| series.columns.iter().position(|column| column == name).expect("a column");
+        of.map(|name| series.values[at(name)].clone()).to_vec()
+    }
+
+    #[test]
+    fn datagrams_are_counted_and_have_no_window() {
+        let sample = |sent, arrived| Sample { datagrams: Some(sent), arrived, ..Sample::default() };
+        let all = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "window_packets"]);
+        assert_eq!((&all[0], &all[1]), (&vec![25.0, 25.0], &vec![1.6, 2.4]));
+        assert!(all[2].iter().all(|window| window.is_nan()));
+    }
+
+    #[test]
+    fn between_connections_counts_go_on_and_there_is_no_window() {
+        let sample = |sent, window, rtt| Sample {
+            tcp: Some(TcpInfo { sent, window, rtt, ..TcpInfo::default() }),
+            ..Sample::default()
+        };
+        let samples = [sample(10, 4, 20_000), sample(14, 0, 0), sample(20, 6, 30_000)];
+        let all = columns(&samples, ["sent_packets", "window_packets", "rtt_ms"]);
+        assert_eq!(all[0], [10.0, 4.0, 6.0]);
+        assert!(all[1][1].is_nan() && all[2][1].is_nan(), "{all:?}");
+        assert_eq!([all[1][0], all[2][2]], [4.0, 30.0]);
+    }
 }

@@ -4,19 +4,17 @@
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
-use crate::network::{MTU, Network};
+use crate::distribution::distribution;
+use crate::fairness::fairness;
+use crate::network::Network;
+use crate::packet::packet;
 use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
 use crate::series::series;
 use crate::{Error, mptcp, tunnel};
 use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
-use scenario::model::{Directions, Experiment, FlowKind, Host, Route};
+use scenario::model::{Application, Directions, Experiment, FlowKind, Route};
 use serde_json::Value;
 use units::{Instant, Rate, Span};
-
-/// The TCP header without options, bytes.
-const TCP: u32 = 20;
-/// The timestamps option, bytes.
-const TIMESTAMPS: u32 = 12;
 
 /// The record of a run whose flows began at `starts`.
 pub(crate) fn summarise(
@@ -31,13 +29,23 @@ pub(crate) fn summarise(
     for (k, (flow, seen)) in experiment.flows.iter().zip(&observed.flows).enumerate() {
         mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
-        // Of a tunnel's packets nobody knows which flow they carry.
-        one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
+        if !network.leads(k) {
+            (one.recoveries, one.undone, one.timeouts) = (0, 0, 0);
+        }
+        if matches!(flow.kind, FlowKind::Tcp { .. }) {
+            // Of a tunnel's packets nobody knows which flow they carry.
+            one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
+        }
         flows.push(one);
         subflows.extend(self::subflows(experiment, flow, seen, (starts[k], network.pair(k)), &links));
     }
+    let fairness = fairness(experiment, starts, &observed.flows);
+    for (at, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
+        flows[*at].share = Some(*share);
+    }
+    let fairness = fairness.map(|(_, it)| it);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&observed.statuses)).transpose()?;
-    let paths = paths(experiment, observed, &links)?;
+    let paths = paths(experiment, network, observed, &links)?;
     let all = || experiment.flows.iter().zip(&observed.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
         all().flat_map(|(flow, seen)| all_series(experiment, flow, seen, interval)).collect()
@@ -49,8 +57,8 @@ pub(crate) fn summarise(
         duration_s: experiment.duration.as_secs_f64(),
         flows,
         subflows,
-        jain: None,
-        convergence_s: None,
+        jain: fairness.as_ref().map(|it| it.jain),
+        convergence_s: fairness.and_then(|it| it.convergence_s),
         stolen_s: Some(observed.stolen.as_secs_f64()),
         cpu: cpu(&observed.cpu),
         paths,
@@ -81,7 +89,7 @@ fn all_series(
     seen: &Observation,
     interval: Span,
 ) -> Vec<Series> {
-    let packet = packet(experiment, flow);
+    let packet = u64::from(packet(experiment, flow));
     let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
@@ -131,7 +139,7 @@ fn subflows(
 ) -> Vec<Subflow> {
     let whole = on(experiment, flow, start);
     let on = seen.completion.map_or(whole, |after| after.min(whole));
-    let packet = packet(experiment, flow);
+    let packet = u64::from(packet(experiment, flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
         let [sent, came] = links.of(pair, subflow.path);
@@ -154,7 +162,7 @@ fn subflows(
 }
 
 /// How long the flow's source was on.
-fn on(experiment: &Experiment, flow: &scenario::model::Flow, start: Instant) -> Span {
+pub(crate) fn on(experiment: &Experiment, flow: &scenario::model::Flow, start: Instant) -> Span {
     let end = Instant::ZERO + experiment.duration;
     flow.stop.unwrap_or(end).min(end).since(start)
 }
@@ -167,30 +175,16 @@ fn arrived(samples: &[Sample]) -> u32 {
     samples.iter().map(|sample| sample.arrived).max().unwrap_or(0)
 }
 
-fn host(flow: &scenario::model::Flow) -> &Host {
-    match &flow.kind {
-        FlowKind::Tcp { host, .. } => host,
-        FlowKind::ConstantRate { .. } => unreachable!("refused by `check`"),
-    }
-}
-
-/// Bytes of a full packet of a flow.
-fn packet(experiment: &Experiment, flow: &scenario::model::Flow) -> u64 {
-    let host = host(flow);
-    let headers = host.ip_header + TCP + if host.timestamps { TIMESTAMPS } else { 0 };
-    let inside = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
-    let most = inside.map_or(MTU, |tunnel| tunnel.mtu);
-    u64::from(host.mss.map_or(most, |mss| mss + headers))
-}
-
 fn summary(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
     start: Instant,
     seen: &Observation,
 ) -> Result<Flow, Error> {
-    let FlowKind::Tcp { congestion, .. } = &flow.kind else { unreachable!("refused by `check`") };
     let whole = on(experiment, flow, start);
+    let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
+        return Ok(datagrams(experiment, flow, seen, whole));
+    };
     let none = || Error::guest(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
     // A flow of a size ends when it is done.
@@ -205,12 +199,13 @@ fn summary(
     let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|it| u64::from(of(it))).sum();
     let main = *tcp.first().ok_or_else(none)?;
     let came: u64 = all.iter().map(|samples| u64::from(arrived(samples))).sum();
+    let asks = matches!(application, Application::Requests(_));
     Ok(Flow {
         name: flow.name.clone(),
         congestion_control: congestion.name.clone(),
         goodput_mbps: Rate::of(delivered, on).as_mbps(),
         delivered_bytes: delivered,
-        throughput_mbps: Rate::of(came * packet(experiment, flow), on).as_mbps(),
+        throughput_mbps: Rate::of(came * u64::from(packet(experiment, flow)), on).as_mbps(),
         sent_packets: sum(|it| it.sent),
         retransmitted_packets: sum(|it| it.retransmitted),
         recoveries: seen.episodes.recoveries,
@@ -221,12 +216,30 @@ fn summary(
         duplicate_bytes: duplicates(seen, delivered),
         completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
+        requests: if asks { seen.times.count } else { 0 },
+        requests_ms: if asks { seen.times.summary } else { Summary::default() },
         rtt_ms: rtt(
             &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
             f64::from(main.min_rtt) / 1e3,
         ),
         ..Flow::default()
     })
+}
+
+/// A flow of UDP that was on for this long.
+fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Observation, on: Span) -> Flow {
+    let delivered_bytes = seen.times.count * u64::from(packet(experiment, flow));
+    let rate = Rate::of(delivered_bytes, on).as_mbps();
+    Flow {
+        name: flow.name.clone(),
+        goodput_mbps: rate,
+        delivered_bytes,
+        throughput_mbps: rate,
+        sent_packets: seen.sent,
+        dropped_packets: seen.lost,
+        one_way_ms: seen.times.summary,
+        ..Flow::default()
+    }
 }
 
 /// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
@@ -243,28 +256,31 @@ fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
     let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (half.0 / interval.0) as usize;
-    let most = delivered.windows(steps + 1).map(|window| window[steps] - window[0]).max().unwrap_or(0);
+    // A program's own count, at its end, may be less than the kernel's before.
+    let most = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
     Rate::of(most, half).as_mbps()
 }
 
-/// The distribution of the smoothed RTT, by the nearest rank.
+/// The distribution of the smoothed RTT.
 fn rtt(samples: &[Sample], min: f64) -> Summary {
-    let mut all: Vec<f64> = samples.iter().filter_map(|it| it.tcp).map(|it| f64::from(it.rtt) / 1e3).collect();
-    all.sort_by(f64::total_cmp);
-    let Some(&max) = all.last() else { return Summary::default() };
-    let quantile = |q: f64| all[((q * all.len() as f64).ceil() as usize).clamp(1, all.len()) - 1];
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    Summary { mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), min, max }
+    let all = samples.iter().filter_map(|it| it.tcp).filter(TcpInfo::stands).map(|it| f64::from(it.rtt) / 1e3);
+    let all = distribution(all.collect());
+    if all.max > 0.0 { Summary { min, ..all } } else { all }
 }
 
 /// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends. Packets are counted when
 /// all is silent, as the hosts do; the utilisation at the end of the run.
-fn paths(experiment: &Experiment, observed: &Observed, links: &Counts) -> Result<Vec<Path>, Error> {
+fn paths(
+    experiment: &Experiment,
+    network: &Network<'_>,
+    observed: &Observed,
+    links: &Counts,
+) -> Result<Vec<Path>, Error> {
     let (mut printed, mut later) = (observed.counters.iter(), observed.late_counters.iter());
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
-        for &i in &path.links {
+        for &i in path.links.iter().filter(|i| network.is_used(**i)) {
             let [queue, _wire] = [parsed(printed.next())?, parsed(printed.next())?];
             let [last_queue, last_wire] = [parsed(later.next())?, parsed(later.next())?];
             dropped += count(&last_queue, "tbf", "drops");
@@ -319,7 +335,9 @@ fn queue_delay(experiment: &Experiment, observed: &Observed, p: usize) -> f64 {
     let mut all: Vec<TcpInfo> = Vec::new();
     for (flow, seen) in experiment.flows.iter().zip(&observed.flows) {
         match flow.route {
-            Route::Path(path) if path == p => all.extend(seen.samples.iter().filter_map(|sample| sample.tcp)),
+            Route::Path(path) if path == p => {
+                all.extend(seen.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::stands));
+            }
             Route::Subflows => {
                 let own = flow.kind.subflows().iter().zip(&seen.subflows).filter(|(subflow, _)| subflow.path == p);
                 all.extend(own.flat_map(|(_, samples)| samples).filter_map(|sample| sample.tcp));

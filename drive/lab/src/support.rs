@@ -2,10 +2,11 @@
 //! and with the scenario's key; what a kernel does in its own way whatever the scenario says is noted.
 
 use crate::Error;
-use crate::network::MTU;
+use crate::network::{MTU, discipline};
+use crate::packet::{STAMP, payload};
 use scenario::model::{
-    Algorithm, Application, Discipline, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery,
-    Ropewalk, Route,
+    Algorithm, Application, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery, Ropewalk,
+    Route,
 };
 use units::Span;
 
@@ -13,6 +14,9 @@ use units::Span;
 const FLOWS: usize = 250;
 const PATHS: usize = 100;
 const LINKS: usize = 60;
+
+/// Packets of 1500 bytes, as the kernel counts them, that fill a UDP socket's default send buffer.
+const SOCKET: u32 = 92;
 
 /// What a kernel can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,17 +27,27 @@ pub(crate) struct Abilities {
     pub(crate) defaults: Vec<String>,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
+    /// Other disciplines, of [`DISCIPLINES`].
+    pub(crate) disciplines: Vec<&'static str>,
     pub(crate) tun: bool,
     pub(crate) v6: bool,
     /// 1/HZ, if it is known.
     pub(crate) tick: Option<Span>,
 }
 
+/// Disciplines that a kernel need not have, what they are for, and something that `tc` takes as one.
+pub(crate) const DISCIPLINES: &[(&str, &str, &str)] = &[
+    ("codel", "CoDel", "codel"),
+    ("fq_codel", "FQ-CoDel", "fq_codel"),
+    ("pie", "PIE", "pie"),
+    ("red", "RED", "red limit 30000 min 3000 max 9000 avpkt 1000 burst 5 probability 0.1 bandwidth 1mbit"),
+    ("cake", "CAKE", "cake"),
+    ("fq", "pacing of every algorithm", "fq"),
+];
+
 /// What every kernel leaves to the simulator, in words.
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
-    "UDP flows",
-    "applications: writing at a rate, requests, video",
-    "RED and CAKE",
+    "video",
     "rate traces",
     "MTUs other than 1500 bytes",
     "parameters of algorithms",
@@ -49,7 +63,8 @@ pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
         (!abilities.v6, "IPv6"),
         (!abilities.netem, "loss in bursts"),
     ];
-    all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
+    let disciplines = DISCIPLINES.iter().map(|(name, what, _)| (!abilities.disciplines.contains(name), *what));
+    all.into_iter().chain(disciplines).filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
 }
 
 /// A list of what may be asked for: whether it is, by which key, what the lab lacks.
@@ -57,12 +72,10 @@ type Lacks<'a> = &'a [(bool, &'a str, &'a str)];
 
 /// Whether a kernel with these abilities can run this: the first thing that it cannot do.
 pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
-    let tunnelled = experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).count();
     refuse(
         "",
         &[
             (experiment.tunnel.is_some() && !abilities.tun, "tunnel", "TUN devices"),
-            (tunnelled > 1, "flow", "room for a second flow in the tunnel"),
             (experiment.paths.len() > PATHS, "path", "room for more than 100 paths"),
             (experiment.links.len() > LINKS, "link", "room for more than 60 links"),
             (experiment.flows.len() > FLOWS, "flow", "room for more than 250 flows"),
@@ -74,7 +87,6 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
     for path in &experiment.paths {
         refuse(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
     }
-    let flows_on = |link: usize| experiment.flows.iter().filter(|flow| uses(experiment, flow, link)).count();
     for (number, link) in experiment.links.iter().enumerate() {
         let rated = link.forward.rate.is_some() && link.reverse.rate.is_some();
         let changes = || experiment.events.iter().filter(|event| event.link == number);
@@ -84,13 +96,16 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
             &[
                 (!rated && changes().any(|event| event.rate.is_some()), "rate", "new rate for a link without one"),
                 (
-                    (link.forward.local || link.reverse.local) && flows_on(number) > 1,
+                    (link.forward.local || link.reverse.local) && hosts_on(experiment, number) > 1,
                     "local",
-                    "host that several flows share: a local queue is one flow's",
+                    "host for flows that are not in one tunnel: a local queue is one host's",
                 ),
             ],
         )?;
         [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, abilities))?;
+    }
+    if let Some((name, _)) = inside(experiment).find(|(_, host)| inside(experiment).any(|(_, other)| other != *host)) {
+        refuse(&format!("flow.{name}"), &[(true, "host", "hosts for one flow of a tunnel: all share the tunnel's")])?;
     }
     experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, abilities))
 }
@@ -127,20 +142,38 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
             notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
         }
     }
+    if inside(experiment).count() > 1 {
+        notes.push(
+            "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole: they stand with the first flow"
+                .into(),
+        );
+    }
     if let Some(tunnel) = experiment.tunnel.as_ref().filter(|tunnel| tunnel.ropewalk.is_none()) {
         if tunnel.first != 0 || tunnel.stray_packets != 0 {
             notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
         }
-        if tunnel.device.is_some() {
-            notes.push(
-                "tunnel.device: the ring and the sockets' buffers are the kernel's own (500 packets, 212992 bytes)"
-                    .into(),
-            );
+        if tunnel.device.is_some_and(|device| device.socket != SOCKET) {
+            notes.push(format!("tunnel.device.socket: the kernel's sockets hold {SOCKET} full packets (212992 bytes)"));
         }
     }
     notes.sort();
     notes.dedup();
     notes
+}
+
+/// How many sources use a link: flows in the tunnel share the tunnel's.
+fn hosts_on(experiment: &Experiment, link: usize) -> usize {
+    let users = || experiment.flows.iter().filter(|flow| uses(experiment, flow, link));
+    let is_inside = |flow: &&Flow| flow.route == Route::Tunnel;
+    users().filter(|flow| !is_inside(flow)).count() + usize::from(users().any(|flow| is_inside(&flow)))
+}
+
+/// TCP's settings of each flow in the tunnel.
+fn inside(experiment: &Experiment) -> impl Iterator<Item = (&str, &Host)> {
+    experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).filter_map(|flow| match &flow.kind {
+        FlowKind::Tcp { host, .. } => Some((flow.name.as_str(), host.as_ref())),
+        FlowKind::ConstantRate { .. } => None,
+    })
 }
 
 fn uses(experiment: &Experiment, flow: &Flow, link: usize) -> bool {
@@ -160,16 +193,17 @@ fn key(experiment: &Experiment, number: usize, link: &Link) -> String {
 
 fn check_pipe(key: &str, pipe: &Pipe, abilities: &Abilities) -> Result<(), Error> {
     let netem = abilities.netem;
+    let wanted = discipline(&pipe.queue.discipline);
+    let lacks = wanted.is_some_and(|wanted| !abilities.disciplines.contains(&wanted));
+    let unknown = format!("`{}`: this kernel has droptail, {}", wanted.unwrap_or(""), abilities.disciplines.join(", "));
+    let cake = wanted == Some("cake");
     refuse(
         key,
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
             (!netem && matches!(pipe.loss, Loss::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
-            (
-                matches!(pipe.queue.discipline, Discipline::Red { .. } | Discipline::Cake { .. }),
-                "queue.discipline",
-                "RED and CAKE: it has droptail, codel, fq_codel and pie",
-            ),
+            (lacks, "queue.discipline", &unknown),
+            (cake && !pipe.queue.ecn, "queue.ecn", "CAKE without ECN"),
             (pipe.rate.is_none() && matches!(pipe.queue.limit, Limit::Time(_)), "queue.limit", "time without a rate"),
         ],
     )
@@ -179,15 +213,18 @@ fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Re
     let key = format!("flow.{}", flow.name);
     let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, host, multipath, .. } = &flow.kind
     else {
-        return refuse(&key, &[(true, "kind", "flows other than TCP")]);
+        let is_small = payload(experiment, flow) < STAMP;
+        return refuse(
+            &key,
+            &[(is_small, "packet", "datagrams with less than 8 bytes of payload: they carry the time")],
+        );
     };
     let unknown = format!("congestion control `{name}`: this kernel has {}", abilities.congestion.join(", "));
-    let greedy = *application == Application::Greedy;
     refuse(
         &key,
         &[
             (multipath.is_some() && !abilities.mptcp, "kind", "MPTCP: this kernel has none"),
-            (!greedy, "rate, requests or video", "applications that do not send all they can"),
+            (matches!(application, Application::Video(_)), "video", "player"),
             (!abilities.congestion.contains(name), "congestion", &unknown),
             (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
         ],
@@ -225,6 +262,7 @@ fn check_host(host: &Host, abilities: &Abilities, is_local: bool) -> Result<(), 
             (host.initial_timeout != Span::from_secs(1), "initial_timeout", "first timeout other than one second"),
             (host.window.is_some(), "window", "greatest window"),
             (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
+            (host.pacing && !abilities.disciplines.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),
             (host.pacing && is_local, "pacing", "room for the fq discipline where a local queue stands"),
         ],
     )

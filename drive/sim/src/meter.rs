@@ -5,7 +5,7 @@
 
 use crate::endpoint::{Endpoint, Kind};
 use crate::tcp::Tcp;
-use record::fairness::{Fairness, WINDOW_S, fairness};
+use record::fairness::{Fairness, WINDOW_S, between};
 use units::{Instant, Span};
 
 const WINDOW: Span = Span::from_secs(WINDOW_S);
@@ -42,15 +42,7 @@ impl Meter {
         let competing = || self.flows.iter().map(|flow| &flows[*flow]);
         let start = competing().map(|flow| flow.start).max()?;
         let end = competing().map(end).min()?;
-        let first = start.0.div_ceil(WINDOW.0) as usize;
-        let windows = self.totals.windows(2).skip(first);
-        let last = (end.0 / WINDOW.0) as usize;
-        let got: Vec<Vec<u64>> = windows
-            .take(last.saturating_sub(first))
-            .map(|pair| pair[1].iter().zip(&pair[0]).map(|(after, before)| after - before).collect())
-            .collect();
-        let lead = (Instant::ZERO + WINDOW * first as u64).since(start);
-        fairness(&got, lead.as_secs_f64())
+        between(&self.totals, start, end)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
 
-use crate::application::{Application, Ask, Client, Message, REQUEST, Video};
+use crate::application::{Application, Ask, Client, Message, Video};
 use crate::connection::Connection;
 use crate::distribution::Distribution;
 use crate::multipath::DATA_ACK;
@@ -10,7 +10,7 @@ use control::Ecn;
 use protocol::mptcp;
 use protocol::tcp::sender::Counters;
 use protocol::tcp::{Ack, Input, Kind, Segment};
-use scenario::model::Route;
+use scenario::model::{Requests, Route};
 use units::Instant;
 
 /// Both ends of a TCP or MPTCP flow: of its connection, or of its present one.
@@ -302,7 +302,7 @@ impl Tcp {
 
     /// Size of a request's packet.
     pub(crate) fn request_bytes(&self) -> u32 {
-        self.setup.headers + REQUEST
+        self.setup.headers + Requests::ASK
     }
 
     /// Where the packets of a subflow go.

@@ -113,6 +113,7 @@ fn mpt(side: usize) -> Mode {
         remote: tunnel(1 - side),
         scheduler: "mpt".into(),
         sequence: true,
+        holds_back: false,
         reorder: Some(Reorder { window: 4000, timeout: Span::from_millis(50), deliver_late: false }),
         paths: (0..2).map(path).collect(),
     })

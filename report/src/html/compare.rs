@@ -1,10 +1,11 @@
-//! The page of two studies side by side: how their errors are distributed, the worst cells first, and both over time.
+//! Two studies side by side on a page: how their errors are distributed, the worst cells first, and both over time.
 
-use super::{escape, plots, seeds, tables};
+use super::{Place, escape, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
 use crate::number::{counted, marked, maybe, title};
 use crate::study::{Cell, Study, short_names};
 use crate::svg;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// So many lines stand open, before the others.
@@ -13,35 +14,37 @@ const OPEN: usize = 20;
 const WINDOWS: &str = " The last column is the mean distance of both windows' quantile functions, percent of the yardstick's \
                        mean window.";
 
-/// The page.
-#[must_use]
-pub fn compare_html(comparison: &Comparison<'_>) -> String {
+/// What the page has of a comparison.
+pub(super) struct Parts {
+    pub(super) sections: [String; 4],
+    /// For the script, where there are plots.
+    pub(super) data: Option<Value>,
+    /// How many cells have plots.
+    pub(super) plotted: usize,
+}
+
+/// A comparison at its place of the page.
+pub(super) fn parts(comparison: &Comparison<'_>, place: &Place) -> Parts {
     let lines = comparison.worst_first();
+    let cells = cells(&lines);
+    let plots = plots::plots(comparison.measured(), &cells, place);
+    let worst = worst(comparison, &lines, &cells[..plots.shown], place);
+    let sections = [agreement(comparison, place), worst, alone(comparison, place), plots.section];
+    Parts { sections, data: plots.data, plotted: plots.shown }
+}
+
+/// The cells of these lines, once each.
+pub(super) fn cells<'a>(lines: &[&Compared<'a>]) -> Vec<Cell<'a>> {
     let mut seen = BTreeSet::new();
-    let cells = lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters));
-    let cells: Vec<Cell<'_>> = cells.cloned().collect();
-    let plots = plots::plots(comparison.measured(), &cells);
-    let sections =
-        [agreement(comparison), worst(comparison, &lines, &cells[..plots.shown]), alone(comparison), plots.section];
-    let data = plots.data.map(|over_time| (over_time, Vec::new()));
-    super::page(&name(comparison), &header(comparison), &sections, data, comparison.measured())
+    lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters)).cloned().collect()
 }
 
-/// `one-link against one-link-kernel`.
-fn name(comparison: &Comparison<'_>) -> String {
-    let [measured, yardstick] = [1 - comparison.yardstick, comparison.yardstick].map(|side| comparison.names[side]);
-    format!("{measured} against {yardstick}")
-}
-
-fn header(comparison: &Comparison<'_>) -> String {
+/// What was run, and what is to be known of both sides.
+pub(super) fn about(comparison: &Comparison<'_>) -> String {
     let roles = if comparison.yardstick == 1 { ["measured", "the yardstick"] } else { ["the yardstick", "measured"] };
     let sides = comparison.names.iter().zip(&comparison.studies).zip(roles);
     let sides: String = sides.map(|((name, study), role)| side(name, study, role)).collect();
-    format!(
-        "<header>\n<h1>{}</h1>\n<p>{}</p>\n{sides}</header>\n",
-        escape(&name(comparison)),
-        escape(comparison.measured().title)
-    )
+    format!("<p>{}</p>\n{sides}", escape(comparison.measured().title))
 }
 
 /// What is to be known of one of the two.
@@ -59,7 +62,7 @@ fn side(name: &str, study: &Study<'_>, role: &str) -> String {
 }
 
 /// The distribution of the errors of each value: in numbers, and as curves.
-fn agreement(comparison: &Comparison<'_>) -> String {
+fn agreement(comparison: &Comparison<'_>, place: &Place) -> String {
     let (mut rows, mut curves) = (String::new(), String::new());
     for (at, value) in comparison.values.iter().enumerate() {
         let Some(errors) = comparison.errors(at) else { continue };
@@ -86,19 +89,19 @@ fn agreement(comparison: &Comparison<'_>) -> String {
     let curves = match curves.is_empty() {
         true => curves,
         false => format!(
-            "<h3>How many values are within which error</h3>\n<p>Dashed: the median and the 95th percentile.</p>\n\
-             <div class=\"charts curves\">\n{curves}</div>\n"
+            "{}<p>Dashed: the median and the 95th percentile.</p>\n<div class=\"charts curves\">\n{curves}</div>\n",
+            place.subheading("How many values are within which error")
         ),
     };
-    format!("<section id=\"agreement\">\n<h2>Agreement</h2>\n<p><b>{sentence}</b></p>\n{table}{curves}</section>\n")
+    let (id, heading) = (place.id("agreement"), place.heading("Agreement"));
+    format!("<section id=\"{id}\">\n{heading}<p><b>{sentence}</b></p>\n{table}{curves}</section>\n")
 }
 
 /// Every value of the cells that both have. `plotted`: those with a plot to link to.
-fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>]) -> String {
+fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], place: &Place) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let windows = lines.iter().any(|line| line.window.is_some());
     let (first, rest) = lines.split_at(lines.len().min(OPEN));
     let shown = &rest[..rest.len().min(tables::MOST_ROWS)];
     let mut more = match shown.is_empty() {
@@ -106,32 +109,35 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
         false => format!(
             "<details><summary>{} more, the worst first</summary>{}</details>\n",
             rest.len(),
-            table(comparison, shown, plotted, windows)
+            table(comparison, shown, plotted, place.first)
         ),
     };
     if shown.len() < rest.len() {
         more += &format!("<p>Of these the first {} are shown.</p>\n", shown.len());
     }
     format!(
-        "<section id=\"cells\">\n<h2>Cells, the worst first</h2>\n<p>In each cell: <b>{}</b>, <small>{}</small>; below, the \
+        "<section id=\"{}\">\n{}<p>In each cell: <b>{}</b>, <small>{}</small>; below, the \
          relative error. Orange: too little. Blue: too much. Full colour: off by half or more.{}</p>\n{}{more}{}</section>\n",
+        place.id("cells"),
+        place.heading("Cells, the worst first"),
         escape(comparison.names[1 - comparison.yardstick]),
         escape(comparison.names[comparison.yardstick]),
-        if windows { WINDOWS } else { "" },
-        table(comparison, first, plotted, windows),
+        if comparison.has_windows() { WINDOWS } else { "" },
+        table(comparison, first, plotted, place.first),
         tables::disturbances(comparison.measured())
     )
 }
 
-/// Some of the lines; with `windows`, how near these are.
-fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], windows: bool) -> String {
+/// Some of the lines, and how near windows are where both have them. The plots on the page are numbered from `plot` on.
+fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], plot: usize) -> String {
+    let windows = comparison.has_windows();
     let window = windows.then(|| format!("window's {}", title("quantile_percent")));
     let heads = comparison.values.iter().map(|value| title(value)).chain(window);
     let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
     let row = |line: &&Compared<'_>| {
-        let place = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
+        let at = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
         let name = escape(&line.label);
-        let name = place.map_or(name.clone(), |place| format!("<a href=\"#cell-{place}\">{name}</a>"));
+        let name = at.map_or(name.clone(), |at| format!("<a href=\"#cell-{}\">{name}</a>", plot + at));
         let values = (0..comparison.values.len()).map(|value| cell(comparison, line, value));
         let window = windows.then(|| format!("<td>{}</td>", maybe(line.window)));
         format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", values.chain(window).collect::<String>())
@@ -159,7 +165,7 @@ fn cell(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> Strin
 }
 
 /// What only one of the two ran.
-fn alone(comparison: &Comparison<'_>) -> String {
+fn alone(comparison: &Comparison<'_>, place: &Place) -> String {
     let list = |side: usize| {
         let only = comparison.only_in(side);
         if only.is_empty() {
@@ -167,10 +173,13 @@ fn alone(comparison: &Comparison<'_>) -> String {
         }
         let items: String = only.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
         let (count, name) = (counted(only.len(), "cell"), escape(comparison.names[side]));
-        format!("<h3>{count} only in {name}</h3>\n<ul class=\"cells\">{items}</ul>\n")
+        format!("{}<ul class=\"cells\">{items}</ul>\n", place.subheading(&format!("{count} only in {name}")))
     };
     match [0, 1].map(list).concat() {
         lists if lists.is_empty() => lists,
-        lists => format!("<section id=\"alone\">\n<h2>Cells of one alone</h2>\n{lists}</section>\n"),
+        lists => {
+            let (id, heading) = (place.id("alone"), place.heading("Cells of one alone"));
+            format!("<section id=\"{id}\">\n{heading}{lists}</section>\n")
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! Figures on the page: SVG, and the same as data for the interactive charts.
+//! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
+use super::bars::bars;
 use super::escape;
 use super::plots::{DATA, DRAWN, FIGURES, LINES, numbers};
 use crate::chart::Line;
-use crate::figure::{Drawn, Panel, drawn, lines};
+use crate::figure::{Drawn, Panel, drawn, lines, nothing, title};
 use crate::study::Study;
 use crate::svg::{self, Size};
 use serde_json::{Value, json};
@@ -27,21 +28,30 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
         total += lines(study, figure);
         shown += usize::from(total <= LINES * FIGURES / 100);
     }
-    let all = |limit| figures[..shown].iter().filter_map(|figure| drawn(study, figure, limit)).collect::<Vec<_>>();
     let points = |numbers| numbers * FIGURES / 100 / total.clamp(1, LINES * FIGURES / 100);
-    let (few, many) = (all(points(DRAWN).clamp(40, 400)), all(points(DATA).clamp(100, 1000)));
-    if few.is_empty() {
-        return Figures { section: String::new(), data: Vec::new() };
+    let [few, many] = [points(DRAWN).clamp(40, 400), points(DATA).clamp(100, 1000)];
+    let (mut drawings, mut data) = (String::new(), Vec::new());
+    for figure in &figures[..shown] {
+        drawings += &match (&figure.across, drawn(study, figure, few)) {
+            (Some(across), _) => bars(study, figure, across),
+            (None, Some(few)) => {
+                data.extend(drawn(study, figure, many).as_ref().map(self::data));
+                one(data.len() - 1, &few, study.baseline.map_or("", |baseline| baseline.name))
+            }
+            (None, None) => format!("<h3>{}</h3>\n<p>{}</p>\n", escape(&title(figure)), escape(&nothing(figure))),
+        };
     }
-    let baseline = study.baseline.map_or("", |baseline| baseline.name);
-    let drawings: String = few.iter().enumerate().map(|(index, figure)| one(index, figure, baseline)).collect();
-    let seeds = if study.seeds().contains(' ') { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
+    if drawings.is_empty() {
+        return Figures { section: String::new(), data };
+    }
+    let several = study.seeds().contains(' ') && !data.is_empty();
+    let seeds = if several { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
     let cut = match shown < figures.len() {
-        true => format!("<p>The first {shown} of {} figures fit; series.parquet has all.</p>\n", figures.len()),
+        true => format!("<p>The first {shown} of {} figures fit; the Parquet files have all.</p>\n", figures.len()),
         false => String::new(),
     };
     let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{cut}{drawings}</section>\n");
-    Figures { section, data: many.iter().map(data).collect() }
+    Figures { section, data }
 }
 
 fn one(index: usize, figure: &Drawn, baseline: &str) -> String {

@@ -1,6 +1,6 @@
 //! Time series on the page: SVG for every cell, and the same as data for the interactive charts.
 
-use super::escape;
+use super::{Place, escape};
 use crate::chart::{Chart, Charts, charts};
 use crate::study::{Baseline, Cell, Study, short_names};
 use crate::summary::cell_name;
@@ -25,18 +25,17 @@ pub(super) const LINES: usize = 5000;
 pub(super) const FIGURES: usize = 30;
 
 /// The series of each cell's first seed, of these cells of the study.
-pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>]) -> Plots {
+pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>], place: &Place) -> Plots {
     if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
         return Plots { section: String::new(), data: None, shown: 0 };
     }
-    let part = if study.layout.figures.is_empty() { 100 } else { 100 - FIGURES };
     let sums = cells.iter().scan(0, |sum, cell| {
         *sum += lines(cell);
         Some(*sum)
     });
-    let sums: Vec<usize> = sums.take_while(|sum| *sum <= LINES * part / 100).collect();
+    let sums: Vec<usize> = sums.take_while(|sum| *sum <= LINES * place.percent / 100).collect();
     let (shown, total) = (sums.len(), sums.last().copied().unwrap_or(0).max(1));
-    let (few, many) = (DRAWN * part / 100 / total, DATA * part / 100 / total);
+    let (few, many) = (DRAWN * place.percent / 100 / total, DATA * place.percent / 100 / total);
     let varying = study.varying();
     let baseline = study.baseline.map_or("", |baseline| baseline.name);
     let drawn: String = cells[..shown]
@@ -44,20 +43,23 @@ pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>]) -> Plots {
         .enumerate()
         .map(|(index, cell)| {
             let few = charts(cell, baseline, few.clamp(50, 400));
-            static_charts(index, &cell_name(cell, &varying), &few)
+            static_charts(index == 0, place.first + index, &cell_name(cell, &varying), &few)
         })
         .collect();
     let all: Vec<Charts> = cells[..shown].iter().map(|cell| charts(cell, baseline, many.clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
-        "<section id=\"series\">\n<h2>Over time</h2>\n<p>{note}</p>\n<div id=\"live\" hidden></div>\n\
-         <div id=\"drawn\">\n{drawn}</div>\n</section>\n"
+        "<section id=\"{}\">\n{}<p>{note}</p>\n<div class=\"series\" id=\"live-{at}\" hidden></div>\n\
+         <div class=\"drawn\" id=\"drawn-{at}\">\n{drawn}</div>\n</section>\n",
+        place.id("series"),
+        place.heading("Over time"),
+        at = place.at()
     );
-    Plots { section, data: Some(data(&varying, &cells[..shown], &all)), shown }
+    Plots { section, data: Some(data(&varying, &cells[..shown], &all, place)), shown }
 }
 
 /// How many lines a cell's charts have at most.
-fn lines(cell: &Cell<'_>) -> usize {
+pub(super) fn lines(cell: &Cell<'_>) -> usize {
     let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
     let compared =
         if cell.baseline.is_empty() { 0 } else { 2 * (cell.runs[0].flows.len() + cell.runs[0].subflows.len()) };
@@ -81,16 +83,16 @@ fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
     note
 }
 
-fn static_charts(index: usize, name: &str, charts: &Charts) -> String {
+fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> String {
     let figures: String = charts.charts.iter().map(|chart| svg::chart(chart, &charts.times)).collect();
-    let open = if index == 0 { " open" } else { "" };
+    let open = if open { " open" } else { "" };
     let name = escape(name);
     format!(
         "<details{open}><summary>{name}</summary><div class=\"charts\" id=\"cell-{index}\">{figures}</div></details>\n"
     )
 }
 
-fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> Value {
+fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts], place: &Place) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share one
     let mut shown = Vec::new();
     for (cell, charts) in cells.iter().zip(all) {
@@ -104,7 +106,7 @@ fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts]) -> Value {
     }
     let keys = short_names(varying);
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
-    json!({ "keys": keys, "axes": axes, "cells": shown })
+    json!({ "at": place.at(), "first": place.first, "keys": keys, "axes": axes, "cells": shown })
 }
 
 fn chart(chart: &Chart) -> Value {

@@ -3,7 +3,8 @@
 use super::escape;
 use crate::colour;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
-use crate::number::{counted, label, marked, maybe, percent, significant, three};
+use crate::number::{counted, flagged, label, marked, maybe, percent, significant, three};
+use crate::strip;
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
@@ -57,29 +58,33 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
     let row = |row: &Row| {
         let cells: String = match row.coming {
             true => format!("<td class=\"coming\" colspan=\"{width}\">coming: published, not run here yet</td>"),
-            false => row.values.iter().zip(&greatest).map(|(value, most)| heat(*value, *most, shown)).collect(),
+            false => row.values.iter().zip(&greatest).map(|(value, most)| heat(value.as_ref(), *most, shown)).collect(),
         };
         format!("<tr>{}{cells}</tr>\n", row_head(row))
     };
     let rows: String = grid.rows.iter().map(row).collect();
-    let interval = if grid.has_intervals() { "; ± is half the 95 % confidence interval (Student's t)" } else { "" };
+    let interval = match grid.has_intervals() {
+        true => format!("; ± is half the 95 % confidence interval (Student's t); {}", strip::CAPTION),
+        false => String::new(),
+    };
     let most = if several { "most of the column".to_owned() } else { three(grid.greatest(None)) };
     let links = if shown > 0 { ". A value leads to its time series" } else { "" };
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
-         <span class=\"scale\">0 <i></i> {most}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n",
+         <span class=\"scale\">0 <i></i> {most}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape(&caption(study, table, grid)),
-        head(table, grid)
+        head(table, grid),
+        grid.outliers().map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
     )
 }
 
-fn heat(value: Option<Value>, greatest: f64, shown: usize) -> String {
-    let Some(Value { cell, estimate, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
+fn heat(value: Option<&Value>, greatest: f64, shown: usize) -> String {
+    let Some(Value { cell, estimate, sample, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
     let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
     let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
-    let mean = marked(three(estimate.mean), disturbed[0]);
-    let mean = if cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
-    format!("<td style=\"--h:{share:.2}\">{mean}{half}</td>")
+    let mean = flagged(marked(three(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
+    let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
+    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", strip::strip(sample))
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
@@ -181,7 +186,8 @@ pub(super) fn summaries(study: &Study<'_>) -> String {
         };
         out += &format!(
             "<details{open}><summary>{title}, {count}</summary>{cut}<div class=\"scroll\"><table class=\"plain\">\
-             <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></details>\n"
+             <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{}</details>\n",
+            summary.outliers.map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
         );
     }
     out + &disturbances(study) + "</section>\n"

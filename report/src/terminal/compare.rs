@@ -1,16 +1,36 @@
-//! Two studies side by side in the terminal: a table for each value, then how their errors are distributed.
+//! Two studies side by side in the terminal: a table for each value, then how their errors are distributed. Of several
+//! comparisons a line each, and all together.
 
 use super::{Line, footer, paragraph, table};
 use crate::compare::{Compared, Comparison};
 use crate::number::{NONE, marked, maybe, percent, title};
+use crate::overview::{HEADS, Row, rows, total};
 use crate::text::Style;
 
 /// What the columns are called.
 const SIDES: [&str; 2] = ["a", "b"];
 
-/// The comparison in lines of at most `width` columns.
+/// One comparison in full, or several in a line each, at most `width` columns wide.
 #[must_use]
-pub fn compare_terminal(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
+pub fn compare_terminal(comparisons: &[Comparison<'_>], width: usize, color: bool) -> String {
+    match comparisons {
+        [one] => alone(one, width, color),
+        several => together(several, width, color),
+    }
+}
+
+/// How the errors of each are distributed, and those of all.
+fn together(comparisons: &[Comparison<'_>], width: usize, color: bool) -> String {
+    let rows = rows(comparisons);
+    let total = total(&rows);
+    let line = |row: &Row, style| Line { label: row.label.clone(), cells: row.numbers().to_vec(), style };
+    let mut lines: Vec<Line> = rows.iter().map(|row| line(row, Style::Plain)).collect();
+    lines.push(line(&total, Style::Bold));
+    let sentence = paragraph(&total.sentence(comparisons.len()), width, Style::Bold, color);
+    table("|error| in %", &HEADS.map(str::to_owned), &lines, width, color) + "\n" + &sentence
+}
+
+fn alone(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
     let plain = |text: &str| paragraph(text, width, Style::Plain, color);
     let mut out = String::new();
     for (side, study) in SIDES.iter().zip(&comparison.studies) {

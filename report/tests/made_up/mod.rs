@@ -78,7 +78,7 @@ pub(crate) fn figure() -> Figure {
         title: "Windows".to_owned(),
         lines: "flow.tcp.congestion".to_owned(),
         value: "window_packets".to_owned(),
-        scope: Scope::default(),
+        ..Figure::default()
     }
 }
 

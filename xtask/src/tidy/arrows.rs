@@ -28,7 +28,7 @@ const ROOMS: &[Room] = &[
     core("schedule", &["settings", "units"], &["libm"]),
     core("record", &["units"], &["serde"]),
     core("notation", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
-    core("scenario", &["notation", "units"], &["schemars", "serde", "serde_json", "toml"]),
+    core("scenario", &["notation", "units"], &["libm", "schemars", "serde", "serde_json", "toml"]),
     core("recovery", &["control", "units"], &["libm"]),
     core("link", &["scenario", "units"], &["libm"]),
     core("wire", &["units"], &[]),

@@ -77,11 +77,24 @@ impl Context<'_, '_> {
     }
 
     fn figure(&self, given: &WrittenFigure) -> Result<Option<Figure>, Fault> {
-        if self.sample.is_none() {
-            return Err(Fault::at(given.lines.span(), "a figure needs the time series").help("set `sample`"));
-        }
-        let Some((scope, [Some(lines)])) = self.part(&given.scope(), [Some(&given.lines)])? else { return Ok(None) };
-        Ok(Some(Figure { title: given.title.clone(), lines, value: given.value.clone(), scope }))
+        let wrong = |at: &At<String>, what, help| Err(Fault::at(at.span(), what).help(help));
+        let lines = match (&given.lines, &given.bars, &given.across) {
+            (Some(lines), None, None) if self.sample.is_some() => lines,
+            (Some(lines), None, None) => return wrong(lines, "a figure needs the time series", "set `sample`"),
+            (None, Some(bars), Some(_)) => bars,
+            (None, Some(bars), None) => return wrong(bars, "bars stand across a swept key", "across = \"KEY\""),
+            (Some(_), None, Some(across)) => {
+                return wrong(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
+            }
+            (Some(_), Some(bars), _) => return wrong(bars, "a figure has either lines or bars", "leave one out"),
+            (None, None, _) => {
+                let help = "lines = \"KEY\" over time, or bars = \"KEY\" with across = \"KEY\"";
+                return wrong(&given.value, "a figure has neither lines nor bars", help);
+            }
+        };
+        let part = self.part(&given.scope(), [Some(lines), given.across.as_ref()])?;
+        let Some((scope, [Some(lines), across])) = part else { return Ok(None) };
+        Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
     }
 
     fn claim(&self, given: &WrittenClaim) -> Result<Option<Claim>, Fault> {

@@ -1,6 +1,7 @@
 //! What runs on top of a TCP or MPTCP connection.
 
-use units::{Rate, Span};
+use serde::{Deserialize, Serialize};
+use units::{Rate, Span, Stream};
 
 /// What the application on top of a TCP flow does.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +60,7 @@ pub enum Playback {
 }
 
 /// A client that asks, receives the answer, thinks, and asks again.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Bytes of an answer.
     pub size: Draw,
@@ -70,7 +71,7 @@ pub struct Requests {
 }
 
 /// A quantity that is drawn anew each time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Draw {
     /// Always this.
     Fixed(f64),
@@ -83,4 +84,62 @@ pub enum Draw {
         /// The tail's exponent; more than 1, so that there is a mean.
         shape: f64,
     },
+}
+
+impl Requests {
+    /// Payload of a request, bytes: one packet, as most requests are.
+    pub const ASK: u32 = 400;
+
+    /// The random stream of the requests of flow `name`, from which each takes the size of its answer, then its pause.
+    #[must_use]
+    pub fn luck(seed: u64, name: &str) -> Stream {
+        Stream::named(seed, &format!("flow {name} requests"))
+    }
+
+    /// Bytes of the next answer, at least one.
+    pub fn next_size(&self, luck: &mut Stream) -> u64 {
+        (self.size.next(luck) as u64).max(1)
+    }
+
+    /// The pause after it.
+    pub fn next_think(&self, luck: &mut Stream) -> Span {
+        Span::from_nanos(self.think.next(luck) as u64)
+    }
+}
+
+impl Draw {
+    /// By inversion of the distribution function.
+    fn next(&self, luck: &mut Stream) -> f64 {
+        match *self {
+            Self::Fixed(value) => value,
+            Self::Exponential(mean) => -libm::log(1.0 - luck.unit()) * mean,
+            Self::Pareto { least, shape } => least / libm::pow(1.0 - luck.unit(), 1.0 / shape),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(quantity: Draw, count: usize) -> Vec<f64> {
+        let mut luck = Stream::named(1, "draws");
+        let mut all: Vec<f64> = (0..count).map(|_| quantity.next(&mut luck)).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    }
+
+    #[test]
+    fn draws_have_the_quantiles_of_their_distributions() {
+        let exponential = draws(Draw::Exponential(100.0), 100_001);
+        let pareto = draws(Draw::Pareto { least: 10.0, shape: 1.5 }, 100_001);
+        for p in [0.1_f64, 0.5, 0.9, 0.99] {
+            let at = (p * 100_000.0) as usize;
+            let (e, x) = (-libm::log(1.0 - p) * 100.0, 10.0 / libm::pow(1.0 - p, 1.0 / 1.5));
+            // The standard error of a quantile is sqrt(p (1 - p) / n) over the density there: below 1.3 % of each of these.
+            assert!((exponential[at] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[at]);
+            assert!((pareto[at] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[at]);
+        }
+        assert_eq!(draws(Draw::Fixed(5.0), 3), [5.0; 3]);
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
         stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
         overhead: given.overhead.as_ref().map_or(Ok(usual), bytes)?,
         mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
-        resequence: given.resequence.as_ref().map(At::get).map(|r| Resequence {
+        resequence: given.resequence.as_ref().map(At::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
             window: r.window.0,
             timeout: r.timeout.0,
             deliver_late: matches!(r.late, Late::Deliver),

@@ -4,14 +4,19 @@
 
 mod counters;
 mod cpu;
+mod datagrams;
 mod pulse;
+mod requests;
+mod stream;
+mod tally;
 mod tcp_info;
 mod timetable;
+mod tool;
 mod traffic;
 mod watcher;
 
 use crate::namespace::{enter, within};
-use crate::plan::{Observed, Plan};
+use crate::plan::{Observation, Observed, Plan};
 use crate::{bed, emulate};
 use pulse::Pulse;
 use std::error::Error;
@@ -68,7 +73,10 @@ fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
 fn run(plan: &Plan) -> Outcome<Observed> {
     let flows = plan.flows.iter().map(traffic::open).collect::<Outcome<Vec<_>>>()?;
     let zero = Instant::now() + PREPARATION;
-    flows.iter().zip(&plan.flows).try_for_each(|(flow, it)| flow.begin(zero + duration(it.start)))?;
+    for (flow, it) in flows.iter().zip(&plan.flows) {
+        let end = it.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
+        flow.begin([it.start, end].map(|at| zero + duration(at)))?;
+    }
     let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
     let (pulse, meter) = (Pulse::begin(), cpu::Meter::begin(&plan.processes)?);
     let mut length = duration(plan.duration);
@@ -78,9 +86,14 @@ fn run(plan: &Plan) -> Outcome<Observed> {
             break;
         }
         let due = zero + duration(at);
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        until(due);
         match task {
-            Task::Sample => watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(&**flow))?,
+            Task::Sample => {
+                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(flow.tally()))?;
+            }
+            Task::Tally => {
+                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.tally(flow.tally()))?;
+            }
             Task::Stop(flow) => flows[flow].stop(),
             Task::Run(line) => drop(printed(line)?),
         }
@@ -88,11 +101,14 @@ fn run(plan: &Plan) -> Outcome<Observed> {
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
     let (stolen, cpu) = (pulse.stolen(), meter.read()?);
     let (counters, statuses) = (all(&plan.counters)?, all(&plan.statuses)?);
-    let seen = watchers.into_iter().zip(&flows).map(|(watcher, flow)| watcher.finish(&**flow));
-    let seen = seen.collect::<Outcome<_>>()?;
+    let seen = watchers.into_iter().zip(&flows).map(|(watcher, flow)| watcher.finish(flow.tally()));
+    let mut seen = seen.collect::<Outcome<Vec<Observation>>>()?;
     flows.iter().try_for_each(|flow| flow.finish())?;
     all(&plan.silence)?;
     std::thread::sleep(duration(plan.drain));
+    for (seen, flow) in seen.iter_mut().zip(&flows) {
+        seen.lost = flow.tally().sent().saturating_sub(flow.tally().count());
+    }
     let (late_counters, totals) = (all(&plan.counters)?, all(&plan.totals)?);
     all(&plan.last)?;
     Ok(Observed { length: span(length), stolen, flows: seen, counters, late_counters, statuses, totals, cpu })
@@ -107,6 +123,11 @@ fn printed(line: &str) -> Outcome<String> {
         return Err(format!("`{line}` failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Sleeps until then; not at all if that is over.
+fn until(due: Instant) {
+    std::thread::sleep(due.saturating_duration_since(Instant::now()));
 }
 
 fn duration(span: Span) -> Duration {

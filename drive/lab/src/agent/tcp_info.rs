@@ -1,8 +1,8 @@
 //! Connections' state, asked of the kernel as `ss -i` does it, over a socket that stays open: a new process for each sample
 //! would cost the place more than the traffic does.
 
-use super::Outcome;
-use crate::plan::TcpInfo;
+use super::{Outcome, within};
+use crate::plan::{Sample, Side, TcpInfo};
 use netlink_packet_core::{
     DefaultNla, NLA_TYPE_MASK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
     NlasIterator,
@@ -24,11 +24,14 @@ const SUBFLOW_TOKEN_LOCAL: u16 = 2;
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` of its `sock_diag.h`.
 const DESTROYED: [u32; 2] = [1, 3];
 
+/// Asks the hosts of a flow's source and of its sink.
+pub(super) struct Hosts([Questioner; 2]);
+
 /// Asks about connections of the namespace in which it was made.
-pub(super) struct Questioner {
+struct Questioner {
     socket: Socket,
     /// The kernel sends there what it knew of connections that are gone.
-    last_words: Socket,
+    last_words: Option<Socket>,
     gone: Vec<Connection>,
 }
 
@@ -42,26 +45,64 @@ pub(super) struct Connection {
     pub(super) token: Option<u32>,
 }
 
+impl Hosts {
+    pub(super) fn of(sides: &[Side; 2]) -> Outcome<Self> {
+        Self::with(sides, Questioner::new)
+    }
+
+    /// They also tell of connections that are gone.
+    pub(super) fn that_remember(sides: &[Side; 2]) -> Outcome<Self> {
+        Self::with(sides, || Questioner::new()?.remembering())
+    }
+
+    fn with([source, sink]: &[Side; 2], new: fn() -> Outcome<Questioner>) -> Outcome<Self> {
+        Ok(Self([within(&source.space, new)?, within(&sink.space, new)?]))
+    }
+
+    /// All that they know.
+    pub(super) fn ask(&mut self, is_v6: bool) -> Outcome<[Vec<Connection>; 2]> {
+        let [source, sink] = &mut self.0;
+        Ok([source.ask(is_v6)?, sink.ask(is_v6)?])
+    }
+}
+
+impl Connection {
+    /// What is known of a source's connection, and of its other end, one of `sinks`.
+    pub(super) fn sample(&self, sinks: &[Self]) -> Sample {
+        let other = sinks.iter().find(|it| it.here == self.there && it.there == self.here);
+        Sample {
+            tcp: Some(read(&self.info)),
+            arrived: other.map_or(0, |it| it.info.data_segs_in),
+            received: other.map_or(0, |it| it.info.bytes_received),
+            ..Sample::default()
+        }
+    }
+}
+
 impl Questioner {
-    pub(super) fn new() -> Outcome<Self> {
+    fn new() -> Outcome<Self> {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
         socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
+        Ok(Self { socket, last_words: None, gone: Vec::new() })
+    }
+
+    fn remembering(self) -> Outcome<Self> {
         let mut last_words = Socket::new(NETLINK_SOCK_DIAG)?;
         last_words.bind_auto()?;
         last_words.set_non_blocking(true)?;
         DESTROYED.iter().try_for_each(|group| last_words.add_membership(*group))?;
-        Ok(Self { socket, last_words, gone: Vec::new() })
+        Ok(Self { last_words: Some(last_words), ..self })
     }
 
-    /// All TCP connections of this IP version that are open, subflows of MPTCP among them; then, as they ended, all that have
-    /// gone since this was made.
-    pub(super) fn ask(&mut self, is_v6: bool) -> Outcome<Vec<Connection>> {
+    /// All TCP connections of this IP version that are open, subflows of MPTCP among them; then, as they ended, all that it
+    /// remembers.
+    fn ask(&mut self, is_v6: bool) -> Outcome<Vec<Connection>> {
         self.socket.send(&question(is_v6), 0)?;
         let mut all = Vec::new();
         while !read_into(&mut all, &self.socket.recv_from_full()?.0)? {}
-        loop {
-            match self.last_words.recv_from_full() {
+        while let Some(last_words) = &self.last_words {
+            match last_words.recv_from_full() {
                 Ok((words, _)) => read_into(&mut self.gone, &words)?,
                 Err(why) if why.kind() == ErrorKind::WouldBlock => break,
                 Err(why) => return Err(why.into()),
@@ -135,7 +176,7 @@ fn question(is_v6: bool) -> Vec<u8> {
 }
 
 /// What a record needs of it.
-pub(super) fn read(info: &Info) -> TcpInfo {
+fn read(info: &Info) -> TcpInfo {
     TcpInfo {
         window: info.snd_cwnd,
         threshold: info.snd_ssthresh,

@@ -1,6 +1,7 @@
 //! What the agent does, and when.
 
 use crate::plan::Plan;
+use record::fairness::WINDOW_S;
 use units::Span;
 
 /// One thing to do.
@@ -8,6 +9,8 @@ use units::Span;
 pub(super) enum Task<'a> {
     /// Sample every flow.
     Sample,
+    /// Note what each flow has delivered.
+    Tally,
     /// Stop a flow's source.
     Stop(usize),
     /// Run a command.
@@ -19,9 +22,12 @@ pub(super) enum Task<'a> {
 pub(super) fn of(plan: &Plan) -> Vec<(Span, Task<'_>)> {
     let sample = plan.sample.as_nanos().max(1);
     let samples = (1..=plan.duration.as_nanos() / sample).map(|n| (Span(n * sample), Task::Sample));
+    let window = Span::from_secs(WINDOW_S);
+    let tallies = (1..=plan.duration.0 / window.0).map(|n| (window * n, Task::Tally));
     let stops = plan.flows.iter().enumerate().filter_map(|(k, flow)| Some((flow.stop?, Task::Stop(k))));
     let events = plan.events.iter().map(|(at, line)| (*at, Task::Run(line)));
-    let mut all: Vec<_> = samples.chain(stops).chain(events).filter(|(at, _)| *at <= plan.duration).collect();
+    let mut all: Vec<_> =
+        samples.chain(tallies).chain(stops).chain(events).filter(|(at, _)| *at <= plan.duration).collect();
     all.sort_by_key(|(at, _)| *at);
     all
 }

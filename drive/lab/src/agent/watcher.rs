@@ -1,17 +1,17 @@
-//! Samples a flow: what its sink has got, and the state of the kernel's connections that carry it.
+//! Samples one flow: what its sink has got, and the state of the kernel's connections that carry it. Tells at its end what
+//! was seen.
 
-use super::tcp_info::{self, Connection, Questioner};
-use super::traffic::Flow;
+use super::tally::{Ends, Tally};
+use super::tcp_info::{Connection, Hosts};
 use super::{Outcome, counters, span, within};
 use crate::Generator;
-use crate::plan::{Multipath, Observation, Sample, Traffic};
-use std::net::SocketAddr;
+use crate::plan::{Kind, Multipath, Observation, Sample, Traffic};
+use std::net::{IpAddr, SocketAddr};
 
 /// Samples one flow.
 pub(super) struct Watcher<'a> {
     traffic: &'a Traffic,
-    /// Of the source's host, of the sink's.
-    hosts: [Questioner; 2],
+    hosts: Hosts,
     seen: Observation,
     /// Of an MPTCP connection, once its first subflow has been seen.
     token: Option<u32>,
@@ -19,67 +19,98 @@ pub(super) struct Watcher<'a> {
     known: Vec<[SocketAddr; 2]>,
     /// The kernel's count of what the sink has got.
     received: u64,
+    /// Datagrams, or answers to requests, that had arrived at the last sample.
+    count: u64,
     /// A sample has been taken after the flow's end.
     ended: bool,
 }
 
 impl<'a> Watcher<'a> {
     pub(super) fn new(traffic: &'a Traffic) -> Outcome<Self> {
-        let [source, sink] = &traffic.sides;
-        let hosts = [within(&source.space, Questioner::new)?, within(&sink.space, Questioner::new)?];
-        let subflows = vec![Vec::new(); traffic.subflows.as_ref().map_or(0, Vec::len)];
+        let subflows = vec![Vec::new(); traffic.subflows().map_or(0, <[IpAddr]>::len)];
         let seen = Observation { subflows, ..Observation::default() };
-        Ok(Self { traffic, hosts, seen, token: None, known: Vec::new(), received: 0, ended: false })
+        // The one connection of a source and a sink of our own is there as long as they are.
+        let may_go = traffic.tool().is_some() || traffic.subflows().is_some();
+        let hosts = if may_go { Hosts::that_remember(&traffic.sides) } else { Hosts::of(&traffic.sides) };
+        Ok(Self { traffic, hosts: hosts?, seen, token: None, known: Vec::new(), received: 0, count: 0, ended: false })
     }
 
     /// The flow has a size, and nothing will happen to it any more.
     pub(super) fn has_seen_all(&self) -> bool {
-        self.traffic.size.is_some() && self.ended
+        matches!(&self.traffic.kind, Kind::Tcp(tcp) if tcp.size.is_some()) && self.ended
     }
 
-    /// Of a flow that has ended, the connection may still be there, with nothing new to tell.
-    pub(super) fn sample(&mut self, flow: &dyn Flow) -> Outcome<()> {
-        let had_ended = std::mem::replace(&mut self.ended, flow.has_ended());
-        let (mut sample, mut subflows) = (Sample::default(), vec![Sample::default(); self.seen.subflows.len()]);
-        if let Some(source) = flow.source().filter(|_| !had_ended) {
-            self.look(source, &mut sample, &mut subflows)?;
+    pub(super) fn sample(&mut self, tally: &Tally) -> Outcome<()> {
+        let has_ended = tally.has_ended();
+        let (mut sample, subflows) = self.observe(tally)?;
+        (self.ended, self.count) = (has_ended, tally.count());
+        sample.delivered = self.delivered(tally);
+        if let Kind::Udp(_) = self.traffic.kind {
+            (sample.arrived, sample.datagrams) = (self.count as u32, Some(tally.sent() as u32));
         }
-        let received = sample.received + subflows.iter().map(|own| own.received).sum::<u64>();
-        self.received = self.received.max(received);
-        sample.delivered = flow.delivered().unwrap_or(self.received);
         self.seen.samples.push(sample);
         self.seen.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
         Ok(())
     }
 
-    fn look(&mut self, source: SocketAddr, sample: &mut Sample, subflows: &mut [Sample]) -> Outcome<()> {
-        let [sources, sinks] = [self.hosts[0].ask(source.is_ipv6())?, self.hosts[1].ask(source.is_ipv6())?];
-        let first = sources.iter().find(|it| it.here == source);
-        let Some(addresses) = &self.traffic.subflows else {
-            first.into_iter().for_each(|it| take(sample, it, &sinks));
-            return Ok(());
+    /// The flow and its subflows, as the kernel knows them. Of one that has ended, the connection may still be there, with
+    /// nothing new to tell.
+    fn observe(&mut self, tally: &Tally) -> Outcome<(Sample, Vec<Sample>)> {
+        let connections = tally.connections();
+        let (present, subflows) = match connections.ends().filter(|_| !self.ended) {
+            Some(ends) => self.look(ends)?,
+            None => (Sample::default(), vec![Sample::default(); self.seen.subflows.len()]),
         };
+        let received = present.received + subflows.iter().map(|own| own.received).sum::<u64>();
+        self.received = self.received.max(received);
+        Ok((connections.with_past(present), subflows))
+    }
+
+    /// The connection between these ends, or its subflows.
+    fn look(&mut self, ends: Ends) -> Outcome<(Sample, Vec<Sample>)> {
+        let [sources, sinks] = self.hosts.ask(ends.source.is_ipv6())?;
+        let sampled = |found: Option<&Connection>| found.map_or_else(Sample::default, |it| it.sample(&sinks));
+        let first = sources.iter().find(|it| ends.are_of(it));
+        let Some(addresses) = self.traffic.subflows() else { return Ok((sampled(first), Vec::new())) };
         self.token = self.token.or(first.and_then(|it| it.token));
         let is_open = |it: &&Connection| it.token.is_some() && it.token == self.token;
         let open = sources.iter().filter(is_open).map(|it| [it.here, it.there]);
         let new: Vec<[SocketAddr; 2]> = open.filter(|ends| !self.known.contains(ends)).collect();
         self.known.extend(new);
         // Whoever listens has one port for all.
-        let is_own = |it: &&Connection| it.here.port() == source.port() || self.known.contains(&[it.here, it.there]);
-        for (address, own) in addresses.iter().zip(subflows) {
-            let mut all = sources.iter().filter(is_own);
-            all.find(|it| it.here.ip() == *address).into_iter().for_each(|it| take(own, it, &sinks));
+        let is_own =
+            |it: &&Connection| it.here.port() == ends.source.port() || self.known.contains(&[it.here, it.there]);
+        let of = |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|it| it.here.ip() == *address));
+        Ok((Sample::default(), addresses.iter().map(of).collect()))
+    }
+
+    /// Bytes that the sink has read; until a program tells, at its end, those that the kernel has for it.
+    fn delivered(&self, tally: &Tally) -> u64 {
+        match tally.delivered() {
+            0 if self.traffic.tool().is_some() => self.received,
+            read => read,
         }
+    }
+
+    /// A second has gone by.
+    pub(super) fn tally(&mut self, tally: &Tally) -> Outcome<()> {
+        if self.traffic.tool().is_some() {
+            self.observe(tally)?;
+        }
+        // A program's own count, at its end, may be less than the kernel's before.
+        let before = self.seen.seconds.last().copied().unwrap_or(0);
+        self.seen.seconds.push(self.delivered(tally).max(before));
         Ok(())
     }
 
-    pub(super) fn finish(mut self, flow: &dyn Flow) -> Outcome<Observation> {
+    pub(super) fn finish(mut self, tally: &Tally) -> Outcome<Observation> {
         self.seen.episodes = within(&self.traffic.sides[0].space, counters::episodes)?;
-        if self.traffic.subflows.is_some() {
+        if self.traffic.subflows().is_some() {
             self.seen.multipath = Some(self.multipath()?);
         }
-        self.seen.completion = flow.completion().map(span);
-        self.seen.delivered = flow.delivered().unwrap_or(self.received);
+        self.seen.completion = tally.completion.get().copied().map(span);
+        self.seen.delivered = self.delivered(tally);
+        (self.seen.times, self.seen.sent) = (tally.times(self.count), tally.sent());
         Ok(self.seen)
     }
 
@@ -88,17 +119,9 @@ impl<'a> Watcher<'a> {
         let of = |side: usize| within(&self.traffic.sides[side].space, counters::multipath);
         let (source, sink) = (of(0)?, of(1)?);
         let (reinjected, stale, duplicates) = (source.reinjected, source.stale, sink.duplicates);
-        let generator = self.traffic.tool.as_ref().map_or(Generator::Agent, |tool| tool.generator);
+        let generator = self.traffic.tool().map_or(Generator::Agent, |(_, tool)| tool.generator);
         let opener = if generator.source_listens() { sink } else { source };
         let fallbacks = opener.fallbacks.saturating_sub(generator.plain_connections());
         Ok(Multipath { fallbacks, reinjected, stale, duplicates, ..opener })
     }
-}
-
-/// What is known of the source's connection, and of its other end.
-fn take(sample: &mut Sample, source: &Connection, sinks: &[Connection]) {
-    sample.tcp = Some(tcp_info::read(&source.info));
-    let other = sinks.iter().find(|it| it.here == source.there && it.there == source.here);
-    sample.arrived = other.map_or(0, |it| it.info.data_segs_in);
-    sample.received = other.map_or(0, |it| it.info.bytes_received);
 }

@@ -1,5 +1,7 @@
 //! Addresses: every cable is a network of its own, named by an area and a number.
 
+use super::host;
+use scenario::model::Experiment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Cables between routers.
@@ -51,8 +53,21 @@ impl Cable {
 }
 
 impl Family {
-    pub(crate) fn of(ip_header: u32) -> Self {
+    fn of(ip_header: u32) -> Self {
         if ip_header == 40 { Self::V6 } else { Self::V4 }
+    }
+
+    /// That of an experiment: its first TCP flow's.
+    pub(crate) fn of_all(experiment: &Experiment) -> Self {
+        experiment.flows.iter().find_map(host).map_or(Self::V4, |host| Self::of(host.ip_header))
+    }
+
+    /// Bytes of an IP header.
+    pub(crate) fn header(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
     }
 
     /// Bits of a cable's network.

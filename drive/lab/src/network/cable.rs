@@ -170,9 +170,14 @@ impl Network<'_> {
         lines
     }
 
-    /// The links that some pair's path has.
+    /// The links that some pair's path has; the others are not built.
     pub(super) fn used_links(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.experiment.links.len()).filter(|i| self.users(*i).next().is_some())
+        (0..self.experiment.links.len()).filter(|i| self.is_used(*i))
+    }
+
+    /// Whether some pair's path has link `i`.
+    pub(crate) fn is_used(&self, i: usize) -> bool {
+        self.users(i).next().is_some()
     }
 }
 

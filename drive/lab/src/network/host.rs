@@ -13,7 +13,9 @@ impl Network<'_> {
         let flow = &self.experiment.flows[pair.flow];
         let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.gateways(k, pair, "") };
         let mut lines = Vec::new();
-        let mut all = sysctls(host, flow);
+        let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
+        let any_stops = (0..self.pair_of.len()).any(stops);
+        let mut all = sysctls(host, any_stops);
         // FTP's server has no word for it.
         let is_file = self.place.generator == Generator::Ftp;
         all.extend(is_file.then(|| format!("tcp_congestion_control={}", congestion.name)));
@@ -69,7 +71,7 @@ impl Network<'_> {
     }
 }
 
-fn sysctls(host: &Host, flow: &Flow) -> Vec<String> {
+fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     let flag = u8::from;
     let [least, initial, most] = host.receive_buffer;
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
@@ -85,12 +87,12 @@ fn sysctls(host: &Host, flow: &Flow) -> Vec<String> {
         format!("tcp_max_reordering={}", host.max_reordering),
     ];
     // What a source has written is sent, even after it has stopped: let it write little ahead.
-    all.extend(flow.stop.map(|_| "tcp_notsent_lowat=16384".to_owned()));
+    all.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
     all
 }
 
 /// What routes say of TCP.
-fn route(host: &Host) -> String {
+pub(super) fn route(host: &Host) -> String {
     let mut options = format!(" initcwnd {}", host.initial_window);
     if host.quick_ack {
         options += " quickack 1";

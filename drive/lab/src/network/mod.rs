@@ -28,6 +28,7 @@ mod tunnel;
 pub(crate) use address::{Cable, Family};
 pub(crate) use capture::Recorder;
 pub(crate) use picture::picture;
+pub(crate) use shape::discipline;
 pub(crate) use tunnel::ENDS;
 
 use crate::Generator;
@@ -67,7 +68,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 struct Pair {
     paths: Vec<usize>,
-    /// The flow whose settings its hosts have.
+    /// The flow whose settings its hosts have: the first one of TCP.
     flow: usize,
 }
 
@@ -92,11 +93,12 @@ impl<'a> Network<'a> {
             let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(own) } else { own };
             if pair == own {
                 pairs.push(Pair { paths: paths(experiment, flow), flow: k });
+            } else if host(&experiment.flows[pairs[pair].flow]).is_none() {
+                pairs[pair].flow = k;
             }
             pair_of.push(pair);
         }
-        let family = experiment.flows.iter().find_map(host).map_or(Family::V4, |host| Family::of(host.ip_header));
-        Self { experiment, place, pairs, pair_of, family }
+        Self { experiment, place, pairs, pair_of, family: Family::of_all(experiment) }
     }
 
     /// Every command that lays it out, in order.
@@ -114,7 +116,7 @@ impl<'a> Network<'a> {
     /// Commands of the experiment's events, each with its instant.
     pub(crate) fn events(&self) -> Vec<(Span, String)> {
         let mut links = self.experiment.links.clone();
-        let events = self.experiment.events.iter().flat_map(|event| {
+        let events = self.experiment.events.iter().filter(|event| self.is_used(event.link)).flat_map(|event| {
             let at = event.at.since(Instant::ZERO);
             self.change(&mut links[event.link], event).into_iter().map(move |line| (at, line))
         });
@@ -160,6 +162,11 @@ impl<'a> Network<'a> {
     /// The pair of flow `k`.
     pub(crate) fn pair(&self, k: usize) -> usize {
         self.pair_of[k]
+    }
+
+    /// Whether what the hosts of flow `k` count as a whole stands with this flow: hosts of a tunnel have several.
+    pub(crate) fn leads(&self, k: usize) -> bool {
+        self.pairs[self.pair_of[k]].flow == k
     }
 
     /// Namespace and device of each end of each pair's paths: source, sink, source, sink ...

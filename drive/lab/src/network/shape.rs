@@ -7,7 +7,7 @@
 use super::cable::{Hop, Port};
 use super::{MTU, Network, uplink};
 use scenario::model::{Change, CoDel, Directions, Discipline, Limit, Link, Loss, Pipe};
-use units::Span;
+use units::{Rate, Span};
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
 const ETHERNET: i64 = 14;
@@ -15,6 +15,10 @@ const ETHERNET: i64 = 14;
 const SHORT: Span = Span::from_micros(250);
 /// A rate that takes no time.
 const IN_ORDER: &str = "1tbit";
+/// RED's typical packet, bytes: time without packets is counted in it.
+const TYPICAL: u64 = 1000;
+/// No weight that makes sense needs more.
+const MOST_BURST: u32 = 1 << 20;
 /// The loss of a wire that is down.
 const ALL: Loss = Loss::Random(1.0);
 
@@ -59,11 +63,11 @@ impl Network<'_> {
         lines
     }
 
-    /// Commands that print the counters of a path's data direction, link after link: its queue, then its wire.
+    /// Commands that print the counters of a path's data direction: of each link that is used its queue, then its wire.
     pub(crate) fn counters(&self, p: usize) -> Vec<String> {
         let show = |(space, device): Port| format!("tc -s -j -n {space} qdisc show dev {device}");
         let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
-        self.experiment.paths[p].links.iter().flat_map(both).collect()
+        self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(both).collect()
     }
 
     /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
@@ -197,11 +201,12 @@ impl Network<'_> {
     }
 }
 
-/// A queue that does more than to drop what does not fit, in the words of `tc`. Its limit is packets.
+/// A queue that does more than to drop what does not fit, in the words of `tc`. Its limit is packets, or bytes with some.
 fn managed(pipe: &Pipe, limit: u64) -> Option<String> {
-    let packets = match pipe.queue.limit {
-        Limit::Packets(packets) => packets,
-        Limit::Bytes(_) | Limit::Time(_) => limit.div_ceil(u64::from(MTU + pipe.overhead)),
+    let full = u64::from(MTU + pipe.overhead);
+    let (packets, bytes) = match pipe.queue.limit {
+        Limit::Packets(packets) => (packets, packets * full),
+        Limit::Bytes(_) | Limit::Time(_) => (limit.div_ceil(full), limit),
     };
     let us = |span: Span| span.as_nanos() / 1000;
     let codel = |codel: &CoDel| {
@@ -209,7 +214,19 @@ fn managed(pipe: &Pipe, limit: u64) -> Option<String> {
         format!("target {}us interval {}us{threshold}", us(codel.target), us(codel.interval))
     };
     let words = match &pipe.queue.discipline {
-        Discipline::DropTail | Discipline::Red { .. } | Discipline::Cake { .. } => return None,
+        Discipline::DropTail => return None,
+        Discipline::Red { least, most, probability, weight } => {
+            let (typical, ecn) = ((*least).min(TYPICAL), if pipe.queue.ecn { " ecn harddrop" } else { "" });
+            let (burst, bits) = (burst(*weight, *least as f64 / typical as f64), pipe.rate.map_or(0, Rate::as_bits));
+            return Some(format!(
+                "red limit {bytes} min {least} max {most} avpkt {typical} burst {burst} probability {probability} \
+                 bandwidth {bits}bit{ecn}"
+            ));
+        }
+        // As the simulator's: without tins, lanes for flows and not for hosts. It always does ECN.
+        Discipline::Cake { rtt } => {
+            return Some(format!("cake unlimited besteffort flows rtt {}us memlimit {bytes}", us(*rtt)));
+        }
         Discipline::CoDel(it) => format!("codel limit {packets} {}", codel(it)),
         Discipline::FqCodel { flows, quantum, codel: it } => {
             format!("fq_codel limit {packets} flows {flows} quantum {quantum} {}", codel(it))
@@ -221,6 +238,28 @@ fn managed(pipe: &Pipe, limit: u64) -> Option<String> {
         }
     };
     Some(format!("{words} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
+}
+
+/// `tc red` has no weight: it takes the greatest 1/2^n with which a burst of this many packets at an empty queue leaves the
+/// average below `least` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it takes the
+/// power of two that is nearest to `weight`.
+fn burst(weight: f64, least: f64) -> u32 {
+    let power = -weight.log2().round();
+    let weight = 2f64.powf(-power);
+    let passes = |burst: u32| f64::from(burst) + 1.0 + ((1.0 - weight).powf(burst.into()) - 1.0) / weight <= least;
+    (1..MOST_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
+}
+
+/// The kernel's discipline that manages a queue; none for one that only drops what does not fit.
+pub(crate) fn discipline(of: &Discipline) -> Option<&'static str> {
+    match of {
+        Discipline::DropTail => None,
+        Discipline::CoDel(_) => Some("codel"),
+        Discipline::Red { .. } => Some("red"),
+        Discipline::Pie { .. } => Some("pie"),
+        Discipline::FqCodel { .. } => Some("fq_codel"),
+        Discipline::Cake { .. } => Some("cake"),
+    }
 }
 
 fn pipe(link: &Link, forward: bool) -> &Pipe {

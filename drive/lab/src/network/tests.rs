@@ -60,6 +60,29 @@ fn the_queue_stands_one_hop_before_the_delay() {
     assert_eq!(starting(&lines, "tc "), expected);
 }
 
+/// `tc -d qdisc show` of iproute2 6.1 calls the first's weight `ewma 9`, which is 1/512; with a burst of 70 it is 10.
+#[test]
+fn red_and_cake_are_as_the_simulators() {
+    let queue = |words: &str| {
+        let lines =
+            setup(SINGLE, &[&format!("path.w.queue={{ limit = \"100kB\", {words} }}"), "path.w.overhead=14b"], true);
+        starting(&lines, "tc -n l0a qdisc add dev right parent 1:1 handle 10: ")[0]
+            .rsplit(": ")
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let red = "red limit 100000 min 5000 max 15000 avpkt 1000 burst 65 probability 0.02 bandwidth 20000000bit";
+    assert_eq!(
+        queue("discipline = \"red\", least = \"5kB\", most = \"15kB\", probability = \"2%\", weight = 0.002"),
+        red
+    );
+    assert_eq!(
+        queue("discipline = \"cake\", rtt = \"50ms\""),
+        "cake unlimited besteffort flows rtt 50000us memlimit 100000"
+    );
+}
+
 #[test]
 fn an_event_states_the_whole_discipline_anew() {
     let event = "[[event]]\nat = \"500ms\"\npath = \"w\"\nrate = \"1mbit\"\nloss = \"1%\"\ndirection = \"forward\"\n\
@@ -137,11 +160,14 @@ fn without_netem_a_wire_that_does_something_is_a_process() {
 
 #[test]
 fn both_ends_of_a_tunnel_are_configured_and_started() {
-    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[], true);
+    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
+    let lines = setup(&format!("{DOUBLE}{TUNNEL}"), &[device], true);
+    assert!(lines.iter().any(|line| line == "ip -n d0 link set dev rwfar txqueuelen 1500"), "{lines:#?}");
     let files = starting(&lines, "cat >");
     let paths = "[[path]]\nname = \"one\"\ninterface = \"p0\"\nsource = \"10.1.0.1\"\nendpoint = \"10.2.0.1\"\nweight = 1\n\n\
                  [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";
     assert!(files[0].starts_with("cat >/run/lab/rwnear.toml") && files[0].contains(paths), "{}", files[0]);
+    assert!(files[0].contains("offload = false"), "the scenario's device holds packets back: {}", files[0]);
     assert!(files[0].contains("reorder-window = 1600") && files[0].contains("max-hold = \"300000us\""), "{}", files[0]);
     assert!(
         files[1].contains("address = \"10.77.0.2/24\"") && files[1].contains("source = \"10.4.0.1\""),
@@ -152,11 +178,27 @@ fn both_ends_of_a_tunnel_are_configured_and_started() {
 }
 
 #[test]
+fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
+    let rival = "[[flow]]\nname = \"u\"\nstop = \"500ms\"\n";
+    let experiment = experiment(&format!("{DOUBLE}{TUNNEL}{rival}"), &["host.initial_window=20"]);
+    let place = place(true);
+    let network = Network::new(&experiment, &place);
+    let lines = network.setup();
+    let sinks = [0, 1].map(|k| network.sides(k)[1].clone()).map(|side| format!("{} {}", side.space, side.address));
+    assert_eq!(sinks, ["d0 10.77.0.2:5000", "d0 10.77.0.2:5001"]);
+    assert_eq!([network.leads(0), network.leads(1), network.attached().len() == 2], [true, false, true]);
+    assert_eq!((starting(&lines, "ROPEWALK_RUN=").len(), starting(&lines, "ip netns add s").len()), (2, 1));
+    let near = "ip -n s0 route replace 10.77.0.2 dev rwnear initcwnd 20";
+    assert_eq!(lines.iter().filter(|line| *line == near).count(), 1, "what routes say holds inside: {lines:#?}");
+    assert_eq!(lines.iter().filter(|line| line.contains("notsent_lowat")).count(), 2, "one of the flows stops");
+}
+
+#[test]
 fn the_picture_has_a_line_for_every_path() {
     let text = format!("{DOUBLE}{MPTCP}");
     let experiment = experiment(&text, &[]);
     let drawn = picture(&Network::new(&experiment, &place(true)));
-    let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] ------------- --+-- d0\n     \
+    let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] ------------------+-- d0\n     \
                     --+-- [far: 20 ms] -- [b: 20 Mbit/s, queue 13 packets] --+--\n";
     assert_eq!(drawn, expected);
 }
@@ -218,4 +260,14 @@ fn iperf3_is_told_what_the_flow_is() {
         sized.contains("--client fd00:2::1 ") && sized.contains("--version6") && sized.contains("--bytes 1000000 "),
         "{sized}"
     );
+}
+
+#[test]
+fn a_path_that_no_flow_takes_is_not_built() {
+    let event = "[[event]]\nat = \"500ms\"\npath = \"two\"\nup = false\n";
+    let experiment = experiment(&format!("{DOUBLE}[[flow]]\nname = \"t\"\npath = \"one\"\n{event}"), &[]);
+    let place = place(true);
+    let network = Network::new(&experiment, &place);
+    assert!(network.setup().iter().all(|line| !line.contains("l1") && !line.contains("l2")));
+    assert_eq!((network.counters(0).len(), network.counters(1).len(), network.events().len()), (2, 0, 0));
 }

@@ -1,6 +1,7 @@
 //! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
 
-use super::{Cable, Network, uplink};
+use super::host::route;
+use super::{Cable, Network, host, uplink};
 use crate::lab::quoted;
 use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
@@ -39,6 +40,20 @@ impl Network<'_> {
             let (status, paths) = (self.status(end), tunnel.paths.len());
             let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
             lines.push(format!("timeout {PATIENCE} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
+        }
+        // TCP inside asks the route to the other end, which is the daemon's.
+        if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
+            lines.extend([0, 1].map(|at| {
+                let (space, other) = (self.host(at == 0, pair), self.family.inner(2 - at as u8));
+                format!("ip -n {space} route replace {other} dev {}{options}", device(ENDS[at]))
+            }));
+        }
+        if let Some(device) = tunnel.device {
+            let ring = |(at, end): (usize, &str)| {
+                let space = self.host(at == 0, pair);
+                format!("ip -n {space} link set dev {} txqueuelen {}", self::device(end), device.ring)
+            };
+            lines.extend(ENDS.into_iter().enumerate().map(ring));
         }
         lines
     }
@@ -95,10 +110,12 @@ impl Network<'_> {
             if other.contains(':') { 128 } else { 32 }
         )?;
         writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
-        let Some(order) = tunnel.resequence else { return writeln!(text, "\n[mpt]\nreorder-window = 0") };
-        let late = if order.deliver_late { "deliver" } else { "drop" };
-        writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
-        writeln!(text, "\n[mpt]\nreorder-window = {}", order.window)
+        if let Some(order) = tunnel.resequence {
+            let late = if order.deliver_late { "deliver" } else { "drop" };
+            writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
+        }
+        let window = tunnel.resequence.map_or(0, |order| order.window);
+        writeln!(text, "\n[mpt]\nreorder-window = {window}\noffload = {}", tunnel.device.is_none())
     }
 
     fn as_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, at: usize) -> std::fmt::Result {

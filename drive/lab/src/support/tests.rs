@@ -35,6 +35,7 @@ fn able() -> Abilities {
         defaults: ["cubic", "reno"].map(str::to_owned).to_vec(),
         mptcp: true,
         netem: true,
+        disciplines: DISCIPLINES.iter().map(|(name, ..)| *name).collect(),
         tun: true,
         v6: true,
         tick: Some(Span::from_millis(10)),
@@ -62,29 +63,41 @@ fn what_a_kernel_can_do_is_accepted() {
     assert_eq!(refused(&format!("{rival}{events}"), &[&wire[..], &host].concat(), &able()), "");
     let tunnel = "[tunnel]\nmode = \"ropewalk\"\n";
     assert_eq!(refused(&format!("{SECOND}{tunnel}"), &[], &able()), "");
+    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"36b\"\n";
+    for sets in [&["flow.tcp.rate=1mbit", "flow.tcp.write=100b"][..], &["flow.tcp.requests={ size = \"20kB\" }"]] {
+        assert_eq!(refused(udp, sets, &able()), "", "{sets:?}");
+    }
+    assert_eq!(refused(udp, &["host.ip=6"], &able()), "flow.u.packet", "with IPv6's longer header");
+    let local = ["path.wire.local=true", "flow.rival.path=b"];
+    assert_eq!(refused(&format!("{SECOND}{tunnel}{rival}"), &[], &able()), "", "two in the tunnel");
+    assert_eq!(refused(&format!("{SECOND}{tunnel}{rival}"), &local, &able()), "", "one at the local queue");
     assert_eq!(refused(SECOND, &[MPTCP], &able()), "");
 }
 
 #[test]
 fn what_no_kernel_can_do_is_refused_by_its_key() {
-    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
+    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"35b\"\n";
     let rival = "[[flow]]\nname = \"rival\"\n";
     let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
     let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
-    let cake = "path.wire.queue={ discipline = \"cake\" }";
+    let cake = "path.wire.queue={ discipline = \"cake\", ecn = false }";
     let tunnel = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n");
+    let beside = format!("{tunnel}{rival}path = \"wire\"\n");
+    let inside = format!("{tunnel}{rival}[flow.host]\nmss = \"1000b\"\n");
     let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
     let first = "flow.tcp.subflow=[{ path = \"wire\", backup = true }, { path = \"b\" }]";
     let (join, leave) = (subflows("join = \"200ms\""), subflows("leave = \"500ms\""));
     let cases: &[(&str, &[&str], &str)] = &[
-        (udp, &[], "flow.u.kind"),
+        (udp, &[], "flow.u.packet"),
         (rival, &["path.wire.local=true"], "path.wire.local"),
+        (&beside, &["path.wire.local=true"], "path.wire.local"),
+        (&inside, &[], "flow.tcp.host"),
         ("", &["path.wire.local=true", "host.pacing=true"], "host.pacing"),
         (endless, &["flow.tcp.path=wire"], "path.b.queue.limit"),
         (faster, &["flow.tcp.path=wire"], "path.b.rate"),
-        ("", &[cake], "path.wire.queue.discipline"),
+        ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
-        ("", &["flow.tcp.rate=1mbit"], "flow.tcp.rate, requests or video"),
+        ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"], "flow.tcp.video"),
         ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"], "flow.tcp.congestion"),
         (SECOND, &[MPTCP, &join], "flow.tcp.subflows"),
@@ -107,10 +120,8 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
 #[test]
 fn what_is_said_to_be_the_simulators_alone_is_refused() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 8] = [
-        ("[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n", &[]),
-        ("", &["flow.tcp.requests={ size = \"20kB\" }"]),
-        ("", &["path.wire.queue={ discipline = \"red\", least = \"5kB\", most = \"15kB\" }"]),
+    let examples: [(&str, &[&str]); 6] = [
+        ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=wire"]),
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
@@ -133,7 +144,12 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
         change(&mut abilities);
         abilities
     };
-    let cases: [(&str, &[&str], Abilities, &str); 5] = [
+    let red = "path.wire.queue={ discipline = \"red\", least = \"5kB\", most = \"15kB\" }";
+    let cake = "path.wire.queue={ discipline = \"cake\" }";
+    let cases: [(&str, &[&str], Abilities, &str); 8] = [
+        ("", &[red], lesser(|it| it.disciplines.retain(|it| *it != "red")), "path.wire.queue.discipline"),
+        ("", &[cake], lesser(|it| it.disciplines.retain(|it| *it != "cake")), "path.wire.queue.discipline"),
+        ("", &["host.pacing=true"], lesser(|it| it.disciplines.clear()), "host.pacing"),
         (&tunnel, &[], lesser(|it| it.tun = false), "tunnel"),
         (SECOND, &[MPTCP], lesser(|it| it.mptcp = false), "flow.tcp.kind"),
         ("", &["host.ip=6"], lesser(|it| it.v6 = false), "host.ip"),
@@ -161,6 +177,18 @@ fn programs_for_traffic_are_asked_for_nothing_that_they_cannot_do() {
     assert_eq!(refused(Generator::Iperf3, &half), "flow.tcp.stop");
     assert_eq!(refused(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
     assert_eq!(refused(Generator::Agent, &half), "Ok(())");
+    for program in [Generator::Iperf3, Generator::Ftp] {
+        assert_eq!(refused(program, &["flow.tcp.rate=1mbit"]), "flow.tcp.rate");
+        assert_eq!(refused(program, &["flow.tcp.requests={ size = \"20kB\" }"]), "flow.tcp.requests");
+    }
+    let all = |generator: Generator, addition: &str| {
+        let size = ["flow.tcp.size=1MB"];
+        generator.check(&experiment(addition, &size), &able()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
+    assert!(all(Generator::Iperf3, udp).starts_with("flow.u.kind: ") && all(Generator::Agent, udp).is_empty());
+    let both = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
+    assert!(all(Generator::Ftp, &both).starts_with("flow: ") && all(Generator::Iperf3, &both).is_empty());
 }
 
 #[test]
@@ -175,6 +203,10 @@ fn what_a_kernel_does_in_its_own_way_is_noted_once() {
         |notes: Vec<String>| notes.iter().filter_map(|it| it.split(':').next().map(str::to_owned)).collect::<Vec<_>>();
     assert_eq!(keys(noted(SECOND, &[MPTCP])), ["mptcp"]);
     let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
-    let device = "tunnel.device={ ring = \"1500p\", socket = \"92p\" }";
-    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", device])), ["tunnel.device", "tunnel.first and stray_packets"]);
+    let both = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
+    assert_eq!(keys(noted(&both, &[])), ["tunnel"]);
+    let device = |socket: u32| format!("tunnel.device={{ ring = \"1500p\", socket = \"{socket}p\" }}");
+    let [own, other] = [92, 40].map(device);
+    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", &own])), ["tunnel.first and stray_packets"]);
+    assert_eq!(keys(noted(&tunnel, &[&other])), ["tunnel.device.socket"]);
 }

@@ -8,11 +8,8 @@
 use crate::distribution::Distribution;
 use protocol::tcp::{Ack, Kind, Segment};
 use recovery::RoundTrip;
-use scenario::model::{Draw, Requests};
-use units::{Instant, Span, Stream};
-
-/// Payload of a request, bytes: one packet, as most requests are.
-pub(crate) const REQUEST: u32 = 400;
+use scenario::model::Requests;
+use units::{Instant, Stream};
 
 /// The client's end of a flow of requests.
 #[derive(Debug)]
@@ -109,7 +106,7 @@ impl Client {
 
     /// The size of the next answer, at least a byte.
     pub(crate) fn draw_size(&mut self) -> u64 {
-        (draw(&self.model.size, &mut self.luck) as u64).max(1)
+        self.model.next_size(&mut self.luck)
     }
 
     /// What the present request carries.
@@ -148,8 +145,7 @@ impl Client {
     pub(crate) fn finish(&mut self, now: Instant) {
         if matches!(self.state, State::Receiving) {
             self.times.add(now.since(self.asked));
-            let think = Span::from_nanos(draw(&self.model.think, &mut self.luck) as u64);
-            self.state = State::Thinking { until: now + think };
+            self.state = State::Thinking { until: now + self.model.next_think(&mut self.luck) };
         }
     }
 
@@ -159,39 +155,11 @@ impl Client {
     }
 }
 
-/// By inversion of the distribution function.
-fn draw(quantity: &Draw, luck: &mut Stream) -> f64 {
-    match *quantity {
-        Draw::Fixed(value) => value,
-        Draw::Exponential(mean) => -libm::log(1.0 - luck.unit()) * mean,
-        Draw::Pareto { least, shape } => least / libm::pow(1.0 - luck.unit(), 1.0 / shape),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn draws(quantity: Draw, count: usize) -> Vec<f64> {
-        let mut luck = Stream::named(1, "draws");
-        let mut all: Vec<f64> = (0..count).map(|_| draw(&quantity, &mut luck)).collect();
-        all.sort_by(f64::total_cmp);
-        all
-    }
-
-    #[test]
-    fn draws_have_the_quantiles_of_their_distributions() {
-        let exponential = draws(Draw::Exponential(100.0), 100_001);
-        let pareto = draws(Draw::Pareto { least: 10.0, shape: 1.5 }, 100_001);
-        for p in [0.1_f64, 0.5, 0.9, 0.99] {
-            let at = (p * 100_000.0) as usize;
-            let (e, x) = (-(1.0 - p).ln() * 100.0, 10.0 / (1.0 - p).powf(1.0 / 1.5));
-            // The standard error of a quantile is sqrt(p (1 - p) / n) over the density there: below 1.3 % of each of these.
-            assert!((exponential[at] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[at]);
-            assert!((pareto[at] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[at]);
-        }
-        assert_eq!(draws(Draw::Fixed(5.0), 3), [5.0; 3]);
-    }
+    use scenario::model::Draw;
+    use units::Span;
 
     fn client() -> Client {
         let model = Requests { size: Draw::Fixed(5000.0), think: Draw::Fixed(2e6), new_connections: false };

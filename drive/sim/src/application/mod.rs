@@ -6,7 +6,7 @@
 mod client;
 mod video;
 
-pub(crate) use client::{Ask, Client, REQUEST};
+pub(crate) use client::{Ask, Client};
 pub(crate) use video::Video;
 
 use scenario::model;
@@ -33,8 +33,7 @@ impl Application {
                 Self::Steady(Writer::new(start, *rate, write.unwrap_or(u64::from(mss))))
             }
             model::Application::Requests(requests) => {
-                let luck = Stream::named(seed, &format!("flow {flow} requests"));
-                Self::Requests(Box::new(Client::new(*requests, start, luck)))
+                Self::Requests(Box::new(Client::new(*requests, start, model::Requests::luck(seed, flow))))
             }
             model::Application::Video(video) => {
                 let luck = Stream::named(seed, &format!("flow {flow} video"));

@@ -74,6 +74,7 @@ pub(super) struct Tunnel {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Mpt {
     pub(super) reorder_window: Option<At<i64>>,
+    pub(super) offload: Option<At<bool>>,
     pub(super) keepalive: Option<At<String>>,
     pub(super) dead: Option<At<String>>,
 }

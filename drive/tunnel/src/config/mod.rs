@@ -92,6 +92,8 @@ pub enum Mode {
 pub struct Mpt {
     /// Packets that may wait for a missing one; 0 delivers as they come.
     pub reorder_window: u32,
+    /// Packets pass in batches, with large buffers; otherwise one by one, and the device waits for the sockets, as in MPT.
+    pub offload: bool,
     /// Interval of keepalives; none if not said, and then paths never die.
     pub keepalive: Option<Span>,
     /// Silence after which a path is dead.

@@ -100,5 +100,6 @@ fn mpt(table: Option<&At<Mpt>>, context: &mut Context<'_>) -> super::Mpt {
         let message = "a path that is dead before the next keepalive is due is always dead";
         context.fault(Fault::at(at.span(), message).help(format!("more than {keepalive}, such as {}", keepalive * 3)));
     }
-    super::Mpt { reorder_window: window as u32, keepalive, dead }
+    let offload = table.offload.as_ref().is_none_or(|at| *at.get());
+    super::Mpt { reorder_window: window as u32, offload, keepalive, dead }
 }

@@ -43,6 +43,10 @@ pub(super) trait Engine {
     fn writable(&mut self, io: &mut Io, now: Instant, socket: usize);
     /// Whether something waits until this socket is writable.
     fn is_blocked(&self, socket: usize) -> bool;
+    /// Whether the device has to wait: nothing is read from it then.
+    fn holds_back(&self) -> bool {
+        false
+    }
     /// When [`Self::on_timeout`] is due.
     fn deadline(&self) -> Instant;
     /// A deadline passed. Early calls are harmless.
@@ -91,6 +95,8 @@ pub(super) struct Reactor {
     zero: Duration,
     /// What the timer is set to.
     armed: Instant,
+    /// The device is not watched, as the engine holds it back.
+    holds_back: bool,
 }
 
 impl Reactor {
@@ -106,7 +112,7 @@ impl Reactor {
         epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE)).map_err(fail)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(fail)?;
         epoll.add(inbox, EpollEvent::new(EpollFlags::EPOLLIN, INBOX)).map_err(fail)?;
-        Ok(Self { epoll, timer, zero: monotonic().map_err(fail)?, armed: Instant::NEVER })
+        Ok(Self { epoll, timer, zero: monotonic().map_err(fail)?, armed: Instant::NEVER, holds_back: false })
     }
 
     /// Runs until it is told to stop.
@@ -175,6 +181,11 @@ impl Reactor {
             if socket.watched.is_empty() { self.epoll.add(fd, event) } else { self.epoll.modify(fd, &mut event) }?;
             socket.watched = wanted;
         }
+        if engine.holds_back() != self.holds_back {
+            self.holds_back = engine.holds_back();
+            let wanted = if self.holds_back { EpollFlags::empty() } else { EpollFlags::EPOLLIN };
+            self.epoll.modify(&io.device, &mut EpollEvent::new(wanted, DEVICE))?;
+        }
         Ok(())
     }
 }
@@ -185,6 +196,9 @@ fn monotonic() -> Result<Duration, Errno> {
 
 fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<(), Error> {
     for _ in 0..BUDGET {
+        if engine.holds_back() {
+            break;
+        }
         match io.device.read(&mut io.scratch) {
             Ok(Some(len)) => engine.outward(io, now, len),
             Ok(None) => break,

@@ -43,7 +43,7 @@ pub struct SocketSetup {
     pub bind: SocketAddr,
     /// Firewall mark of what it sends (`SO_MARK`), for policy routing.
     pub mark: Option<u32>,
-    /// Whether UDP segmentation offload is tried.
+    /// Whether UDP segmentation offload is tried. Without it the send buffer is Linux's default.
     pub offload: bool,
 }
 
@@ -177,6 +177,8 @@ pub struct MptSetup {
     pub scheduler: String,
     /// Whether packets carry sequence numbers. A peer that reorders needs them.
     pub sequence: bool,
+    /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are dropped.
+    pub holds_back: bool,
     /// Whether what arrives is put back into order.
     pub reorder: Option<Reorder>,
     /// The paths; their index is the path's id.

@@ -172,7 +172,7 @@ impl Socket {
         if let Some(mark) = setup.mark {
             raw.set_mark(mark).map_err(fail("SO_MARK"))?;
         }
-        options(&raw, is_v6).map_err(|errno| fail("options")(errno.into()))?;
+        options(&raw, is_v6, setup.offload).map_err(|errno| fail("options")(errno.into()))?;
         raw.bind(&setup.bind.into()).map_err(fail(&format!("cannot be bound to {}", setup.bind)))?;
         // Probed: kernels before 4.18 do not know the option at all. What fails later switches it off, too.
         let offload = setup.offload && setsockopt(&raw, sockopt::UdpGsoSegment, &0).is_ok();
@@ -310,7 +310,7 @@ fn index(device: &str) -> Option<u32> {
 }
 
 /// What every socket has: no fragments, TOS and destination of what arrives, large buffers.
-fn options(raw: &Raw, is_v6: bool) -> Result<(), Errno> {
+fn options(raw: &Raw, is_v6: bool, batches: bool) -> Result<(), Errno> {
     if is_v6 {
         setsockopt(raw, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?;
         setsockopt(raw, sockopt::Ipv6RecvTClass, &true)?;
@@ -324,7 +324,7 @@ fn options(raw: &Raw, is_v6: bool) -> Result<(), Errno> {
     if setsockopt(raw, sockopt::RcvBufForce, &KERNEL_BUFFER).is_err() {
         setsockopt(raw, sockopt::RcvBuf, &KERNEL_BUFFER)?;
     }
-    if setsockopt(raw, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
+    if batches && setsockopt(raw, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
         setsockopt(raw, sockopt::SndBuf, &KERNEL_BUFFER)?;
     }
     Ok(())

@@ -59,12 +59,12 @@ impl Layout {
     fn place_sockets(&mut self, config: &Config, remotes: &[Vec<Option<SocketAddr>>], before: &Self) -> Vec<usize> {
         let remote = |at: usize| remotes[at].iter().flatten().next().copied();
         let mut wanted: Vec<SocketSetup> =
-            config.paths.iter().enumerate().map(|(at, path)| socket(path, remote(at))).collect();
+            config.paths.iter().enumerate().map(|(at, path)| socket(config, path, remote(at))).collect();
         let anywhere =
             config.paths.iter().enumerate().filter(|(at, path)| path.source.is_none() && remote(*at).is_none());
         let of_v6 = anywhere.map(|(_, path)| {
             let bind = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), path.listen_port);
-            SocketSetup { bind, ..socket(path, None) }
+            SocketSetup { bind, ..socket(config, path, None) }
         });
         wanted.extend(of_v6.filter(|_| has_ipv6()));
         self.sockets = vec![None; before.sockets.len()];

@@ -20,7 +20,8 @@ pub(super) fn setup(config: &Config) -> Result<(Setup, Layout), Error> {
         config::Mode::Mpt(mpt) => {
             let peer = &config.peers[0];
             let remotes = config.paths.iter().map(|path| mpt_remote(path, peer)).collect::<Result<Vec<_>, _>>()?;
-            let sockets = config.paths.iter().zip(&remotes).map(|(path, remote)| socket(path, Some(*remote))).collect();
+            let sockets =
+                config.paths.iter().zip(&remotes).map(|(path, remote)| socket(config, path, Some(*remote))).collect();
             (Mode::Mpt(mpt_setup(config, *mpt, peer, &remotes)?), sockets)
         }
         config::Mode::Ropewalk { private_key } => {
@@ -29,7 +30,7 @@ pub(super) fn setup(config: &Config) -> Result<(Setup, Layout), Error> {
             (Mode::Ropewalk(RopewalkSetup { private: private_key.clone(), peers }), sockets)
         }
     };
-    let device = DeviceSetup { name: config.interface.name.clone(), mtu: config.mtu(), offload: true };
+    let device = DeviceSetup { name: config.interface.name.clone(), mtu: config.mtu(), offload: offloads(config) };
     Ok((Setup { device, sockets, mode }, layout))
 }
 
@@ -61,7 +62,12 @@ pub(super) fn system(path: &Path, cause: io::Error) -> Error {
     Error::System { what: format!("path {}", path.name), cause }
 }
 
-pub(super) fn socket(path: &Path, remote: Option<SocketAddr>) -> SocketSetup {
+/// Only MPT's mode can do without.
+fn offloads(config: &Config) -> bool {
+    !matches!(&config.mode, config::Mode::Mpt(mpt) if !mpt.offload)
+}
+
+pub(super) fn socket(config: &Config, path: &Path, remote: Option<SocketAddr>) -> SocketSetup {
     let any = if remote.is_none_or(|remote| remote.is_ipv4()) {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED)
     } else {
@@ -72,7 +78,7 @@ pub(super) fn socket(path: &Path, remote: Option<SocketAddr>) -> SocketSetup {
         interface: path.interface.clone(),
         bind: SocketAddr::new(path.source.unwrap_or(any), path.listen_port),
         mark: None,
-        offload: true,
+        offload: offloads(config),
     }
 }
 
@@ -99,6 +105,7 @@ fn mpt_setup(config: &Config, mpt: config::Mpt, peer: &Peer, remotes: &[SocketAd
         remote,
         scheduler: config.carriage.scheduler.name.clone(),
         sequence: true,
+        holds_back: !mpt.offload,
         reorder,
         paths: paths.collect(),
     })

@@ -108,6 +108,14 @@ impl Mpt {
         true
     }
 
+    fn flush_paths(&mut self, io: &mut Io, now: Instant) {
+        for index in 0..self.paths.len() {
+            let path = &mut self.paths[index];
+            let sent = path.outlet.flush(&mut io.sockets[path.socket]);
+            self.note(now, index, sent);
+        }
+    }
+
     /// What sending told of a path.
     fn note(&mut self, now: Instant, path: usize, sent: Sent) {
         if sent == Sent::Gone {
@@ -210,6 +218,9 @@ impl Engine for Mpt {
                 break;
             }
         }
+        if self.setup.holds_back {
+            self.flush_paths(io, now);
+        }
     }
 
     fn inward(&mut self, io: &mut Io, now: Instant, socket: usize, arrival: &Arrival) {
@@ -238,11 +249,7 @@ impl Engine for Mpt {
 
     fn flush(&mut self, io: &mut Io, now: Instant) {
         self.inlet.flush(&mut io.device);
-        for index in 0..self.paths.len() {
-            let path = &mut self.paths[index];
-            let sent = path.outlet.flush(&mut io.sockets[path.socket]);
-            self.note(now, index, sent);
-        }
+        self.flush_paths(io, now);
     }
 
     fn writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
@@ -253,6 +260,10 @@ impl Engine for Mpt {
                 self.note(now, index, sent);
             }
         }
+    }
+
+    fn holds_back(&self) -> bool {
+        self.setup.holds_back && self.paths.iter().any(|path| path.outlet.is_blocked())
     }
 
     fn is_blocked(&self, socket: usize) -> bool {

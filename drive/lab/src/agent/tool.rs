@@ -1,8 +1,10 @@
 //! A flow that programs make: a server that waits, a client that connects at the flow's start and ends when all is done.
 
-use super::{Flow, Outcome, enter, within};
+use super::tally::Tally;
+use super::traffic::Flow;
+use super::{Outcome, enter, until, within};
 use crate::Generator;
-use crate::plan::{self, Job, Traffic};
+use crate::plan::{self, Job, Tcp, Traffic};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -24,8 +26,9 @@ const BEAT: Duration = Duration::from_millis(10);
 
 /// A flow made by programs.
 pub(super) struct Tool {
-    traffic: Traffic,
     tool: plan::Tool,
+    size: Option<u64>,
+    tally: Arc<Tally>,
     client: Arc<Client>,
 }
 
@@ -41,47 +44,40 @@ struct Client {
 
 impl Tool {
     /// The server listens from now on.
-    pub(super) fn open(traffic: &Traffic, tool: &plan::Tool) -> Outcome<Self> {
+    pub(super) fn open(traffic: &Traffic, tcp: &Tcp, tool: &plan::Tool) -> Outcome<Self> {
         let (server, [source, sink]) = (&tool.server, &traffic.sides);
         within(&server.space, || match tool.generator {
-            Generator::Ftp => serve_ftp(server, source.address, traffic.subflows.as_deref().unwrap_or_default()),
+            Generator::Ftp => serve_ftp(server, source.address, tcp.subflows.as_deref().unwrap_or_default()),
             _ => serve(server, sink.address.port()),
         })?;
-        Ok(Self { traffic: traffic.clone(), tool: tool.clone(), client: Arc::default() })
+        let tally = Arc::<Tally>::default();
+        tally.expect(source.address);
+        Ok(Self { tool: tool.clone(), size: tcp.size, tally, client: Arc::default() })
     }
 }
 
 impl Flow for Tool {
-    fn begin(&self, start: Instant) -> Outcome<()> {
-        let (job, client) = (self.tool.client.clone(), self.client.clone());
+    fn begin(&self, [start, _]: [Instant; 2]) -> Outcome<()> {
+        let (tool, size) = (self.tool.clone(), self.size);
+        let (tally, client) = (self.tally.clone(), self.client.clone());
         thread::spawn(move || {
-            let end = client.run(&job, start).map_err(|why| format!("`{}` {why}", job.line));
-            client.end.get_or_init(|| end);
+            let end = client.run(&tool.client, start).map_err(|why| format!("`{}` {why}", tool.client.line));
+            if let Ok(took) = client.end.get_or_init(|| end) {
+                tally.read(tool.delivered(size).unwrap_or(0));
+                size.map(|_| tally.completion.get_or_init(|| *took));
+            }
+            tally.end(None);
         });
         Ok(())
     }
 
-    fn source(&self) -> Option<SocketAddr> {
-        Some(self.traffic.sides[0].address)
-    }
-
-    /// Only at the end. iperf3 counts what its server has read; it ends with what its client has written, so that may be less.
-    fn delivered(&self) -> Option<u64> {
-        self.took()?;
-        if self.tool.generator == Generator::Ftp { self.traffic.size } else { received(&self.tool.client.output) }
-    }
-
-    fn completion(&self) -> Option<Duration> {
-        self.traffic.size.and(self.took())
-    }
-
-    fn has_ended(&self) -> bool {
-        self.client.end.get().is_some()
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// iperf3 without a size has its time.
     fn stop(&self) {
-        if self.traffic.size.is_some() {
+        if self.size.is_some() {
             self.client.cut();
         }
     }
@@ -98,17 +94,18 @@ impl Flow for Tool {
     }
 }
 
-impl Tool {
-    /// The client's time, if it has ended well.
-    fn took(&self) -> Option<Duration> {
-        self.client.end.get()?.as_ref().ok().copied()
+impl plan::Tool {
+    /// What the sink has read, of a program that has ended well. iperf3 counts what its server has read; it ends with what
+    /// its client has written, so that may be less.
+    fn delivered(&self, size: Option<u64>) -> Option<u64> {
+        if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
     }
 }
 
 impl Client {
     fn run(&self, job: &Job, start: Instant) -> Outcome<Duration> {
         enter(&job.space)?;
-        thread::sleep(start.saturating_duration_since(Instant::now()));
+        until(start);
         let mut child = spawn(job, Stdio::null(), File::create(&job.output)?.into())?;
         self.number.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
         let status = child.wait()?;

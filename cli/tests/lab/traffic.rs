@@ -1,0 +1,99 @@
+//! What flows do beside sending all they can, on this machine's own kernel. Only what holds however busy the machine is: what
+//! was sent has arrived or was lost, and each flow has its own counts.
+
+use crate::{Study, path, study};
+use serde_json::Value;
+
+const TUNNELS: [&str; 2] = [
+    "[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n",
+    "[tunnel]\nmode = \"ropewalk\"\n",
+];
+
+/// Two paths of 20 Mbit/s.
+fn run(name: &str, seconds: u32, rest: &str) -> Option<Study> {
+    study(name, seconds, &[&path("one", 20, 60), &path("two", 20, 60), rest].concat(), "netns")
+}
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key} of {of}"))
+}
+
+/// 1000 full segments and 500, all of which the tunnel has handed up.
+#[test]
+fn flows_share_a_tunnel_in_either_mode() {
+    let sizes = [1_388_000, 694_000];
+    let flows = sizes.map(|size| format!("[[flow]]\nname = \"of-{size}\"\nsize = \"{size}b\"\n[flow.host]\n")).concat();
+    for (tunnel, mode) in TUNNELS.iter().zip(["mpt", "ropewalk"]) {
+        let Some(study) = run(&format!("lab-shared-{mode}"), 20, &format!("{tunnel}{flows}")) else { return };
+        let all = study.run["flows"].as_array().unwrap();
+        assert_eq!(sizes.map(Some), [0, 1].map(|k| all.get(k).map(|flow| number(flow, "delivered_bytes"))));
+        assert!(all.iter().all(|flow| flow["completion_s"].as_f64().is_some_and(|it| it < 20.0)), "{all:?}");
+        assert_eq!(number(&all[1], "timeouts") + number(&all[1], "recoveries"), 0, "counted with the first flow");
+        let news = |flow: &Value| number(flow, "sent_packets") - number(flow, "retransmitted_packets");
+        assert!(news(&all[0]) >= 1000 && news(&all[1]) >= 500, "segments of 1388 bytes: {all:?}");
+        // Its far end may hand up several packets in one, with one header: the payload has come up all the same.
+        let far: Value = serde_json::from_str(study.raw("observed.json")["statuses"][1].as_str().unwrap()).unwrap();
+        let up = far["interface"]["written"]["bytes"].as_u64().unwrap();
+        assert!(up >= sizes.iter().sum::<u64>() && number(&study.run["tunnel"], "delivered_packets") > 0, "{up} bytes");
+    }
+}
+
+/// One path of 20 Mbit/s, 20 ms there and back, and on it all kinds of applications.
+const APPLICATIONS: &str = r#"
+[[flow]]
+name = "call"
+kind = "udp"
+rate = "1mbit"
+packet = "500b"
+stop = "2s"
+
+[[flow]]
+name = "burst"
+kind = "udp"
+rate = "40mbit"
+packet = "1000b"
+start = "1s"
+stop = "1200ms"
+
+[[flow]]
+name = "steady"
+rate = "1mbit"
+write = "1000b"
+size = "100kB"
+
+[[flow]]
+name = "new"
+requests = { size = "20kB", think = "50ms", connection = "new" }
+
+[[flow]]
+name = "kept"
+requests = { size = "20kB", think = "50ms" }
+"#;
+
+#[test]
+fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
+    let scenario = [path("one", 20, 60).as_str(), APPLICATIONS].concat();
+    let Some(study) = study("lab-applications", 4, &scenario, "netns") else { return };
+    let [call, burst, steady, new, kept] = [0, 1, 2, 3, 4].map(|k| &study.run["flows"][k]);
+    // One datagram every 4 ms for 2 s; one every 0.2 ms for 0.2 s.
+    for (flow, count, bytes) in [(call, 500, 500), (burst, 1000, 1000)] {
+        assert_eq!(number(flow, "sent_packets"), count);
+        assert_eq!(number(flow, "delivered_bytes") + number(flow, "dropped_packets") * bytes, count * bytes, "{flow}");
+        assert!(flow["one_way_ms"]["min"].as_f64().unwrap() >= 10.0, "{flow}");
+    }
+    let path = &study.run["paths"][0];
+    let lost = |flow: &Value| number(flow, "dropped_packets");
+    let all = [call, burst, steady, new, kept].map(lost).iter().sum::<u64>();
+    assert!(lost(burst) > 0 && all == lost(path) + number(path, "lost_packets"), "at the hosts and on the way: {path}");
+    // The last of a hundred writes is due 99 times 8 ms after the first.
+    assert!(steady["completion_s"].as_f64().is_some_and(|it| it >= 0.792 + 0.010), "{steady}");
+    assert_eq!(number(steady, "delivered_bytes"), 100_000);
+    // An answer of 14 segments takes two round trips of data, of which the first is the request's; a connection one more.
+    for (flow, least) in [(new, 60.0), (kept, 20.0)] {
+        let (requests, bytes) = (number(flow, "requests"), number(flow, "delivered_bytes"));
+        assert!(requests > 0 && (requests * 20_000..(requests + 1) * 20_000).contains(&bytes), "{flow}");
+        assert!(number(flow, "sent_packets") >= requests * 14, "of all connections: {flow}");
+        let fastest = flow["requests_ms"]["min"].as_f64().unwrap();
+        assert!(fastest >= least && (requests - 1) as f64 * (fastest + 50.0) <= 4000.0, "{flow}");
+    }
+}

@@ -1,0 +1,57 @@
+//! How flows shared that always have data, by the formula of every driver.
+
+use crate::plan::Observation;
+use crate::summary::on;
+use record::fairness::{Fairness, between};
+use scenario::model::{Application, Experiment, Flow, FlowKind};
+use units::Instant;
+
+/// How the flows that always have data shared, and which they are; none if fewer than two compete.
+pub(crate) fn fairness(
+    experiment: &Experiment,
+    starts: &[Instant],
+    seen: &[Observation],
+) -> Option<(Vec<usize>, Fairness)> {
+    let greedy = |flow: &Flow| matches!(&flow.kind, FlowKind::Tcp { application: Application::Greedy, .. });
+    let flows: Vec<usize> = (0..seen.len()).filter(|k| greedy(&experiment.flows[*k])).collect();
+    if flows.len() < 2 {
+        return None;
+    }
+    let end = |k: &usize| {
+        let stop = starts[*k] + on(experiment, &experiment.flows[*k], starts[*k]);
+        seen[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
+    };
+    let seconds = flows.iter().map(|k| seen[*k].seconds.len()).min()?;
+    let row = |second: usize| flows.iter().map(|k| seen[*k].seconds[second]).collect();
+    let totals: Vec<Vec<u64>> = std::iter::once(vec![0; flows.len()]).chain((0..seconds).map(row)).collect();
+    let fairness = between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
+    Some((flows, fairness))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Span;
+
+    /// Of three flows two compete: one from the beginning, one from half a second on to the end of its 3 MB.
+    #[test]
+    fn flows_that_always_have_data_share_what_they_get_while_all_are_on() {
+        let text = "name = \"x\"\nduration = \"10s\"\n[[path]]\nname = \"w\"\nrate = \"20mbit\"\n\
+                    [[flow]]\nname = \"a\"\n[[flow]]\nname = \"steady\"\nrate = \"1mbit\"\n\
+                    [[flow]]\nname = \"b\"\nsize = \"3MB\"\n";
+        let scenario = scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides::default());
+        let experiment = &scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment;
+        let starts = [0, 0, 500].map(|ms| Instant::ZERO + Span::from_millis(ms));
+        let read = |a_second: u64, from: u64, to: u64, completion: Option<Span>| Observation {
+            seconds: (1..=10).map(|second: u64| second.clamp(from, to).saturating_sub(from) * a_second).collect(),
+            completion,
+            ..Observation::default()
+        };
+        let steady = read(125_000, 0, 10, None);
+        let seen = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];
+        let (flows, fairness) = fairness(experiment, &starts, &seen).expect("two compete");
+        assert_eq!((flows, fairness.shares), (vec![0, 2], vec![0.75, 0.25]));
+        assert!((fairness.jain - 0.8).abs() < 1e-12);
+        assert!(self::fairness(experiment, &starts[..2], &seen[..2]).is_none(), "the other one writes at a rate");
+    }
+}

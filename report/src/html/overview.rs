@@ -1,0 +1,94 @@
+//! The page of comparisons: one fills it; several stand below each other, with all their errors together on top.
+
+use super::compare::{Parts, about, cells, parts};
+use super::{Place, escape, plots};
+use crate::compare::Comparison;
+use crate::number::counted;
+use crate::overview::{HEADS, Row, rows, total};
+use crate::svg;
+
+/// The page of one comparison, or of several.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn compare_html(comparisons: &[Comparison<'_>]) -> String {
+    match comparisons {
+        [] => panic!("nothing is compared"),
+        [one] => alone(one),
+        several => together(several),
+    }
+}
+
+fn alone(comparison: &Comparison<'_>) -> String {
+    let Parts { sections, data, .. } = parts(comparison, &Place { percent: 100, ..Place::default() });
+    let header = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape(&comparison.name()), about(comparison));
+    super::page(&comparison.name(), &header, &sections, (data.into_iter().collect(), Vec::new()), comparison.measured())
+}
+
+fn together(comparisons: &[Comparison<'_>]) -> String {
+    let title = format!("{} side by side", counted(comparisons.len(), "comparison"));
+    let header = format!("<header>\n<h1>{title}</h1>\n</header>\n");
+    let rows = rows(comparisons);
+    let (mut sections, mut data) = (vec![overview(comparisons, &rows)], Vec::new());
+    let mut first = 0;
+    for (at, (comparison, percent)) in comparisons.iter().zip(rooms(comparisons)).enumerate() {
+        let place = Place { part: Some(at), first, percent };
+        let parts = parts(comparison, &place);
+        first += parts.plotted;
+        data.extend(parts.data);
+        sections.push(section(comparison, &rows[at].label, at, &parts.sections.concat()));
+    }
+    super::page(&title, &header, &sections, (data, Vec::new()), comparisons[0].measured())
+}
+
+/// The share of the room for charts over time that each comparison gets, percent: what its lines are of all lines.
+fn rooms(comparisons: &[Comparison<'_>]) -> Vec<usize> {
+    let lines = |it: &Comparison<'_>| cells(&it.worst_first()).iter().map(plots::lines).sum::<usize>();
+    let lines: Vec<usize> = comparisons.iter().map(lines).collect();
+    let all = lines.iter().sum::<usize>().max(1);
+    lines.into_iter().map(|lines| (100 * lines).div_ceil(all)).collect()
+}
+
+/// One of several, below its own heading.
+fn section(comparison: &Comparison<'_>, label: &str, at: usize, parts: &str) -> String {
+    let (label, about) = (escape(label), about(comparison));
+    format!("<section class=\"pair\" id=\"pair-{at}\">\n<h2>{label}</h2>\n{about}\n{parts}</section>\n")
+}
+
+/// All errors of the goodput: in numbers, for each comparison, and as a curve.
+fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
+    let total = total(rows);
+    let numbers = |row: &Row| row.numbers().map(|number| format!("<td>{number}</td>")).concat();
+    let row = |(at, (row, comparison)): (usize, (&Row, &Comparison<'_>))| {
+        let (label, sides, numbers) = (escape(&row.label), escape(&comparison.name()), numbers(row));
+        format!(
+            "<tr><th scope=\"row\"><a href=\"#pair-{at}\">{label}</a></th><td class=\"name\">{sides}</td>{numbers}</tr>\n"
+        )
+    };
+    let body: String = rows.iter().zip(comparisons).enumerate().map(row).collect();
+    let heads = HEADS.map(|head| format!("<th scope=\"col\">{}</th>", nonbreaking(head))).concat();
+    let curve = total.errors.as_ref().filter(|errors| errors.0.len() > 1).map_or(String::new(), |errors| {
+        let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), "goodput of all");
+        let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
+        format!(
+            "<h3>How many values are within which error</h3>\n<p>Dashed: the median and the 95th percentile.</p>\n\
+             <div class=\"charts curves\">\n<figure><figcaption>goodput, all comparisons{beyond}</figcaption>{picture}\
+             </figure>\n</div>\n"
+        )
+    });
+    format!(
+        "<section id=\"agreement\">\n<h2>All together</h2>\n<p><b>{}</b></p>\n<div class=\"scroll\"><table class=\"plain\">\
+         <caption>|error| of the goodput, percent of the yardstick's, and how many values are within 5, 10 and 20 %. Percentiles \
+         lie between order statistics on the straight line</caption><thead><tr><th scope=\"col\" class=\"corner\">scenario</th>{heads}<th scope=\"col\" class=\"corner\">\
+         compared</th></tr></thead>\n<tbody>\n{body}</tbody><tfoot><tr><th scope=\"row\">{}</th>{}<td></td></tr></tfoot></table>\
+         </div>\n{curve}</section>\n",
+        nonbreaking(&escape(&total.sentence(comparisons.len()))),
+        total.label,
+        numbers(&total)
+    )
+}
+
+fn nonbreaking(text: &str) -> String {
+    text.replace(" %", "&nbsp;%")
+}

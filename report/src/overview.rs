@@ -1,0 +1,61 @@
+//! Several comparisons together: how the errors of the goodput are distributed in each and in all.
+
+use crate::compare::{Comparison, Errors};
+use crate::number::{NONE, counted};
+
+/// How near is told: within these shares.
+pub(crate) const WITHIN: [f64; 3] = [0.05, 0.1, 0.2];
+
+/// What the numbers of a row are: percentiles in percent, then how many values are within [`WITHIN`].
+pub(crate) const HEADS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤5 %", "≤10 %", "≤20 %"];
+
+/// A comparison, or all.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The scenario, and what is measured where several comparisons are of that scenario.
+    pub(crate) label: String,
+    /// How many cells both sides have.
+    pub(crate) cells: usize,
+    pub(crate) errors: Option<Errors>,
+}
+
+/// A row for each comparison.
+pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
+    let scenario = |it: &Comparison<'_>| it.measured().scenario.to_owned();
+    let alone = |name: &String| comparisons.iter().filter(|other| scenario(other) == *name).count() == 1;
+    let label = |it| Some(scenario(it)).filter(alone).unwrap_or_else(|| format!("{}, {}", scenario(it), it.name()));
+    comparisons.iter().map(|it| Row { label: label(it), cells: it.common(), errors: it.errors(0) }).collect()
+}
+
+/// All of them as one.
+pub(crate) fn total(rows: &[Row]) -> Row {
+    let sizes = rows.iter().filter_map(|row| row.errors.as_ref()).flat_map(|errors| errors.0.iter().copied());
+    let cells = rows.iter().map(|row| row.cells).sum();
+    Row { label: "all".to_owned(), cells, errors: Errors::of(sizes.collect()) }
+}
+
+impl Row {
+    /// What stands below [`HEADS`].
+    pub(crate) fn numbers(&self) -> [String; 9] {
+        let none = || NONE.to_owned();
+        let Some(errors) = &self.errors else {
+            return std::array::from_fn(|at| if at == 0 { self.cells.to_string() } else { none() });
+        };
+        let [median, p90, p95, worst] = errors.percents().map(|percent| format!("{percent:.1}"));
+        let [five, ten, twenty] = WITHIN.map(|share| errors.within(share).to_string());
+        [self.cells.to_string(), errors.0.len().to_string(), median, p90, p95, worst, five, ten, twenty]
+    }
+
+    /// The errors of so many comparisons in one sentence.
+    pub(crate) fn sentence(&self, comparisons: usize) -> String {
+        let Some(errors) = &self.errors else { return "No goodput to compare.".to_owned() };
+        let [five, ten, twenty] = WITHIN.map(|share| errors.within(share));
+        format!(
+            "Goodput in {}: {} in {}, {}; {five} within 5 %, {ten} within 10 %, {twenty} within 20 %.",
+            counted(comparisons, "comparison"),
+            counted(errors.0.len(), "value"),
+            counted(self.cells, "common cell"),
+            errors.sentence()
+        )
+    }
+}

@@ -1,0 +1,97 @@
+//! What the runs of a cell gave, one by one: the points behind a mean, and those far from the others.
+//!
+//! An outlier is what Tukey's rule makes one (*Exploratory Data Analysis*, 1977): beyond the fences, which stand one and a
+//! half interquartile ranges outside of the quartiles. With few runs that alone meets much that is harmless, so it must also
+//! be some way from the median. An outlier is shown and named; it stays in the mean.
+
+use crate::course::quantile;
+use crate::estimate::Estimate;
+use crate::number::three;
+
+/// Fewer runs have no outliers.
+const LEAST_RUNS: usize = 5;
+/// From a quartile to its fence, interquartile ranges.
+const FENCE: f64 = 1.5;
+/// How far from the median an outlier is at least, as a share of it.
+const LEAST_SHARE: f64 = 0.05;
+/// How many are named below a table.
+const NAMED: usize = 20;
+
+/// A run's seed, and a value.
+pub(crate) type Point = (u64, f64);
+
+/// A value of each run of a cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Of those that count.
+    pub(crate) points: Vec<Point>,
+    /// Of disturbed runs that are left out.
+    pub(crate) left_out: Vec<Point>,
+}
+
+impl Sample {
+    /// Their mean; nothing if there is none.
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.points.iter().map(|point| point.1).collect::<Vec<_>>())
+    }
+
+    /// Those that are far from the others.
+    pub(crate) fn outliers(&self) -> Vec<Point> {
+        let mut sorted: Vec<f64> = self.points.iter().map(|point| point.1).collect();
+        if sorted.len() < LEAST_RUNS || sorted.iter().any(|value| !value.is_finite()) {
+            return Vec::new();
+        }
+        sorted.sort_by(f64::total_cmp);
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share));
+        let reach = FENCE * (high - low);
+        let beyond = |value: f64| value < low - reach || value > high + reach;
+        let far = |value: f64| (value - median).abs() > LEAST_SHARE * median.abs();
+        self.points.iter().copied().filter(|(_, value)| beyond(*value) && far(*value)).collect()
+    }
+
+    /// The outliers of what is called `name`, in words.
+    pub(crate) fn told(&self, name: &str) -> Option<String> {
+        let outliers: Vec<String> =
+            self.outliers().iter().map(|(seed, value)| format!("{} with seed {seed}", three(*value))).collect();
+        (!outliers.is_empty()).then(|| format!("{name}: {}", outliers.join(", ")))
+    }
+}
+
+/// The foot line of a table with these outliers.
+pub(crate) fn foot(outliers: &[String]) -> Option<String> {
+    let more = outliers.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and in {more} more cells") } else { String::new() };
+    (!outliers.is_empty()).then(|| {
+        format!(
+            "‡ Outliers, in the mean like all others: {}{more}. By Tukey's rule, over {FENCE} interquartile ranges beyond the \
+             quartiles of {LEAST_RUNS} runs or more; and over {} % from the median.",
+            outliers[..outliers.len().min(NAMED)].join("; "),
+            100.0 * LEAST_SHARE
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outliers(values: &[f64]) -> Vec<Point> {
+        let points = (1..).zip(values.iter().copied()).collect();
+        Sample { points, left_out: Vec::new() }.outliers()
+    }
+
+    #[test]
+    fn what_is_beyond_tukeys_fences_is_an_outlier() {
+        // Quartiles 10 and 14: fences at 4 and 20.
+        assert_eq!(outliers(&[10.0, 20.1, 14.0, 12.0, 10.0]), [(2, 20.1)]);
+        assert_eq!(outliers(&[10.0, 20.0, 14.0, 12.0, 10.0]), []);
+        assert_eq!(outliers(&[10.0, 3.9, 14.0, 12.0, 14.0]), [(2, 3.9)]);
+    }
+
+    #[test]
+    fn few_runs_and_small_differences_have_none() {
+        assert_eq!(outliers(&[10.0, 10.0, 10.0, 90.0]), [], "four runs");
+        assert_eq!(outliers(&[100.0, 100.0, 100.0, 100.0, 105.0]), [], "5 % from the median");
+        assert_eq!(outliers(&[100.0, 100.0, 100.0, 100.0, 94.9]), [(5, 94.9)]);
+    }
+}

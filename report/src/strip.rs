@@ -1,0 +1,53 @@
+//! A cell's runs as dots on a line, for tables.
+
+use crate::number::three;
+use crate::sample::{Point, Sample};
+
+const WIDTH: f64 = 72.0;
+const HEIGHT: f64 = 10.0;
+/// The room that a dot needs at the ends.
+const EDGE: f64 = 4.0;
+/// How far an end is from the mean at least, as a share of it: a small spread looks small.
+const LEAST_REACH: f64 = 0.05;
+
+/// What a caption says of it.
+pub(crate) const CAPTION: &str =
+    "dots are runs, the line is their mean, both ends are at least 5 % away from it, a ring is a disturbed run";
+
+/// The dots; nothing for a single run.
+pub(crate) fn strip(sample: &Sample) -> String {
+    let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
+    let all = || sample.points.iter().chain(&sample.left_out);
+    let farthest = all().map(|point| (point.1 - mean).abs()).fold(LEAST_REACH * mean.abs(), f64::max);
+    if all().count() < 2 || farthest == 0.0 {
+        return String::new();
+    }
+    let outliers = sample.outliers();
+    let x = |value: f64| WIDTH / 2.0 + (value - mean) / farthest * (WIDTH / 2.0 - EDGE);
+    let y = HEIGHT / 2.0;
+    let dots = sample.points.iter().filter(|point| !outliers.contains(point));
+    let dots: String = dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect();
+    let marked = |class: &str, points: &[Point]| {
+        let circle = |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"3\"/>", x(point.1));
+        points.iter().map(circle).collect::<String>()
+    };
+    let middle = WIDTH / 2.0;
+    format!(
+        "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>{}</title><path d=\"M{middle} 0V{HEIGHT}\"/>\
+         <path class=\"dots\" d=\"{dots}\"/>{}{}</svg>",
+        listed(sample),
+        marked("out", &outliers),
+        marked("left", &sample.left_out)
+    )
+}
+
+/// Every run by its seed.
+fn listed(sample: &Sample) -> String {
+    let list = |points: &[Point]| {
+        points.iter().map(|(seed, value)| format!("{} (seed {seed})", three(*value))).collect::<Vec<_>>().join(", ")
+    };
+    match sample.left_out.as_slice() {
+        [] => list(&sample.points),
+        left_out => format!("{}; disturbed and left out: {}", list(&sample.points), list(left_out)),
+    }
+}
