@@ -77,6 +77,9 @@ pub(crate) struct Run {
     /// What carries it out
     #[arg(long, value_enum, default_value_t = On::Sim)]
     pub(crate) on: On,
+    /// On a kernel: what makes the traffic [default: agent]
+    #[arg(long, value_enum)]
+    pub(crate) traffic: Option<Traffic>,
     /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) set: Vec<String>,
@@ -117,6 +120,17 @@ pub(crate) enum On {
     Uml,
     /// This machine's kernel, in network namespaces (needs root)
     Netns,
+}
+
+/// What makes the traffic on a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Traffic {
+    /// Our own program
+    Agent,
+    /// iperf3
+    Iperf3,
+    /// Files by FTP: vsftpd and wget
+    Ftp,
 }
 
 #[derive(Args, Debug)]

@@ -1,8 +1,8 @@
 //! Who carries a scenario out: the simulator, or real kernels.
 
 use crate::Failure;
-use crate::arguments::On;
-use lab::{Choice, Lab};
+use crate::arguments::{On, Run as Arguments, Traffic};
+use lab::{Choice, Generator, Lab};
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
@@ -38,21 +38,17 @@ pub(crate) struct Checked {
 }
 
 impl Driver {
-    pub(crate) fn find(on: On, capture: bool) -> Result<Self, Failure> {
-        let choice = match on {
-            On::Sim if capture => {
-                return Err(Failure::Usage(
-                    "--capture records packets: the simulator has none; add --on kernel".into(),
-                ));
-            }
-            On::Sim => return Ok(Self::Simulator),
+    pub(crate) fn find(arguments: &Arguments) -> Result<Self, Failure> {
+        let choice = match arguments.on {
+            On::Sim => return simulator(arguments),
             On::Kernel => Choice::Any,
             On::Uml => Choice::Guest,
             On::Netns => Choice::Host,
         };
         let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
         let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
-        let lab = lab.and_then(|lab| if capture { lab.capture() } else { Ok(lab) });
+        let lab = lab.and_then(|lab| lab.traffic(generator(arguments.traffic)));
+        let lab = lab.and_then(|lab| if arguments.capture { lab.capture() } else { Ok(lab) });
         lab.map(|lab| Self::Kernel(Box::new(lab))).map_err(|why| Failure::Environment(why.to_string()))
     }
 
@@ -113,6 +109,24 @@ impl Driver {
     pub(crate) fn setup(&self, scenario: &Scenario) -> Option<String> {
         let Self::Kernel(lab) = self else { return None };
         Some(lab.script(experiments(scenario)))
+    }
+}
+
+/// It has no packets to record, and traffic of its own.
+fn simulator(arguments: &Arguments) -> Result<Driver, Failure> {
+    let refused = match arguments {
+        Arguments { capture: true, .. } => "--capture records packets: the simulator has none; add --on kernel",
+        Arguments { traffic: Some(_), .. } => "--traffic names programs: the simulator runs none; add --on kernel",
+        _ => return Ok(Driver::Simulator),
+    };
+    Err(Failure::Usage(refused.into()))
+}
+
+fn generator(traffic: Option<Traffic>) -> Generator {
+    match traffic {
+        None | Some(Traffic::Agent) => Generator::Agent,
+        Some(Traffic::Iperf3) => Generator::Iperf3,
+        Some(Traffic::Ftp) => Generator::Ftp,
     }
 }
 

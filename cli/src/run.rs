@@ -18,7 +18,7 @@ const ON_KERNEL: &str = "-kernel";
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
-    let driver = Driver::find(arguments.on, arguments.capture)?;
+    let driver = Driver::find(arguments)?;
     let checked = driver.check(&scenario, arguments.partial)?;
     let (folder, name) = baseline::check(&scenario)?.unzip();
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver, name))?;

@@ -25,7 +25,10 @@ const PACKAGES: &[Package] = &[
     Package { name: "grep", command: "grep", why: "the lab: what commands say" },
     Package { name: "util-linux", command: "nsenter", why: "test beds: programs in their hosts" },
     Package { name: "bash", command: "bash", why: "the tunnel's tests: datagrams from a guest" },
-    Package { name: "iperf3", command: "iperf3", why: "the tunnel's benchmark: traffic" },
+    Package { name: "iperf3", command: "iperf3", why: "the lab and the tunnel's benchmark: traffic" },
+    Package { name: "mptcpize", command: "mptcpize", why: "the lab: programs with MPTCP" },
+    Package { name: "vsftpd", command: "vsftpd", why: "the lab: files by FTP" },
+    Package { name: "wget", command: "wget", why: "the lab: files by FTP" },
     Package { name: "ns2", command: "ns", why: "an independent simulator" },
 ];
 

@@ -5,12 +5,14 @@
 //! number of such a run means anything. The program tries three times and keeps the least disturbed run.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
-//! - `wires`: what links do to packets there. `traffic`: what flows do. `ends`: how runs there end, and what they say when they cannot go on.
+//! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or FTP's.
+//! - `ends`: how runs there end, and what they say when they cannot go on.
 
 mod ends;
 mod netns;
 #[path = "../program/mod.rs"]
 mod program;
+mod tools;
 mod traffic;
 mod uml;
 mod wires;
@@ -48,14 +50,15 @@ struct Study {
     pid: u32,
 }
 
-/// Runs a scenario of this length to its end, unless this machine cannot.
+/// Runs a scenario of this length to its end, unless this machine cannot. `on`: the kernel, and further options.
 fn study(name: &str, seconds: u32, rest: &str, on: &str) -> Option<Study> {
     let _turn = turn();
     let dir = folder(name);
     write(&dir, "scenario.toml", &format!("name = \"{name}\"\nduration = \"{seconds}s\"\n{rest}"));
     let results = dir.join("results");
     let [file, out] = [dir.join("scenario.toml"), results.clone()].map(|path| path.display().to_string());
-    let mut command = program::command(&["run", &file, "--on", on, "--out", &out, "--json", "--quiet"]);
+    let words = ["run", &file, "--out", &out, "--json", "--quiet", "--on"].into_iter().chain(on.split(' '));
+    let mut command = program::command(&words.collect::<Vec<_>>());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (pid, output) = (child.id(), child.wait_with_output().unwrap());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

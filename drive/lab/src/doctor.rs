@@ -32,6 +32,10 @@ const PROGRAMS: &[Program] = &[
     Program { name: "timeout", package: "coreutils", purpose: "commands that wait" },
     Program { name: "tcpdump", package: "tcpdump", purpose: "`--capture`, where there is no dumpcap" },
     Program { name: "nice", package: "coreutils", purpose: "precedence in real time" },
+    Program { name: "iperf3", package: "iperf3", purpose: "`--traffic iperf3`" },
+    Program { name: "mptcpize", package: "mptcpize", purpose: "such programs with MPTCP" },
+    Program { name: "vsftpd", package: "vsftpd", purpose: "`--traffic ftp`: the server" },
+    Program { name: "wget", package: "wget", purpose: "`--traffic ftp`: the client" },
     Program { name: "grep", package: "grep", purpose: "the wait for a tunnel" },
 ];
 

@@ -39,12 +39,13 @@ impl Host {
     /// What it can do as far as this process can see. Only who may `try_it` finds disciplines.
     pub(crate) fn look(try_it: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let congestion = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
         let all = DISCIPLINES.iter().map(|(name, _, how)| (*name, *how)).chain([(NETEM, "netem delay 1ms")]);
         let mut disciplines = if try_it { disciplines(all) } else { Vec::new() };
         let netem = disciplines.pop_if(|last| *last == NETEM).is_some();
         let abilities = Abilities {
-            congestion: congestion.split_whitespace().map(str::to_owned).collect(),
+            congestion: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+            defaults: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
             disciplines,

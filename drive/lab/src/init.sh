@@ -5,6 +5,8 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lab /run/netns /run/ropewalk /run/modules/lib
+# iperf3 keeps a temporary file.
+export TMP=/run
 mount -t hostfs -o DIR none /run/lab
 exec >/run/lab/messages 2>&1
 # Debian's modules lie where `modprobe` does not look; a kernel that has everything built in needs none.

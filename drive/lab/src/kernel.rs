@@ -63,6 +63,7 @@ fn abilities(configuration: &str) -> Abilities {
     congestion.sort();
     let disciplines = DISCIPLINES.iter().map(|(name, ..)| *name);
     Abilities {
+        defaults: congestion.clone(), // `init.sh` allows them
         congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),

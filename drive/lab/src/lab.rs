@@ -8,7 +8,7 @@ use crate::network::{ENDS, Network, Place, Recorder, picture};
 use crate::packet::payload;
 use crate::plan::{Application, Kind, Observed, Plan, Tcp, Traffic, Udp};
 use crate::script::script;
-use crate::{Error, summary, support};
+use crate::{Error, Generator, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
@@ -49,6 +49,7 @@ pub struct Lab {
     grounds: Vec<Ground>,
     program: String,
     agent: String,
+    generator: Generator,
     recorder: Option<Recorder>,
 }
 
@@ -71,7 +72,17 @@ impl Lab {
                 (one, other) => one.into_iter().chain(other).collect(),
             },
         };
-        Ok(Self { grounds, program: program.to_owned(), agent: agent.to_owned(), recorder: None })
+        let (program, agent) = (program.to_owned(), agent.to_owned());
+        Ok(Self { grounds, program, agent, generator: Generator::Agent, recorder: None })
+    }
+
+    /// From now on, this makes the traffic.
+    ///
+    /// # Errors
+    /// One of its programs is not there: which.
+    pub fn traffic(mut self, generator: Generator) -> Result<Self, Error> {
+        self.generator = generator.find()?;
+        Ok(self)
     }
 
     /// From now on, what every host sends and receives is recorded, without payload, and left beside the record.
@@ -89,7 +100,8 @@ impl Lab {
         let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.ground(it).ok()).collect();
         used.sort_unstable();
         used.dedup();
-        used.iter().map(|at| self.grounds[*at].describe()).collect::<Vec<_>>().join(", ")
+        let all: Vec<String> = used.iter().map(|at| self.grounds[*at].describe()).collect();
+        all.join(", ") + self.generator.describe()
     }
 
     /// Whether one of the kernels can run this, and which.
@@ -198,7 +210,8 @@ impl Lab {
     fn ground(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut lacks: Vec<(String, String)> = Vec::new();
         for (at, ground) in self.grounds.iter().enumerate() {
-            match support::check(experiment, ground.abilities()) {
+            let abilities = ground.abilities();
+            match support::check(experiment, abilities).and_then(|()| self.generator.check(experiment, abilities)) {
                 Ok(()) => return Ok(at),
                 Err(Error::Lacks { key, what }) => lacks.push((key, what)),
                 Err(other) => return Err(other),
@@ -221,8 +234,8 @@ impl Lab {
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
         let burst = if ground.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
-        let (netem, recorder) = (ground.abilities().netem, self.recorder);
-        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem, burst, recorder }
+        let (netem, generator, recorder) = (ground.abilities().netem, self.generator, self.recorder);
+        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem, burst, generator, recorder }
     }
 }
 
@@ -284,7 +297,7 @@ fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> 
         }
     };
     let application = match application {
-        model::Application::Greedy => Application::Greedy,
+        model::Application::Greedy => network.tool(k, start(flow, seed)).map_or(Application::Greedy, Application::Tool),
         model::Application::Steady { rate, write } => {
             Application::Steady { rate: *rate, write: write.unwrap_or(u64::from(payload)) }
         }

@@ -9,7 +9,8 @@
 //! - `kernel`: which User-Mode Linux there is; whether its clock is virtual; what it can do.
 //! - `lab`: a run from experiment to record.
 //! - `guest`: boots that kernel, watches it, collects what it found. `host`: the same on the machine's own.
-//! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state.
+//! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state. `generator`: other programs for
+//!   the traffic.
 //! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
 //! - `packet`: how large packets are. `fairness`: how flows shared. `distribution`: many times in
 //!   a few numbers.
@@ -26,6 +27,7 @@ mod doctor;
 mod emulate;
 mod error;
 mod fairness;
+mod generator;
 mod guest;
 mod host;
 mod kernel;
@@ -45,4 +47,5 @@ mod tunnel;
 pub use agent::main as agent;
 pub use doctor::{BackEnd, Diagnosis, Program, doctor};
 pub use error::Error;
+pub use generator::Generator;
 pub use lab::{Choice, Lab};

@@ -36,7 +36,8 @@ fn fault(counts: &Multipath, others: u64, lacking: &str) -> Option<String> {
     if counts.fallbacks > 0 {
         return Some("the connection fell back to TCP".into());
     }
-    (counts.joined < others)
+    // Other connections of the same programs have subflows too.
+    (counts.joined < others || !lacking.is_empty())
         .then(|| format!("{} of {others} further subflows joined; nothing over {lacking}", counts.joined))
 }
 

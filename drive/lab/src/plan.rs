@@ -1,5 +1,6 @@
 //! What the lab tells the agent at the place of a run, and what the agent answers. Both are JSON files.
 
+use crate::Generator;
 use record::Summary;
 use scenario::model::Requests;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ pub(crate) struct Plan {
     pub(crate) flows: Vec<Traffic>,
     /// Commands at their instants.
     pub(crate) events: Vec<(Span, String)>,
-    /// Commands that print the links' counters, at the end of the run.
+    /// Commands that print the links' counters: at the end of the run, and when all is silent.
     pub(crate) counters: Vec<String>,
     /// Commands that print what a tunnel's ends tell of themselves, at the end of the run.
     pub(crate) statuses: Vec<String>,
@@ -47,6 +48,24 @@ pub(crate) enum Kind {
     Udp(Udp),
 }
 
+impl Traffic {
+    /// MPTCP: the source's address on each path.
+    pub(crate) fn subflows(&self) -> Option<&[IpAddr]> {
+        match &self.kind {
+            Kind::Tcp(tcp) => tcp.subflows.as_deref(),
+            Kind::Udp(_) => None,
+        }
+    }
+
+    /// The programs that make it, if the agent does not.
+    pub(crate) fn tool(&self) -> Option<(&Tcp, &Tool)> {
+        match &self.kind {
+            Kind::Tcp(tcp @ Tcp { application: Application::Tool(tool), .. }) => Some((tcp, tool)),
+            _ => None,
+        }
+    }
+}
+
 /// TCP or MPTCP.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tcp {
@@ -68,6 +87,29 @@ pub(crate) enum Application {
     Steady { rate: Rate, write: u64 },
     /// The sink asks, the source answers; sizes and pauses are those of flow `name` with this seed.
     Requests { requests: Requests, seed: u64, name: String },
+    /// Programs, instead of the agent, that send all they can.
+    Tool(Tool),
+}
+
+/// Programs that make a flow's traffic. The source's end of the connection that carries the data has the source's address and
+/// port.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tool {
+    pub(crate) generator: Generator,
+    pub(crate) server: Job,
+    /// It connects, and the flow is over when it ends.
+    pub(crate) client: Job,
+}
+
+/// A program to be run in a flow's host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// Its namespace.
+    pub(crate) space: String,
+    /// The program and its arguments, apart by blanks.
+    pub(crate) line: String,
+    /// The file for what it says.
+    pub(crate) output: String,
 }
 
 /// UDP at a constant rate.
@@ -86,7 +128,7 @@ pub(crate) struct Udp {
 pub(crate) struct Side {
     /// Its namespace.
     pub(crate) space: String,
-    /// The sink listens there; of the source only the address counts.
+    /// The sink listens there. The port of the source counts only where a [`Tool`] makes the traffic.
     pub(crate) address: SocketAddr,
 }
 
@@ -98,8 +140,10 @@ pub(crate) struct Observed {
     /// How long the place did not get the CPU when it wanted it. In virtual time it always does.
     pub(crate) stolen: Span,
     pub(crate) flows: Vec<Observation>,
-    /// What [`Plan::counters`] printed.
+    /// What [`Plan::counters`] printed at the end of the run.
     pub(crate) counters: Vec<String>,
+    /// And when all was silent.
+    pub(crate) late_counters: Vec<String>,
     /// What [`Plan::statuses`] printed.
     pub(crate) statuses: Vec<String>,
     /// What [`Plan::totals`] printed.
@@ -128,6 +172,8 @@ pub(crate) struct Observation {
     pub(crate) subflows: Vec<Vec<Sample>>,
     /// When a flow of a size was done, from its start.
     pub(crate) completion: Option<Span>,
+    /// What the application had read then, bytes.
+    pub(crate) delivered: u64,
     /// UDP: from the sending of each datagram to its arrival. Requests: from each to the last byte of its answer.
     pub(crate) times: Times,
     /// UDP: datagrams sent.
@@ -149,7 +195,8 @@ pub(crate) struct Times {
 /// A flow or subflow at one instant, counters since its beginning.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Read by the application, bytes; of a subflow unknown.
+    /// Read by the application, bytes; of a subflow unknown. Of a [`Tool`] that is still at it: what its kernel has for it,
+    /// with MPTCP on all subflows together, so that what came twice counts twice.
     pub(crate) delivered: u64,
     /// Data packets that arrived, first time or again.
     pub(crate) arrived: u32,

@@ -31,7 +31,8 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
 /// One sample's values; rates and counts are those of the interval since the sample before.
 fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
-    row[0] = Rate::of(sample.delivered - before.delivered, interval).as_mbps();
+    // A program's own count, at its end, may be less than the kernel's before.
+    row[0] = Rate::of(sample.delivered.saturating_sub(before.delivered), interval).as_mbps();
     let throughput = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
     // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
     if let Some(sent) = sample.datagrams {

@@ -182,14 +182,14 @@ fn summary(
     seen: &Observation,
 ) -> Result<Flow, Error> {
     let whole = on(experiment, flow, start);
-    let FlowKind::Tcp { congestion, size, application, .. } = &flow.kind else {
+    let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
         return Ok(datagrams(experiment, flow, seen, whole));
     };
     let none = || Error::guest(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
     // A flow of a size ends when it is done.
-    let (delivered, on) = match (size, seen.completion) {
-        (Some(size), Some(after)) if after <= whole => (*size, after),
+    let (delivered, on) = match seen.completion {
+        Some(after) if after <= whole => (seen.delivered, after),
         _ => (delivered, whole),
     };
     let single = [&seen.samples];
@@ -214,7 +214,7 @@ fn summary(
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
         duplicate_bytes: duplicates(seen, delivered),
-        completion_s: size.and(seen.completion).filter(|after| *after <= whole).map(Span::as_secs_f64),
+        completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         requests: if asks { seen.times.count } else { 0 },
         requests_ms: if asks { seen.times.summary } else { Summary::default() },
@@ -256,7 +256,8 @@ fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
     let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (half.0 / interval.0) as usize;
-    let most = delivered.windows(steps + 1).map(|window| window[steps] - window[0]).max().unwrap_or(0);
+    // A program's own count, at its end, may be less than the kernel's before.
+    let most = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
     Rate::of(most, half).as_mbps()
 }
 
@@ -267,21 +268,23 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
     if all.max > 0.0 { Summary { min, ..all } } else { all }
 }
 
-/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends.
+/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends. Packets are counted when
+/// all is silent, as the hosts do; the utilisation at the end of the run.
 fn paths(
     experiment: &Experiment,
     network: &Network<'_>,
     observed: &Observed,
     links: &Counts,
 ) -> Result<Vec<Path>, Error> {
-    let mut printed = observed.counters.iter();
+    let (mut printed, mut later) = (observed.counters.iter(), observed.late_counters.iter());
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
         for &i in path.links.iter().filter(|i| network.is_used(**i)) {
-            let [queue, wire] = [parsed(printed.next())?, parsed(printed.next())?];
-            dropped += count(&queue, "tbf", "drops");
-            lost += count(&wire, "netem", "drops");
+            let [queue, _wire] = [parsed(printed.next())?, parsed(printed.next())?];
+            let [last_queue, last_wire] = [parsed(later.next())?, parsed(later.next())?];
+            dropped += count(&last_queue, "tbf", "drops");
+            lost += count(&last_wire, "netem", "drops");
             if let Some(most) = capacity(experiment, i) {
                 utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / most);
             }

@@ -23,6 +23,8 @@ const SOCKET: u32 = 92;
 pub(crate) struct Abilities {
     /// Congestion controls, by the kernel's names.
     pub(crate) congestion: Vec<String>,
+    /// Those of them that may be the default of a namespace.
+    pub(crate) defaults: Vec<String>,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
     /// Other disciplines, of [`DISCIPLINES`].

@@ -11,11 +11,12 @@ mod stream;
 mod tally;
 mod tcp_info;
 mod timetable;
+mod tool;
 mod traffic;
 mod watcher;
 
 use crate::namespace::{enter, within};
-use crate::plan::{Observation, Observed, Plan, Traffic};
+use crate::plan::{Observation, Observed, Plan};
 use crate::{bed, emulate};
 use pulse::Pulse;
 use std::error::Error;
@@ -23,7 +24,6 @@ use std::fs;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use timetable::Task;
-use traffic::Flow;
 use units::Span;
 use watcher::Watcher;
 
@@ -71,12 +71,12 @@ fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
 }
 
 fn run(plan: &Plan) -> Outcome<Observed> {
+    let flows = plan.flows.iter().map(traffic::open).collect::<Outcome<Vec<_>>>()?;
     let zero = Instant::now() + PREPARATION;
-    let begin = |it: &Traffic| {
+    for (flow, it) in flows.iter().zip(&plan.flows) {
         let end = it.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
-        Flow::begin(it, zero + duration(it.start), zero + duration(end))
-    };
-    let under_way: Vec<Flow> = plan.flows.iter().map(begin).collect::<Outcome<_>>()?;
+        flow.begin([it.start, end].map(|at| zero + duration(at)))?;
+    }
     let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
     let (pulse, meter) = (Pulse::begin(), cpu::Meter::begin(&plan.processes)?);
     let mut length = duration(plan.duration);
@@ -88,25 +88,30 @@ fn run(plan: &Plan) -> Outcome<Observed> {
         let due = zero + duration(at);
         until(due);
         match task {
-            Task::Sample => watchers.iter_mut().zip(&under_way).try_for_each(|(watcher, flow)| watcher.sample(flow))?,
-            Task::Tally => watchers.iter_mut().zip(&under_way).for_each(|(watcher, flow)| watcher.tally(flow)),
-            Task::Stop(flow) => under_way[flow].stop(),
+            Task::Sample => {
+                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(flow.tally()))?;
+            }
+            Task::Tally => {
+                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.tally(flow.tally()))?;
+            }
+            Task::Stop(flow) => flows[flow].stop(),
             Task::Run(line) => drop(printed(line)?),
         }
     }
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
     let (stolen, cpu) = (pulse.stolen(), meter.read()?);
     let (counters, statuses) = (all(&plan.counters)?, all(&plan.statuses)?);
-    let flows = watchers.into_iter().zip(&under_way).map(|(watcher, flow)| watcher.finish(flow));
-    let mut flows = flows.collect::<Outcome<Vec<Observation>>>()?;
+    let seen = watchers.into_iter().zip(&flows).map(|(watcher, flow)| watcher.finish(flow.tally()));
+    let mut seen = seen.collect::<Outcome<Vec<Observation>>>()?;
+    flows.iter().try_for_each(|flow| flow.finish())?;
     all(&plan.silence)?;
     std::thread::sleep(duration(plan.drain));
-    for (seen, flow) in flows.iter_mut().zip(&under_way) {
-        seen.lost = flow.sent().saturating_sub(flow.arrived());
+    for (seen, flow) in seen.iter_mut().zip(&flows) {
+        seen.lost = flow.tally().sent().saturating_sub(flow.tally().count());
     }
-    let totals = all(&plan.totals)?;
+    let (late_counters, totals) = (all(&plan.counters)?, all(&plan.totals)?);
     all(&plan.last)?;
-    Ok(Observed { length: span(length), stolen, flows, counters, statuses, totals, cpu })
+    Ok(Observed { length: span(length), stolen, flows: seen, counters, late_counters, statuses, totals, cpu })
 }
 
 /// What a command prints. One that needs no shell gets none: its start takes a guest in real time a tenth of a second.

@@ -26,7 +26,7 @@ pub(super) fn begin(
 ) -> Outcome<()> {
     let listener = within(&sides[0].space, || listen(tcp, sides[0].address))?;
     thread::spawn(move || serve(&listener));
-    let hosts = Hosts::of(&sides)?;
+    let mut hosts = Hosts::of(&sides)?;
     let (tcp, tally, mut luck) = (tcp.clone(), tally.clone(), Requests::luck(seed, name));
     thread::spawn(move || -> Outcome<()> {
         enter(&sides[1].space)?;
@@ -45,7 +45,7 @@ pub(super) fn begin(
             tally.time(asked.elapsed());
             next = Instant::now() + duration(requests.next_think(&mut luck));
             if requests.new_connections {
-                tally.close(stream, &hosts)?;
+                tally.close(stream, &mut hosts)?;
             } else {
                 open = Some(stream);
             }

@@ -34,7 +34,7 @@ fn receive(listener: &TcpListener, size: Option<u64>, start: Instant, tally: &Ta
             tally.completion.get_or_init(|| start.elapsed());
         }
         if bytes == 0 {
-            tally.ended.get_or_init(|| stream);
+            tally.end(Some(stream));
             return Ok(());
         }
     }
@@ -48,7 +48,7 @@ fn send(tcp: &Tcp, sides: &[Side; 2], start: Instant, tally: &Tally) -> Outcome<
     let stream = tally.open(socket.into(), true)?;
     let (rate, write) = match &tcp.application {
         Application::Steady { rate, write } => (Some(*rate), *write),
-        Application::Greedy | Application::Requests { .. } => (None, BLOCK as u64),
+        _ => (None, BLOCK as u64),
     };
     let block = vec![0; write as usize];
     let (all, mut written) = (tcp.size.unwrap_or(u64::MAX), 0);

@@ -1,7 +1,7 @@
 //! What the threads of a flow have done, for those who ask.
 
 use super::Outcome;
-use super::tcp_info::{Hosts, take};
+use super::tcp_info::{Connection, Hosts};
 use crate::distribution::distribution;
 use crate::plan::{Sample, TcpInfo, Times};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// A flow's account.
+/// A flow's account. A program that makes the traffic tells only at its end.
 #[derive(Default)]
 pub(super) struct Tally {
     /// Read by the receiving application, bytes.
@@ -21,8 +21,8 @@ pub(super) struct Tally {
     /// When a flow of a size had been read, from its start.
     pub(super) completion: OnceLock<Duration>,
     /// The sink's end of the connection, once it has read all. It stays open until the process ends, so that the kernel
-    /// can still be asked about the connection.
-    pub(super) ended: OnceLock<TcpStream>,
+    /// can still be asked about the connection. Programs keep theirs to themselves.
+    ended: OnceLock<Option<TcpStream>>,
     connections: Mutex<Connections>,
 }
 
@@ -37,11 +37,16 @@ pub(super) struct Connections {
 }
 
 struct Present {
-    /// Of the data: from where, where to.
-    ends: [SocketAddr; 2],
-    stream: Arc<TcpStream>,
-    /// How it is stopped.
-    how: Shutdown,
+    ends: Ends,
+    /// One of our own, and how it is stopped.
+    stream: Option<(Arc<TcpStream>, Shutdown)>,
+}
+
+/// From where the data go, of MPTCP on the first subflow, and where to, if that is known.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) source: SocketAddr,
+    sink: Option<SocketAddr>,
 }
 
 impl Tally {
@@ -73,18 +78,35 @@ impl Tally {
         lock(&self.times).len() as u64
     }
 
-    pub(super) fn times(&self) -> Times {
-        let all = lock(&self.times).clone();
+    /// The first so many of them.
+    pub(super) fn times(&self, count: u64) -> Times {
+        let mut all = lock(&self.times).clone();
+        all.truncate(count as usize);
         Times { count: all.len() as u64, summary: distribution(all) }
+    }
+
+    /// There will be no more.
+    pub(super) fn end(&self, stream: Option<TcpStream>) {
+        self.ended.get_or_init(|| stream);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// A program's connection will come from here.
+    pub(super) fn expect(&self, source: SocketAddr) {
+        self.connections().present = Some(Present { ends: Ends { source, sink: None }, stream: None });
     }
 
     /// A connection stands, of which this is the end of the data's source, or of its sink.
     pub(super) fn open(&self, stream: TcpStream, is_source: bool) -> Outcome<Arc<TcpStream>> {
         let (own, other) = (stream.local_addr()?, stream.peer_addr()?);
-        let (ends, how) = if is_source { ([own, other], Shutdown::Write) } else { ([other, own], Shutdown::Both) };
+        let (source, sink, how) = if is_source { (own, other, Shutdown::Write) } else { (other, own, Shutdown::Both) };
         let stream = Arc::new(stream);
         let mut connections = self.connections();
-        connections.present = Some(Present { ends, stream: stream.clone(), how });
+        let ends = Ends { source, sink: Some(sink) };
+        connections.present = Some(Present { ends, stream: Some((stream.clone(), how)) });
         if connections.stopped {
             connections.stop();
         }
@@ -92,12 +114,12 @@ impl Tally {
     }
 
     /// A connection is over: its counts stay.
-    pub(super) fn close(&self, stream: Arc<TcpStream>, hosts: &Hosts) -> Outcome<()> {
+    pub(super) fn close(&self, stream: Arc<TcpStream>, hosts: &mut Hosts) -> Outcome<()> {
         let mut connections = self.connections();
         let (mut last, past) = (Sample::default(), connections.past);
-        if let Some([source, sink]) = connections.ends() {
-            let [sources, sinks] = hosts.ask(sink.is_ipv6())?;
-            take(&mut last, &sources, &sinks, |it| it.here == source && it.there == sink);
+        if let Some(ends) = connections.ends() {
+            let [sources, sinks] = hosts.ask(ends.source.is_ipv6())?;
+            last = sources.iter().find(|it| ends.are_of(it)).map_or(last, |it| it.sample(&sinks));
         }
         connections.past = sum(&past, last);
         connections.present = None;
@@ -112,8 +134,8 @@ impl Tally {
 }
 
 impl Connections {
-    /// The addresses of the present one's source and sink.
-    pub(super) fn ends(&self) -> Option<[SocketAddr; 2]> {
+    /// Those of the present one.
+    pub(super) fn ends(&self) -> Option<Ends> {
         self.present.as_ref().map(|present| present.ends)
     }
 
@@ -128,9 +150,16 @@ impl Connections {
 
     pub(super) fn stop(&mut self) {
         self.stopped = true;
-        if let Some(present) = &self.present {
-            let _ = present.stream.shutdown(present.how); // fails where the connection has gone by itself
+        if let Some((stream, how)) = self.present.as_ref().and_then(|present| present.stream.as_ref()) {
+            let _ = stream.shutdown(*how); // fails where the connection has gone by itself
         }
+    }
+}
+
+impl Ends {
+    /// Whether it is the source's end of this connection.
+    pub(super) fn are_of(&self, it: &Connection) -> bool {
+        it.here == self.source && self.sink.is_none_or(|sink| it.there == sink)
     }
 }
 

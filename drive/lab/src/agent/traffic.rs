@@ -1,74 +1,71 @@
-//! A flow under way: the threads of its source and its sink.
+//! A flow's traffic, whoever makes it: the threads of a source and a sink of our own, or programs.
 
-use super::tally::{Connections, Tally};
+use super::tally::Tally;
+use super::tool::Tool;
 use super::{Outcome, datagrams, requests, stream};
-use crate::plan::{Application, Kind, Tcp, Times, Traffic};
+use crate::plan::{Application, Kind, Tcp, Traffic};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// The kernel's own backlog of connections to accept.
 const BACKLOG: i32 = 8;
 
-/// A flow under way. Its threads end with the process.
-pub(super) struct Flow(Arc<Tally>);
+/// A flow under way, or about to be.
+pub(super) trait Flow {
+    /// Its traffic begins at `start`, which is yet to come, and does not go on after `end`.
+    fn begin(&self, times: [Instant; 2]) -> Outcome<()>;
 
-impl Flow {
-    /// Starts the threads of a flow; its traffic begins at `start` and does not go on after `end`.
-    pub(super) fn begin(traffic: &Traffic, start: Instant, end: Instant) -> Outcome<Self> {
-        let tally = Arc::<Tally>::default();
-        let sides = traffic.sides.clone();
-        match &traffic.kind {
-            Kind::Udp(udp) => datagrams::begin(*udp, sides, [start, end], &tally)?,
-            Kind::Tcp(tcp) => match &tcp.application {
-                Application::Requests { requests, seed, name } => {
-                    requests::begin(tcp, sides, start, (*requests, *seed, name), &tally)?;
-                }
-                Application::Greedy | Application::Steady { .. } => stream::begin(tcp, sides, start, &tally)?,
-            },
-        }
-        Ok(Self(tally))
-    }
-
-    /// Its connections, for a look.
-    pub(super) fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.0.connections()
-    }
-
-    /// Bytes that the sink has read; of UDP with their headers.
-    pub(super) fn delivered(&self) -> u64 {
-        self.0.delivered()
-    }
-
-    /// Datagrams sent.
-    pub(super) fn sent(&self) -> u64 {
-        self.0.sent()
-    }
-
-    /// Datagrams that have arrived.
-    pub(super) fn arrived(&self) -> u64 {
-        self.0.count()
-    }
-
-    /// Times of datagrams or requests.
-    pub(super) fn times(&self) -> Times {
-        self.0.times()
-    }
-
-    /// When all of a flow of a size had been read, from its start.
-    pub(super) fn completion(&self) -> Option<Duration> {
-        self.0.completion.get().copied()
-    }
-
-    /// The sink has read all that there will be.
-    pub(super) fn has_ended(&self) -> bool {
-        self.0.ended.get().is_some()
-    }
+    /// Its account.
+    fn tally(&self) -> &Tally;
 
     /// The source writes no more.
-    pub(super) fn stop(&self) {
-        self.0.connections().stop();
+    fn stop(&self);
+
+    /// The run is over. Comes back when the flow no longer needs the network; tells what went wrong with it.
+    fn finish(&self) -> Outcome<()>;
+}
+
+/// A flow of the agent's own.
+struct Own {
+    traffic: Traffic,
+    tally: Arc<Tally>,
+}
+
+/// A flow that is ready to begin.
+pub(super) fn open(traffic: &Traffic) -> Outcome<Box<dyn Flow>> {
+    Ok(match traffic.tool() {
+        Some((tcp, tool)) => Box::new(Tool::open(traffic, tcp, tool)?),
+        None => Box::new(Own { traffic: traffic.clone(), tally: Arc::default() }),
+    })
+}
+
+impl Flow for Own {
+    /// Starts the flow's threads, which end with the process.
+    fn begin(&self, [start, end]: [Instant; 2]) -> Outcome<()> {
+        let (sides, tally) = (self.traffic.sides.clone(), &self.tally);
+        match &self.traffic.kind {
+            Kind::Udp(udp) => datagrams::begin(*udp, sides, [start, end], tally),
+            Kind::Tcp(tcp) => match &tcp.application {
+                Application::Requests { requests, seed, name } => {
+                    requests::begin(tcp, sides, start, (*requests, *seed, name), tally)
+                }
+                _ => stream::begin(tcp, sides, start, tally),
+            },
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn stop(&self) {
+        self.tally.connections().stop();
+    }
+
+    fn finish(&self) -> Outcome<()> {
+        Ok(())
     }
 }
 

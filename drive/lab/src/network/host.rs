@@ -1,6 +1,7 @@
 //! TCP and MPTCP on a pair's hosts: system settings, routes, endpoints.
 
 use super::{Cable, Network, Pair, uplink};
+use crate::Generator;
 use scenario::model::{Flow, FlowKind, Host, Route};
 
 /// The TCP timestamp option, bytes.
@@ -10,11 +11,15 @@ impl Network<'_> {
     /// What makes the hosts of pair `k` what their flow says.
     pub(super) fn settings(&self, k: usize, pair: &Pair) -> Vec<String> {
         let flow = &self.experiment.flows[pair.flow];
-        let FlowKind::Tcp { host, .. } = &flow.kind else { return self.gateways(k, pair, "") };
+        let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.gateways(k, pair, "") };
         let mut lines = Vec::new();
         let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
         let any_stops = (0..self.pair_of.len()).any(stops);
-        let all: Vec<String> = sysctls(host, any_stops).iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        let mut all = sysctls(host, any_stops);
+        // FTP's server has no word for it.
+        let is_file = self.place.generator == Generator::Ftp;
+        all.extend(is_file.then(|| format!("tcp_congestion_control={}", congestion.name)));
+        let all: Vec<String> = all.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
         for space in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {space} sysctl -qw {}", all.join(" ")));
         }
@@ -45,19 +50,22 @@ impl Network<'_> {
         lines
     }
 
-    /// MPTCP: the sink offers its other addresses, and the source opens a subflow to each: routes make it one a path.
+    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other opens a subflow to each:
+    /// routes make it one a path.
     fn endpoints(&self, k: usize, pair: &Pair, flow: &Flow) -> Vec<String> {
         let others = pair.paths.len() - 1;
-        let spaces = [true, false].map(|is_source| self.host(is_source, k));
         let mut lines: Vec<String> = Vec::new();
-        for space in &spaces {
+        for space in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {space} sysctl -qw net.mptcp.enabled=1"));
             lines.push(format!("ip -n {space} mptcp limits set subflows {others} add_addr_accepted {others}"));
         }
+        let is_source = self.place.generator.source_listens();
         for (subflow, p) in flow.kind.subflows().iter().zip(&pair.paths).skip(1) {
-            let address = Cable::sink(k, *p).address(self.family, 1);
+            let cable = if is_source { Cable::source(k, *p) } else { Cable::sink(k, *p) };
+            let (space, address) = (self.host(is_source, k), cable.address(self.family, 1));
             let backup = if subflow.backup { " backup" } else { "" };
-            lines.push(format!("ip -n {} mptcp endpoint add {address} dev {} signal{backup}", spaces[1], uplink(*p)));
+            let device = uplink(*p);
+            lines.push(format!("ip -n {space} mptcp endpoint add {address} dev {device} signal{backup}"));
         }
         lines
     }

@@ -14,7 +14,7 @@
 //!
 //! - `address`: who is called what. `cable`: namespaces and what joins them. `shape`: rates, queues, delays, losses.
 //! - `host`: TCP's and MPTCP's settings. `tunnel`: the daemons and their configurations. `picture`: all of it as a drawing.
-//! - `capture`: packets on record.
+//! - `capture`: packets on record. `tools`: programs that make traffic.
 
 mod address;
 mod cable;
@@ -22,6 +22,7 @@ mod capture;
 mod host;
 mod picture;
 mod shape;
+mod tools;
 mod tunnel;
 
 pub(crate) use address::{Cable, Family};
@@ -30,6 +31,7 @@ pub(crate) use picture::picture;
 pub(crate) use shape::discipline;
 pub(crate) use tunnel::ENDS;
 
+use crate::Generator;
 use crate::plan::Side;
 use scenario::model::{Experiment, Flow, FlowKind, Host, Route};
 use std::net::SocketAddr;
@@ -56,6 +58,8 @@ pub(crate) struct Place {
     pub(crate) netem: bool,
     /// Room in a token bucket, packets.
     pub(crate) burst: u32,
+    /// What makes the traffic.
+    pub(crate) generator: Generator,
     /// What records packets, if they are to be recorded.
     pub(crate) recorder: Option<Recorder>,
 }
@@ -104,6 +108,7 @@ impl<'a> Network<'a> {
         lines.extend(self.pairs.iter().enumerate().flat_map(|(k, pair)| self.settings(k, pair)));
         lines.extend(self.shapers());
         lines.extend(self.daemons());
+        lines.extend(self.files());
         lines.extend(self.captures());
         lines
     }
@@ -122,14 +127,13 @@ impl<'a> Network<'a> {
     pub(crate) fn sides(&self, k: usize) -> [Side; 2] {
         let pair = self.pair_of[k];
         let path = self.pairs[pair].paths[0];
-        let port = PORT + k as u16;
         let of = |is_source: bool| {
             let cable = if is_source { Cable::source(pair, path) } else { Cable::sink(pair, path) };
             let address = match self.experiment.flows[k].route {
                 Route::Tunnel => self.family.inner(if is_source { 1 } else { 2 }),
                 Route::Path(_) | Route::Subflows => cable.address(self.family, 1),
             };
-            Side { space: self.host(is_source, pair), address: SocketAddr::new(address, port) }
+            Side { space: self.host(is_source, pair), address: SocketAddr::new(address, port_of(k)) }
         };
         [of(true), of(false)]
     }
@@ -175,6 +179,11 @@ impl<'a> Network<'a> {
     fn host(&self, is_source: bool, pair: usize) -> String {
         format!("{}{}{pair}", self.place.prefix, if is_source { 's' } else { 'd' })
     }
+}
+
+/// The port of flow `k`.
+fn port_of(k: usize) -> u16 {
+    PORT + k as u16
 }
 
 /// A host's device on path `p`.

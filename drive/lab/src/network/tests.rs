@@ -30,6 +30,7 @@ fn place(netem: bool) -> Place {
         agent: "rw agent".into(),
         netem,
         burst: 1,
+        generator: Generator::Agent,
         recorder: None,
     }
 }
@@ -214,6 +215,51 @@ fn on_demand_each_host_records_all_its_devices() {
     let expected =
         format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
     assert!(starting(&lines, &expected).len() == 1 && network.last().len() == 2, "{lines:#?}");
+}
+
+/// Endpoints are announced by the host that listens: with FTP the source.
+#[test]
+fn a_file_by_ftp_is_fetched_from_all_addresses_of_the_source() {
+    let text = format!("{DOUBLE}[[flow]]\nname = \"t\"\nkind = \"mptcp\"\nsize = \"1MB\"\ncongestion = \"reno\"\n");
+    let (experiment, mut place) = (experiment(&text, &[]), place(true));
+    place.generator = Generator::Ftp;
+    let network = Network::new(&experiment, &place);
+    let (lines, tool) = (network.setup(), network.tool(0, Instant::ZERO).unwrap());
+    let endpoints = starting(&lines, "ip -n s0 mptcp endpoint");
+    assert_eq!(endpoints, ["ip -n s0 mptcp endpoint add 10.3.0.1 dev p1 signal"]);
+    assert!(starting(&lines, "ip -n d0 mptcp endpoint").is_empty());
+    assert!(starting(&lines, "ip netns exec s0 sysctl").join("").contains("net.ipv4.tcp_congestion_control=reno"));
+    let files = lines[lines.len() - 2..].join("\n");
+    assert!(
+        files.contains("truncate -s 1000000 /run/ropewalk/vsftpd-0.ftp/data") && files.contains("pasv_min_port=5000")
+    );
+    assert_eq!([tool.server.space.as_str(), &tool.client.space], ["s0", "d0"]);
+    assert_eq!(tool.server.line, "mptcpize run vsftpd /run/ropewalk/vsftpd-0.conf");
+    assert!(tool.client.line.starts_with("mptcpize run wget ") && tool.client.line.ends_with(" ftp://10.1.0.1/data"));
+}
+
+#[test]
+fn iperf3_is_told_what_the_flow_is() {
+    let mut place = place(true);
+    place.generator = Generator::Iperf3;
+    let client = |sets: &[&str], start: Instant| {
+        let experiment = experiment(SINGLE, sets);
+        Network::new(&experiment, &place).tool(0, start).unwrap().client.line
+    };
+    let common = "--congestion cubic --time";
+    let line = client(&["duration=20s", "sample=500ms"], Instant::ZERO + Span::from_millis(4));
+    let expected = format!(
+        "--client 10.2.0.1 --port 5000 --version4 --bind 10.1.0.1 --cport 5000 {common} 20 --interval 0.5 --json"
+    );
+    assert_eq!(line, format!("iperf3 {expected}"));
+    assert!(
+        client(&["duration=20s", "flow.t.stop=10s"], Instant::ZERO).contains(&format!("{common} 10 --interval 1 "))
+    );
+    let sized = client(&["flow.t.size=1MB", "host.ip=6"], Instant::ZERO);
+    assert!(
+        sized.contains("--client fd00:2::1 ") && sized.contains("--version6") && sized.contains("--bytes 1000000 "),
+        "{sized}"
+    );
 }
 
 #[test]

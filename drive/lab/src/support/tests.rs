@@ -1,4 +1,5 @@
 use super::*;
+use crate::Generator;
 use scenario::Overrides;
 use std::path::Path;
 
@@ -31,6 +32,7 @@ fn experiment(addition: &str, sets: &[&str]) -> Experiment {
 fn able() -> Abilities {
     Abilities {
         congestion: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
+        defaults: ["cubic", "reno"].map(str::to_owned).to_vec(),
         mptcp: true,
         netem: true,
         disciplines: DISCIPLINES.iter().map(|(name, ..)| *name).collect(),
@@ -160,6 +162,33 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
     for (addition, sets, ..) in &cases {
         assert_eq!(refused(addition, sets, &able()), "", "{sets:?} {addition}");
     }
+}
+
+#[test]
+fn programs_for_traffic_are_asked_for_nothing_that_they_cannot_do() {
+    let refused = |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &able()) {
+        Err(Error::Lacks { key, .. }) => key,
+        other => format!("{other:?}"),
+    };
+    assert_eq!(refused(Generator::Ftp, &[]), "flow.tcp.size");
+    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
+    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB"]), "Ok(())");
+    let half = ["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4500ms"];
+    assert_eq!(refused(Generator::Iperf3, &half), "flow.tcp.stop");
+    assert_eq!(refused(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
+    assert_eq!(refused(Generator::Agent, &half), "Ok(())");
+    for program in [Generator::Iperf3, Generator::Ftp] {
+        assert_eq!(refused(program, &["flow.tcp.rate=1mbit"]), "flow.tcp.rate");
+        assert_eq!(refused(program, &["flow.tcp.requests={ size = \"20kB\" }"]), "flow.tcp.requests");
+    }
+    let all = |generator: Generator, addition: &str| {
+        let size = ["flow.tcp.size=1MB"];
+        generator.check(&experiment(addition, &size), &able()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
+    assert!(all(Generator::Iperf3, udp).starts_with("flow.u.kind: ") && all(Generator::Agent, udp).is_empty());
+    let both = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
+    assert!(all(Generator::Ftp, &both).starts_with("flow: ") && all(Generator::Iperf3, &both).is_empty());
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! What makes the traffic of a run: the lab's agent, or the programs that people know.
+
+use crate::support::Abilities;
+use crate::{Error, kernel};
+use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+/// What makes the traffic of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Generator {
+    /// The lab's agent, which writes and reads as iperf3 does.
+    #[default]
+    Agent,
+    /// iperf3: its client at the source, its server at the sink.
+    Iperf3,
+    /// A file by FTP: vsftpd at the source, wget at the sink.
+    Ftp,
+}
+
+impl Generator {
+    /// Whether its programs are there.
+    pub(crate) fn find(self) -> Result<Self, Error> {
+        let programs: &[&str] = match self {
+            Self::Agent => &[],
+            Self::Iperf3 => &["iperf3", "mptcpize"],
+            Self::Ftp => &["vsftpd", "wget", "mptcpize"],
+        };
+        match programs.iter().find(|name| kernel::on_path(name).is_none()) {
+            None => Ok(self),
+            Some(name) => Err(Error::NoKernel(format!("such traffic needs {name} (Debian: apt-get install {name})"))),
+        }
+    }
+
+    /// The first thing that it cannot do on a kernel with these abilities.
+    pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
+        let tunnelled = experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).count();
+        if self == Self::Ftp && tunnelled > 1 {
+            return Err(Error::Lacks { key: "flow".into(), what: "room for a second FTP server in the tunnel".into() });
+        }
+        experiment.flows.iter().try_for_each(|flow| {
+            let lack = match self {
+                Self::Agent => None,
+                Self::Iperf3 => program_lacks(flow).or_else(|| iperf3_lacks(flow)),
+                Self::Ftp => program_lacks(flow).or_else(|| ftp_lacks(flow, abilities)),
+            };
+            lack.map_or(Ok(()), |(key, what)| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what }))
+        })
+    }
+
+    /// The sink connects, not the source.
+    pub(crate) fn source_listens(self) -> bool {
+        self == Self::Ftp
+    }
+
+    /// Connections of an MPTCP flow that are TCP: those for FTP's commands.
+    pub(crate) fn plain_connections(self) -> u64 {
+        u64::from(self == Self::Ftp)
+    }
+
+    /// What it adds to the description of a kernel.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Agent => "",
+            Self::Iperf3 => ", traffic by iperf3",
+            Self::Ftp => ", files by FTP",
+        }
+    }
+}
+
+/// Both send all they can, over TCP.
+fn program_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+    let key = match &flow.kind {
+        FlowKind::ConstantRate { .. } => "kind",
+        FlowKind::Tcp { application, .. } => match application {
+            Application::Greedy => return None,
+            Application::Steady { .. } => "rate",
+            Application::Requests(_) => "requests",
+            Application::Video(_) => "video",
+        },
+    };
+    Some((key, "such flow by iperf3 or FTP: theirs are TCP that sends all it can".into()))
+}
+
+fn iperf3_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+    let length = flow.stop?.since(flow.start).as_nanos();
+    let is_whole = length.is_multiple_of(Span::from_secs(1).as_nanos());
+    (!is_whole).then(|| ("stop", "part of a second for iperf3, which counts whole ones".into()))
+}
+
+fn ftp_lacks(flow: &Flow, abilities: &Abilities) -> Option<(&'static str, String)> {
+    let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { return None };
+    if size.is_none() {
+        return Some(("size", "endless files: FTP's flows need a size".into()));
+    }
+    let (name, all) = (&congestion.name, abilities.defaults.join(" "));
+    let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
+    let rest = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
+    (!abilities.defaults.contains(name)).then(|| ("congestion", format!("{what} {rest}")))
+}
