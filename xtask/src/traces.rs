@@ -24,25 +24,30 @@ struct Study {
     seeds: u32,
 }
 
+/// Our daemon lays the first packet on the first path.
 const STUDIES: &[Study] = &[
     once("kernel-6.1", "scenarios/validation/kernel.toml"),
     once("single-path-6.1", "scenarios/validation/kernel-single-path.toml"),
-    once("fairness-6.1", "scenarios/fairness.toml --quick"),
-    once("queues-6.1", "scenarios/queues.toml --quick"),
-    once("web-6.1", "scenarios/web.toml --quick"),
     once("mptcp-6.1", "scenarios/validation/mptcp.toml"),
     once("failover-6.1", "scenarios/two-paths-failover.toml"),
+    once("queues-6.1", "scenarios/queues.toml --quick"),
     once("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
-    once("al-imareen-6.1", "scenarios/papers/al-imareen-2024.toml --quick"),
-    Study {
-        name: "al-imareen-losses-6.1",
-        run: r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["1%","2%","3%","4%","5%"]"#,
-        seeds: 3,
-    },
-    once("al-imareen-unordered-6.1", "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.resequence.window=0p"),
-    once("al-imareen-ropewalk-6.1", "scenarios/tunnel/al-imareen-ropewalk.toml --quick"),
+    once(
+        "al-imareen-6.1",
+        "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0",
+    ),
+    // Losses are drawn.
+    Study { name: "al-imareen-loss-1-6.1", run: LOSS_1, seeds: 3 },
+    Study { name: "al-imareen-loss-5-6.1", run: LOSS_5, seeds: 3 },
+    once("al-imareen-ropewalk-6.1", ROPEWALK),
     once("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
+
+const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
+const LOSS_5: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=5%";
+
+const ROPEWALK: &str =
+    r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
 const fn once(name: &'static str, run: &'static str) -> Study {
     Study { name, run, seeds: 1 }
@@ -54,12 +59,13 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     kernel::ensure()?;
     setup::run()?;
     shell::run("cargo build --release --package ropewalk")?;
+    let program = bench::release_folder()?.join("ropewalk").display().to_string();
     chosen.into_iter().try_for_each(|study| {
         let collected = format!("{WORK}/traces/{}", study.name);
         ropewalk(&format!("run {} --set repetitions={} --on uml --partial --out {collected}", study.run, study.seeds))?;
         let kept = format!("{KEPT}/{}", study.name);
         let root = shell::root();
-        replace(&root.join(collected), &root.join(&kept)).map_err(|why| format!("{kept}: {why}"))
+        keep(&root.join(collected), &root.join(&kept), &program).map_err(|why| format!("{kept}: {why}"))
     })
 }
 
@@ -98,14 +104,18 @@ fn ropewalk(words: &str) -> Result<(), String> {
     }
 }
 
-fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
+/// What is kept names no folder of this machine.
+fn keep(from: &Path, to: &Path, program: &str) -> std::io::Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;
     }
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() && entry.file_name() != "report.html" {
+        if entry.file_name() == "setup.txt" {
+            let commands = fs::read_to_string(entry.path())?.replace(program, "ropewalk");
+            fs::write(to.join(entry.file_name()), commands)?;
+        } else if entry.file_type()?.is_file() && entry.file_name() != "report.html" {
             fs::copy(entry.path(), to.join(entry.file_name()))?;
         }
     }
