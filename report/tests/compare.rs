@@ -151,7 +151,10 @@ fn several_comparisons_have_one_distribution_and_a_section_each() {
     let narrow = compare_terminal(&both, 50, false);
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
     let page = compare_html(&both);
-    assert!(section(&page, "agreement").contains("<a href=\"#pair-1\">other</a>"));
+    let agreement = section(&page, "agreement");
+    assert!(agreement.contains("<a href=\"#pair-1\">other</a>"));
+    let place = |text: &str| agreement.find(text).expect(text);
+    assert!(place(">compared<") < place(">cells<"), "heads stand over their columns");
     let ids: Vec<&str> = page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     for id in ["pair-0", "pair-1", "agreement-1", "series-0", "drawn-1", "cell-0", "cell-40"] {
         assert_eq!(ids.iter().filter(|other| **other == id).count(), 1, "{id}");
