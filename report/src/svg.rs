@@ -190,7 +190,7 @@ pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
     let middle = (SIZE - EDGE + 8.0) / 2.0;
     let unit = escape(unit);
     format!(
-        r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="simulated values against {name}">{out}<text class="x" x="{:.1}" y="{:.1}">{name}, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">simulated, {unit}</text></svg>"#,
+        r#"<svg class="scatter" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="values here against {name}">{out}<text class="x" x="{:.1}" y="{:.1}">{name}, {unit}</text><text class="x" transform="translate(12 {middle:.1}) rotate(-90)">here, {unit}</text></svg>"#,
         (SIZE + EDGE) / 2.0,
         SIZE - 8.0
     )

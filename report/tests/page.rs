@@ -164,12 +164,12 @@ fn a_baseline_stands_beside_values_and_under_lines() {
     study.layout.tables[0].references.clear();
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &other });
     let page = html(&study);
-    assert!(page.contains("Simulated against kernel-6.1") && page.contains("of 6 values, 6 within 5 %"));
+    assert!(page.contains("Here against kernel-6.1") && page.contains("of 6 values, 6 within 5 %"));
     assert_eq!(count(&page, "flow tcp window, kernel-6.1"), 6);
     assert_eq!(count(&page, "flow tcp goodput, kernel-6.1"), 6);
     let published = &made_up::study(&runs).layout.tables[0].references;
     study.layout.tables[0].references = published.clone();
-    assert!(!html(&study).contains("Simulated against kernel-6.1"), "a table's own references come first");
+    assert!(!html(&study).contains("Here against kernel-6.1"), "a table's own references come first");
 }
 
 #[test]

@@ -107,9 +107,9 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
     let plot = if several { String::new() } else { scatter_of(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
-        "<h3>Simulated against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
-         <table class=\"pairs\"><caption>In each cell: <b>simulated</b>, <small>{name}</small>{unit}; below, the relative \
-         error of the simulation. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
+        "<h3>Here against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
+         <table class=\"pairs\"><caption>In each cell: <b>here</b>, <small>{name}</small>{unit}; below, the relative \
+         error of what is here. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
          <tbody>\n{rows}</tbody>{}</table></div>{plot}</div>\n",
         escape(&capital(&reference.source)),
         escape(&agreement(&pairs)),
@@ -161,7 +161,7 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &R
         return String::new();
     }
     format!(
-        "<figure>{}<figcaption>Each point is a cell, in its row's colour; in the band, simulation and reference are \
+        "<figure>{}<figcaption>Each point is a cell, in its row's colour; in the band, both are \
          within 25 % of each other.</figcaption></figure>",
         scatter(&points, &reference.name, unit)
     )
