@@ -27,10 +27,8 @@ struct Study {
 /// Our daemon lays the first packet on the first path.
 const STUDIES: &[Study] = &[
     once("kernel-6.1", "scenarios/validation/kernel.toml"),
-    once("single-path-6.1", "scenarios/validation/kernel-single-path.toml"),
     once("mptcp-6.1", "scenarios/validation/mptcp.toml"),
     once("failover-6.1", "scenarios/two-paths-failover.toml"),
-    once("queues-6.1", "scenarios/queues.toml --quick"),
     once("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
     once(
         "al-imareen-6.1",
