@@ -37,6 +37,7 @@ const STUDIES: &[Study] = &[
     // Losses are drawn.
     Study { name: "al-imareen-loss-1-6.1", run: LOSS_1, seeds: 3 },
     Study { name: "al-imareen-loss-5-6.1", run: LOSS_5, seeds: 3 },
+    Study { name: "al-imareen-losses-6.1", run: LOSSES, seeds: 3 },
     once("al-imareen-ropewalk-6.1", ROPEWALK),
     once("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
@@ -44,6 +45,7 @@ const STUDIES: &[Study] = &[
 const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
 const LOSS_5: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=5%";
 
+const LOSSES: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["2%","3%","4%"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
