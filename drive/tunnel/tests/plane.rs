@@ -226,6 +226,29 @@ fn mpt_without_offload_carries_the_same() {
     stop(ends);
 }
 
+/// A socket's default buffer holds 92 full packets, the interface's queue 170. Without a word to the device TCP fills both.
+#[test]
+fn mpt_that_holds_back_overflows_no_queue_of_its_own_host() {
+    let Some(network) = Network::new("hold") else { return };
+    let tc = |words: &str| Program::new("tc").args(words.split_whitespace()).output().expect("tc is there");
+    for path in 0..2 {
+        let queue = "root tbf rate 50mbit burst 3kb limit 257380";
+        assert!(tc(&format!("-n {} qdisc add dev v{path} {queue}", network.names[0])).status.success());
+    }
+    let mode = |side: usize| match mpt(side) {
+        Mode::Mpt(setup) => Mode::Mpt(MptSetup { holds_back: true, ..setup }),
+        other => other,
+    };
+    let ends = [0, 1].map(|side| network.start(side, setup(side, 1440, false, mode(side))));
+    transfer(&network, 10 << 20, || ());
+    for path in 0..2 {
+        let told = tc(&format!("-s -j -n {} qdisc show dev v{path}", network.names[0])).stdout;
+        let told = String::from_utf8(told).expect("JSON");
+        assert!(told.contains("\"packets\":") && told.contains("\"drops\":0,"), "{told}");
+    }
+    stop(ends);
+}
+
 #[test]
 fn ropewalk_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     let Some(network) = Network::new("rope") else { return };
