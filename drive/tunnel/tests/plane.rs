@@ -226,13 +226,13 @@ fn mpt_without_offload_carries_the_same() {
     stop(ends);
 }
 
-/// A socket's default buffer holds 92 full packets, the interface's queue 170. Without a word to the device TCP fills both.
+/// A socket's default buffer holds 92 full packets, the interface's queue 99; a burst of 400 is more than both.
 #[test]
 fn mpt_that_holds_back_overflows_no_queue_of_its_own_host() {
     let Some(network) = Network::new("hold") else { return };
     let tc = |words: &str| Program::new("tc").args(words.split_whitespace()).output().expect("tc is there");
     for path in 0..2 {
-        let queue = "root tbf rate 50mbit burst 3kb limit 257380";
+        let queue = "root tbf rate 50mbit burst 3kb limit 150000";
         assert!(tc(&format!("-n {} qdisc add dev v{path} {queue}", network.names[0])).status.success());
     }
     let mode = |side: usize| match mpt(side) {
@@ -240,7 +240,13 @@ fn mpt_that_holds_back_overflows_no_queue_of_its_own_host() {
         other => other,
     };
     let ends = [0, 1].map(|side| network.start(side, setup(side, 1440, false, mode(side))));
-    transfer(&network, 10 << 20, || ());
+    transfer(&network, 1 << 20, || ());
+    let burst = network.spawn(0, || {
+        let socket = std::net::UdpSocket::bind("10.9.0.1:0").expect("the device has the address");
+        (0..400).for_each(|_| drop(socket.send_to(&[0; 1400], "10.9.0.2:9").expect("the ring has room for 500")));
+    });
+    burst.join().expect("no panic");
+    thread::sleep(Duration::from_millis(500));
     for path in 0..2 {
         let told = tc(&format!("-s -j -n {} qdisc show dev v{path}", network.names[0])).stdout;
         let told = String::from_utf8(told).expect("JSON");
