@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     Scenario(scenario::Error),
     /// The tunnel's configuration is wrong.
-    Configuration(::tunnel::config::Faults),
+    Configuration(daemon::config::Faults),
     /// Something outside is missing or refuses.
     Environment(String),
 }

@@ -106,7 +106,7 @@ mod tests {
     /// What `ropewalk doctor` looks for: rows of a table in its source.
     #[test]
     fn every_program_that_the_lab_calls_is_in_the_list() {
-        let source = include_str!("../../drive/lab/src/doctor.rs");
+        let source = include_str!("../../lab/src/doctor.rs");
         let rows: Vec<&str> = source.lines().filter(|line| line.trim_start().starts_with("Program { name:")).collect();
         assert!(rows.len() >= 8, "its table is not where it was");
         for row in rows {

@@ -1,7 +1,7 @@
 //! `check FILE`.
 
 use crate::{Failure, output};
-use ::tunnel::config::{self, Config, Mode};
+use daemon::config::{self, Config, Mode};
 use std::path::Path;
 
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ fn of_this_system(config: &Config) -> Vec<String> {
     let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
     let missing = devices.iter().filter(|device| !Path::new("/sys/class/net").join(device).exists());
     let missing = missing.map(|device| format!("there is no device {device} at present; its path waits for it"));
-    let strict = devices.iter().filter(|device| devices.len() > 1 && ::tunnel::control::strict_reverse_path(device));
+    let strict = devices.iter().filter(|device| devices.len() > 1 && daemon::control::strict_reverse_path(device));
     let strict = strict.map(|device| format!("{device} has rp_filter = 1: sysctl net.ipv4.conf.{device}.rp_filter=2"));
     missing.chain(strict).collect()
 }

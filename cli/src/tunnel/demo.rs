@@ -2,9 +2,9 @@
 //! out while a transfer runs.
 
 use crate::{Failure, output};
-use ::tunnel::control::Client;
-use ::tunnel::keys;
-use ::tunnel::status::State;
+use daemon::control::Client;
+use daemon::keys;
+use daemon::status::State;
 use lab::bed::{self, Bed, LEFT, RIGHT};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -113,7 +113,7 @@ impl End {
     fn wait(&self) -> Outcome<()> {
         let since = Instant::now();
         while since.elapsed() < PATIENCE {
-            let up = |status: &::tunnel::status::Status| status.paths().all(|(_, path)| path.state == State::Up);
+            let up = |status: &daemon::status::Status| status.paths().all(|(_, path)| path.state == State::Up);
             if self.client.status().is_ok_and(|status| up(&status)) {
                 return Ok(());
             }

@@ -2,9 +2,9 @@
 
 use super::target::{failure, folder, the};
 use crate::{Failure, output};
-use ::tunnel::control::Client;
-use ::tunnel::show;
-use ::tunnel::status::{Path, Status};
+use daemon::control::Client;
+use daemon::show;
+use daemon::status::{Path, Status};
 use std::time::Duration;
 
 pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(super) fn top(tunnel: Option<&str>) -> Result<(), Failure> {
     let client = the(tunnel)?;
     status(&client)?;
     let look = || client.status().map_err(|error| error.to_string());
-    ::tunnel::top(look).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
+    daemon::top(look).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
 }
 
 pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use super::LogFormat;
 use super::target::{client, failure, folder};
 use crate::{Failure, output};
-use ::tunnel::{config, log};
+use daemon::{config, log};
 use std::path::Path;
 
 pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
@@ -13,7 +13,7 @@ pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
         LogFormat::Json => log::Format::Json,
     });
     let file = std::path::absolute(file).map_err(|error| Failure::Environment(error.to_string()))?;
-    ::tunnel::up(config, file, folder()).map_err(|error| Failure::Environment(error.to_string()))
+    daemon::up(config, file, folder()).map_err(|error| Failure::Environment(error.to_string()))
 }
 
 pub(super) fn down(tunnel: &str) -> Result<(), Failure> {

@@ -130,8 +130,8 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::Show(Show { tunnel, form, json }) => look::show(tunnel.as_deref(), form.is_some(), *json),
         TunnelVerb::Top { tunnel } => look::top(tunnel.as_deref()),
         TunnelVerb::Ping(Ping { tunnel, path, count }) => look::ping(tunnel.as_deref(), path.as_deref(), *count),
-        TunnelVerb::Genkey => keys::print(&::tunnel::keys::genkey()),
-        TunnelVerb::Genpsk => keys::print(&::tunnel::keys::genpsk()),
+        TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
+        TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),
         TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
         TunnelVerb::Tunnel(Once::ImportMpt { dir, connection, out }) => {

@@ -1,7 +1,7 @@
 //! Which tunnel is meant.
 
 use crate::Failure;
-use ::tunnel::control::{Client, ClientError, RUN};
+use daemon::control::{Client, ClientError, RUN};
 use std::path::{Path, PathBuf};
 
 /// Where the sockets lie; `ROPEWALK_RUN` names another folder.
@@ -15,7 +15,7 @@ pub(super) fn client(tunnel: &str) -> Client {
     let is_file = path.extension().is_some_and(|it| it == "toml") || tunnel.contains('/');
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // A file that cannot be read any more names its tunnel all the same.
-    let of_file = || ::tunnel::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);
+    let of_file = || daemon::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);
     Client::new(&folder(), &if is_file { of_file() } else { tunnel.to_owned() })
 }
 

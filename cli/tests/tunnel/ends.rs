@@ -1,5 +1,8 @@
 //! Two hosts and the daemon on both, gone with the value, also when a test panics.
 
+use daemon::control::Client;
+use daemon::keys;
+use daemon::status::{self, State, Status};
 use lab::bed::{self, Bed, LEFT, RIGHT};
 use std::fmt::Write as _;
 use std::fs;
@@ -12,9 +15,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tunnel::control::Client;
-use tunnel::keys;
-use tunnel::status::{self, State, Status};
 
 /// The tunnel's device on both hosts.
 pub(crate) const DEVICE: &str = "rw0";

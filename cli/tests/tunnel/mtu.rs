@@ -2,9 +2,9 @@
 
 use crate::ends::{Ends, USUAL, within};
 use crate::traffic::Transfer;
+use daemon::status::State;
 use lab::bed::LEFT;
 use std::time::Duration;
-use tunnel::status::State;
 
 /// How long finding a path's MTU may take while data flows.
 const SEARCH: Duration = Duration::from_secs(10);

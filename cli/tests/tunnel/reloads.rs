@@ -2,11 +2,11 @@
 
 use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::Transfer;
+use daemon::keys;
+use daemon::status::State;
 use lab::bed::{LEFT, RIGHT};
 use std::thread::sleep;
 use std::time::Duration;
-use tunnel::keys;
-use tunnel::status::State;
 
 /// The longest silence of a flow that a change may cost.
 const GAP: Duration = Duration::from_secs(1);

@@ -2,9 +2,9 @@
 
 use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::{Echo, Transfer};
+use daemon::control::{State, is_running, socket_path};
 use lab::bed::{LEFT, RIGHT};
 use std::time::Duration;
-use tunnel::control::{State, is_running, socket_path};
 
 /// How long a restart may cost.
 const MOST: Duration = Duration::from_secs(8);

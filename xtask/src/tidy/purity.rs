@@ -1,24 +1,28 @@
-//! Core knows no clock, thread, socket or hash order. Clippy says the same by types (`core/clippy.toml`); this reads the
-//! text and so also sees what is imported and not called.
+//! Pure crates know no clock, thread, socket or hash order. Clippy says the same by types (the root's `clippy.toml`); this
+//! reads the text and so also sees what is imported and not called. A crate is pure unless it has a `clippy.toml` of its own.
 
 use super::Source;
 
 const BANNED: &[&str] =
     &["std::time::Instant", "SystemTime", "std::net", "std::thread", "std::process", "HashMap", "HashSet"];
 
-/// Findings in `core/*/src`.
+/// Findings in the `src` folders of pure crates.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let core = sources.iter().filter(|source| {
-        source.path.starts_with("core/") && source.path.contains("/src/") && source.path.ends_with(".rs")
-    });
-    core.flat_map(|source| source.text.lines().enumerate().filter_map(|(index, line)| finding(source, index, line)))
+    let with = |file: &'static str| sources.iter().filter_map(move |source| source.path.strip_suffix(file));
+    let free: Vec<_> = with("/clippy.toml").collect();
+    let pure: Vec<_> =
+        with("/Cargo.toml").filter(|folder| !free.contains(folder)).map(|folder| format!("{folder}/src/")).collect();
+    let rust = sources
+        .iter()
+        .filter(|source| source.path.ends_with(".rs") && pure.iter().any(|folder| source.path.starts_with(folder)));
+    rust.flat_map(|source| source.text.lines().enumerate().filter_map(|(index, line)| finding(source, index, line)))
         .collect()
 }
 
 fn finding(source: &Source, index: usize, line: &str) -> Option<String> {
     let code = line.split("//").next().unwrap_or_default();
     let banned = BANNED.iter().find(|banned| code.contains(*banned))?;
-    Some(format!("{}:{}: core is pure; `{banned}` belongs to a driver", source.path, index + 1))
+    Some(format!("{}:{}: this crate is pure; `{banned}` belongs to a driver", source.path, index + 1))
 }
 
 #[cfg(test)]
@@ -26,20 +30,22 @@ mod tests {
     use super::*;
 
     fn findings(path: &str, text: &str) -> Vec<String> {
-        check(&[Source { path: path.to_owned(), text: text.to_owned() }])
+        let source = |(path, text): (&str, &str)| Source { path: path.to_owned(), text: text.to_owned() };
+        let files = [("cc/control/Cargo.toml", ""), ("sim/Cargo.toml", ""), ("sim/clippy.toml", ""), (path, text)];
+        check(&files.map(source))
     }
 
     #[test]
-    fn a_clock_in_core_is_found_with_its_line() {
-        let found = findings("core/control/src/x.rs", "//! About\nuse std::time::Instant;\n");
+    fn a_clock_in_a_pure_crate_is_found_with_its_line() {
+        let found = findings("cc/control/src/x.rs", "//! About\nuse std::time::Instant;\n");
         assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("core/control/src/x.rs:2:"), "{}", found[0]);
+        assert!(found[0].starts_with("cc/control/src/x.rs:2:"), "{}", found[0]);
     }
 
     #[test]
-    fn comments_and_other_rooms_may_name_anything() {
-        assert!(findings("core/control/src/x.rs", "// no HashMap: its order is random").is_empty());
-        assert!(findings("drive/sim/src/x.rs", "use std::collections::HashMap;").is_empty());
-        assert!(findings("core/control/tests/x.rs", "use std::thread;").is_empty());
+    fn comments_tests_and_other_crates_may_name_anything() {
+        assert!(findings("cc/control/src/x.rs", "// no HashMap: its order is random").is_empty());
+        assert!(findings("sim/src/x.rs", "use std::collections::HashMap;").is_empty());
+        assert!(findings("cc/control/tests/x.rs", "use std::thread;").is_empty());
     }
 }

@@ -1,0 +1,171 @@
+//! Adaptive redundancy: a path that does badly repeats what others have sent, the rest share the data.
+//!
+//! Path i of N carries the oldest packet that is not acknowledged and that it has not carried, while
+//!
+//! ```text
+//! window_i <= 4,  or  alpha_i < RTT_i / (N * (RTT_i + min RTT))
+//! alpha_i = (4 beta_i - 1) / 3,  beta_i = BW_i * max BW / sum of BW^2
+//! ```
+//!
+//! and new data otherwise. alpha_i is the share of its bandwidth BW_i (greatest delivery rate of the latest ten rounds)
+//! that Coupled BBR leaves to path i between probes; here it is computed from the bandwidths, so that any congestion control
+//! will do. With so small a window a loss is noticed by timeout only; the second condition meets slow, long paths.
+//!
+//! Source: Han, Xue, Xing, Hong, Wei, SIGCOMM 2019 posters, section 3.2 (alpha: 3.1). It leaves open, and is read so:
+//! - `min RTT_i` is the least smoothed RTT over the paths, RTT_i the smoothed RTT of path i;
+//! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups); 1/N makes equal paths redundant
+//!   from N = 3 on: alpha is 1/9 then, the threshold 1/6;
+//! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new data;
+//! - the normal scheduling: round robin, with which the poster compares, or minrtt; the path is chosen first, then what it
+//!   carries;
+//! - a path without a bandwidth sample is judged by its window alone.
+
+use crate::min_rtt::fastest;
+use crate::{Entry, Fill, Needs, Packet, Path, Pick, RoundRobin, Scheduler, View};
+use params::{Default, Parameter};
+use units::{PathId, Rate, Span};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "adaptive-redundant",
+    aliases: &["dynamic-redundancy"],
+    title: "paths that do badly repeat what others have sent",
+    source: "Han et al., SIGCOMM 2019 posters, section 3.2",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[
+        Parameter {
+            name: "normal",
+            meaning: "how paths are chosen",
+            default: Default::Word(&["roundrobin", "minrtt"]),
+        },
+        Parameter {
+            name: "window",
+            meaning: "a path whose window has so many packets or fewer is redundant",
+            default: Default::Number { value: 4.0, least: 0.0, most: 1e6 },
+        },
+    ],
+    make: |setup| {
+        let turns = (setup.settings.word("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
+        Box::new(AdaptiveRedundant::new(turns, setup.settings.number("window") as u32))
+    },
+};
+
+/// How paths are chosen.
+#[derive(Clone, Debug)]
+pub struct AdaptiveRedundant {
+    /// None: by least RTT.
+    turns: Option<RoundRobin>,
+    small: u32,
+}
+
+/// The share of its bandwidth that Coupled BBR leaves to a path between probes; at most 1, negative for a slow path.
+fn alpha(own: Rate, all: impl Iterator<Item = Rate>) -> f64 {
+    let (most, squares) = all
+        .map(|rate| rate.0 as f64)
+        .fold((0.0_f64, 0.0), |(most, squares), rate| (most.max(rate), squares + rate * rate));
+    (4.0 * own.0 as f64 * most / squares - 1.0) / 3.0
+}
+
+/// A path with a smaller alpha is redundant.
+fn threshold(rtt: Span, least: Span, paths: usize) -> f64 {
+    rtt.0 as f64 / (paths as f64 * (rtt.0 + least.0) as f64)
+}
+
+impl AdaptiveRedundant {
+    /// Chooses by turns or by least RTT; a window of `small` packets or fewer makes a path redundant.
+    #[must_use]
+    pub fn new(turns: Option<RoundRobin>, small: u32) -> Self {
+        Self { turns, small }
+    }
+
+    fn redundant(&self, view: &View<'_>, path: &Path) -> bool {
+        let slow = || {
+            let least = view.usable().map(|(_, path)| path.srtt).min().unwrap_or_default();
+            let share = alpha(path.bandwidth, view.usable().map(|(_, path)| path.bandwidth));
+            share < threshold(path.srtt, least, view.usable().count())
+        };
+        path.window <= self.small || path.bandwidth.0 > 0 && slow()
+    }
+
+    fn normal(&mut self, view: &View<'_>) -> Option<PathId> {
+        match &mut self.turns {
+            Some(turns) => turns.turn(view),
+            None => fastest(view.open()).map(|(path, _)| path),
+        }
+    }
+}
+
+impl Scheduler for AdaptiveRedundant {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            let (path, _) = view.open().find(|(_, path)| self.redundant(view, path))?;
+            return Some(Pick { path, packet: Packet::Oldest });
+        }
+        let path = self.normal(view)?;
+        let copies = self.redundant(view, &view.paths[path.index()]);
+        Some(Pick { path, packet: if copies { Packet::Oldest } else { Packet::Next } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, fill, path};
+
+    fn alphas<const N: usize>(mbit: [u64; N]) -> [f64; N] {
+        let all = mbit.map(Rate::from_mbit);
+        all.map(|own| (alpha(own, all.into_iter()) * 1e4).round() / 1e4)
+    }
+
+    #[test]
+    fn the_shares_of_coupled_bbr() {
+        assert_eq!(alphas([100, 100]), [0.3333; 2]);
+        assert_eq!(alphas([100, 50]), [0.7333, 0.2]);
+        assert_eq!(alphas([100, 30]), [0.8899, 0.0336]);
+        assert_eq!(alphas([100, 20]), [0.9487, -0.0769]);
+        assert_eq!(alphas([100; 3]), [0.1111; 3]);
+        assert_eq!(alphas([100]), [1.0]);
+    }
+
+    #[test]
+    fn thresholds_for_long_and_short_paths() {
+        let at = |rtt, least, paths| threshold(Span::from_millis(rtt), Span::from_millis(least), paths);
+        assert_eq!([at(60, 20, 2), at(20, 20, 2)], [0.375, 0.25]);
+        assert_eq!(at(40, 40, 3), 1.0 / 6.0);
+    }
+
+    /// Whether each path is redundant, of paths with these RTTs in ms, bandwidths in Mbit/s and windows.
+    fn redundant<const N: usize>(paths: [(u64, u64, u32); N]) -> [bool; N] {
+        let paths = paths.map(|(rtt, mbit, window)| Path { bandwidth: Rate::from_mbit(mbit), ..path(rtt, window, 0) });
+        let view = View { paths: &paths, ..VIEW };
+        paths.each_ref().map(|path| AdaptiveRedundant::new(None, 4).redundant(&view, path))
+    }
+
+    #[test]
+    fn a_path_is_redundant_by_its_window_or_by_its_share() {
+        assert_eq!(redundant([(60, 100, 99), (20, 100, 99)]), [true, false], "1/3 is below 0.375, and not below 0.25");
+        assert_eq!(redundant([(20, 100, 99), (20, 100, 4)]), [false, true]);
+        assert_eq!(redundant([(20, 100, 99), (20, 100, 5)]), [false, false]);
+        assert_eq!(redundant([(20, 100, 99), (20, 30, 99)]), [false, true], "0.0336 is below 0.25");
+        assert_eq!(redundant([(20, 100, 99); 3]), [true; 3], "1/9 is below 1/6");
+        assert_eq!(redundant([(20, 100, 99)]), [false]);
+        assert_eq!(redundant([(20, 100, 99), (60, 0, 10)]), [false, false], "not judged without a sample");
+    }
+
+    #[test]
+    fn the_bad_path_takes_its_turns_with_copies() {
+        let bad = path(20, 3, 0);
+        let picks =
+            fill(&mut AdaptiveRedundant::new(Some(RoundRobin::new(1, false)), 4), 6, &mut [path(20, 9, 0), bad]);
+        let oldest = Pick { path: PathId(1), packet: Packet::Oldest };
+        assert_eq!(picks, [Pick::next(PathId(0)), oldest].repeat(3));
+    }
+
+    #[test]
+    fn copies_leave_although_there_are_no_new_data() {
+        let paths = [path(20, 9, 0), path(60, 3, 0)];
+        let pick = AdaptiveRedundant::new(None, 4).pick(&View { unsent: 0, paths: &paths, ..VIEW });
+        assert_eq!(pick, Some(Pick { path: PathId(1), packet: Packet::Oldest }));
+    }
+}

@@ -1,0 +1,200 @@
+//! BLEST: a slow path is left idle when its packet would block the fast path.
+//!
+//! The fastest path F (least smoothed RTT) is used whenever it is open. Otherwise S, the fastest of the open ones, is
+//! slower. A packet on S holds a place in the far end's window for as long as it travels, and in that time F could send
+//!
+//! ```text
+//! linger  = min_S + (max_S - min_S) * held_S / window_S, at least srtt_S
+//! rounds  = linger / rtt_F + 1                                        (whole)
+//! packets = rounds * (W_F + (rounds - 1) / 2),  W_F = max(window_F, threshold_F + 1)
+//!         = window_F * (2^rounds - 1)                                 in the first slow start, rounds <= 16
+//! ```
+//!
+//! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this packet
+//! included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood still in the
+//! meantime ([`View::blocked`]), and falls by 0.01 if not.
+//!
+//! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
+//! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the
+//! middle between F's.
+
+use crate::min_rtt::fastest;
+use crate::{Entry, Fill, NO_THRESHOLD, Needs, Path, Pick, Scheduler, View};
+use params::{Default, Parameter, Settings};
+use units::{Instant, PathId, Span};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "blest",
+    aliases: &[],
+    title: "minrtt that leaves a slow path idle where it would block the fast one",
+    source: "Ferlin et al., IFIP Networking 2016; out-of-tree MPTCP kernel, mptcp_blest.c",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[
+        factor("lambda", "factor on what the fast path could send, at the start", 1.2),
+        factor("least_lambda", "its lower bound", 1.0),
+        factor("most_lambda", "its upper bound", 1.3),
+        factor("raise", "what is added to it where the window's edge stood still", 0.04),
+        factor("lower", "what is taken from it where it did not", 0.01),
+    ],
+    make: |setup| Box::new(Blest::new(setup.settings)),
+};
+
+const fn factor(name: &'static str, meaning: &'static str, value: f64) -> Parameter {
+    Parameter { name, meaning, default: Default::Number { value, least: 0.0, most: 100.0 } }
+}
+
+/// Rounds of the first slow start that are looked ahead: the window doubles in each.
+const MOST_DOUBLINGS: u64 = 16;
+
+/// The factor, and what it is adjusted by. Factors are counted in thousandths.
+#[derive(Clone, Debug)]
+pub struct Blest {
+    lambda: u64,
+    least: u64,
+    most: u64,
+    raise: u64,
+    lower: u64,
+    adjusted: Instant,
+    blocked: u64,
+    /// Least and greatest smoothed RTT of each path; (0, 0) before the first.
+    extremes: Vec<(Span, Span)>,
+}
+
+impl Blest {
+    fn new(settings: &Settings) -> Self {
+        let [lambda, least, most, raise, lower] = ENTRY.parameters else { unreachable!("five parameters") };
+        let thousandths = |it: &Parameter| (settings.number(it.name) * 1000.0 + 0.5) as u64;
+        let [lambda, least, most, raise, lower] = [lambda, least, most, raise, lower].map(thousandths);
+        Self { lambda, least, most, raise, lower, adjusted: Instant::ZERO, blocked: 0, extremes: Vec::new() }
+    }
+
+    /// Takes in the RTTs of all paths.
+    fn observe(&mut self, paths: &[Path]) {
+        self.extremes.resize(paths.len(), (Span::ZERO, Span::ZERO));
+        for ((least, most), path) in self.extremes.iter_mut().zip(paths) {
+            let first = *least == Span::ZERO;
+            *least = if first { path.srtt } else { path.srtt.min(*least) };
+            *most = path.srtt.max(*most);
+        }
+    }
+
+    /// Once in an RTT of the slow path.
+    fn adjust(&mut self, view: &View<'_>, rtt: Span) {
+        if view.now.since(self.adjusted) < rtt {
+            return;
+        }
+        let stood = view.blocked > self.blocked;
+        let next = if stood { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
+        self.lambda = next.min(self.most).max(self.least);
+        (self.adjusted, self.blocked) = (view.now, view.blocked);
+    }
+
+    /// How long a packet on this path holds its place in the far end's window.
+    fn linger(&self, id: PathId, path: &Path) -> Span {
+        let (least, most) = self.extremes[id.index()];
+        let held = (most.saturating_sub(least) * u64::from(path.held())) / u64::from(path.window.max(1));
+        (least + held).max(path.srtt)
+    }
+
+    /// Packets that the fast path could send within a span.
+    fn packets(&self, id: PathId, path: &Path, within: Span) -> u64 {
+        let (least, most) = self.extremes[id.index()];
+        let rounds = within.0 / ((least + most) / 2).0.max(1) + 1;
+        if path.threshold >= NO_THRESHOLD {
+            return u64::from(path.window) * ((1 << rounds.min(MOST_DOUBLINGS)) - 1);
+        }
+        let window = u64::from(path.window.max(path.threshold + 1));
+        rounds.saturating_mul(window + (rounds - 1) / 2)
+    }
+
+    /// Bytes that the far end's window must have for the fast path alone, if a packet is to leave on the slow one.
+    fn needed(&self, view: &View<'_>, fast: (PathId, &Path), slow: (PathId, &Path)) -> u64 {
+        let packets = self.packets(fast.0, fast.1, self.linger(slow.0, slow.1));
+        packets.saturating_mul(u64::from(view.bytes)).saturating_mul(self.lambda) / 1000
+    }
+
+    fn blocks(&self, view: &View<'_>, fast: (PathId, &Path), slow: (PathId, &Path)) -> bool {
+        let bytes = u64::from(view.bytes);
+        let window = view.next.saturating_sub(view.acknowledged).saturating_add(view.room).saturating_mul(bytes);
+        self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.held()) + 1) * bytes)
+    }
+}
+
+impl Scheduler for Blest {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        self.observe(view.paths);
+        if view.sendable() == 0 {
+            return None;
+        }
+        let fast = fastest(view.usable())?;
+        if fast.1.open {
+            return Some(Pick::next(fast.0));
+        }
+        let slow = fastest(view.open())?;
+        self.adjust(view, slow.1.srtt);
+        (!self.blocks(view, fast, slow)).then(|| Pick::next(slow.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, path};
+    use std::collections::BTreeMap;
+
+    fn blest() -> Blest {
+        Blest::new(&Settings::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults"))
+    }
+
+    fn estimate(fast: Path) -> (u64, u64) {
+        let paths = [fast, path(100, 10, 0)];
+        let mut it = blest();
+        it.observe(&paths);
+        let view = View { paths: &paths, ..VIEW };
+        let [fast, slow] = [(PathId(0), &paths[0]), (PathId(1), &paths[1])];
+        (it.packets(fast.0, fast.1, it.linger(slow.0, slow.1)), it.needed(&view, fast, slow))
+    }
+
+    #[test]
+    fn what_the_fast_path_could_send_in_the_slow_ones_rtt() {
+        assert_eq!(estimate(path(20, 10, 10)), (72, 125_107), "6 rounds of 10 + 2 packets, times 1448 times 1.2");
+        let first = Path { threshold: NO_THRESHOLD, ..path(20, 10, 10) };
+        assert_eq!(estimate(first).0, 630, "10 * (2^6 - 1)");
+        assert_eq!(estimate(Path { threshold: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
+    }
+
+    #[test]
+    fn a_held_slow_path_lingers_between_its_extremes() {
+        let mut it = blest();
+        it.observe(&[path(100, 10, 0)]);
+        it.observe(&[path(200, 10, 0)]);
+        assert_eq!(it.linger(PathId(0), &path(120, 10, 5)), Span::from_millis(150));
+        assert_eq!(it.linger(PathId(0), &path(180, 10, 5)), Span::from_millis(180), "at least the smoothed RTT");
+    }
+
+    #[test]
+    fn the_slow_path_is_used_when_the_window_has_room_for_both() {
+        let paths = [path(20, 10, 10), path(100, 10, 2)];
+        let at = |room| blest().pick(&View { next: 12, room, paths: &paths, ..VIEW });
+        // Needed: 125107 bytes of 12 + room packets, less the three on the slow path: 86.4 packets and three.
+        assert_eq!(at(89 - 12), None);
+        assert_eq!(at(90 - 12), Some(Pick::next(PathId(1))));
+    }
+
+    #[test]
+    fn lambda_moves_once_in_a_slow_rtt_and_stays_within_its_bounds() {
+        let mut it = blest();
+        let mut at = |ms: u64, blocked: u64| {
+            it.adjust(&View { now: Instant::ZERO + Span::from_millis(ms), blocked, ..VIEW }, Span::from_millis(100));
+            it.lambda
+        };
+        assert_eq!(
+            [at(99, 0), at(100, 1), at(199, 2), at(200, 2), at(300, 2), at(400, 2)],
+            [1200, 1240, 1240, 1280, 1270, 1260]
+        );
+        assert_eq!((5..10).map(|n| at(n * 100, n)).max(), Some(1300));
+        assert_eq!((10..99).map(|n| at(n * 100, 9)).min(), Some(1000));
+    }
+}

@@ -1,0 +1,225 @@
+//! DAPS, delay-aware packet scheduling: the slow path carries the packets that will be due when they arrive.
+//!
+//! One-way delays d_i = srtt_i / 2, rounded to a grain of 4 ms, and windows w_i are taken as fixed for a plan, which
+//! spans the least common multiple of the delays. In it path i sends a burst of w_i packets at 0, d_i, 2 d_i, ...;
+//! its burst k arrives at (k + 1) d_i, and packets are given to the bursts in the order of arrival. Before those of
+//! path i's burst k go so many of path j:
+//!
+//! ```text
+//! w_j * min(floor((k + 1) d_i / d_j), lcm / d_j)
+//! ```
+//!
+//! What of these has not been sent is left out for the others ([`Packet::Ahead`]); hence the plan needs no list. Of the
+//! open paths the one whose burst arrives first is served. When no open path has a part of the plan left, or the set of
+//! paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the window.
+//!
+//! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014; grain and smoothing as in Ferlin's kernel module.
+//! Readings and departures: smoothing happens once a plan; a plan spans one second at most (the common multiple may be
+//! minutes); a path that has sent its part does not wait for the others. Before each path has an RTT it is minrtt.
+
+use crate::min_rtt::fastest;
+use crate::packet_round_robin::gcd;
+use crate::{Entry, Fill, Needs, Packet, Path, Pick, Scheduler, View};
+use params::{Default, Parameter};
+use units::{PathId, Span};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "daps",
+    aliases: &[],
+    title: "the slow path carries what will be due when it arrives, by a plan",
+    source: "Kuhn et al., ICC 2014",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[
+        Parameter {
+            name: "grain",
+            meaning: "one-way delays are rounded to multiples of so many ms",
+            default: Default::Number { value: 4.0, least: 0.001, most: 1000.0 },
+        },
+        Parameter {
+            name: "horizon",
+            meaning: "a plan spans so many ms at most",
+            default: Default::Number { value: 1000.0, least: 1.0, most: 1e6 },
+        },
+    ],
+    make: |setup| {
+        let span = |name| Span::from_secs_f64(setup.settings.number(name) / 1000.0);
+        Box::new(Daps::new(span("grain"), span("horizon")))
+    },
+};
+
+/// Windows are smoothed in eighths of a packet.
+const EIGHTHS: u64 = 8;
+
+/// The plan.
+#[derive(Clone, Debug)]
+pub struct Daps {
+    grain: Span,
+    horizon: Span,
+    lanes: Vec<Lane>,
+}
+
+/// One path's part of the plan.
+#[derive(Clone, Copy, Debug, std::default::Default)]
+struct Lane {
+    /// One-way delay in grains; 0 if the path is not in the plan.
+    delay: u64,
+    /// Smoothed window, eighths of a packet.
+    window: u64,
+    bursts: u64,
+    /// Packets of the plan that have left.
+    sent: u64,
+}
+
+impl Lane {
+    /// Packets of a burst.
+    fn burst(&self) -> u64 {
+        (self.window / EIGHTHS).max(1)
+    }
+
+    fn left(&self) -> bool {
+        self.sent < self.bursts * self.burst()
+    }
+
+    /// When its next packet arrives, in grains from the plan's beginning.
+    fn arrival(&self) -> u64 {
+        (self.sent / self.burst() + 1) * self.delay
+    }
+
+    /// Packets that arrive until then and have not been sent.
+    fn due(&self, until: u64) -> u64 {
+        let bursts = until.checked_div(self.delay).unwrap_or(0).min(self.bursts);
+        (bursts * self.burst()).saturating_sub(self.sent)
+    }
+}
+
+impl Daps {
+    /// Delays are rounded to multiples of `grain`, a plan spans `horizon` at most.
+    #[must_use]
+    pub fn new(grain: Span, horizon: Span) -> Self {
+        Self { grain, horizon, lanes: Vec::new() }
+    }
+
+    /// One-way delay in grains, at least one.
+    fn delay(&self, path: &Path) -> u64 {
+        ((path.srtt / 2 + self.grain / 2).0 / self.grain.0.max(1)).max(1)
+    }
+
+    /// Whether the plan is about the paths that are usable now.
+    fn covers(&self, view: &View<'_>) -> bool {
+        let planned = (0..).map(PathId).zip(&self.lanes).filter(|(_, lane)| lane.delay > 0);
+        planned.map(|(id, _)| id).eq(view.usable().map(|(id, _)| id))
+    }
+
+    fn plan(&mut self, view: &View<'_>) {
+        self.lanes.resize(view.paths.len(), Lane::default());
+        self.lanes.iter_mut().for_each(|lane| (lane.delay, lane.bursts, lane.sent) = (0, 0, 0));
+        if view.usable().any(|(_, path)| path.srtt == Span::ZERO) {
+            return;
+        }
+        let most = (self.horizon.0 / self.grain.0.max(1)).max(1);
+        let mut span = 1;
+        for (id, path) in view.usable() {
+            let delay = self.delay(path);
+            span = (span / gcd(span, delay)).saturating_mul(delay).min(most);
+            let lane = &mut self.lanes[id.index()];
+            let now = u64::from(path.window) * EIGHTHS;
+            let window = if lane.window == 0 { now } else { lane.window - lane.window / 8 + now / 8 };
+            (lane.delay, lane.window) = (delay, window);
+        }
+        let planned = self.lanes.iter_mut().filter(|lane| lane.delay > 0);
+        planned.for_each(|lane| lane.bursts = (span / lane.delay).max(1));
+    }
+
+    /// Unsent packets that others are to send before this path's next.
+    fn ahead(&self, path: PathId) -> u64 {
+        let arrival = self.lanes[path.index()].arrival();
+        // Of bursts that arrive together, those of the lower index go first.
+        let until = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
+        let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != path.index());
+        others.map(|(other, lane)| lane.due(until(other))).sum()
+    }
+}
+
+impl Scheduler for Daps {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            return None;
+        }
+        let open = |it: &Self| view.open().any(|(id, _)| it.lanes[id.index()].left());
+        if !self.covers(view) || !open(self) {
+            self.plan(view);
+        }
+        if !open(self) {
+            return fastest(view.open()).map(|(path, _)| Pick::next(path));
+        }
+        let parts = view.open().map(|(id, _)| id).filter(|id| self.lanes[id.index()].left());
+        let parts = parts.map(|id| (self.lanes[id.index()].arrival(), id, self.ahead(id)));
+        let (_, path, ahead) = parts.filter(|(_, _, ahead)| *ahead < view.sendable()).min()?;
+        self.lanes[path.index()].sent += 1;
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        Some(Pick { path, packet: if ahead == 0 { Packet::Next } else { Packet::Ahead(ahead) } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, fill, path, pick};
+
+    fn daps() -> Daps {
+        Daps::new(Span::from_millis(4), Span::from_secs(1))
+    }
+
+    #[test]
+    fn delays_are_rounded_to_multiples_of_4_ms() {
+        let rounded = [10, 21, 23, 50].map(|delay| daps().delay(&path(2 * delay, 1, 0)) * 4);
+        assert_eq!(rounded, [12, 20, 24, 52]);
+    }
+
+    #[test]
+    fn delays_of_12_and_52_ms_give_13_bursts_and_3() {
+        let mut it = daps();
+        it.plan(&View { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
+        assert_eq!([it.lanes[0].bursts, it.lanes[1].bursts], [13, 3], "156 ms");
+    }
+
+    #[test]
+    fn the_slow_path_leaves_out_what_the_fast_one_delivers_before() {
+        let mut it = daps();
+        let picks = fill(&mut it, 20, &mut [path(24, 10, 0), path(104, 5, 0)]);
+        let fast = Pick::next(PathId(0));
+        // Four fast bursts arrive within 52 ms. The first has been sent, so that 30 packets are left out.
+        let slow = Pick { path: PathId(1), packet: Packet::Ahead(30) };
+        assert_eq!(picks, [[fast; 10].as_slice(), &[slow; 5]].concat());
+    }
+
+    #[test]
+    fn a_whole_plan_arrives_in_order() {
+        // Both always open: the plan is carried out in the order of arrival, and no packet is left out.
+        let paths = [path(24, 2, 0), path(104, 2, 0)];
+        let mut it = daps();
+        let picks: Vec<_> = (0..32).filter_map(|_| pick(&mut it, &paths)).collect();
+        let order: String = picks.iter().map(|pick| if pick.path.0 == 0 { 'f' } else { 's' }).collect();
+        assert_eq!(order, "ffffffffssffffffffssffffffffffss", "slow at 52, 104 and 156 ms");
+        assert!(picks.iter().all(|pick| pick.packet == Packet::Next));
+    }
+
+    #[test]
+    fn a_path_that_dies_is_no_longer_waited_for() {
+        let full = path(24, 10, 10);
+        let last = |fast| daps().pick(&View { unsent: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
+        assert_eq!(last(full), None, "the fast path delivers it sooner");
+        assert_eq!(last(Path { active: false, ..full }), Some(Pick::next(PathId(1))));
+    }
+
+    #[test]
+    fn windows_are_smoothed_from_plan_to_plan() {
+        let mut it = daps();
+        for window in [80, 160] {
+            it.plan(&View { paths: &[path(24, window, 0)], ..VIEW });
+        }
+        assert_eq!(it.lanes[0].burst(), 90);
+    }
+}

@@ -1,0 +1,119 @@
+//! ECF, earliest completion first: a slow path is left idle when the rest would be through sooner without it.
+//!
+//! The fastest path F (least smoothed RTT) is used whenever it is open. Otherwise S is the fastest of the open ones, k
+//! the packets that wait, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them all
+//! before a packet on S is back, and S would need longer than two RTTs of F:
+//!
+//! ```text
+//! rtt_F * (max(k, window_F) + window_F) < window_F * (1 + waiting * beta) * (rtt_S + delta)
+//! rtt_S * max(k, window_S)              >= window_S * (2 rtt_F + delta)
+//! ```
+//!
+//! `waiting` is 1 from a decision to wait until the first inequality fails: a hysteresis of `beta`.
+//!
+//! Source: Lim, Nahum, Towsley, Gibbens, CoNEXT 2017; `mptcp_ecf.c` of the out-of-tree kernel.
+
+use crate::min_rtt::fastest;
+use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use params::{Default, Parameter};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "ecf",
+    aliases: &[],
+    title: "minrtt that leaves a slow path idle where waiting for the fast one ends sooner",
+    source: "Lim et al., CoNEXT 2017; out-of-tree MPTCP kernel, mptcp_ecf.c",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[Parameter {
+        name: "beta",
+        meaning: "how much longer it goes on waiting than it would begin to",
+        default: Default::Number { value: 0.25, least: 0.0, most: 100.0 },
+    }],
+    make: |setup| Box::new(Ecf::new(setup.settings.number("beta"))),
+};
+
+/// Whether it is waiting.
+#[derive(Clone, Copy, Debug)]
+pub struct Ecf {
+    beta: f64,
+    waiting: bool,
+}
+
+impl Ecf {
+    /// The hysteresis, as a share.
+    #[must_use]
+    pub fn new(beta: f64) -> Self {
+        Self { beta, waiting: false }
+    }
+
+    /// Whether the packets that wait are through sooner if they wait on for the fast path.
+    fn waits(&mut self, waiting: u64, fast: &Path, slow: &Path) -> bool {
+        let rtt = |path: &Path| path.srtt.0 as f64;
+        let window = |path: &Path| f64::from(path.window);
+        let packets = |path: &Path| (waiting as f64).max(window(path));
+        let delta = fast.deviation.max(slow.deviation).0 as f64;
+        let patience = if self.waiting { 1.0 + self.beta } else { 1.0 };
+        let on_fast = rtt(fast) * (packets(fast) + window(fast));
+        if on_fast >= window(fast) * patience * (rtt(slow) + delta) {
+            self.waiting = false;
+            return false;
+        }
+        let worth_it = rtt(slow) * packets(slow) >= window(slow) * (2.0 * rtt(fast) + delta);
+        self.waiting |= worth_it;
+        worth_it
+    }
+}
+
+impl Scheduler for Ecf {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            return None;
+        }
+        let (fast, at_fast) = fastest(view.usable())?;
+        if at_fast.open {
+            return Some(Pick::next(fast));
+        }
+        let (slow, at_slow) = fastest(view.open())?;
+        (!self.waits(view.unsent, at_fast, at_slow)).then(|| Pick::next(slow))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, path};
+    use units::{PathId, Span};
+
+    fn pick(it: &mut Ecf, unsent: u64, slow_rtt: u64) -> Option<u16> {
+        let deviation = Span::from_millis(5);
+        let paths = [Path { deviation, ..path(20, 10, 10) }, path(slow_rtt, 10, 0)];
+        it.pick(&View { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+    }
+
+    #[test]
+    fn up_to_42_packets_wait_for_the_fast_path() {
+        let limit = (1..100).take_while(|unsent| pick(&mut Ecf::new(0.25), *unsent, 100).is_none()).last();
+        assert_eq!(limit, Some(42), "20 * 52 < 1050 <= 20 * 53");
+    }
+
+    #[test]
+    fn once_waiting_up_to_55_go_on_to_wait() {
+        let mut it = Ecf::new(0.25);
+        let waits: Vec<_> = [42, 55, 56, 55].map(|unsent| pick(&mut it, unsent, 100).is_none()).into();
+        assert_eq!(waits, [true, true, false, false], "20 * 65 < 1312.5 <= 20 * 66, and then it no longer waits");
+    }
+
+    #[test]
+    fn a_path_that_is_hardly_slower_is_used_at_once() {
+        assert_eq!(pick(&mut Ecf::new(0.25), 1, 44), Some(1), "44 < 2 * 20 + 5");
+        assert_eq!(pick(&mut Ecf::new(0.25), 1, 45), None);
+    }
+
+    #[test]
+    fn the_fast_path_is_used_when_it_is_open_and_not_waited_for_when_it_is_dead() {
+        let dead = Path { active: false, ..path(20, 10, 10) };
+        let at = |fast| Ecf::new(0.25).pick(&View { unsent: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
+        assert_eq!([at(path(20, 10, 9)), at(dead)], [0, 1].map(|path| Some(Pick::next(PathId(path)))));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a scheduler says of itself in its line of the registry.
+
+use crate::Scheduler;
+use params::{BadParameter, Parameter, Settings, Value};
+use std::collections::BTreeMap;
+
+/// What the registry knows of one scheduler.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name in scenarios.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// One line: what it does.
+    pub title: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// What it must be told of the paths.
+    pub needs: Needs,
+    /// Where packets wait that a path cannot send at once.
+    pub fill: Fill,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    /// Builds one.
+    pub make: fn(&Setup<'_>) -> Box<dyn Scheduler>,
+}
+
+/// What a scheduler must be told of the paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Which paths are open. A tunnel that measures nothing can use it, too.
+    Nothing,
+    /// Round-trip times, windows, rates, what has arrived: what an MPTCP connection knows of each subflow.
+    Measurements,
+}
+
+/// How far a path is filled: what [`Path::open`](crate::Path::open) means to a connection that has windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// A path is open while it [holds](crate::Path::held) less than its congestion window. Packets wait at the connection
+    /// and their path is decided late (out-of-tree MPTCP kernel).
+    Window,
+    /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early
+    /// (upstream MPTCP kernel).
+    Buffer,
+}
+
+/// What a scheduler is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
+    pub weights: &'a [u32],
+    /// Position in its cycle at which it starts.
+    pub first: u32,
+    /// Its parameters.
+    pub settings: &'a Settings,
+}
+
+impl Entry {
+    /// A scheduler for paths with these weights (none: `&[]`), `first` steps into its cycle.
+    ///
+    /// # Errors
+    /// A parameter that the scheduler does not have, or a value outside its range.
+    pub fn scheduler(
+        &self,
+        weights: &[u32],
+        first: u32,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<Box<dyn Scheduler>, BadParameter> {
+        let settings = Settings::new(self.parameters, given)?;
+        Ok((self.make)(&Setup { weights, first, settings: &settings }))
+    }
+}

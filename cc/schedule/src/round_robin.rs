@@ -1,0 +1,106 @@
+//! Round robin: the paths take turns of a fixed number of packets.
+//!
+//! Each path has used so much of its turn. One that is in its turn goes on; else one that has not had its turn begins it;
+//! when all have had theirs, the count starts anew.
+//!
+//! `cwnd_limited` = 1 passes over a path whose window is full, so that a source which always has data fills every window
+//! and the paths carry what their windows let out. With 0 the turns are strict: data wait for the path whose turn it is.
+//!
+//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Departure: where several paths have not
+//! had their turn, the lower index begins (the kernel takes the last of its list).
+
+use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
+use params::{Default, Parameter};
+use units::PathId;
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "roundrobin",
+    aliases: &["round-robin", "rr"],
+    title: "the paths take turns",
+    source: "out-of-tree MPTCP kernel, mptcp_rr.c",
+    needs: Needs::Nothing,
+    fill: Fill::Window,
+    parameters: &[
+        Parameter {
+            name: "num_segments",
+            meaning: "packets of one turn",
+            default: Default::Number { value: 1.0, least: 1.0, most: 1e6 },
+        },
+        Parameter {
+            name: "cwnd_limited",
+            meaning: "1 passes over a path whose window is full, 0 waits for it",
+            default: Default::Number { value: 1.0, least: 0.0, most: 1.0 },
+        },
+    ],
+    make: |setup| {
+        let waits = setup.settings.number("cwnd_limited") < 0.5;
+        Box::new(RoundRobin::new(setup.settings.number("num_segments") as u32, waits))
+    },
+};
+
+/// How much of its turn each path has used.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    length: u32,
+    waits: bool,
+    used: Vec<u32>,
+}
+
+impl RoundRobin {
+    /// Turns of `length` packets; a full path is waited for, or passed over.
+    #[must_use]
+    pub fn new(length: u32, waits: bool) -> Self {
+        Self { length: length.max(1), waits, used: Vec::new() }
+    }
+
+    /// The path that carries a packet now. It is taken to do so.
+    pub(crate) fn turn(&mut self, view: &View<'_>) -> Option<PathId> {
+        self.used.resize(view.paths.len(), 0);
+        let Self { length, waits, used } = self;
+        let considered = || view.usable().filter(|(_, path)| *waits || path.open);
+        let had = |(id, _): &(PathId, _)| used[id.index()];
+        let begun = considered().find(|path| (1..*length).contains(&had(path)));
+        let chosen = begun.or_else(|| considered().find(|path| had(path) == 0));
+        let (path, state) = chosen.or_else(|| {
+            used.fill(0);
+            considered().next()
+        })?;
+        if !state.open {
+            return None;
+        }
+        used[path.index()] += 1;
+        Some(path)
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            return None;
+        }
+        self.turn(view).map(Pick::next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::view::tests::{fill, path, set};
+
+    fn order(given: &[(&str, f64)], windows: [u32; 3]) -> Vec<u16> {
+        let mut paths = windows.map(|window| path(20, window, 0));
+        fill(&mut *set("roundrobin", given), 9, &mut paths).iter().map(|pick| pick.path.0).collect()
+    }
+
+    #[test]
+    fn turns_go_round_in_packets_of_one_turn() {
+        assert_eq!(order(&[], [9; 3]), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        assert_eq!(order(&[("num_segments", 2.0)], [9; 3]), [0, 0, 1, 1, 2, 2, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_full_window_is_passed_over_or_waited_for() {
+        assert_eq!(order(&[], [9, 1, 2]), [0, 1, 2, 0, 2, 0, 0, 0, 0], "limited by the windows alone");
+        assert_eq!(order(&[("cwnd_limited", 0.0)], [9, 1, 2]), [0, 1, 2, 0], "it waits for path 1");
+    }
+}

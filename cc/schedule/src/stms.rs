@@ -1,0 +1,182 @@
+//! STMS-like: the slow path sends from further back in the stream, so that its packets arrive when they are due.
+//!
+//! The fastest path (least smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster ones
+//! will have delivered before one on i arrives:
+//!
+//! ```text
+//! gap_i = scale_i * sum over faster j of rate_j * (srtt_i - srtt_j) / 2
+//! ```
+//!
+//! The scale is learned from the data acknowledgements. One packet of path i at a time is watched: if the far end's
+//! acknowledgement passes it an RTT after it was sent (a deviation later at most), the far end was waiting for it or had it
+//! just in time, and the scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
+//!
+//! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are not
+//! public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known. The
+//! number of the watched packet is exact with two paths, an estimate with more.
+
+use crate::min_rtt::fastest;
+use crate::{Entry, Fill, Needs, Packet, Path, Pick, Scheduler, View};
+use params::{Default, Parameter};
+use units::{Instant, Rate};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "stms-like",
+    aliases: &["stms"],
+    title: "the slow path sends from further back, by a gap learned from data acknowledgements",
+    source: "own rule after Shi et al., USENIX ATC 2018",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[Parameter {
+        name: "step",
+        meaning: "change of a gap, as a share, for each packet that was watched",
+        default: Default::Number { value: 0.05, least: 0.0, most: 0.5 },
+    }],
+    make: |setup| Box::new(Stms::new(setup.settings.number("step"))),
+};
+
+/// How far a gap may be from what rates and delays say.
+const SCALES: (f64, f64) = (0.25, 4.0);
+
+/// What each path has learned.
+#[derive(Clone, Debug)]
+pub struct Stms {
+    step: f64,
+    lanes: Vec<Lane>,
+    /// Number of the first packet that was seen unsent.
+    first: Option<u64>,
+    /// New packets picked since.
+    sent: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    scale: f64,
+    watched: Option<Watched>,
+}
+
+/// A packet on a slow path.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    number: u64,
+    /// The latest instant at which an acknowledgement says that it did not have to wait.
+    due: Instant,
+}
+
+impl Stms {
+    /// Gaps change by this share.
+    #[must_use]
+    pub fn new(step: f64) -> Self {
+        Self { step, lanes: Vec::new(), first: None, sent: 0 }
+    }
+
+    /// Takes in what the far end has acknowledged.
+    fn learn(&mut self, view: &View<'_>) {
+        self.lanes.resize(view.paths.len(), Lane { scale: 1.0, watched: None });
+        for lane in &mut self.lanes {
+            let Some(watched) = lane.watched.filter(|it| it.number < view.acknowledged) else { continue };
+            let change = if view.now > watched.due { 1.0 - self.step } else { 1.0 + self.step };
+            *lane = Lane { scale: (lane.scale * change).clamp(SCALES.0, SCALES.1), watched: None };
+        }
+    }
+
+    /// Packets beyond [`View::next`] that have been sent already.
+    fn beyond(&mut self, view: &View<'_>) -> u64 {
+        let first = *self.first.get_or_insert(view.next);
+        self.sent.saturating_sub(view.next.saturating_sub(first))
+    }
+
+    /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
+    fn gap(&self, view: &View<'_>, lane: usize, path: &Path) -> u64 {
+        let faster = view.usable().filter(|(_, other)| other.srtt < path.srtt);
+        let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
+        (self.lanes[lane].scale * bits / f64::from(view.bytes.max(1) * 8)) as u64
+    }
+
+    /// The fastest of the open paths whose gap leaves it something to send.
+    fn slower(&mut self, view: &View<'_>) -> Option<Pick> {
+        let beyond = self.beyond(view);
+        let open = view.open().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
+        let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.room);
+        let (id, path, gap) = able.min_by_key(|(_, path, _)| path.srtt)?;
+        let due = view.now + path.srtt + path.deviation;
+        self.lanes[id.index()].watched.get_or_insert(Watched { number: view.next + gap + beyond, due });
+        let gap = u32::try_from(gap).unwrap_or(u32::MAX);
+        Some(Pick { path: id, packet: if gap == 0 { Packet::Next } else { Packet::Ahead(gap) } })
+    }
+}
+
+/// What a path carries.
+fn rate(path: &Path) -> Rate {
+    if path.bandwidth.0 > 0 { path.bandwidth } else { path.rate }
+}
+
+impl Scheduler for Stms {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        self.learn(view);
+        if view.sendable() == 0 {
+            return None;
+        }
+        let (fast, state) = fastest(view.usable())?;
+        let chosen = if state.open { Some(Pick::next(fast)) } else { self.slower(view) };
+        self.sent += u64::from(chosen.is_some());
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::{VIEW, path, pick};
+    use units::{PathId, Span};
+
+    /// 10 packets each 20 ms, and each 100 ms: the fast path delivers 20 in the 40 ms between the one-way delays.
+    fn paths() -> [Path; 2] {
+        [path(20, 10, 10), path(100, 10, 0)]
+    }
+
+    #[test]
+    fn the_gap_is_what_the_fast_path_delivers_meanwhile() {
+        let ahead = Pick { path: PathId(1), packet: Packet::Ahead(20) };
+        assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(ahead));
+        let [fast, slow] = paths();
+        let open = Path { open: true, ..fast };
+        assert_eq!(pick(&mut Stms::new(0.05), &[open, slow]), Some(Pick::next(PathId(0))));
+        let dead = Path { active: false, ..fast };
+        assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "nobody to wait for");
+    }
+
+    #[test]
+    fn the_last_packets_are_the_fast_paths() {
+        let with = |unsent, room| Stms::new(0.05).pick(&View { unsent, room, paths: &paths(), ..VIEW });
+        assert_eq!([with(20, 90), with(90, 20)], [None; 2]);
+        assert!(with(21, 21).is_some());
+    }
+
+    #[test]
+    fn the_gap_grows_unless_the_watched_packet_had_to_wait() {
+        let gap_after = |ms: u64| {
+            let mut it = Stms::new(0.1);
+            pick(&mut it, &paths());
+            let now = Instant::ZERO + Span::from_millis(ms);
+            let later = |acknowledged| View { now, next: 30, acknowledged, paths: &[], ..VIEW };
+            it.lanes.truncate(2);
+            it.learn(&View { paths: &paths(), ..later(20) });
+            assert!(it.lanes[1].watched.is_some(), "packet 20 is not acknowledged before the number is 21");
+            it.learn(&View { paths: &paths(), ..later(21) });
+            it.gap(&View { paths: &paths(), ..VIEW }, 1, &paths()[1])
+        };
+        assert_eq!([gap_after(100), gap_after(101)], [22, 18]);
+    }
+
+    #[test]
+    fn packets_sent_beyond_the_head_are_counted() {
+        let mut it = Stms::new(0.05);
+        (0..5).for_each(|_| assert!(pick(&mut it, &paths()).is_some()));
+        assert_eq!(it.beyond(&VIEW), 5);
+        // The head moves over 20 packets of the fast path and over those five.
+        it.sent += 20;
+        assert_eq!(it.beyond(&View { next: 25, ..VIEW }), 0);
+    }
+}

@@ -1,0 +1,211 @@
+//! What a scheduler sees, and what it answers.
+
+use units::{Instant, PathId, Rate, Span};
+
+/// The slow-start threshold of a path that has never had one (Linux's `TCP_INFINITE_SSTHRESH`).
+pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// What a scheduler sees of one path. A tunnel that measures nothing fills in [`open`](Self::open) alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// It takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open paths are active.
+    pub open: bool,
+    /// It is established, and neither failed nor stale: if it is not open now, it will be.
+    pub active: bool,
+    /// To be used only while no path that is not a backup is active (RFC 8684, B bit).
+    pub backup: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Span,
+    /// Mean deviation of the round-trip time (Linux `rttvar`).
+    pub deviation: Span,
+    /// Congestion window, packets.
+    pub window: u32,
+    /// Slow-start threshold, packets; greater than the window in slow start, [`NO_THRESHOLD`] in the first one.
+    pub threshold: u32,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Packets given to the path that have not left.
+    pub queued: u32,
+    /// What the path is sent at: the pacing rate, or Linux's estimate of it from window and smoothed RTT.
+    pub rate: Rate,
+    /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
+    pub bandwidth: Rate,
+    /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is full, even
+    /// if nothing waits. `None` where nobody counts it.
+    pub phantom: Option<Span>,
+}
+
+impl Path {
+    /// A path of which nothing is known but that it is open.
+    #[must_use]
+    pub fn unmeasured() -> Self {
+        Self {
+            open: true,
+            active: true,
+            backup: false,
+            srtt: Span::ZERO,
+            deviation: Span::ZERO,
+            window: 0,
+            threshold: 0,
+            in_flight: 0,
+            queued: 0,
+            rate: Rate(0),
+            bandwidth: Rate(0),
+            phantom: None,
+        }
+    }
+
+    /// Packets that the path holds: those in flight and those that wait at it.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.in_flight.saturating_add(self.queued)
+    }
+
+    /// Packets that the window lets out beyond those that the path holds.
+    #[must_use]
+    pub fn space(&self) -> u32 {
+        self.window.saturating_sub(self.held())
+    }
+}
+
+/// What a scheduler sees.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The present.
+    pub now: Instant,
+    /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
+    pub bytes: u32,
+    /// All paths, by their [`PathId`].
+    pub paths: &'a [Path],
+    /// Number of the oldest packet that has not been sent on any path.
+    pub next: u64,
+    /// Number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
+    pub acknowledged: u64,
+    /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
+    pub unsent: u64,
+    /// Packets that the far end's window still allows beyond `next`; `u64::MAX` without such a window. With 0, no
+    /// [`Packet::Next`] leaves.
+    pub room: u64,
+    /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
+    /// retransmissions and penalties).
+    pub blocked: u64,
+}
+
+impl View<'_> {
+    /// Paths that a packet may wait for: active ones, backups only while no other path is active.
+    pub fn usable(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        let regular = self.paths.iter().any(|path| path.active && !path.backup);
+        let numbered = (0..).map(PathId).zip(self.paths);
+        numbered.filter(move |(_, path)| path.active && path.backup != regular)
+    }
+
+    /// Paths that may be given a packet: the [usable](Self::usable) ones that are open.
+    pub fn open(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        self.usable().filter(|(_, path)| path.open)
+    }
+
+    /// New packets that may leave now: a scheduler that sends only those has nothing to pick at 0.
+    #[must_use]
+    pub fn sendable(&self) -> u64 {
+        self.unsent.min(self.room)
+    }
+}
+
+/// What is sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// The path that carries it.
+    pub path: PathId,
+    /// Which packet.
+    pub packet: Packet,
+}
+
+/// Which packet a path is to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The oldest that was sent on no path.
+    Next,
+    /// The oldest that is not acknowledged and that this path has not carried: a copy, if another path has.
+    Oldest,
+    /// As `Next`, but so many unsent packets are left out for others to send: it will be due when this slow path has
+    /// delivered it.
+    Ahead(u32),
+}
+
+impl Pick {
+    /// The next packet on `path`.
+    #[must_use]
+    pub fn next(path: PathId) -> Self {
+        Self { path, packet: Packet::Next }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Scheduler;
+
+    /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these are open.
+    pub(crate) fn picks<const N: usize>(it: &mut dyn Scheduler, count: u32, bytes: u32, open: [bool; N]) -> Vec<u16> {
+        let paths = open.map(|open| Path { open, active: open, ..Path::unmeasured() });
+        let view = View { bytes, paths: &paths, ..VIEW };
+        (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
+    }
+
+    /// A path with this smoothed RTT in ms and so many packets of its window in flight; it is open if there is room.
+    pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> Path {
+        let srtt = Span::from_millis(srtt);
+        let rate = Rate::of(u64::from(window) * 1448, srtt);
+        let open = in_flight < window;
+        let measured = Path { srtt, window, in_flight, rate, bandwidth: rate, ..Path::unmeasured() };
+        Path { open, threshold: window.saturating_sub(1), ..measured }
+    }
+
+    /// The one pick over these paths.
+    pub(crate) fn pick(it: &mut dyn Scheduler, paths: &[Path]) -> Option<Pick> {
+        it.pick(&View { paths, ..VIEW })
+    }
+
+    /// So many picks at most; those carried fill the windows.
+    pub(crate) fn fill<const N: usize>(it: &mut dyn Scheduler, count: u32, paths: &mut [Path; N]) -> Vec<Pick> {
+        let mut one = |_| {
+            let chosen = pick(it, &*paths)?;
+            let path = &mut paths[chosen.path.index()];
+            path.in_flight += 1;
+            path.open = path.in_flight < path.window;
+            Some(chosen)
+        };
+        (0..count).map_while(&mut one).collect()
+    }
+
+    /// The registered scheduler of this name with these numbers set.
+    pub(crate) fn set(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
+        let given = given.iter().map(|(key, value)| ((*key).to_owned(), params::Value::Number(*value))).collect();
+        crate::find(name).expect("registered").scheduler(&[], 0, &given).expect("right parameters")
+    }
+
+    #[test]
+    fn backups_open_when_no_other_path_is_active() {
+        let regular = Path::unmeasured();
+        let backup = Path { backup: true, ..regular };
+        let open = |paths: &[Path]| {
+            let view = View { paths, ..VIEW };
+            view.open().map(|(path, _)| path.0).collect::<Vec<_>>()
+        };
+        assert_eq!(open(&[backup, regular]), [1]);
+        assert_eq!(open(&[backup, Path { open: false, ..regular }]), [], "it is full, not dead");
+        assert_eq!(open(&[backup, Path { open: false, active: false, ..regular }]), [0]);
+    }
+
+    /// An endless source of full packets, and a far end whose window has no limit.
+    pub(crate) const VIEW: View<'static> = View {
+        now: Instant::ZERO,
+        bytes: 1448,
+        paths: &[],
+        next: 0,
+        acknowledged: 0,
+        unsent: u64::MAX,
+        room: u64::MAX,
+        blocked: 0,
+    };
+}

@@ -1,0 +1,127 @@
+//! Weighted round robin by rate: the paths share the packets in proportion to what they are sent at.
+//!
+//! Each path has a clock that each of its packets sets forward by the time the path takes for it, `bytes / rate`. The path
+//! whose clock would stand earliest goes next. Where the scenario gives weights, these are the rates; a weight is one
+//! Mbit/s then, but only ratios matter. A path that was closed is owed 64 KiB at most.
+//!
+//! As packets have their path decided when its window has room, an endless source fills every window, and what a path
+//! carries is what its window lets out, whatever the weights say. With `strict` = 1 data wait for the path whose turn it
+//! is: then the shares hold, and the path that is short of its share sets the pace. With weights and windows that
+//! differ, strict is what one wants; with rates of the paths' own the default loses no throughput.
+//!
+//! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
+
+use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
+use params::{Default, Parameter};
+use units::{PathId, Rate, Span};
+
+/// The registry's line.
+pub(crate) const ENTRY: Entry = Entry {
+    name: "weighted",
+    aliases: &["weighted-by-rate"],
+    title: "in proportion to the paths' rates, or to given weights",
+    source: "own rule (virtual clocks of Zhang, SIGCOMM 1990)",
+    needs: Needs::Measurements,
+    fill: Fill::Window,
+    parameters: &[Parameter {
+        name: "strict",
+        meaning: "1 waits for the path whose turn it is, 0 passes over it",
+        default: Default::Number { value: 0.0, least: 0.0, most: 1.0 },
+    }],
+    make: |setup| Box::new(Weighted::new(setup.weights, setup.settings.number("strict") >= 0.5)),
+};
+
+/// The most that a path can be owed, bytes.
+const MOST_OWED: u64 = 65536;
+/// What stands for the rate of a path before it has one.
+const UNKNOWN: Rate = Rate::from_mbit(1);
+
+/// A clock for each path.
+#[derive(Clone, Debug)]
+pub struct Weighted {
+    weights: Vec<Rate>,
+    strict: bool,
+    clocks: Vec<Span>,
+}
+
+impl Weighted {
+    /// Paths with these weights; a path without one has its rate for a weight.
+    #[must_use]
+    pub fn new(weights: &[u32], strict: bool) -> Self {
+        let weights = weights.iter().map(|weight| Rate::from_mbit(u64::from(*weight))).collect();
+        Self { weights, strict, clocks: Vec::new() }
+    }
+
+    fn rate(&self, view: &View<'_>, path: PathId) -> Rate {
+        let rate = self.weights.get(path.index()).copied().unwrap_or(view.paths[path.index()].rate);
+        if rate.0 == 0 { UNKNOWN } else { rate }
+    }
+
+    /// Only differences matter, and no path is far behind.
+    fn settle(&mut self, view: &View<'_>) {
+        let latest = self.clocks.iter().max().copied().unwrap_or_default();
+        for path in (0..).map(PathId).take(self.clocks.len()) {
+            let owed = self.rate(view, path).time_for(MOST_OWED);
+            let clock = &mut self.clocks[path.index()];
+            *clock = latest.saturating_sub(owed).max(*clock);
+        }
+        let earliest = self.clocks.iter().min().copied().unwrap_or_default();
+        self.clocks.iter_mut().for_each(|clock| *clock = clock.saturating_sub(earliest));
+    }
+}
+
+impl Scheduler for Weighted {
+    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+        if view.sendable() == 0 {
+            return None;
+        }
+        self.clocks.resize(view.paths.len(), Span::ZERO);
+        let considered = view.usable().filter(|(_, path)| path.open || self.strict);
+        let after = |id: PathId| self.clocks[id.index()] + self.rate(view, id).time_for(u64::from(view.bytes));
+        let (clock, path) = considered.map(|(id, _)| (after(id), id)).min()?;
+        if !view.paths[path.index()].open {
+            return None;
+        }
+        self.clocks[path.index()] = clock;
+        self.settle(view);
+        Some(Pick::next(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Path;
+    use crate::view::tests::{fill, path, pick};
+
+    fn shares(it: &mut Weighted, rates: [u64; 2]) -> [usize; 2] {
+        let paths = rates.map(|rate| Path { rate: Rate::from_mbit(rate), ..path(20, 10, 0) });
+        let picks: Vec<_> = (0..120).filter_map(|_| pick(it, &paths)).collect();
+        [0, 1].map(|id| picks.iter().filter(|pick| pick.path.0 == id).count())
+    }
+
+    #[test]
+    fn shares_follow_the_rates_or_the_weights() {
+        assert_eq!(shares(&mut Weighted::new(&[], false), [100, 50]), [80, 40]);
+        assert_eq!(shares(&mut Weighted::new(&[1, 5], false), [100, 50]), [20, 100]);
+        assert_eq!(shares(&mut Weighted::new(&[], false), [0, 2]), [40, 80], "an unknown rate counts as 1 Mbit/s");
+    }
+
+    #[test]
+    fn a_full_window_is_passed_over_or_waited_for() {
+        let carried =
+            |strict| fill(&mut Weighted::new(&[2, 1], strict), 99, &mut [path(20, 4, 0), path(20, 9, 0)]).len();
+        assert_eq!(carried(false), 13, "all that the windows let out");
+        assert_eq!(carried(true), 6, "four and two; then path 0 is due, and full");
+    }
+
+    #[test]
+    fn a_path_that_was_down_is_owed_64_kib() {
+        let mut it = Weighted::new(&[1, 1], false);
+        let up = path(20, 10, 0);
+        let down = Path { open: false, active: false, ..up };
+        (0..10_000).for_each(|_| assert_eq!(pick(&mut it, &[up, down]), Some(Pick::next(PathId(0)))));
+        let behind = (0..).take_while(|_| pick(&mut it, &[up, up]) == Some(Pick::next(PathId(1)))).count();
+        assert_eq!(behind, 65536_usize.div_ceil(1448));
+    }
+}

@@ -1,0 +1,40 @@
+//! The worked example of docs/writing-a-scheduler.md: a new scheduler in a file as it would stand in cc/schedule/src, and
+//! what its page says of it.
+
+mod least_filled;
+
+use schedule::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use std::collections::BTreeMap;
+use units::Instant;
+
+/// The paths that carry packets one after another, over windows of these sizes.
+fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Value>) -> Vec<u16> {
+    let mut scheduler = least_filled::ENTRY.scheduler(&[], 0, given).expect("right parameters");
+    let mut paths = windows.map(|window| Path { window, ..Path::unmeasured() });
+    let now = Instant::ZERO;
+    let [unsent, room] = [u64::MAX; 2];
+    let next = |next: u64| {
+        let view = View { now, bytes: 1448, paths: &paths, next, acknowledged: 0, unsent, room, blocked: 0 };
+        let path = scheduler.pick(&view)?.path;
+        let chosen = &mut paths[path.index()];
+        chosen.in_flight += 1;
+        chosen.open = chosen.in_flight < chosen.window;
+        Some(path.0)
+    };
+    (0..).map_while(next).collect()
+}
+
+#[test]
+fn the_example_fills_windows_evenly_up_to_its_limit() {
+    // Two of four packets are half a window, three are 0.75: one more is allowed, and with it the window is full.
+    assert_eq!(order([4, 2], &BTreeMap::new()), [0, 1, 0, 0, 1, 0]);
+    let half = BTreeMap::from([("most".to_owned(), params::Value::Number(0.4))]);
+    assert_eq!(order([4, 2], &half), [0, 1, 0], "above 0.4 there is no more");
+}
+
+#[test]
+fn the_page_shows_the_example_as_it_is_compiled() {
+    let page = include_str!("../../../../docs/writing-a-scheduler.md");
+    let file = include_str!("least_filled.rs");
+    assert!(page.contains(&format!("```rust\n{file}```\n")), "the page should show:\n{file}");
+}

@@ -1,0 +1,228 @@
+//! What this machine can run, and what would have to be added: facts, for whoever prints them.
+
+use crate::guest::Guest;
+use crate::host::Host;
+use crate::kernel::{self, Kernel};
+use crate::plan::Plan;
+use crate::support::{self, Abilities};
+use crate::{Error, bed};
+use serde::Serialize;
+use std::path::Path;
+
+/// A program that the lab calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// The Debian package that has it.
+    pub package: &'static str,
+    /// What the lab does with it.
+    pub purpose: &'static str,
+}
+
+/// Everything that the lab calls. `cargo xtask packages` installs the packages.
+const PROGRAMS: &[Program] = &[
+    Program { name: "linux", package: "user-mode-linux", purpose: "User-Mode Linux" },
+    Program { name: "modprobe", package: "kmod", purpose: "its modules" },
+    Program { name: "mount", package: "mount", purpose: "its file systems" },
+    Program { name: "ip", package: "iproute2", purpose: "hosts, links, routes" },
+    Program { name: "tc", package: "iproute2", purpose: "rates, queues, delays, losses" },
+    Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" },
+    Program { name: "sysctl", package: "procps", purpose: "TCP's settings" },
+    Program { name: "timeout", package: "coreutils", purpose: "commands that wait" },
+    Program { name: "tcpdump", package: "tcpdump", purpose: "`--capture`, where there is no dumpcap" },
+    Program { name: "nice", package: "coreutils", purpose: "precedence in real time" },
+    Program { name: "iperf3", package: "iperf3", purpose: "`--traffic iperf3`" },
+    Program { name: "mptcpize", package: "mptcpize", purpose: "such programs with MPTCP" },
+    Program { name: "vsftpd", package: "vsftpd", purpose: "`--traffic ftp`: the server" },
+    Program { name: "wget", package: "wget", purpose: "`--traffic ftp`: the client" },
+    Program { name: "grep", package: "grep", purpose: "the wait for a tunnel" },
+];
+
+/// One of the kernels: what `--on NAME` runs on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BackEnd {
+    /// `uml` or `netns`.
+    pub name: &'static str,
+    /// Why it does not run; nothing if it does.
+    pub fault: Option<String>,
+    /// Its release: `6.1.176`.
+    pub release: Option<String>,
+    /// The program that it is.
+    pub program: Option<String>,
+    /// Its time stands still while it computes.
+    pub virtual_time: bool,
+    /// Congestion controls, by the kernel's names.
+    pub congestion: Vec<String>,
+    /// Multipath TCP.
+    pub mptcp: bool,
+    /// TUN devices, which tunnels need.
+    pub tun: bool,
+    /// The discipline that delays and loses; without it a process of ours does.
+    pub netem: bool,
+    /// IPv6.
+    pub ipv6: bool,
+    /// 1/HZ, ms, if it is known.
+    pub tick_ms: Option<f64>,
+    /// What it cannot run and another could.
+    pub lacks: Vec<&'static str>,
+}
+
+/// What there is on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// User-Mode Linux, then the machine's own kernel.
+    pub back_ends: Vec<BackEnd>,
+    /// Programs that the lab calls and that are there.
+    pub present: Vec<Program>,
+    /// Programs that the lab calls and that are not.
+    pub missing: Vec<Program>,
+    /// What the simulator runs and no kernel does.
+    pub simulator_only: &'static [&'static str],
+    /// The one command that adds what is missing, as far as there is one.
+    pub remedy: Option<String>,
+}
+
+/// Looks at this machine; boots a guest if there is a kernel for it. `program` and `agent` as for
+/// [`Lab::find`](crate::Lab::find).
+#[must_use]
+pub fn doctor(program: &str, agent: &str) -> Diagnosis {
+    let back_ends = vec![guest(program, agent), host()];
+    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| is_there(it, &back_ends[0]));
+    let surroundings = Surroundings::look();
+    let remedy = remedy(&missing, &back_ends[0], surroundings);
+    Diagnosis { back_ends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
+}
+
+/// By itself, or as another that does the same: a kernel may have any name.
+fn is_there(program: &Program, guest: &BackEnd) -> bool {
+    let other = match program.name {
+        "linux" => guest.program.is_some(),
+        "tcpdump" => kernel::on_path("dumpcap").is_some(),
+        _ => false,
+    };
+    other || kernel::on_path(program.name).is_some()
+}
+
+fn guest(program: &str, agent: &str) -> BackEnd {
+    let kernel = match Kernel::find() {
+        Ok(kernel) => kernel,
+        Err(why) => return BackEnd { name: "uml", fault: Some(why.to_string()), ..BackEnd::default() },
+    };
+    let fault = boot(&kernel, program, agent).err().map(|why| why.to_string());
+    BackEnd {
+        fault,
+        release: Some(kernel.version.clone()),
+        program: Some(kernel.program.display().to_string()),
+        virtual_time: kernel.is_virtual,
+        ..able("uml", &kernel.abilities)
+    }
+}
+
+/// As root or not: what can be seen is told, and what could not be used is a fault.
+fn host() -> BackEnd {
+    let possible = bed::possible();
+    let host = Host::look(possible.is_ok());
+    BackEnd { fault: possible.err(), release: Some(host.version), ..able("netns", &host.abilities) }
+}
+
+fn able(name: &'static str, abilities: &Abilities) -> BackEnd {
+    BackEnd {
+        name,
+        congestion: abilities.congestion.clone(),
+        mptcp: abilities.mptcp,
+        tun: abilities.tun,
+        netem: abilities.netem,
+        ipv6: abilities.v6,
+        tick_ms: abilities.tick.map(|tick| tick.as_secs_f64() * 1e3),
+        lacks: support::lacks(abilities),
+        ..BackEnd::default()
+    }
+}
+
+/// Boots a guest that lays a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
+fn boot(kernel: &Kernel, program: &str, agent: &str) -> Result<(), Error> {
+    let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
+    let agent = [program, agent].map(str::to_owned);
+    let mut setup =
+        vec!["ip link add v0 type veth peer name v1", "tc qdisc add dev v0 root tbf rate 1mbit burst 2kb limit 9kb"];
+    setup.extend(kernel.abilities.netem.then_some("tc qdisc add dev v1 root netem delay 1ms"));
+    setup.extend(kernel.abilities.v6.then_some("sysctl -n net.ipv6.conf.all.forwarding"));
+    setup.extend(kernel.abilities.tun.then_some("ip tuntap add t0 mode tun"));
+    let setup: Vec<String> = setup.into_iter().map(str::to_owned).collect();
+    Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)
+}
+
+/// What a remedy depends on.
+#[derive(Clone, Copy, Debug)]
+struct Surroundings {
+    root: bool,
+    debian: bool,
+    /// The working directory is a checkout of Ropewalk.
+    checkout: bool,
+}
+
+impl Surroundings {
+    fn look() -> Self {
+        Self {
+            root: nix::unistd::Uid::effective().is_root(),
+            debian: Path::new("/etc/debian_version").exists(),
+            checkout: ["xtask/Cargo.toml", "lab/Cargo.toml"].iter().all(|file| Path::new(file).is_file()),
+        }
+    }
+}
+
+/// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
+fn remedy(missing: &[Program], guest: &BackEnd, at: Surroundings) -> Option<String> {
+    let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let kernel = at.checkout && !(guest.virtual_time && guest.mptcp);
+    match (packages.is_empty(), at) {
+        (true, _) => kernel.then(|| "cargo xtask kernel".to_owned()),
+        (_, Surroundings { root: true, debian: true, checkout: true }) => Some("cargo xtask setup".to_owned()),
+        (_, Surroundings { root, debian: true, .. }) => {
+            let sudo = if root { "" } else { "sudo " };
+            let packages = packages.join(" ");
+            let then = if kernel { " && cargo xtask kernel" } else { "" };
+            Some(format!("{sudo}apt-get install --yes --no-install-recommends {packages}{then}"))
+        }
+        (false, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Surroundings = Surroundings { root: true, debian: true, checkout: true };
+
+    fn best() -> BackEnd {
+        BackEnd { virtual_time: true, mptcp: true, ..BackEnd::default() }
+    }
+
+    #[test]
+    fn the_remedy_is_one_command_and_nothing_where_nothing_is_missing() {
+        assert_eq!(remedy(&[], &best(), AT), None);
+        assert_eq!(remedy(&[], &BackEnd::default(), AT).unwrap(), "cargo xtask kernel");
+        let all = remedy(PROGRAMS, &BackEnd::default(), AT).unwrap();
+        assert_eq!(all, "cargo xtask setup");
+        let elsewhere = Surroundings { checkout: false, ..AT };
+        assert_eq!(remedy(&[], &BackEnd::default(), elsewhere), None, "there is nothing to build it from");
+        let both = &PROGRAMS[3..5];
+        let install = "apt-get install --yes --no-install-recommends iproute2";
+        assert_eq!(remedy(both, &best(), elsewhere).unwrap(), install, "a package once");
+        let user = Surroundings { root: false, ..elsewhere };
+        assert_eq!(remedy(both, &best(), user).unwrap(), format!("sudo {install}"));
+        assert_eq!(remedy(both, &best(), Surroundings { debian: false, ..elsewhere }), None);
+    }
+
+    #[test]
+    fn what_is_found_agrees_with_itself() {
+        let found = doctor("/bin/false", "");
+        assert_eq!(found.back_ends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
+        assert!(found.back_ends[0].fault.is_some(), "a guest whose agent does nothing has no answer");
+        assert!(found.back_ends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
+        assert!(found.present.iter().all(|it| !found.missing.contains(it)));
+    }
+}

@@ -1,0 +1,147 @@
+//! A flow's connection: TCP over one way, or MPTCP over several paths. What differs between them ends here.
+
+use crate::multipath::Multipath;
+use transport::tcp::sender::Counters;
+use transport::tcp::{Receiver, Sender};
+use transport::{mptcp, tcp};
+use units::{Instant, Span};
+
+/// Both ends of a connection.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Single(Box<Single>),
+    Multi(Box<Multipath>),
+}
+
+/// Both ends of a TCP connection.
+#[derive(Debug)]
+pub(crate) struct Single {
+    pub sender: Sender,
+    pub receiver: Receiver,
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Polled {
+    /// Send this.
+    Segment(tcp::Segment),
+    /// Send this on its subflow.
+    DataSegment(mptcp::Segment),
+    /// Nothing more before this instant or the next input.
+    Until(Instant),
+}
+
+impl Connection {
+    pub(crate) fn connect(&mut self, now: Instant) {
+        match self {
+            Self::Single(it) => it.sender.handle(now, tcp::Input::Connect),
+            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Connect),
+        }
+    }
+
+    pub(crate) fn write(&mut self, now: Instant, segments: u64, runt: bool) {
+        match self {
+            Self::Single(it) => it.sender.handle(now, tcp::Input::Write { segments, runt }),
+            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Write(segments)),
+        }
+    }
+
+    pub(crate) fn stop(&mut self, now: Instant) {
+        match self {
+            Self::Single(it) => it.sender.handle(now, tcp::Input::Stop),
+            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Stop),
+        }
+    }
+
+    /// The sender's timers may have run out.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        match self {
+            Self::Single(it) => it.sender.handle(now, tcp::Input::Timeout),
+            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Timeout),
+        }
+    }
+
+    /// The host's own interface refused what was just sent.
+    pub(crate) fn refuse(&mut self, now: Instant, segment: tcp::Segment) {
+        if let Self::Single(it) = self {
+            it.sender.handle(now, tcp::Input::Refused(segment));
+        }
+    }
+
+    /// The same on a subflow.
+    pub(crate) fn refuse_data(&mut self, now: Instant, segment: mptcp::Segment) {
+        if let Self::Multi(it) = self {
+            it.sender.handle(now, mptcp::Input::Refused(segment));
+        }
+    }
+
+    /// What the sender sends next.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Instant) -> Polled {
+        match self {
+            Self::Single(it) => match it.sender.poll(now) {
+                tcp::Output::Transmit(segment) => Polled::Segment(segment),
+                tcp::Output::Until(deadline) => Polled::Until(deadline),
+            },
+            Self::Multi(it) => match it.sender.poll(now) {
+                mptcp::Output::Transmit(segment) => Polled::DataSegment(segment),
+                mptcp::Output::Until(deadline) => Polled::Until(deadline),
+            },
+        }
+    }
+
+    /// When the receiver must act, if nothing arrives.
+    #[inline]
+    pub(crate) fn receiver_deadline(&self) -> Instant {
+        match self {
+            Self::Single(it) => it.receiver.deadline(),
+            Self::Multi(it) => it.receiver.deadline(),
+        }
+    }
+
+    /// Segments delivered in order to the application.
+    #[inline]
+    pub(crate) fn delivered(&self) -> u64 {
+        match self {
+            Self::Single(it) => it.receiver.delivered(),
+            Self::Multi(it) => it.receiver.delivered(),
+        }
+    }
+
+    /// The senders of the connection or of its subflows.
+    pub(crate) fn senders(&self) -> impl Iterator<Item = &Sender> {
+        let (single, multi) = match self {
+            Self::Single(it) => (Some(&it.sender), None),
+            Self::Multi(it) => (None, Some(it.sender.subflows().map(|(sender, _)| sender))),
+        };
+        single.into_iter().chain(multi.into_iter().flatten())
+    }
+
+    /// A counter, over all subflows.
+    pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
+        self.senders().map(|sender| counter(sender.counters())).sum()
+    }
+
+    /// Packets that may be in flight, over all subflows.
+    pub(crate) fn window(&self) -> u32 {
+        self.senders().map(|sender| sender.decision().window).sum()
+    }
+
+    /// The slow-start threshold; over subflows there is none.
+    pub(crate) fn threshold(&self) -> Option<u32> {
+        match self {
+            Self::Single(it) => Some(it.sender.decision().threshold).filter(|it| *it != control::NO_THRESHOLD),
+            Self::Multi(_) => None,
+        }
+    }
+
+    /// Packets in flight, over all subflows.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.senders().map(Sender::in_flight).sum()
+    }
+
+    /// Smoothed RTT, the least of the subflows'; none before the first sample.
+    pub(crate) fn smoothed_rtt(&self) -> Option<Span> {
+        self.senders().map(Sender::smoothed_rtt).filter(|rtt| *rtt > Span::ZERO).min()
+    }
+}

@@ -1,0 +1,154 @@
+//! Time series at a chosen interval: one subject a flow, one a path.
+
+use crate::connection::Connection;
+use crate::endpoint::{Endpoint, Kind};
+use crate::engine::Engine;
+use crate::packet::Direction;
+use record::{FLOW_COLUMNS, Series};
+use scenario::model::{Experiment, Flow, FlowKind, Subflow};
+use transport::tcp::Sender;
+use units::{Rate, Span};
+
+/// Collects the series.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    pub interval: Span,
+    flows: Vec<Subject>,
+    /// Of each flow.
+    subflows: Vec<Vec<Subject>>,
+    paths: Vec<Subject>,
+}
+
+/// One subject's columns, and the counters at its previous sample.
+#[derive(Debug)]
+struct Subject {
+    series: Series,
+    before: [u64; 5],
+}
+
+const PATH: [&str; 6] =
+    ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
+
+impl Subject {
+    fn new(name: String, columns: &[&str]) -> Self {
+        let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+        let values = vec![Vec::new(); columns.len()];
+        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, before: [0; 5] }
+    }
+
+    fn push(&mut self, time_s: f64, row: &[f64]) {
+        self.series.time_s.push(time_s);
+        self.series.values.iter_mut().zip(row).for_each(|(column, value)| column.push(*value));
+    }
+
+    /// The increase of counter `index` since the previous sample.
+    fn since(&mut self, index: usize, now: u64) -> u64 {
+        now - std::mem::replace(&mut self.before[index], now)
+    }
+}
+
+impl Sampler {
+    pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
+        let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
+        let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
+        let subflows = experiment.flows.iter().map(|flow| subflows(experiment, flow));
+        Self { interval, flows: flows.collect(), subflows: subflows.collect(), paths: paths.collect() }
+    }
+
+    /// Takes one sample of everything.
+    pub(crate) fn take(&mut self, engine: &mut Engine) {
+        let time_s = engine.network.now.as_secs_f64();
+        let flows = engine.flows.iter().zip(&engine.network.dropped);
+        for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows) {
+            let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
+            subject.push(time_s, &row);
+        }
+        let flows = engine.flows.iter().zip(&engine.network.dropped);
+        for (subjects, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows) {
+            let Kind::Tcp(tcp) = &endpoint.kind else { continue };
+            let Connection::Multi(multi) = &tcp.connection else { continue };
+            let all = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
+            for (subject, (((sender, _), seen), dropped)) in subjects.iter_mut().zip(all) {
+                let row = subflow_row(subject, sender, seen.arrived_bytes, *dropped, self.interval);
+                subject.push(time_s, &row);
+            }
+        }
+        for (index, subject) in self.paths.iter_mut().enumerate() {
+            let row = path_row(subject, engine, index, self.interval);
+            subject.push(time_s, &row);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Series> {
+        let subflows = self.subflows.into_iter().flatten();
+        self.flows.into_iter().chain(subflows).chain(self.paths).map(|subject| subject.series).collect()
+    }
+}
+
+/// The subflows of a flow: `subflow FLOW/PATH`.
+fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
+    let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
+    let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
+    multipath.subflows.iter().map(|subflow| Subject::new(name(subflow), &FLOW_COLUMNS)).collect()
+}
+
+/// A subflow delivers to its connection: it has no goodput of its own.
+fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
+    let (decision, counters) = (sender.decision(), sender.counters());
+    let threshold = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+    let rtt = sender.smoothed_rtt();
+    [
+        f64::NAN,
+        f64::from(decision.window),
+        threshold,
+        if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
+        f64::from(sender.in_flight()),
+        subject.since(1, counters.retransmitted) as f64,
+        Rate::of(subject.since(2, arrived), interval).as_mbps(),
+        subject.since(3, counters.sent) as f64,
+        subject.since(4, dropped) as f64,
+    ]
+}
+
+fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: Span) -> [f64; 9] {
+    let dropped = subject.since(4, dropped) as f64;
+    match &endpoint.kind {
+        Kind::Tcp(tcp) => {
+            let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
+            let threshold = tcp.connection.threshold().map_or(f64::NAN, f64::from);
+            let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
+            let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
+            let in_flight = f64::from(tcp.connection.in_flight());
+            let throughput = Rate::of(subject.since(2, tcp.arrived_bytes), interval).as_mbps();
+            let sent = subject.since(3, tcp.total(|counters| counters.sent)) as f64;
+            let window = f64::from(tcp.connection.window());
+            [goodput, window, threshold, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
+        }
+        Kind::Datagrams(source) => {
+            let goodput = Rate::of(subject.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
+            let sent = subject.since(3, source.sent) as f64;
+            [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
+        }
+    }
+}
+
+fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 6] {
+    let now = engine.network.now;
+    let pipes = engine.network.topology.pipes_of(index, Direction::Forward).to_vec();
+    let from = now - interval;
+    let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
+    let mut capacity = f64::NAN; // `min` passes it over
+    for pipe in pipes {
+        let pipe = &mut engine.network.topology.pipes[pipe as usize];
+        queue += pipe.queued_packets(now);
+        wait += pipe.queue_delay(now);
+        dropped += pipe.counters().dropped + pipe.counters().lost;
+        marked += pipe.counters().marked;
+        bytes = pipe.counters().bytes_delivered;
+        let most = pipe.capacity(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
+        capacity = capacity.min(most);
+    }
+    let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();
+    let (dropped, marked) = (subject.since(1, dropped) as f64, subject.since(2, marked) as f64);
+    [throughput, capacity, queue as f64, wait.as_millis_f64(), dropped, marked]
+}

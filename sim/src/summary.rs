@@ -1,0 +1,284 @@
+//! What is written down at the end of a run.
+
+use crate::application::Video;
+use crate::connection::Connection;
+use crate::endpoint::{Endpoint, Kind};
+use crate::engine::Engine;
+use crate::multipath::{Multipath, Seen};
+use crate::packet::Direction;
+use crate::ropewalk::Ropewalk;
+use crate::tcp::Tcp;
+use crate::tunnel;
+use link::Counters;
+use machine::PathStatus;
+use record::fairness::Fairness;
+use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
+use scenario::model::Experiment;
+use transport::tcp::Sender;
+use units::{Instant, Rate, Span};
+
+/// The record of a finished run.
+pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
+    let busy = busy(&mut engine);
+    check_conservation(&mut engine);
+    engine.flows.iter_mut().for_each(|flow| flow.finish(engine.end));
+    let mut flows: Vec<Flow> = engine
+        .flows
+        .iter()
+        .zip(&engine.network.dropped)
+        .map(|(it, lost)| flow(it, lost.iter().sum(), engine.end))
+        .collect();
+    let subflows = (0..engine.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
+    let fairness = fairness(&engine, &mut flows);
+    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
+    let tunnel = tunnel(&engine);
+    let digest = digest(engine.digest, &flows, &paths);
+    Run {
+        parameters: std::collections::BTreeMap::new(),
+        seed,
+        digest,
+        duration_s: experiment.duration.as_secs_f64(),
+        jain: fairness.as_ref().map(|fairness| fairness.jain),
+        convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
+        stolen_s: None,
+        cpu: Vec::new(),
+        flows,
+        subflows,
+        paths,
+        tunnel,
+        series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
+        work: engine.network.work,
+    }
+}
+
+/// How competing flows shared; each is told its share.
+fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
+    let meter = engine.meter.as_ref()?;
+    let fairness = meter.fairness(&engine.flows)?;
+    for (flow, share) in meter.flows.iter().zip(&fairness.shares) {
+        flows[*flow].share = Some(*share);
+    }
+    Some(fairness)
+}
+
+/// What went in came out, was dropped, was lost, or is still inside; and what is not inside has left the slab.
+fn check_conservation(engine: &mut Engine) {
+    let network = &mut engine.network;
+    network.settle_all();
+    assert_eq!(network.slab.len(), network.inside(), "packets in the slab, packets in pipes and tunnel");
+    if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
+        assert_eq!(
+            ropewalk.on_their_way(),
+            network.slab.tunnelled(),
+            "datagrams that the tunnel sent, and in the slab"
+        );
+    }
+    for (index, pipe) in network.topology.pipes.iter().enumerate() {
+        let c = pipe.counters();
+        assert_eq!(
+            c.offered,
+            c.delivered + c.dropped + c.lost + pipe.inside(),
+            "pipe {index} does not conserve packets: {c:?}"
+        );
+    }
+}
+
+fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
+    let on = endpoint.stop.min(end).since(endpoint.start);
+    match &endpoint.kind {
+        Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, on),
+        Kind::Datagrams(source) => {
+            let delivered_bytes = source.received * u64::from(source.packet);
+            Flow {
+                name: endpoint.name.clone(),
+                goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
+                delivered_bytes,
+                throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
+                sent_packets: source.sent,
+                dropped_packets,
+                one_way_ms: source.delay.summary(),
+                ..Flow::default()
+            }
+        }
+    }
+}
+
+fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> Flow {
+    let delivered_bytes = tcp.delivered_bytes();
+    let completion = tcp.done.map(|done| done.since(endpoint.start));
+    let flow = Flow {
+        name: endpoint.name.clone(),
+        congestion_control: tcp.congestion().to_owned(),
+        goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
+        delivered_bytes,
+        throughput_mbps: Rate::of(tcp.arrived_bytes, completion.unwrap_or(on)).as_mbps(),
+        sent_packets: tcp.total(|counters| counters.sent),
+        retransmitted_packets: tcp.total(|counters| counters.retransmitted),
+        dropped_packets,
+        recoveries: tcp.total(|counters| counters.recoveries),
+        undone: tcp.total(|counters| counters.undone),
+        timeouts: tcp.total(|counters| counters.timeouts),
+        receive_window_limited_s: tcp.total(|counters| counters.receive_window_limited.as_secs_f64()),
+        send_buffer_limited_s: tcp.total(|counters| counters.send_buffer_limited.as_secs_f64()),
+        completion_s: completion.map(Span::as_secs_f64),
+        share: None,
+        requests: tcp.client().map_or(0, |client| client.times.count()),
+        requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
+        rtt_ms: tcp.rtt.summary(),
+        peak_mbps: tcp.peak.rate().as_mbps(),
+        ..tcp.video().map_or_else(Flow::default, Video::record)
+    };
+    match &tcp.connection {
+        Connection::Single(_) => flow,
+        Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
+    }
+}
+
+/// What an MPTCP flow has beside what its subflows have together.
+fn mptcp_flow(multi: &Multipath, tcp: &Tcp, flow: Flow) -> Flow {
+    let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
+    Flow {
+        receive_window_limited_s: sent.receive_window_limited.as_secs_f64(),
+        send_buffer_limited_s: sent.send_buffer_limited.as_secs_f64(),
+        protocol_delay_ms: multi.protocol_delay.summary(),
+        head_of_line_degree_ms: multi.head_of_line_degree.summary(),
+        head_of_line_ms: multi.head_of_line.summary(),
+        most_waiting_packets: received.most_waiting,
+        copied_packets: sent.copies,
+        reinjected_packets: sent.reinjected,
+        duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
+        rescued_packets: received.rescued,
+        ..flow
+    }
+}
+
+/// The subflows of a flow, if it has any.
+fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
+    let endpoint = &engine.flows[flow];
+    let Kind::Tcp(tcp) = &endpoint.kind else { return Vec::new() };
+    let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
+    let on = tcp.done.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
+    let all = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
+    let record = |(index, ((seen, (sender, _)), dropped)): (usize, ((&Seen, (&Sender, _)), &u64))| {
+        let counters = sender.counters();
+        Subflow {
+            flow: endpoint.name.clone(),
+            path: experiment.paths[seen.path].name.clone(),
+            throughput_mbps: Rate::of(seen.arrived_bytes, on).as_mbps(),
+            sent_packets: counters.sent,
+            retransmitted_packets: counters.retransmitted,
+            dropped_packets: *dropped,
+            drops_per_s: *dropped as f64 / on.as_secs_f64(),
+            recoveries: counters.recoveries,
+            timeouts: counters.timeouts,
+            failures: multi.sender.failures(index),
+            rtt_ms: seen.rtt.summary(),
+            srtt_ms: seen.srtt.summary(),
+        }
+    };
+    all.map(record).collect()
+}
+
+/// How long each pipe's transmitter was busy, as a share of the run.
+fn busy(engine: &mut Engine) -> Vec<f64> {
+    let (end, span) = (engine.end, engine.end.0.max(1) as f64);
+    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
+}
+
+fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
+    let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
+    let counters = |pipe: &u32| -> &Counters { engine.network.topology.pipes[*pipe as usize].counters() };
+    let total = |what: fn(&Counters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
+    let delay_ns: f64 = pipes
+        .iter()
+        .map(|pipe| {
+            let c = counters(pipe);
+            c.queue_delay_total_ns as f64 / ((c.offered - c.dropped).max(1)) as f64
+        })
+        .sum();
+    let sender = sender_of(engine, index);
+    Path {
+        name: experiment.paths[index].name.clone(),
+        sent_packets: pipes.first().map_or(0, |pipe| counters(pipe).offered),
+        delivered_packets: pipes.last().map_or(0, |pipe| counters(pipe).delivered),
+        dropped_packets: total(|c| c.dropped),
+        lost_packets: total(|c| c.lost),
+        marked_packets: total(|c| c.marked),
+        utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
+        queue_delay_ms: delay_ns / 1e6,
+        found_lost_packets: sender.map_or(0, |sender| sender.lost),
+        spurious_packets: sender.map_or(0, |sender| sender.spurious),
+        failures: sender.map_or(0, |sender| sender.failures),
+    }
+}
+
+fn tunnel(engine: &Engine) -> Option<Tunnel> {
+    engine.network.tunnel.as_ref().map(|tunnel| match tunnel {
+        tunnel::Tunnel::Mpt(mpt) => mpt_tunnel(mpt),
+        tunnel::Tunnel::Ropewalk(ropewalk) => ropewalk_tunnel(ropewalk),
+    })
+}
+
+fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
+    let forward = Direction::Forward as usize;
+    let egress = &mpt.egress[forward];
+    let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
+    let hold_ms = egress.hold.summary();
+    let Some(resequencer) = &egress.resequencer else {
+        return Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() };
+    };
+    let counters = resequencer.counters();
+    Tunnel {
+        delivered_packets: counters.delivered,
+        held_packets: counters.held,
+        late_packets: counters.late,
+        dropped_packets,
+        timeouts: counters.timeouts,
+        overflows: counters.overflows,
+        most_held: counters.most_held,
+        hold_ms,
+        ..Tunnel::default()
+    }
+}
+
+fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
+    let sender = ropewalk.status(Direction::Forward).counters;
+    let receiver = ropewalk.status(Direction::Reverse).counters;
+    let mean = receiver.held_ns as f64 / receiver.delivered.max(1) as f64 / 1e6;
+    Tunnel {
+        delivered_packets: ropewalk.delivered(Direction::Reverse),
+        held_packets: receiver.held,
+        late_packets: receiver.late,
+        dropped_packets: sender.dropped,
+        hold_ms: Summary { mean, ..Summary::default() },
+        marked_packets: sender.signalled,
+        sent_pieces: sender.pieces + sender.repaired + sender.copies,
+        repaired_pieces: sender.repaired,
+        duplicate_pieces: receiver.duplicates,
+        missed_pieces: receiver.missed,
+        ..Tunnel::default()
+    }
+}
+
+/// What the tunnel's sender says of a path, if it is one of the tunnel's.
+fn sender_of(engine: &Engine, path: usize) -> Option<PathStatus> {
+    let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel else { return None };
+    let position = ropewalk.paths().iter().position(|own| usize::from(*own) == path)?;
+    ropewalk.status(Direction::Forward).paths.get(position).copied()
+}
+
+/// The arrivals' digest and the counters together.
+fn digest(mut digest: Digest, flows: &[Flow], paths: &[Path]) -> String {
+    for flow in flows {
+        digest.add_text(&flow.name);
+        [flow.delivered_bytes, flow.sent_packets, flow.retransmitted_packets, flow.recoveries, flow.timeouts]
+            .iter()
+            .for_each(|count| digest.add(*count));
+    }
+    for path in paths {
+        [path.sent_packets, path.delivered_packets, path.dropped_packets, path.lost_packets]
+            .iter()
+            .for_each(|count| digest.add(*count));
+    }
+    digest.hex()
+}

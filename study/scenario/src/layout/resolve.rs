@@ -1,0 +1,205 @@
+//! From the written layout to the resolved one: keys must be swept, values must be among the swept ones.
+//!
+//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken swept keys or values away. Then a table, figure or claim shows what is left, and
+//! goes where nothing is.
+
+use super::{
+    BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope,
+    WrittenTable,
+};
+use crate::file::File;
+use crate::model::{Experiment, Subflow};
+use crate::reference::Written;
+use crate::sweep::Draft;
+use parse::At;
+use parse::Fault;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The layout of a file whose cells are these experiments.
+pub(crate) fn resolve<'e>(
+    file: &File,
+    draft: &Draft<'_>,
+    experiments: impl Iterator<Item = &'e Experiment>,
+) -> Result<Layout, Fault> {
+    let context = Context { draft, flows: flows(experiments), sample: file.sample.as_ref().map(|it| it.get().0.0) };
+    let tables = file.table.iter().map(|table| context.table(table));
+    let figures = file.figure.iter().map(|figure| context.figure(figure));
+    let claims = file.claim.iter().map(|claim| context.claim(claim));
+    Ok(Layout {
+        tables: tables.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+        figures: figures.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+        claims: claims.filter_map(Result::transpose).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The names of all flows and subflows, the latter as `FLOW/PATH`.
+fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
+    let mut names = Vec::new();
+    for experiment in experiments {
+        for flow in &experiment.flows {
+            let subflow = |it: &Subflow| format!("{}/{}", flow.name, experiment.paths[it.path].name);
+            let all = std::iter::once(flow.name.clone()).chain(flow.kind.subflows().iter().map(subflow));
+            names.extend(all);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// A scope, and swept keys where they were given.
+type Part<const N: usize> = (Scope, [Option<String>; N]);
+
+struct Context<'a, 't> {
+    draft: &'a Draft<'t>,
+    flows: Vec<String>,
+    /// Interval of the time series, nanoseconds.
+    sample: Option<u64>,
+}
+
+impl Context<'_, '_> {
+    fn table(&self, given: &WrittenTable) -> Result<Option<Table>, Fault> {
+        let values = match given.value.get() {
+            Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
+            Values::Several(values) => values.iter().map(Column::from).collect(),
+        };
+        let mut whose = values.iter().filter_map(|column| column.flow.as_ref());
+        whose.try_for_each(|flow| self.flow(flow, given.value.span()))?;
+        if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
+            let fault = Fault::at(given.value.span(), "a table with `columns` shows one value");
+            return Err(fault.help("leave out `columns`, or write a table for each value"));
+        }
+        let keys = [Some(&given.rows), given.columns.as_ref()];
+        let Some((scope, [Some(rows), columns])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let references = given.reference.iter().map(Written::checked).collect::<Result<_, _>>()?;
+        Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
+    }
+
+    fn figure(&self, given: &WrittenFigure) -> Result<Option<Figure>, Fault> {
+        let wrong = |at: &At<String>, what, help| Err(Fault::at(at.span(), what).help(help));
+        let lines = match (&given.lines, &given.bars, &given.across) {
+            (Some(lines), None, None) if self.sample.is_some() => lines,
+            (Some(lines), None, None) => return wrong(lines, "a figure needs the time series", "set `sample`"),
+            (None, Some(bars), Some(_)) => bars,
+            (None, Some(bars), None) => return wrong(bars, "bars stand across a swept key", "across = \"KEY\""),
+            (Some(_), None, Some(across)) => {
+                return wrong(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
+            }
+            (Some(_), Some(bars), _) => return wrong(bars, "a figure has either lines or bars", "leave one out"),
+            (None, None, _) => {
+                let help = "lines = \"KEY\" over time, or bars = \"KEY\" with across = \"KEY\"";
+                return wrong(&given.value, "a figure has neither lines nor bars", help);
+            }
+        };
+        let part = self.part(&given.scope(), [Some(lines), given.across.as_ref()])?;
+        let Some((scope, [Some(lines), across])) = part else { return Ok(None) };
+        Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
+    }
+
+    fn claim(&self, given: &WrittenClaim) -> Result<Option<Claim>, Fault> {
+        let test = given.test()?;
+        let keys = [Some(&given.of), given.each.as_ref()];
+        let Some((mut scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let run = self.labels(&of);
+        if let Some(name) = test.names().iter().find(|name| !run.contains(&name.as_str())) {
+            return self.absent(given.says.span(), &of, name, &run).map(|()| None);
+        }
+        if of == BY_FLOW && !scope.only.contains_key(BY_FLOW) {
+            // All flows, and the subflows that are named.
+            let meant = |name: &&String| !name.contains('/') || test.names().contains(name);
+            scope.only.insert(of.clone(), self.flows.iter().filter(meant).cloned().collect());
+        }
+        let WrittenClaim { says, source, published, note, value, .. } = given.clone();
+        Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
+    }
+
+    /// The scope and the swept keys that are still swept; nothing if nothing is left.
+    fn part<const N: usize>(
+        &self,
+        scope: &WrittenScope<'_>,
+        keys: [Option<&At<String>>; N],
+    ) -> Result<Option<Part<N>>, Fault> {
+        if let Some(flows) = scope.only.get(BY_FLOW)
+            && !keys.iter().flatten().any(|key| key.get() == BY_FLOW)
+        {
+            let fault = Fault::at(flows.span(), "nothing here goes by flow");
+            return Err(fault.help("`flow = \"NAME\"` chooses whose result is shown"));
+        }
+        for key in keys.into_iter().flatten() {
+            if !self.swept(key.get(), &key.span())? {
+                return Ok(None);
+            }
+        }
+        let keys = keys.map(|key| key.map(|key| key.get().clone()));
+        Ok(self.scope(scope)?.map(|scope| (scope, keys)))
+    }
+
+    fn scope(&self, given: &WrittenScope<'_>) -> Result<Option<Scope>, Fault> {
+        let mut scope = Scope::default();
+        for (key, values) in given.only {
+            if !self.swept(key, &values.span())? {
+                continue;
+            }
+            let labels = self.labels(key);
+            let (left, absent): (Vec<&String>, Vec<&String>) =
+                values.get().iter().partition(|value| labels.contains(&value.as_str()));
+            absent.iter().try_for_each(|value| self.absent(values.span(), key, value, &labels))?;
+            if left.is_empty() {
+                return Ok(None);
+            }
+            scope.only.insert(key.clone(), left.into_iter().cloned().collect());
+        }
+        if let Some(flow) = given.flow {
+            self.flow(flow.get(), flow.span())?;
+            scope.flow = Some(flow.get().clone());
+        }
+        [scope.from_s, scope.until_s] = [self.instant(given.times[0])?, self.instant(given.times[1])?];
+        Ok(Some(scope))
+    }
+
+    fn flow(&self, flow: &String, span: Range<usize>) -> Result<(), Fault> {
+        if self.flows.contains(flow) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.flows.iter().map(String::as_str).collect();
+        Err(Fault::unknown(span, "flow", flow, &known))
+    }
+
+    /// An instant at which there is a sample, seconds.
+    fn instant(&self, given: &Option<At<parse::Time>>) -> Result<Option<f64>, Fault> {
+        let Some(at) = given else { return Ok(None) };
+        match self.sample {
+            Some(sample) if sample > 0 && at.get().0.0.is_multiple_of(sample) => Ok(Some(at.get().0.as_secs_f64())),
+            Some(_) => Err(Fault::at(at.span(), "there is no sample at this instant").help("a multiple of `sample`")),
+            None => Err(Fault::at(at.span(), "a part of the run needs the time series").help("set `sample`")),
+        }
+    }
+
+    /// Whether a key is swept. One that never was is a fault; one that a `--set` fixed is not.
+    fn swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
+        let swept: Vec<&str> = self.draft.axes.iter().map(|axis| axis.key.text.as_ref()).collect();
+        match () {
+            () if key == BY_FLOW || swept.contains(&key) => Ok(true),
+            () if self.draft.gone.iter().any(|gone| gone == key) => Ok(false),
+            () => Err(Fault::unknown(span.clone(), "swept key", key, &swept)),
+        }
+    }
+
+    /// The values of a swept key, in all cases together.
+    fn labels(&self, key: &str) -> Vec<&str> {
+        if key == BY_FLOW {
+            return self.flows.iter().map(String::as_str).collect();
+        }
+        let axes = self.draft.axes.iter().filter(|axis| axis.key.text == key);
+        axes.flat_map(|axis| axis.labels()).collect()
+    }
+
+    /// A value that is not swept is a fault, unless the sweep is not the file's own.
+    fn absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
+        match self.draft.as_written {
+            true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
+            false => Ok(()),
+        }
+    }
+}

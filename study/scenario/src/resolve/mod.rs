@@ -1,0 +1,94 @@
+//! From the file to the experiment: names become indices, defaults are filled in, what cannot be is refused.
+
+mod discipline;
+mod events;
+mod network;
+mod queue;
+mod traffic;
+mod tunnel;
+
+use crate::file::File;
+use crate::model::Experiment;
+use crate::sweep::affordable;
+use crate::trace::Traces;
+use parse::At;
+use parse::Fault;
+use parse::Size;
+use std::ops::Range;
+
+/// The experiment that `file` describes.
+pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Fault> {
+    let duration = positive("duration", &file.duration, |time| time.0.0)?.0;
+    let sample = file.sample.as_ref().map(|sample| positive("sample", sample, |time| time.0.0)).transpose()?;
+    let (links, paths) = network::network(file, traces)?;
+    let tunnel = file.tunnel.as_ref().map(|it| tunnel::tunnel(it.get(), &file.host, &paths)).transpose()?;
+    let flows = traffic::flows(file, &paths, tunnel.as_ref())?;
+    let events = events::events(file, &links, &paths)?;
+    let name = file.name.get().0.clone();
+    Ok(Experiment { name, duration, sample: sample.map(|time| time.0), links, paths, tunnel, flows, events })
+}
+
+/// The seeds of each of `cells` cells.
+pub(crate) fn seeds(file: &File, cells: u64) -> Result<Vec<u64>, Fault> {
+    match (&file.seeds, &file.repetitions) {
+        (Some(_), Some(repetitions)) => {
+            Err(Fault::at(repetitions.span(), "`repetitions` and `seeds` say the same thing").help("keep one"))
+        }
+        (Some(seeds), None) => {
+            affordable(cells, seeds.get().len() as u64).map_err(|fault| Fault { span: seeds.span(), ..fault })?;
+            distinct(seeds)
+        }
+        (None, Some(repetitions)) => {
+            let count = *positive("repetitions", repetitions, |n| *n)?;
+            affordable(cells, count).map_err(|fault| Fault { span: repetitions.span(), ..fault })?;
+            Ok((1..=count).collect())
+        }
+        (None, None) => Ok(vec![1]),
+    }
+}
+
+fn distinct(seeds: &At<Vec<u64>>) -> Result<Vec<u64>, Fault> {
+    let list = seeds.get();
+    match (1..list.len()).find(|index| list[..*index].contains(&list[*index])) {
+        Some(index) => Err(Fault::at(seeds.span(), format!("seed {} would give the same run twice", list[index]))),
+        None if list.is_empty() => Err(Fault::at(seeds.span(), "no seeds, no runs").help("for example `seeds = [1]`")),
+        None => Ok(list.clone()),
+    }
+}
+
+/// `value`, unless it is zero.
+pub(crate) fn positive<'a, T>(key: &str, value: &'a At<T>, number: impl Fn(&T) -> u64) -> Result<&'a T, Fault> {
+    match number(value.get()) {
+        0 => Err(Fault::at(value.span(), format!("`{key}` must be more than zero"))),
+        _ => Ok(value.get()),
+    }
+}
+
+/// A size that fits the model's 32 bits.
+pub(crate) fn bytes(size: &At<Size>) -> Result<u32, Fault> {
+    u32::try_from(size.get().0).map_err(|_| Fault::at(size.span(), "more than 4 GiB, that cannot be meant"))
+}
+
+/// The position of `name` in `names`.
+pub(crate) fn find<'a>(
+    kind: &str,
+    name: &str,
+    span: Range<usize>,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<usize, Fault> {
+    let names: Vec<&str> = names.collect();
+    names.iter().position(|known| *known == name).ok_or_else(|| Fault::unknown(span, kind, name, &names))
+}
+
+/// Refuses a name that something else has already.
+fn unique<'a>(
+    kind: &str,
+    name: &str,
+    span: Range<usize>,
+    mut others: impl Iterator<Item = &'a str>,
+) -> Result<String, Fault> {
+    match others.any(|other| other == name) {
+        true => Err(Fault::at(span, format!("there are two {kind}s called `{name}`"))),
+        false => Ok(name.to_owned()),
+    }
+}

@@ -1,0 +1,140 @@
+//! Links and paths.
+
+use super::queue::{self, Relative};
+use super::{bytes, find, positive, unique};
+use crate::file::{self, File, Name, Reverse};
+use crate::model::{Link, Loss, Path, Pipe};
+use crate::trace::Traces;
+use parse::At;
+use parse::Fault;
+use units::Span;
+
+/// The MTU of a path: Ethernet's.
+const MTU: u32 = 1500;
+
+/// Links so far, with the limits that wait for the paths.
+struct Links<'t> {
+    links: Vec<Link>,
+    relative: Vec<[Option<Relative>; 2]>,
+    traces: &'t mut Traces,
+}
+
+/// The links and the paths of `file`.
+pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Fault> {
+    if file.path.is_empty() {
+        let fault = Fault::at(file.name.span(), "the scenario has no path").key("path");
+        return Err(fault.help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
+    }
+    let mut links = Links { links: Vec::new(), relative: Vec::new(), traces };
+    for link in &file.link {
+        links.add(&link.name, &link.pipe(), link.reverse.as_ref())?;
+    }
+    let shared = links.links.len();
+    let mut paths: Vec<Path> = Vec::new();
+    for path in &file.path {
+        let name = unique("path", &path.name.get().0, path.name.span(), paths.iter().map(|path| path.name.as_str()))?;
+        let chain = match &path.links {
+            Some(chain) => named(path, chain, &links.links[..shared])?,
+            None => vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref())?],
+        };
+        let mtu =
+            path.mtu.as_ref().map_or(Ok(MTU), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?;
+        paths.push(Path { name, links: chain, mtu });
+    }
+    Ok((links.with_limits(&paths)?, paths))
+}
+
+/// The chain of `[[link]]`s that a path names.
+fn named(path: &file::Path, chain: &At<Vec<At<String>>>, links: &[Link]) -> Result<Vec<usize>, Fault> {
+    if path.reverse.is_some() || !path.pipe().is_empty() {
+        let fault = Fault::at(chain.span(), "a path has `links`, or a link of its own, not both");
+        return Err(fault.help("move rate, delay, queue ... into a [[link]]"));
+    }
+    if chain.get().is_empty() {
+        return Err(Fault::at(chain.span(), "a path crosses at least one link"));
+    }
+    let mut indices = Vec::new();
+    for name in chain.get() {
+        let index = find("link", name.get(), name.span(), links.iter().map(|link| link.name.as_str()))?;
+        if indices.contains(&index) {
+            return Err(Fault::at(name.span(), format!("the path crosses `{}` twice", name.get())));
+        }
+        indices.push(index);
+    }
+    Ok(indices)
+}
+
+impl Links<'_> {
+    /// Adds a link; returns its index.
+    fn add(&mut self, name: &At<Name>, there: &file::Pipe, back: Option<&Reverse>) -> Result<usize, Fault> {
+        let name = unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
+        let (forward, limit) = self.pipe(there)?;
+        let (reverse, limit_back) = self.pipe(&back.map_or(there.clone(), |back| back.pipe().or(there)))?;
+        self.links.push(Link { name, forward, reverse });
+        self.relative.push([limit, limit_back]);
+        Ok(self.links.len() - 1)
+    }
+
+    fn pipe(&mut self, given: &file::Pipe) -> Result<(Pipe, Option<Relative>), Fault> {
+        let trace = given.trace.as_ref();
+        if let (Some(trace), true) = (trace, given.rate.is_some()) {
+            return Err(Fault::at(trace.span(), "a link follows a trace or has a rate, not both"));
+        }
+        let trace = trace.map(|name| self.traces.get(name.get()).map_err(|fault| Fault { span: name.span(), ..fault }));
+        let (queue, relative) = queue::queue(given.queue.as_ref())?;
+        let pipe = Pipe {
+            rate: given.rate.map(|rate| rate.0),
+            trace: trace.transpose()?,
+            delay: given.delay.map_or(Span::ZERO, |delay| delay.0),
+            jitter: given.jitter.map_or(Span::ZERO, |jitter| jitter.0),
+            loss: given.loss.map_or(Loss::None, |loss| loss.0),
+            overhead: given.overhead.as_ref().map_or(Ok(0), bytes)?,
+            queue,
+            local: given.local.unwrap_or(false),
+            wire_limit: given.wire_limit.map(|limit| limit.0),
+        };
+        Ok((pipe, relative))
+    }
+
+    /// The links, their relative limits resolved.
+    fn with_limits(self, paths: &[Path]) -> Result<Vec<Link>, Fault> {
+        let mut links = self.links.clone();
+        for (index, [forward, reverse]) in self.relative.iter().enumerate() {
+            if let Some(limit) = forward {
+                links[index].forward.queue.limit =
+                    queue::product(limit, index, &self.links, paths, |link| &link.forward)?;
+            }
+            if let Some(limit) = reverse {
+                links[index].reverse.queue.limit =
+                    queue::product(limit, index, &self.links, paths, |link| &link.reverse)?;
+            }
+        }
+        Ok(links)
+    }
+}
+
+impl file::Pipe {
+    /// What `self` says, and `other` where it says nothing. Rate and trace exclude each other, so they go together.
+    fn or(self, other: &Self) -> Self {
+        let other = other.clone();
+        let paced = self.rate.is_some() || self.trace.is_some();
+        Self {
+            rate: if paced { self.rate } else { other.rate },
+            trace: if paced { self.trace } else { other.trace },
+            delay: self.delay.or(other.delay),
+            jitter: self.jitter.or(other.jitter),
+            loss: self.loss.or(other.loss),
+            overhead: self.overhead.or(other.overhead),
+            queue: self.queue.or(other.queue),
+            local: self.local.or(other.local),
+            wire_limit: self.wire_limit.or(other.wire_limit),
+        }
+    }
+
+    /// Says nothing at all.
+    fn is_empty(&self) -> bool {
+        let Self { rate, trace, delay, jitter, loss, overhead, queue, local, wire_limit } = self;
+        let timing = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
+        timing && loss.is_none() && overhead.is_none() && queue.is_none() && local.is_none() && wire_limit.is_none()
+    }
+}

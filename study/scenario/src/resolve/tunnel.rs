@@ -1,0 +1,174 @@
+//! The tunnel: MPT's, or Ropewalk's own.
+
+use super::traffic::{IPV6_MORE, UDP_HEADERS};
+use super::{bytes, find, positive};
+use crate::file::{self, Late, Mode};
+use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
+use parse::At;
+use parse::Fault;
+use parse::Time;
+use std::ops::Range;
+use units::Span;
+
+/// What MPT does.
+const DEFAULT_SCHEDULER: &str = "packet-round-robin";
+/// GRE with a sequence number.
+const GRE: u32 = 8;
+/// Largest inner packet that MPT's authors have.
+const MPT_MTU: u32 = 1440;
+/// Ropewalk's own headers of a piece: GRE with key and sequence number, the piece's header, the cipher's tag.
+const PIECE_HEADERS: u32 = 12 + 6 + 16;
+
+pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
+    refuse_keys_of_the_other_mode(given)?;
+    let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
+    let headers = UDP_HEADERS + if ipv6 { IPV6_MORE } else { 0 };
+    let own = tunnel_paths(given, paths)?;
+    let weights = weights(given, own.len())?;
+    let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+    if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
+        return Err(Fault::at(first.span(), format!("the striping cycle has positions 0 to {}", cycle - 1)));
+    }
+    let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &own)).transpose()?;
+    let (usual, mtu) = match &ropewalk {
+        None => (headers + GRE, MPT_MTU),
+        Some(_) => (headers, fitting(&own, paths, headers)),
+    };
+    Ok(Tunnel {
+        paths: own,
+        stripe: given.stripe.as_ref().map_or_else(|| DEFAULT_SCHEDULER.to_owned(), |stripe| stripe.get().clone()),
+        weights,
+        first: given.first.as_ref().map_or(0, |first| *first.get()),
+        stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
+        overhead: given.overhead.as_ref().map_or(Ok(usual), bytes)?,
+        mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
+        resequence: given.resequence.as_ref().map(At::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
+            window: r.window.0,
+            timeout: r.timeout.0,
+            deliver_late: matches!(r.late, Late::Deliver),
+        }),
+        device: given
+            .device
+            .as_ref()
+            .map(At::get)
+            .map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
+        ropewalk: ropewalk.map(Box::new),
+    })
+}
+
+/// The largest packet that fits into one datagram on every path.
+fn fitting(own: &[usize], paths: &[Path], headers: u32) -> u32 {
+    let least = own.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
+    least.saturating_sub(headers + PIECE_HEADERS).max(1)
+}
+
+fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropewalk, Fault> {
+    let time = |key: &str, time: &Option<At<Time>>| -> Result<Option<Span>, Fault> {
+        Ok(time.as_ref().map(|time| positive(key, time, |time| time.0.0)).transpose()?.map(|time| time.0))
+    };
+    let memory = given.memory.as_ref().map(|memory| positive("memory", memory, |memory| memory.0)).transpose()?;
+    Ok(Ropewalk {
+        congestion: given.congestion.as_ref().map(|congestion| congestion.get().0.clone()),
+        scheduler: given.scheduler.as_ref().map(|scheduler| scheduler.get().0.clone()),
+        repair: given.repair.as_ref().map(|repair| *repair.get()),
+        order: given.order.as_ref().map(|order| *order.get()),
+        deliver_late: given.late.as_ref().map(|late| matches!(late.get(), Late::Deliver)),
+        hold: time("hold", &given.hold)?,
+        probe: time("probe", &given.probe)?,
+        target: time("target", &given.target)?,
+        interval: time("interval", &given.interval)?,
+        memory: memory.map(|memory| memory.0),
+        backup: positions(given.backup.as_ref(), paths, own)?,
+        metered: positions(given.metered.as_ref(), paths, own)?,
+    })
+}
+
+/// The places of these paths among the tunnel's own.
+fn positions(names: Option<&At<Vec<At<String>>>>, paths: &[Path], own: &[usize]) -> Result<Vec<usize>, Fault> {
+    let known = || own.iter().map(|path| paths[*path].name.as_str());
+    let names = names.into_iter().flat_map(At::get);
+    names.map(|name| find("path of the tunnel", name.get(), name.span(), known())).collect()
+}
+
+/// A key that says nothing in this mode was meant for the other.
+fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
+    fn span<T>(at: &Option<At<T>>) -> Option<Range<usize>> {
+        at.as_ref().map(At::span)
+    }
+    let of_mpt = [
+        ("kind", span(&given.kind)),
+        ("stripe", span(&given.stripe)),
+        ("first", span(&given.first)),
+        ("stray_packets", span(&given.stray_packets)),
+        ("overhead", span(&given.overhead)),
+        ("resequence", span(&given.resequence)),
+        ("device", span(&given.device)),
+    ];
+    let of_ropewalk = [
+        ("congestion", span(&given.congestion)),
+        ("scheduler", span(&given.scheduler)),
+        ("repair", span(&given.repair)),
+        ("order", span(&given.order)),
+        ("late", span(&given.late)),
+        ("hold", span(&given.hold)),
+        ("probe", span(&given.probe)),
+        ("target", span(&given.target)),
+        ("interval", span(&given.interval)),
+        ("memory", span(&given.memory)),
+        ("backup", span(&given.backup)),
+        ("metered", span(&given.metered)),
+    ];
+    let (mode, other, foreign) = match given.mode {
+        Mode::Mpt => ("mpt", "ropewalk", &of_ropewalk[..]),
+        Mode::Ropewalk => ("ropewalk", "mpt", &of_mpt[..]),
+    };
+    let Some((key, at)) = foreign.iter().find_map(|(key, at)| Some((key, at.clone()?))) else { return Ok(()) };
+    let fault = Fault::at(at, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
+    Err(fault.help(format!("leave it out, or say mode = \"{other}\"{}", instead(key))))
+}
+
+/// What the other mode has in its place.
+fn instead(key: &str) -> &'static str {
+    match key {
+        "stripe" => "; Ropewalk's scheduler is `scheduler`",
+        "scheduler" => "; MPT's scheduler is `stripe`",
+        "resequence" => "; Ropewalk's exit is set by `order`, `hold` and `late`",
+        "order" | "hold" | "late" => "; MPT's exit is set by `resequence`",
+        _ => "",
+    }
+}
+
+fn tunnel_paths(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
+    let Some(names) = &given.paths else {
+        return Ok((0..paths.len()).collect());
+    };
+    let mut indices = Vec::new();
+    for name in names.get() {
+        let index = find("path", name.get(), name.span(), paths.iter().map(|path| path.name.as_str()))?;
+        if indices.contains(&index) {
+            return Err(Fault::at(name.span(), format!("the tunnel has `{}` twice", name.get())));
+        }
+        indices.push(index);
+    }
+    match indices.is_empty() {
+        true => Err(Fault::at(names.span(), "a tunnel needs at least one path")),
+        false => Ok(indices),
+    }
+}
+
+fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Fault> {
+    let Some(weights) = &given.weights else {
+        return Ok(vec![1; paths]);
+    };
+    let list = weights.get();
+    if list.len() != paths {
+        return Err(Fault::at(weights.span(), format!("{} weights for {paths} paths", list.len())));
+    }
+    match list.contains(&0) {
+        true => {
+            let fault = Fault::at(weights.span(), "a weight of zero sends nothing over a path");
+            Err(fault.help("weights start at 1; to leave a path out, name the others in `paths`"))
+        }
+        false => Ok(list.clone()),
+    }
+}

@@ -1,0 +1,185 @@
+//! Values with a short and a long form: `loss = "1%"` or a table, `congestion = "cubic"` or a table.
+
+use crate::model::{self, Parameter};
+use parse::{Percent, Quantity};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Loss: a share, or the four numbers of Gilbert and Elliott.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss(pub(crate) model::Loss);
+
+/// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Algorithm(pub(crate) model::Algorithm);
+
+impl Algorithm {
+    pub(crate) fn plain(name: &str) -> Self {
+        Self(model::Algorithm { name: name.to_owned(), parameters: BTreeMap::new() })
+    }
+}
+
+/// Loss in bursts (Gilbert-Elliott): each packet first moves the state, then is lost with the state's probability.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "burst-loss")]
+struct BurstLoss {
+    /// Probability of going from the good to the bad state.
+    to_bad: Percent,
+    /// Probability of going from the bad to the good state.
+    to_good: Percent,
+    /// Loss in the bad state. Default: 100%.
+    bad: Option<Percent>,
+    /// Loss in the good state. Default: 0%.
+    good: Option<Percent>,
+}
+
+impl From<BurstLoss> for Loss {
+    fn from(loss: BurstLoss) -> Self {
+        Self(model::Loss::GilbertElliott {
+            to_bad: loss.to_bad.0,
+            to_good: loss.to_good.0,
+            loss_bad: loss.bad.map_or(1.0, |share| share.0),
+            loss_good: loss.good.map_or(0.0, |share| share.0),
+        })
+    }
+}
+
+impl From<Percent> for Loss {
+    fn from(Percent(share): Percent) -> Self {
+        Self(if share == 0.0 { model::Loss::None } else { model::Loss::Random(share) })
+    }
+}
+
+struct LossVisitor;
+
+impl<'de> Visitor<'de> for LossVisitor {
+    type Value = Loss;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a share such as \"1%\", or { to_bad, to_good, bad, good }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Loss, E> {
+        Percent::read(text).map(Loss::from).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Loss, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Loss, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+        BurstLoss::deserialize(MapAccessDeserializer::new(map)).map(Loss::from)
+    }
+}
+
+struct AlgorithmVisitor;
+
+impl<'de> Visitor<'de> for AlgorithmVisitor {
+    type Value = Algorithm;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name such as \"cubic\", or { name = \"cubic\", beta = 0.7 }")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Algorithm, E> {
+        Ok(Algorithm::plain(name))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Algorithm, A::Error> {
+        let (mut name, mut parameters) = (None, BTreeMap::new());
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "name" => name = Some(map.next_value()?),
+                _ => drop(parameters.insert(key, map.next_value::<Setting>()?.0)),
+            }
+        }
+        let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
+        Ok(Algorithm(model::Algorithm { name, parameters }))
+    }
+}
+
+/// The value of one parameter; `true` and `false` are the words `on` and `off`.
+struct Setting(Parameter);
+
+struct SettingVisitor;
+
+impl Visitor<'_> for SettingVisitor {
+    type Value = Setting;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a word, true or false")
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<Setting, E> {
+        Ok(Setting(Parameter::Word(word.to_owned())))
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Setting, E> {
+        Ok(Setting(Parameter::Number(n)))
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Setting, E> {
+        self.visit_f64(n as f64)
+    }
+
+    fn visit_bool<E: Error>(self, yes: bool) -> Result<Setting, E> {
+        self.visit_str(if yes { "on" } else { "off" })
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LossVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Algorithm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AlgorithmVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Setting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SettingVisitor)
+    }
+}
+
+impl JsonSchema for Loss {
+    fn schema_name() -> Cow<'static, str> {
+        "loss".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let forms = [generator.subschema_for::<Percent>(), generator.subschema_for::<BurstLoss>()];
+        json_schema!({ "anyOf": forms })
+    }
+}
+
+impl JsonSchema for Algorithm {
+    fn schema_name() -> Cow<'static, str> {
+        "algorithm".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "string", "description": "Its name." },
+            {
+                "type": "object",
+                "description": "Its name and its parameters.",
+                "properties": { "name": { "type": "string" } },
+                "additionalProperties": { "type": ["number", "string", "boolean"] },
+            },
+        ] })
+    }
+}

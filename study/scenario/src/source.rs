@@ -1,0 +1,85 @@
+//! Where the bytes come from: the file, and behind it, as if they were appended, the `--set` arguments.
+
+use parse::{Error, Fault};
+use std::ops::Range;
+
+/// The texts of one reading. A position below the file's length is in the file, one above is in a `--set`.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    origin: String,
+    pub(crate) text: String,
+    pub(crate) sets: Vec<Set>,
+    /// The short form is read.
+    pub(crate) quick: bool,
+}
+
+/// One `--set KEY=VALUE`.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    text: String,
+    start: usize,
+    equals: usize,
+    /// The value as a document, blanks in front: its positions are those of this reading.
+    pub(crate) document: String,
+}
+
+impl Source {
+    pub(crate) fn new(origin: &str, text: &str, sets: &[String], quick: bool) -> Self {
+        let mut start = text.len() + 1;
+        let sets = sets.iter().map(|set| {
+            let set = Set::new(start, set);
+            start += set.text.len() + 1;
+            set
+        });
+        Self { origin: origin.to_owned(), text: text.to_owned(), sets: sets.collect(), quick }
+    }
+
+    /// The bytes at `span`.
+    pub(crate) fn slice(&self, span: &Range<usize>) -> &str {
+        let (_, text, span) = self.part(span);
+        &text[span]
+    }
+
+    /// `fault`, told with its place.
+    pub(crate) fn error(&self, mut fault: Fault) -> Error {
+        let (origin, text, span) = self.part(&fault.span);
+        fault.span = span;
+        Error::new(origin, text, fault)
+    }
+
+    /// The text in which `span` lies, its name, and the span inside it.
+    fn part(&self, span: &Range<usize>) -> (&str, &str, Range<usize>) {
+        match self.sets.iter().rfind(|set| set.start <= span.start) {
+            Some(set) => ("--set", &set.text, span.start - set.start..span.end - set.start),
+            None => (&self.origin, &self.text, span.clone()),
+        }
+    }
+}
+
+impl Set {
+    /// The name under which a set's value stands in its document.
+    pub(crate) const NAME: &str = "v";
+
+    fn new(start: usize, text: &str) -> Self {
+        let equals = text.find('=').unwrap_or(text.len());
+        let value = text.get(equals + 1..).unwrap_or_default();
+        // The file's last byte and the key are in front of the value, so there is room for the name.
+        let document = format!("{:blanks$}{}={value}", "", Self::NAME, blanks = start + equals - Self::NAME.len());
+        Self { text: text.to_owned(), start, equals, document }
+    }
+
+    /// The key and its place; a fault if there is no `=` or no key.
+    pub(crate) fn key(&self) -> Result<(&str, Range<usize>), Fault> {
+        let key = self.text[..self.equals].trim();
+        let span = self.start..self.start + self.equals;
+        match self.equals < self.text.len() && !key.is_empty() {
+            true => Ok((key, span)),
+            false => Err(Fault::at(span, "`--set` takes KEY=VALUE").help("for example `--set flow.tcp.size=1GB`")),
+        }
+    }
+
+    /// The value as it was written, and its place.
+    pub(crate) fn value(&self) -> (&str, Range<usize>) {
+        (&self.text[self.equals + 1..], self.start + self.equals + 1..self.start + self.text.len())
+    }
+}

@@ -1,0 +1,65 @@
+//! Mahimahi traces: each line a millisecond at which one 1500-byte packet may leave; the last is the period.
+
+use crate::model::Trace;
+use parse::{Elsewhere, Fault};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The traces that a scenario names, each read once.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    base: PathBuf,
+    read: BTreeMap<String, Trace>,
+}
+
+impl Traces {
+    /// Traces below `base`.
+    pub(crate) fn new(base: &Path) -> Self {
+        Self { base: base.to_owned(), read: BTreeMap::new() }
+    }
+
+    /// The trace in the file `name`. The caller knows where the scenario names it.
+    pub(crate) fn get(&mut self, name: &str) -> Result<Trace, Fault> {
+        if let Some(trace) = self.read.get(name) {
+            return Ok(trace.clone());
+        }
+        let path = self.base.join(name);
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Fault::at(0..0, format!("cannot read the trace `{origin}`: {error}")))?;
+        let trace = parse(&text).map_err(|mut fault| {
+            fault.elsewhere = Some(Box::new(Elsewhere { origin, text, span: fault.span.clone() }));
+            fault
+        })?;
+        self.read.insert(name.to_owned(), trace.clone());
+        Ok(trace)
+    }
+
+    /// The opportunities of every trace, for the scenario's hash.
+    pub(crate) fn opportunities(&self) -> impl Iterator<Item = u64> {
+        self.read.values().flat_map(|trace| trace.opportunities.iter().copied())
+    }
+}
+
+/// Reads a trace.
+fn parse(text: &str) -> Result<Trace, Fault> {
+    let (mut opportunities, mut start) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let span = start..start + line.trim_end().len();
+        start += line.len();
+        let line = line.trim();
+        let Ok(millisecond) = line.parse() else {
+            let message = format!("`{line}` is not a time stamp in milliseconds");
+            return Err(Fault::at(span, message).help("a mahimahi trace has one whole number a line, nothing else"));
+        };
+        if opportunities.last().is_some_and(|last| *last > millisecond) {
+            return Err(Fault::at(span, "time goes backwards").help("time stamps ascend; repeats are allowed"));
+        }
+        opportunities.push(millisecond);
+    }
+    match opportunities.last() {
+        None => Err(Fault::at(0..0, "an empty trace carries nothing")),
+        Some(0) => Err(Fault::at(0..0, "the last time stamp is the trace's period and cannot be 0")),
+        Some(&period_ms) => Ok(Trace { opportunities: opportunities.into(), period_ms }),
+    }
+}

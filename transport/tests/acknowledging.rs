@@ -1,0 +1,158 @@
+//! When and what a receiver acknowledges.
+
+mod lockstep;
+
+use control::Ecn;
+use lockstep::{Options, new_receiver};
+use ropewalk_transport::tcp::{Ack, Kind, Receiver, Segment};
+use units::{Instant, Span};
+
+fn data(seq: u64, timestamp: u32) -> Segment {
+    Segment { kind: Kind::Data, seq, timestamp, echo: 0, reduced: false, retransmission: false }
+}
+
+/// A receiver that has got `count` segments in order with this timestamp, and its acknowledgements.
+fn after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
+    let mut receiver = new_receiver(Options::default());
+    let acks = (0..count).filter_map(|seq| receiver.handle(Instant::ZERO, &data(seq, timestamp), false)).collect();
+    (receiver, acks)
+}
+
+#[test]
+fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second_segment() {
+    let acked: Vec<u64> = after(26, 1).1.iter().map(|ack| ack.ack).collect();
+    let expected: Vec<u64> = (1..=16).chain([18, 20, 22, 24, 26]).collect();
+    assert_eq!(acked, expected);
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+    let (mut receiver, acks) = after(17, 1);
+    assert_eq!((acks.len(), receiver.deadline()), (16, Instant::ZERO + Span::from_millis(40)));
+    let due = receiver.deadline();
+    assert_eq!(receiver.on_timeout(due).map(|ack| ack.ack), Some(17));
+}
+
+#[test]
+fn three_duplicate_acknowledgements_leave_at_once_and_forty_four_more_are_merged() {
+    let (mut receiver, _) = after(20, 1);
+    let answered: Vec<bool> =
+        (21..=69).map(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()).collect();
+    assert_eq!(answered[..3], [true; 3]);
+    assert!(answered[3..47].iter().all(|at_once| !at_once));
+    assert!(answered[47], "the next one says it all");
+}
+
+#[test]
+fn with_quick_acknowledgements_every_segment_is_acknowledged_in_order_or_not() {
+    let mut receiver = new_receiver(Options { quick_ack: true, ..Options::default() });
+    let mut segments = (0..40).chain(41..90);
+    assert!(segments.all(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()));
+}
+
+#[test]
+fn a_filled_hole_is_acknowledged_at_once() {
+    let (mut receiver, _) = after(20, 1);
+    (21..=30).for_each(|seq| {
+        receiver.handle(Instant::ZERO, &data(seq, 1), false);
+    });
+    let ack = receiver.handle(Instant::ZERO, &data(20, 1), false).expect("at once");
+    assert_eq!((ack.ack, ack.blocks.len()), (31, 0));
+}
+
+#[test]
+fn a_duplicate_is_reported_in_the_first_block() {
+    let (mut receiver, _) = after(20, 1);
+    receiver.handle(Instant::ZERO, &data(25, 1), false);
+    let ack = receiver.handle(Instant::ZERO, &data(7, 1), false).expect("at once");
+    assert_eq!((ack.ack, ack.blocks.iter().collect::<Vec<_>>()), (20, vec![(7, 8), (25, 26)]));
+}
+
+#[test]
+fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
+    let (mut receiver, _) = after(20, 1000);
+    let ack = receiver.handle(Instant::ZERO, &data(20, 998), false).expect("answered");
+    assert_eq!((ack.ack, ack.blocks.len(), receiver.delivered()), (20, 0, 20));
+    let ack = receiver.handle(Instant::ZERO, &data(3, 998), false).expect("answered");
+    assert_eq!(ack.blocks.iter().collect::<Vec<_>>(), [(3, 4)], "a duplicate that is too old is reported all the same");
+    receiver.handle(Instant::ZERO, &data(20, 999), false);
+    receiver.handle(Instant::ZERO, &data(21, 1000), false);
+    assert_eq!((receiver.delivered(), receiver.counters().outdated), (22, 2));
+}
+
+#[test]
+fn a_duplicate_from_before_the_window_does_not_renew_the_timestamp() {
+    let (mut receiver, _) = after(20, 1000);
+    let ack = receiver.handle(Instant::ZERO, &data(7, 1500), false).expect("reported");
+    assert_eq!(ack.echo, 1000);
+    receiver.handle(Instant::ZERO, &data(20, 1000), false);
+    assert_eq!(receiver.delivered(), 21, "an original overtaken by that duplicate is still welcome");
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_answers() {
+    let (mut receiver, _) = after(20, 1);
+    receiver.handle(Instant::ZERO, &data(20, 1), true);
+    let echoed = |receiver: &mut Receiver, segment: &Segment| {
+        receiver.handle(Instant::ZERO, segment, false).or_else(|| receiver.on_timeout(receiver.deadline()))
+    };
+    assert!(echoed(&mut receiver, &data(21, 1)).expect("acknowledged").marked);
+    assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").marked);
+    let answer = Segment { reduced: true, ..data(23, 1) };
+    assert!(!echoed(&mut receiver, &answer).expect("acknowledged").marked);
+}
+
+#[test]
+fn the_answer_to_a_mark_is_acknowledged_at_once() {
+    let (mut receiver, _) = after(20, 1);
+    let ack = receiver.handle(Instant::ZERO, &Segment { reduced: true, ..data(20, 1) }, false);
+    assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
+    let again = Segment { reduced: true, ..data(21, 1) };
+    assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").marked, "the answer is marked itself");
+}
+
+/// RFC 8257 section 3.2, with the second acknowledgement that it allows: what had come before is told in the old state.
+#[test]
+fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_owed() {
+    let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
+    let mut handle = |seq, marked| {
+        let now = Instant::ZERO + Span::from_millis(seq);
+        let first = receiver.handle(now, &data(seq, 1), marked);
+        let second = receiver.on_timeout(now);
+        [first, second].into_iter().flatten().map(|ack| (ack.ack, ack.marked)).collect::<Vec<_>>()
+    };
+    (0..20).for_each(|seq| drop(handle(seq, false)));
+    assert_eq!(handle(20, false), [], "every second one");
+    assert_eq!(handle(21, true), [(21, false), (22, true)]);
+    assert_eq!(handle(22, true), []);
+    assert_eq!(handle(23, true), [(24, true)], "every second one again");
+    assert_eq!(handle(24, false), [(25, false)], "nothing was owed");
+    assert_eq!(handle(25, true), [(26, true)]);
+    assert_eq!(handle(26, true), []);
+    assert_eq!(handle(27, false), [(27, true), (28, false)]);
+}
+
+/// The sender, which counts what each acknowledgement delivers, then knows how many were marked.
+#[test]
+fn with_an_echo_per_packet_acknowledgements_count_the_marks_exactly_whatever_their_pattern() {
+    for share in [0.02, 0.3, 0.5, 0.9] {
+        let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
+        let mut random = units::Stream::named(1, "marks");
+        let (mut sent, mut counted, mut acked) = (0, 0, 0);
+        for seq in 0..10_000 {
+            let now = Instant::ZERO + Span::from_micros(100 * seq);
+            let marked = random.chance(share);
+            sent += u64::from(marked);
+            let first = receiver.handle(now, &data(seq, 1), marked);
+            for ack in [first, receiver.on_timeout(now)].into_iter().flatten() {
+                counted += if ack.marked { ack.ack - acked } else { 0 };
+                acked = ack.ack;
+            }
+        }
+        if let Some(ack) = receiver.on_timeout(receiver.deadline()) {
+            counted += if ack.marked { ack.ack - acked } else { 0 };
+            acked = ack.ack;
+        }
+        assert_eq!((acked, counted), (10_000, sent), "{share} marked");
+    }
+}

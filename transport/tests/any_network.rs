@@ -1,0 +1,104 @@
+//! Whatever the network does, as long as some packets get through: every segment arrives, in order, and it ends.
+//! A campaign over many seeds also shows that the rare situations are really reached.
+
+mod garbage;
+mod lockstep;
+
+use control::Ecn;
+use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
+use ropewalk_transport::tcp::sender::{Counters, Input, Output, Recovery};
+use units::{Instant, Span, Stream};
+
+/// How unkind a network is.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    loss: f64,
+    duplication: f64,
+    lateness: f64,
+    /// Now and then everything stands still for this long, milliseconds.
+    stall: u64,
+}
+
+fn weather(stream: &mut Stream) -> Weather {
+    Weather {
+        loss: stream.unit() * 0.2,
+        duplication: stream.unit() * 0.1,
+        lateness: stream.unit() * 0.3,
+        stall: stream.below(2) * 400,
+    }
+}
+
+fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
+    let mut copies = Vec::new();
+    let stalled = (now.as_millis() / 500) % 4 == 3;
+    for copy in 0..2 {
+        if stream.chance(if copy == 0 { 1.0 - weather.loss } else { weather.duplication }) {
+            let late = if stream.chance(weather.lateness) { stream.below(30_000) } else { 0 };
+            let stall = if stalled { weather.stall } else { 0 };
+            copies.push(ONE_WAY + Span::from_micros(late) + Span::from_millis(stall));
+        }
+    }
+    Fate { copies, marked: stream.chance(0.01) }
+}
+
+fn run(seed: u64) -> Counters {
+    let mut stream = Stream::named(seed, "any network");
+    let options = Options {
+        segments: 300,
+        sack: !stream.chance(0.2),
+        timestamps: !stream.chance(0.3),
+        ecn: stream.chance(0.3),
+        echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
+        send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
+        recovery: if seed % 4 == 3 { Recovery::Fack } else { Recovery::Rack },
+        handshake: seed % 8 != 7,
+        quick_ack: seed % 16 == 15,
+    };
+    let (there, back) = (weather(&mut stream), weather(&mut stream));
+    let mut luck = Stream::named(seed, "back");
+    let mut world = World::new(
+        options,
+        Box::new(move |now, _| fate(there, now, &mut stream)),
+        Box::new(move |now, _| fate(back, now, &mut luck)),
+    );
+    assert!(world.run(Span::from_secs(3600)), "seed {seed}: {options:?} {there:?} {back:?} does not end");
+    assert_eq!((world.receiver.delivered(), world.sender.acknowledged()), (300, 300), "seed {seed}");
+    let c = world.sender.counters();
+    assert_eq!(c.sent, 300 + c.retransmitted, "seed {seed}");
+    assert!(c.lost >= c.lost_retransmissions && c.undone <= c.recoveries + c.timeouts, "seed {seed}: {c:?}");
+    c.to_owned()
+}
+
+#[test]
+fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
+    let all: Vec<Counters> = (0..600).map(run).collect();
+    let reached = |what: fn(&Counters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
+    assert!(reached(|c| c.recoveries) > 100);
+    assert!(reached(|c| c.timeouts) > 100);
+    assert!(reached(|c| c.probes) > 100);
+    assert!(reached(|c| c.undone) > 20);
+    assert!(reached(|c| c.spurious_timeouts) > 5);
+    assert!(reached(|c| c.probe_repairs) > 5);
+    assert!(reached(|c| c.lost_retransmissions) > 20);
+    assert!(reached(|c| c.duplicates) > 100);
+}
+
+#[test]
+fn acknowledgements_made_up_at_random_do_no_harm() {
+    for seed in 0..300 {
+        let mut stream = Stream::named(seed, "garbage");
+        let options = Options { sack: !stream.chance(0.2), ecn: true, ..Options::default() };
+        let mut sender = new_sender(options);
+        let mut now = Instant::ZERO + Span::from_secs(1);
+        sender.handle(now, Input::Connect);
+        for step in 0..500 {
+            while let Output::Transmit(_) = sender.poll(now) {}
+            let ack = garbage::ack(&mut stream, step < 2);
+            sender.handle(now, Input::Ack(&ack));
+            now += Span::from_millis(stream.below(40));
+            sender.handle(now, Input::Timeout);
+            let pipe = sender.pipe();
+            assert!(pipe.sacked + pipe.lost <= pipe.out, "seed {seed}: {pipe:?}");
+        }
+    }
+}

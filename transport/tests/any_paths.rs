@@ -1,0 +1,168 @@
+//! Whatever the paths do, as long as some packets get through on one of them: all data arrives, once and in order, under
+//! every scheduler and both stacks' rules. The campaign also shows that the rare situations are really reached.
+
+mod garbage;
+mod paths;
+
+use paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
+use ropewalk_transport::mptcp::{Ack, Counters, Input, Output, ReceiverCounters, Rules, Segment, SubflowConfig};
+use ropewalk_transport::tcp::{self, Kind};
+use units::{Instant, Span, Stream};
+
+const SEGMENTS: u64 = 600;
+
+/// How unkind a path is.
+#[derive(Clone, Copy, Debug)]
+struct Weather {
+    loss: f64,
+    duplication: f64,
+    lateness: f64,
+    /// It is dead between these instants, milliseconds.
+    dead: (u64, u64),
+}
+
+fn weather(stream: &mut Stream, first: bool) -> Weather {
+    let from = 1050 + stream.below(1000);
+    let dead = match stream.below(3) {
+        0 if !first => (from, u64::MAX),
+        1 => (from, from + stream.below(3000)),
+        _ => (u64::MAX, u64::MAX),
+    };
+    let (loss, duplication, lateness) = (stream.unit() * 0.1, stream.unit() * 0.05, stream.unit() * 0.1);
+    Weather { loss, duplication, lateness, dead }
+}
+
+fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
+    let mut copies = Vec::new();
+    if (weather.dead.0..weather.dead.1).contains(&now.as_millis()) {
+        return copies;
+    }
+    for copy in 0..2 {
+        if stream.chance(if copy == 0 { 1.0 - weather.loss } else { weather.duplication }) {
+            let late = if stream.chance(weather.lateness) { stream.below(30_000) } else { 0 };
+            copies.push(Span::from_micros(late));
+        }
+    }
+    copies
+}
+
+/// What a run has reached.
+struct Reached {
+    sender: Counters,
+    receiver: ReceiverCounters,
+    failures: u64,
+}
+
+fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<Way>) {
+    let paths = 1 + stream.below(4) as usize;
+    let subflow = |stream: &mut Stream, first: bool| SubflowConfig {
+        backup: !first && stream.chance(0.2),
+        join: if first { Span::ZERO } else { Span::from_millis(stream.below(300)) },
+        leave: (!first && stream.chance(0.2)).then(|| Span::from_millis(301 + stream.below(1000))),
+    };
+    let subflows = (0..paths).map(|index| subflow(stream, index == 0)).collect();
+    let ways = (0..paths).map(|_| way(1 + stream.below(80), 20 + stream.below(400))).collect();
+    let algorithms = ["reno", "lia", "olia", "balia", "wvegas", "coupled-bbr", "bbr", "cubic"];
+    let options = Options {
+        segments: SEGMENTS,
+        subflows,
+        scheduler: schedule::REGISTRY[seed as usize % schedule::REGISTRY.len()].name,
+        congestion: algorithms[stream.below(algorithms.len() as u64) as usize],
+        rules: if stream.chance(0.5) { Rules::Upstream } else { Rules::OutOfTree },
+        opportunistic: stream.chance(0.5),
+        buffer: if stream.chance(0.3) { 60_000 } else { 1 << 22 },
+        send_buffer: if stream.chance(0.2) { 10 + stream.below(30) } else { 10_000 },
+        window: 200,
+    };
+    (options, ways)
+}
+
+fn run(seed: u64) -> Reached {
+    let mut stream = Stream::named(seed, "any paths");
+    let (options, ways) = options(seed, &mut stream);
+    let weathers: Vec<Weather> = (0..ways.len()).map(|index| weather(&mut stream, index == 0)).collect();
+    let back = weathers.clone();
+    let mut luck = Stream::named(seed, "back");
+    let mut world = World::new(
+        &options,
+        &ways,
+        Box::new(move |now, segment| fate(weathers[usize::from(segment.subflow)], now, &mut stream)),
+        Box::new(move |now, ack| fate(back[usize::from(ack.subflow)], now, &mut luck)),
+    );
+    assert!(
+        world.run(SEGMENTS, Span::from_secs(3600)),
+        "seed {seed} does not end: {} {:?} {:?}",
+        world.sender.acknowledged(),
+        world.sender.counters(),
+        world.receiver.counters()
+    );
+    assert_eq!(world.receiver.delivered(), SEGMENTS, "seed {seed}");
+    assert_eq!(world.delays.len() as u64, SEGMENTS, "seed {seed}: each segment is acknowledged once");
+    let failures = (0..ways.len()).map(|subflow| world.sender.failures(subflow)).sum();
+    Reached { sender: *world.sender.counters(), receiver: *world.receiver.counters(), failures }
+}
+
+#[test]
+fn all_data_arrives_and_every_kind_of_repair_is_reached() {
+    let all: Vec<Reached> = (0..600).map(run).collect();
+    let reached = |what: fn(&Reached) -> u64| all.iter().filter(|run| what(run) > 0).count();
+    assert!(reached(|run| run.sender.copies) > 30);
+    assert!(reached(|run| run.sender.reinjected) > 100);
+    assert!(reached(|run| run.sender.blocked) > 20);
+    assert!(reached(|run| run.receiver.duplicates) > 100);
+    assert!(reached(|run| run.receiver.rescued) > 100);
+    assert!(reached(|run| run.failures) > 50);
+    assert!(reached(|run| run.sender.receive_window_limited.as_micros()) > 50);
+    assert!(reached(|run| run.sender.send_buffer_limited.as_micros()) > 50);
+}
+
+#[test]
+fn acknowledgements_made_up_at_random_do_no_harm() {
+    for seed in 0..300 {
+        let mut stream = Stream::named(seed, "garbage");
+        let options = options(seed, &mut stream).0;
+        let mut sender = new_sender(&options);
+        let mut now = Instant::ZERO + Span::from_secs(1);
+        sender.handle(now, Input::Connect);
+        for step in 0..300 {
+            while let Output::Transmit(_) = sender.poll(now) {}
+            let tcp = garbage::ack(&mut stream, step < 8);
+            let ack = Ack { subflow: stream.below(5) as u16, tcp, data: garbage::number(&mut stream) };
+            sender.handle(now, Input::Ack(&ack));
+            now += Span::from_millis(stream.below(40));
+            sender.handle(now, Input::Timeout);
+            assert!(sender.acknowledged() <= SEGMENTS, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn segments_made_up_at_random_do_no_harm() {
+    for seed in 0..300 {
+        let mut stream = Stream::named(seed, "garbage for a receiver");
+        let mut receiver = new_receiver(&options(seed, &mut stream).0);
+        let mut now = Instant::ZERO + Span::from_secs(1);
+        for _ in 0..1000 {
+            let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Syn, Kind::HandshakeAck];
+            let tcp = tcp::Segment {
+                kind: kinds[stream.below(5) as usize],
+                seq: garbage::number(&mut stream),
+                timestamp: garbage::number(&mut stream) as u32,
+                echo: stream.bits() as u32,
+                reduced: stream.chance(0.1),
+                retransmission: stream.chance(0.1),
+            };
+            // Subflows that do not exist, too.
+            let (subflow, data) = (stream.below(6) as u16, garbage::number(&mut stream));
+            let segment = Segment { subflow, tcp, data, copy: stream.chance(0.5) };
+            let before = receiver.delivered();
+            if let Some(ack) = receiver.handle(now, &segment, stream.chance(0.1)) {
+                assert_eq!((ack.subflow, ack.data), (segment.subflow, receiver.delivered()), "seed {seed}");
+            }
+            assert!(receiver.delivered() >= before, "seed {seed}");
+            now += Span::from_millis(stream.below(40));
+            while receiver.on_timeout(now).is_some() {}
+        }
+        assert!(receiver.counters().most_waiting < 5 * 200 + 5 * 1000, "seed {seed}: {:?}", receiver.counters());
+    }
+}

@@ -1,0 +1,27 @@
+//! Acknowledgements that nobody in his right mind would send.
+
+#![allow(unreachable_pub, reason = "a module of several test programs")]
+
+use ropewalk_transport::tcp::{Ack, Blocks};
+use units::Stream;
+
+/// A number near something that exists, or anything.
+pub fn number(stream: &mut Stream) -> u64 {
+    if stream.chance(0.9) { stream.below(200) } else { stream.bits() }
+}
+
+/// Any acknowledgement, of a handshake or not.
+pub fn ack(stream: &mut Stream, handshake: bool) -> Ack {
+    let mut blocks = Blocks::default();
+    (0..stream.below(4)).for_each(|_| blocks.push((number(stream), number(stream))));
+    Ack {
+        one_way_ms: 0,
+        handshake,
+        ack: number(stream),
+        window: number(stream) % (1 << 40),
+        timestamp: stream.bits() as u32,
+        echo: number(stream) as u32,
+        blocks,
+        marked: stream.chance(0.1),
+    }
+}

@@ -1,0 +1,237 @@
+//! A sender and a receiver in lock step, with a network between them that does what a rule says. No randomness of its
+//! own, and no bottleneck but the 20 us that each segment takes to leave: 10 ms each way unless the rule says otherwise.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
+
+use control::{Controller, Ecn};
+use ropewalk_transport::tcp::sender::{Input, Output, Recovery};
+use ropewalk_transport::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
+use std::collections::BTreeMap;
+use units::{Instant, Span, Stream};
+
+pub const MSS: u32 = 1000;
+pub const ONE_WAY: Span = Span::from_millis(10);
+/// What a segment takes to leave: no two arrive at the same instant.
+const SERIALISATION: Span = Span::from_micros(20);
+
+/// What happens to one packet: each entry is a copy that arrives after so long.
+#[derive(Clone, Debug, Default)]
+pub struct Fate {
+    pub copies: Vec<Span>,
+    pub marked: bool,
+}
+
+pub fn pass() -> Fate {
+    after(ONE_WAY)
+}
+
+pub fn drop() -> Fate {
+    Fate::default()
+}
+
+pub fn after(delay: Span) -> Fate {
+    Fate { copies: vec![delay], marked: false }
+}
+
+pub type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
+pub type AckRule = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
+
+enum Parcel {
+    Segment(Segment, bool),
+    Ack(Ack),
+}
+
+pub struct World {
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub now: Instant,
+    /// Every segment that was sent.
+    pub sent: Vec<(Instant, Segment)>,
+    data: DataRule,
+    acks: AckRule,
+    flying: BTreeMap<(Instant, u64), Parcel>,
+    launched: u64,
+    link_free: Instant,
+}
+
+/// Both ends with these options, TCP Reno, and so many segments to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub segments: u64,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub ecn: bool,
+    pub echo: Ecn,
+    pub send_buffer: u64,
+    pub recovery: Recovery,
+    pub handshake: bool,
+    pub quick_ack: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segments: 400,
+            sack: true,
+            timestamps: true,
+            ecn: false,
+            echo: Ecn::Classic,
+            send_buffer: 10_000,
+            recovery: Recovery::Rack,
+            handshake: true,
+            quick_ack: false,
+        }
+    }
+}
+
+pub fn new_sender(options: Options) -> Sender {
+    let reno = control::registry::find("reno").expect("reno is registered");
+    let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
+    let mut sender = sender_with(options, controller);
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
+    sender
+}
+
+/// A sender that has nothing to send yet.
+pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
+    let config = sender::Config {
+        mss: MSS,
+        packet: MSS + 52,
+        initial_window: 10,
+        timestamps: options.timestamps,
+        sack: options.sack,
+        ecn: options.ecn,
+        pacing: false,
+        send_buffer: options.send_buffer,
+        reordering: 3,
+        max_reordering: 300,
+        tick: Span::from_millis(1),
+        recovery: options.recovery,
+        handshake: options.handshake,
+        initial_timeout: Span::from_secs(1),
+        window: u32::MAX,
+    };
+    Sender::new(config, controller, Stream::named(1, "lockstep"))
+}
+
+pub fn new_receiver(options: Options) -> Receiver {
+    Receiver::new(receiver::Config {
+        mss: MSS,
+        timestamps: options.timestamps,
+        sack: options.sack,
+        quick_ack: options.quick_ack,
+        gro: 1,
+        buffer: [1 << 22, 1 << 22],
+        ecn: options.echo,
+        tick: Span::from_millis(1),
+    })
+}
+
+impl World {
+    pub fn new(options: Options, data: DataRule, acks: AckRule) -> Self {
+        Self {
+            sender: new_sender(options),
+            receiver: new_receiver(options),
+            now: Instant::ZERO + Span::from_secs(1),
+            sent: Vec::new(),
+            data,
+            acks,
+            flying: BTreeMap::new(),
+            launched: 0,
+            link_free: Instant::ZERO,
+        }
+    }
+
+    /// A world whose acknowledgements all arrive.
+    pub fn with(options: Options, data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
+        Self::new(options, Box::new(data), Box::new(|_, _| pass()))
+    }
+
+    /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
+    pub fn run(&mut self, limit: Span) -> bool {
+        let end = self.now + limit;
+        self.sender.handle(self.now, Input::Connect);
+        while self.now < end {
+            let deadline = self.drive();
+            let first = self.flying.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+            let next = deadline.min(first).min(self.receiver.deadline());
+            if next == Instant::NEVER {
+                return true;
+            }
+            self.now = self.now.max(next);
+            self.advance();
+            self.check();
+        }
+        false
+    }
+
+    fn drive(&mut self) -> Instant {
+        loop {
+            match self.sender.poll(self.now) {
+                Output::Transmit(segment) => self.send(segment),
+                Output::Until(deadline) => return deadline,
+            }
+        }
+    }
+
+    fn send(&mut self, segment: Segment) {
+        self.sent.push((self.now, segment));
+        let fate = (self.data)(self.now, &segment);
+        self.link_free = self.link_free.max(self.now) + SERIALISATION;
+        let queued = self.link_free.since(self.now);
+        for delay in fate.copies {
+            self.launch(queued + delay, Parcel::Segment(segment, fate.marked));
+        }
+    }
+
+    fn answer(&mut self, ack: Option<Ack>) {
+        let Some(mut ack) = ack else { return };
+        let fate = (self.acks)(self.now, &mut ack);
+        for delay in fate.copies {
+            self.launch(delay, Parcel::Ack(ack));
+        }
+    }
+
+    fn launch(&mut self, delay: Span, parcel: Parcel) {
+        self.launched += 1;
+        self.flying.insert((self.now + delay, self.launched), parcel);
+    }
+
+    fn advance(&mut self) {
+        match self.flying.first_entry() {
+            Some(entry) if entry.key().0 <= self.now => match entry.remove() {
+                Parcel::Segment(segment, marked) => {
+                    let ack = self.receiver.handle(self.now, &segment, marked);
+                    self.answer(ack);
+                }
+                Parcel::Ack(ack) => self.sender.handle(self.now, Input::Ack(&ack)),
+            },
+            _ => {
+                self.sender.handle(self.now, Input::Timeout);
+                let ack = self.receiver.on_timeout(self.now);
+                self.answer(ack);
+            }
+        }
+    }
+
+    /// The pipe never runs dry below zero, and nobody acknowledges what has not been delivered.
+    fn check(&self) {
+        let pipe = self.sender.pipe();
+        assert!(pipe.sacked + pipe.lost <= pipe.out + pipe.retransmitted, "{pipe:?}");
+        assert!(pipe.sacked + pipe.lost <= pipe.out && pipe.retransmitted <= pipe.out, "{pipe:?}");
+        assert!(self.sender.acknowledged() <= self.receiver.delivered());
+        assert!(self.sender.decision().window >= 1);
+    }
+}
+
+/// Drops the first `times` transmissions of each of these segments.
+pub fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> Fate + 'static {
+    let mut left: BTreeMap<u64, usize> = lost.iter().map(|seq| (*seq, times)).collect();
+    move |_, segment| match left.get_mut(&segment.seq) {
+        Some(left) if *left > 0 && segment.kind == ropewalk_transport::tcp::Kind::Data => {
+            *left -= 1;
+            drop()
+        }
+        _ => pass(),
+    }
+}

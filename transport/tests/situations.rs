@@ -1,0 +1,266 @@
+//! Loss recovery in named situations. The round-trip time is 20 ms, the controller Reno.
+
+mod lockstep;
+
+use control::{NO_THRESHOLD, Phase};
+use lockstep::{Options, World, after, drop, losing, pass};
+use ropewalk_transport::tcp::sender::{Counters, Recovery};
+use ropewalk_transport::tcp::{Kind, Segment};
+use units::{Instant, Span};
+
+const LIMIT: Span = Span::from_secs(60);
+
+/// Runs to the end; returns the counters.
+fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> Counters {
+    finished(World::with(options, data)).sender.counters().to_owned()
+}
+
+fn finished(mut world: World) -> World {
+    assert!(world.run(LIMIT), "the transfer must end");
+    let (acknowledged, delivered) = (world.sender.acknowledged(), world.receiver.delivered());
+    assert_eq!(acknowledged, delivered);
+    assert_eq!(delivered, world.sent.iter().map(|(_, segment)| segment.seq + 1).max().expect("something was sent"));
+    world
+}
+
+#[test]
+fn without_loss_nothing_is_sent_twice() {
+    let c = counters(Options::default(), |_, _| pass());
+    let trouble = (c.retransmitted, c.recoveries, c.timeouts, c.duplicates, c.probes);
+    assert_eq!((c.sent, trouble), (400, (0, 0, 0, 0, 0)));
+}
+
+#[test]
+fn one_loss_costs_one_fast_recovery_and_half_the_window() {
+    let mut world = World::with(Options::default(), losing(&[100], 1));
+    assert!(!world.run(Span::from_millis(80)));
+    let before = world.sender.decision().window;
+    let world = finished(world);
+    let c = world.sender.counters();
+    assert_eq!((c.lost, c.retransmitted, c.recoveries, c.timeouts, c.undone), (1, 1, 1, 0, 0));
+    let threshold = world.sender.decision().threshold;
+    assert!(threshold >= before / 2 && threshold < 400 / 2, "{threshold} after {before}");
+}
+
+#[test]
+fn two_losses_in_one_window_are_one_reduction() {
+    let c = counters(Options::default(), losing(&[100, 105], 1));
+    assert_eq!((c.lost, c.retransmitted, c.recoveries, c.timeouts), (2, 2, 1, 0));
+}
+
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout() {
+    let c = counters(Options::default(), losing(&[100], 2));
+    assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
+}
+
+#[test]
+fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_probes_nor_undoes() {
+    let fack = Options { recovery: Recovery::Fack, ..Options::default() };
+    let c = counters(fack, losing(&[100], 2));
+    assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
+    let c = counters(Options { segments: 40, ..fack }, losing(&[37, 38, 39], 1));
+    assert_eq!((c.probes, c.timeouts, c.retransmitted), (0, 1, 3), "a lost tail costs a timeout");
+    let c = counters(Options { timestamps: false, ..fack }, stalled(390));
+    assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 0), "{c:?}");
+}
+
+#[test]
+fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
+    let mut world = World::with(Options { recovery: Recovery::Fack, ..Options::default() }, losing(&[100], 1));
+    let (mut least, mut most) = (u32::MAX, 0);
+    while !world.run(Span::from_millis(1)) {
+        let decision = world.sender.decision();
+        match world.sender.phase() {
+            Phase::Recovery => least = least.min(decision.window),
+            Phase::Open if decision.threshold < NO_THRESHOLD => most = most.max(decision.window),
+            _ => {}
+        }
+    }
+    let threshold = world.sender.decision().threshold;
+    assert!(least < threshold * 3 / 4 && least >= threshold / 2, "{least} of {threshold}");
+    assert!(most >= threshold, "{most} of {threshold}");
+}
+
+#[test]
+fn without_a_handshake_data_leaves_at_once() {
+    let world = finished(World::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
+    assert!(world.sent.iter().all(|(_, segment)| segment.kind == Kind::Data));
+    assert_eq!(world.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
+}
+
+#[test]
+fn a_lost_tail_is_probed_and_then_repaired_by_fast_recovery() {
+    let c = counters(Options { segments: 40, ..Options::default() }, losing(&[37, 38, 39], 1));
+    assert_eq!((c.probes, c.recoveries, c.timeouts, c.retransmitted), (1, 1, 0, 3));
+}
+
+#[test]
+fn a_loss_that_the_probe_repairs_costs_one_reduction() {
+    let options = Options { send_buffer: 1, segments: 60, ..Options::default() };
+    let world = finished(World::with(options, losing(&[30], 1)));
+    let c = world.sender.counters();
+    assert_eq!((c.probes, c.probe_repairs, c.timeouts, c.recoveries, c.retransmitted), (1, 1, 0, 0, 1));
+    assert!(world.sender.decision().threshold < 1000, "reduced");
+}
+
+#[test]
+fn a_probe_of_what_had_arrived_costs_nothing() {
+    let world = World::new(
+        Options { segments: 20, ..Options::default() },
+        Box::new(|_, _| pass()),
+        Box::new(|_, ack| {
+            // The acknowledgements of the second window are lost, but for the report of the duplicate.
+            if ack.ack > 10 && ack.blocks.is_empty() { drop() } else { pass() }
+        }),
+    );
+    let c = finished(world).sender.counters().to_owned();
+    assert_eq!((c.probes, c.duplicates, c.probe_repairs, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
+}
+
+/// What is sent between 60 and 200 ms after the start stands still and then arrives in order, from so many milliseconds
+/// after the start on. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
+fn stalled(until: u64) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
+    let (from, gate) = (Instant::ZERO + Span::from_millis(1060), Instant::ZERO + Span::from_millis(1000 + until));
+    move |now, _| {
+        let stands = now >= from && now.since(from) < Span::from_millis(140);
+        if stands { after((gate + now.since(from) / 20).since(now)) } else { pass() }
+    }
+}
+
+#[test]
+fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
+    // The head's retransmission arrives before all originals: only F-RTO can tell. Reports of duplicates, which could
+    // tell as well, are lost.
+    let world = World::new(
+        Options { timestamps: false, ..Options::default() },
+        Box::new(stalled(390)),
+        Box::new(|_, ack| {
+            let duplicate = ack.blocks.iter().next().is_some_and(|block| block.0 < ack.ack);
+            if duplicate { drop() } else { pass() }
+        }),
+    );
+    let c = finished(world).sender.counters().to_owned();
+    assert_eq!((c.timeouts, c.spurious_timeouts), (1, 1), "{c:?}");
+    assert!(c.undone >= 1, "{c:?}");
+}
+
+#[test]
+fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first() {
+    let c = counters(Options::default(), stalled(378));
+    assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 1), "{c:?}");
+}
+
+/// Segment 100 is late by so many milliseconds; what `rule` says happens to its retransmissions.
+fn late(extra: u64, retransmission: fn() -> lockstep::Fate) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
+    move |_, segment| match segment {
+        Segment { seq: 100, retransmission: true, .. } => retransmission(),
+        Segment { seq: 100, kind: Kind::Data, .. } => after(Span::from_millis(10 + extra)),
+        _ => pass(),
+    }
+}
+
+#[test]
+fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
+    let world = finished(World::with(Options { timestamps: false, ..Options::default() }, late(22, pass)));
+    let c = world.sender.counters();
+    assert_eq!((c.recoveries, c.duplicates, c.undone), (1, 1, 1));
+    assert_eq!(world.sender.decision().threshold, control::NO_THRESHOLD, "as if nothing had happened");
+}
+
+#[test]
+fn a_needless_recovery_is_undone_by_timestamps_without_any_duplicate() {
+    let c = counters(Options::default(), late(22, drop));
+    assert_eq!((c.recoveries, c.duplicates, c.undone, c.timeouts), (1, 0, 1, 0));
+}
+
+#[test]
+fn reordering_within_a_quarter_of_the_rtt_is_learned_once() {
+    let every_tenth = |_: Instant, segment: &Segment| {
+        if segment.seq % 10 == 9 { after(Span::from_millis(14)) } else { pass() }
+    };
+    let world = finished(World::with(Options { segments: 3000, ..Options::default() }, every_tenth));
+    assert!(world.sender.reordering() > 3, "{}", world.sender.reordering());
+    let c = world.sender.counters();
+    assert!(c.recoveries <= 2 && c.timeouts == 0, "{c:?}");
+}
+
+#[test]
+fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
+    let world = World::new(
+        Options { segments: 60, ..Options::default() },
+        Box::new(losing(&[20, 22], 1)),
+        Box::new(|_, ack| {
+            // Segment 22 never arrived, whatever the block says.
+            if ack.ack == 20 {
+                ack.blocks = Default::default();
+                ack.blocks.push((21, 24));
+            }
+            pass()
+        }),
+    );
+    let c = finished(world).sender.counters().to_owned();
+    assert_eq!((c.renegings, c.timeouts), (1, 1), "{c:?}");
+}
+
+#[test]
+fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
+    let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
+    let world = finished(World::with(Options { ecn: true, ..Options::default() }, mark));
+    let c = world.sender.counters();
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (0, 0, 0));
+    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.reduced).count(), 1, "answered once");
+    let threshold = world.sender.decision().threshold;
+    assert!((20..60).contains(&threshold), "{threshold}");
+}
+
+/// Linux `tcp_ecn_withdraw_cwr`.
+#[test]
+fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
+    let world = finished(World::with(Options { ecn: true, ..Options::default() }, stalled(378)));
+    assert_eq!((world.sender.counters().timeouts, world.sender.counters().undone), (1, 1));
+    assert!(world.sent.iter().all(|(_, segment)| !segment.reduced));
+}
+
+#[test]
+fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
+    let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
+    let options = Options { ecn: true, echo: control::Ecn::PerPacket, ..Options::default() };
+    let world = finished(World::with(options, mark));
+    let c = world.sender.counters();
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.marked), (0, 0, 0, 10));
+    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.reduced).count(), 1, "answered once");
+}
+
+#[test]
+fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
+    for lost in 0..3 {
+        let (mut sent, mut answered) = (0, 0);
+        let world = World::new(
+            Options { segments: 30, ..Options::default() },
+            Box::new(move |_, segment| {
+                sent += u64::from(segment.kind != Kind::Data);
+                let hit = (lost == 0 && segment.kind == Kind::Syn && sent == 1)
+                    || (lost == 2 && segment.kind == Kind::HandshakeAck);
+                if hit { drop() } else { pass() }
+            }),
+            Box::new(move |_, ack| {
+                answered += u64::from(ack.handshake);
+                if lost == 1 && ack.handshake && answered == 1 { drop() } else { pass() }
+            }),
+        );
+        let world = finished(world);
+        let opened = world.sent.iter().find(|(_, segment)| segment.kind == Kind::Data).expect("data").0;
+        let waited = opened.since(Instant::ZERO + Span::from_secs(1)).as_millis();
+        assert_eq!(waited, if lost == 2 { 20 } else { 1020 }, "a second for a lost SYN or its answer");
+    }
+}
+
+#[test]
+fn without_sack_three_duplicates_start_recovery_and_each_partial_acknowledgement_repairs_one_loss() {
+    let options = Options { sack: false, ..Options::default() };
+    let c = counters(options, losing(&[100], 1));
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.probes), (1, 1, 0, 0));
+    let c = counters(options, losing(&[100, 104, 108], 1));
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (1, 3, 0));
+}

@@ -1,0 +1,53 @@
+//! An application that writes now and then: what the controller is told of it.
+
+mod lockstep;
+
+use control::{Context, Controller, Decision, Event, NO_THRESHOLD};
+use lockstep::{Options, World, sender_with};
+use ropewalk_transport::tcp::sender::Input;
+use std::sync::{Arc, Mutex};
+use units::{PathId, Span};
+
+const WINDOW: u32 = 100;
+
+/// A window of 100 packets that notes each delivery-rate sample: segments acknowledged, and whether the application
+/// limited it.
+#[derive(Debug, Default)]
+struct Spy(Arc<Mutex<Vec<(u64, bool)>>>);
+
+impl Controller for Spy {
+    fn on_event(&mut self, _path: PathId, event: &Event, _cx: &mut Context<'_>) {
+        if let Event::Feedback(feedback) = event
+            && let Some(delivery) = feedback.delivery
+        {
+            self.0.lock().expect("one thread").push((feedback.una, delivery.app_limited));
+        }
+    }
+
+    fn decision(&self, _path: PathId) -> Decision {
+        Decision { window: WINDOW, threshold: NO_THRESHOLD, pacing: None }
+    }
+}
+
+/// Linux asks at each write (`tcp_rate_check_app_limited`): if nothing was left to send and the window had room, what is
+/// sent until something of it is acknowledged is marked.
+#[test]
+fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
+    let spy = Spy::default();
+    let samples = spy.0.clone();
+    let mut world = World::with(Options::default(), |_, _| lockstep::pass());
+    world.sender = sender_with(Options::default(), Box::new(spy));
+    for segments in [5, 5, 500] {
+        world.sender.handle(world.now, Input::Write { segments, runt: false });
+        assert!(world.run(Span::from_secs(10)));
+        world.now += Span::from_millis(100);
+    }
+    assert_eq!(world.receiver.delivered(), 510);
+    let samples = samples.lock().expect("one thread");
+    assert!(samples.iter().filter(|(una, _)| *una <= 10).count() >= 4, "{samples:?}");
+    // Of the long write a window leaves before the first acknowledgement.
+    let marked_until = 10 + u64::from(WINDOW);
+    for (una, marked) in samples.iter() {
+        assert_eq!(*marked, *una <= marked_until, "the sample that acknowledged all below {una}");
+    }
+}

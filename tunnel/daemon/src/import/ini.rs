@@ -1,0 +1,82 @@
+//! INI as MPT reads it: `[section]`, `key = value`, comments behind `;` or `#`.
+
+use parse::{Error, Fault};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// A file, with the place of every value.
+#[derive(Debug)]
+pub(super) struct Ini {
+    origin: String,
+    text: String,
+    sections: BTreeMap<String, Section>,
+}
+
+/// A section: where its name stands, and its keys.
+#[derive(Debug, Default)]
+struct Section {
+    span: Range<usize>,
+    keys: BTreeMap<String, (String, Range<usize>)>,
+}
+
+impl Ini {
+    /// Reads a text, which errors call `origin`. The value of `auth_key`, a secret, is not kept.
+    pub(super) fn read(origin: &str, text: &str) -> Result<Self, Error> {
+        let mut ini = Self { origin: origin.into(), text: crate::config::masked(text), sections: BTreeMap::new() };
+        let (mut section, mut start) = (String::new(), 0);
+        for line in text.split_inclusive('\n') {
+            let end = line.find([';', '#']).unwrap_or(line.len());
+            let (content, span) = (line[..end].trim(), start..start + line.trim_end().len());
+            start += line.len();
+            if let Some(name) = content.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+                section = name.trim().to_owned();
+                ini.sections.insert(section.clone(), Section { span, keys: BTreeMap::new() });
+            } else if let Some((key, value)) = content.split_once('=') {
+                let entry = ini.sections.entry(section.clone()).or_default();
+                entry.keys.insert(key.trim().to_owned(), (value.trim().trim_matches('"').to_owned(), span));
+            } else if !content.is_empty() {
+                return Err(ini.fault(span, "neither a [section] nor `key = value`", "as in MPT's manual, section 5"));
+            }
+        }
+        Ok(ini)
+    }
+
+    /// A value that is there and not empty.
+    pub(super) fn text(&self, section: &str, key: &str) -> Option<&str> {
+        self.sections.get(section)?.keys.get(key).map(|(value, _)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A value of some type, if it is there.
+    pub(super) fn value<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(section, key) else { return Ok(None) };
+        let wrong = |_| self.wrong(section, key, &format!("`{key}` cannot be `{text}`"), right);
+        text.parse().map(Some).map_err(wrong)
+    }
+
+    /// As [`Ini::value`], which must be there.
+    pub(super) fn required<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<T, Error> {
+        let missing = || self.wrong(section, key, &format!("missing key `{key}` in [{section}]"), right);
+        self.value(section, key, right)?.ok_or_else(missing)
+    }
+
+    pub(super) fn has(&self, section: &str) -> bool {
+        self.sections.contains_key(section)
+    }
+
+    /// The keys of a section.
+    pub(super) fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
+        self.sections.get(section).into_iter().flat_map(|it| it.keys.keys().map(String::as_str))
+    }
+
+    /// An error at a key, or at its section where there is none.
+    pub(super) fn wrong(&self, section: &str, key: &str, message: &str, right: &str) -> Error {
+        let found = self.sections.get(section);
+        let span = found.map_or(0..0, |it| it.keys.get(key).map_or(it.span.clone(), |(_, span)| span.clone()));
+        self.fault(span, message, right)
+    }
+
+    fn fault(&self, span: Range<usize>, message: &str, right: &str) -> Error {
+        Error::new(&self.origin, &self.text, Fault::at(span, message).help(right))
+    }
+}

@@ -1,0 +1,106 @@
+//! What a running tunnel tells: the JSON's form, the metrics, and what people see.
+
+use ropewalk_daemon::control::{Answer, DataPlane, metrics, route_halves};
+use ropewalk_daemon::plane::Link;
+use ropewalk_daemon::show::{dump, show};
+use ropewalk_daemon::status::Status;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[test]
+fn the_json_is_the_one_that_scripts_know() {
+    let json = serde_json::to_string_pretty(&Status::example()).unwrap();
+    assert_eq!(json, include_str!("told/status.json").trim_end(), "\n{json}");
+    assert_eq!(serde_json::from_str::<Status>(&json).unwrap(), Status::example());
+}
+
+#[test]
+fn show_fits_a_wide_and_a_narrow_terminal() {
+    let wide = show(&Status::example(), 160);
+    assert_eq!(wide, include_str!("told/show-wide.txt"), "\n{wide}");
+    let narrow = show(&Status::example(), 80);
+    assert_eq!(narrow, include_str!("told/show-narrow.txt"), "\n{narrow}");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
+}
+
+#[test]
+fn the_dump_has_a_line_for_everything_and_tabs_between() {
+    let text = dump(&Status::example());
+    let kinds: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(kinds, ["interface", "peer", "path", "path"]);
+    let fields: BTreeSet<_> =
+        text.lines().filter(|it| it.starts_with("path")).map(|it| it.split('\t').count()).collect();
+    assert_eq!(fields, BTreeSet::from([11]));
+}
+
+/// OpenMetrics 1.0: comments, then `name{labels} value`; counters end in `_total`; `# EOF` ends it.
+#[test]
+fn the_metrics_are_open_metrics_in_base_units() {
+    let text = metrics(&Arc::new(Status::example()));
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let mut families = BTreeSet::new();
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(families.insert(rest.split(' ').next().unwrap().to_owned()), "twice: {line}");
+        } else if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let name = name.split('{').next().unwrap();
+            assert!(families.contains(name.strip_suffix("_total").unwrap_or(name)), "{line}");
+        }
+    }
+    for line in [
+        "ropewalk_path_rtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",path=\"fibre\"} 0.0123",
+        "ropewalk_dropped_packets_total{interface=\"rw0\",reason=\"unrouted\"} 5",
+        "ropewalk_uptime_seconds 3725.0",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn everything_is_two_halves_and_any_other_network_is_itself() {
+    let halves = |text: &str| route_halves(text.parse().unwrap()).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(halves("0.0.0.0/0"), ["0.0.0.0/1", "128.0.0.0/1"]);
+    assert_eq!(halves("::/0"), ["::/1", "8000::/1"]);
+    assert_eq!(halves("10.0.0.0/8"), ["10.0.0.0/8"]);
+}
+
+/// A data plane that knows one answer.
+struct Still;
+
+impl DataPlane for Still {
+    fn start(&self) {}
+
+    fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
+        answer(Status::example());
+        true
+    }
+
+    fn change(&self, _: &ropewalk_daemon::config::Config, answer: Answer) {
+        answer(Err("it is still".into()));
+    }
+
+    fn link(&self, _: &str, _: Link) {}
+
+    fn stop(&self) {}
+}
+
+#[test]
+fn the_socket_answers_what_the_data_plane_says() {
+    use ropewalk_daemon::control::{Client, router, socket_path};
+    let folder = std::env::temp_dir().join(format!("ropewalk-socket-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.spawn({
+        let listener = runtime.block_on(async { tokio::net::UnixListener::bind(socket_path(&folder, "rw0")).unwrap() });
+        async move { axum::serve(listener, router(Arc::new(Still))).await }
+    });
+    let client = Client::new(&folder, "rw0");
+    assert_eq!(client.status().unwrap(), Status::example());
+    assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
+    assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
+    assert_eq!(Client::interfaces(&folder), ["rw0"]);
+    assert!(Client::new(&folder, "rw1").status().unwrap_err().to_string().contains("no tunnel rw1 is up"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
