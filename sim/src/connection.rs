@@ -1,6 +1,6 @@
-//! A flow's connection: TCP over one way, or MPTCP over several paths. What differs between them ends here.
+//! A flow's connection: TCP over one path, or MPTCP over several.
 
-use crate::multipath::Multipath;
+use crate::mptcp::MptcpConnection;
 use transport::tcp::sender::Counters;
 use transport::tcp::{Receiver, Sender};
 use transport::{mptcp, tcp};
@@ -9,25 +9,25 @@ use units::{Instant, Span};
 /// Both ends of a connection.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    Single(Box<Single>),
-    Multi(Box<Multipath>),
+    Single(Box<TcpConnection>),
+    Multi(Box<MptcpConnection>),
 }
 
 /// Both ends of a TCP connection.
 #[derive(Debug)]
-pub(crate) struct Single {
+pub(crate) struct TcpConnection {
     pub sender: Sender,
     pub receiver: Receiver,
 }
 
-/// What a sender wants.
+/// What a sender returns when it is polled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Polled {
-    /// Send this.
-    Segment(tcp::Segment),
-    /// Send this on its subflow.
-    DataSegment(mptcp::Segment),
-    /// Nothing more before this instant or the next input.
+pub(crate) enum SenderOutput {
+    /// Send this segment.
+    Tcp(tcp::Segment),
+    /// Send this segment on its subflow.
+    Mptcp(mptcp::Segment),
+    /// Poll again at this instant or after the next input.
     Until(Instant),
 }
 
@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// The sender's timers may have run out.
+    /// The sender's timers may have expired.
     pub(crate) fn wake(&mut self, now: Instant) {
         match self {
             Self::Single(it) => it.sender.handle(now, tcp::Input::Timeout),
@@ -61,36 +61,36 @@ impl Connection {
         }
     }
 
-    /// The host's own interface refused what was just sent.
+    /// The sending host's own interface dropped the segment just sent.
     pub(crate) fn refuse(&mut self, now: Instant, segment: tcp::Segment) {
         if let Self::Single(it) = self {
             it.sender.handle(now, tcp::Input::Refused(segment));
         }
     }
 
-    /// The same on a subflow.
-    pub(crate) fn refuse_data(&mut self, now: Instant, segment: mptcp::Segment) {
+    /// The sending host's own interface dropped the segment just sent on a subflow.
+    pub(crate) fn refuse_mptcp(&mut self, now: Instant, segment: mptcp::Segment) {
         if let Self::Multi(it) = self {
             it.sender.handle(now, mptcp::Input::Refused(segment));
         }
     }
 
-    /// What the sender sends next.
+    /// The sender's next output.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Instant) -> Polled {
+    pub(crate) fn poll(&mut self, now: Instant) -> SenderOutput {
         match self {
             Self::Single(it) => match it.sender.poll(now) {
-                tcp::Output::Transmit(segment) => Polled::Segment(segment),
-                tcp::Output::Until(deadline) => Polled::Until(deadline),
+                tcp::Output::Transmit(segment) => SenderOutput::Tcp(segment),
+                tcp::Output::Until(deadline) => SenderOutput::Until(deadline),
             },
             Self::Multi(it) => match it.sender.poll(now) {
-                mptcp::Output::Transmit(segment) => Polled::DataSegment(segment),
-                mptcp::Output::Until(deadline) => Polled::Until(deadline),
+                mptcp::Output::Transmit(segment) => SenderOutput::Mptcp(segment),
+                mptcp::Output::Until(deadline) => SenderOutput::Until(deadline),
             },
         }
     }
 
-    /// When the receiver must act, if nothing arrives.
+    /// When the receiver's next timer expires.
     #[inline]
     pub(crate) fn receiver_deadline(&self) -> Instant {
         match self {
@@ -117,30 +117,30 @@ impl Connection {
         single.into_iter().chain(multi.into_iter().flatten())
     }
 
-    /// A counter, over all subflows.
+    /// The sum of a counter over all subflows.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
         self.senders().map(|sender| counter(sender.counters())).sum()
     }
 
-    /// Packets that may be in flight, over all subflows.
-    pub(crate) fn window(&self) -> u32 {
+    /// The congestion window, packets, summed over all subflows.
+    pub(crate) fn cwnd(&self) -> u32 {
         self.senders().map(|sender| sender.decision().window).sum()
     }
 
-    /// The slow-start threshold; over subflows there is none.
-    pub(crate) fn threshold(&self) -> Option<u32> {
+    /// The slow-start threshold of a single-path connection, packets; none while it is infinite.
+    pub(crate) fn ssthresh(&self) -> Option<u32> {
         match self {
             Self::Single(it) => Some(it.sender.decision().threshold).filter(|it| *it != control::NO_THRESHOLD),
             Self::Multi(_) => None,
         }
     }
 
-    /// Packets in flight, over all subflows.
+    /// Packets in flight, summed over all subflows.
     pub(crate) fn in_flight(&self) -> u32 {
         self.senders().map(Sender::in_flight).sum()
     }
 
-    /// Smoothed RTT, the least of the subflows'; none before the first sample.
+    /// The smallest smoothed RTT of the subflows; none before the first sample.
     pub(crate) fn smoothed_rtt(&self) -> Option<Span> {
         self.senders().map(Sender::smoothed_rtt).filter(|rtt| *rtt > Span::ZERO).min()
     }

@@ -17,7 +17,7 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A setting that the algorithm does not take.
+    /// A parameter that the algorithm does not take.
     BadParameter {
         /// The flow that sets it.
         flow: String,
@@ -26,12 +26,12 @@ pub enum Error {
         /// What is wrong.
         source: control::BadParameter,
     },
-    /// Something that the tunnel cannot be set up with.
+    /// A wrong configuration of the tunnel.
     Tunnel {
         /// What is wrong, and what would be right.
         what: String,
     },
-    /// Half of a receive buffer is window, and it does not hold a segment.
+    /// An initial receive buffer of which half, the receive window, holds no segment.
     SmallBuffer {
         /// The flow that sets it.
         flow: String,

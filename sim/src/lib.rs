@@ -1,28 +1,34 @@
-//! The simulator: lends the core a clock and a network in virtual time. An experiment and a seed in, a record out.
+//! The simulator: gives the sans-IO machines a clock and a network in virtual time. An experiment and a seed in, a
+//! record out.
 //!
-//! - `agenda`: who is due next. Every component (a pipe, an endpoint) has at most one pending instant.
-//! - `engine`: takes the component that is due first and moves packets through the pipes of `link`; `topology` says where they go next.
-//! - `endpoint`, `tcp`, `connection`, `multipath`, `tunnel`, `ropewalk`: the core's machines with their place in the network; `application`: what runs on TCP.
-//! - `meter`, `peak`, `series`, `summary`: what is written down.
+//! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending instant.
+//! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes of
+//!   `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
+//! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_setup`: their configuration;
+//!   `application`: what runs on TCP.
+//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own.
+//! - `meter`, `peak`, `series`, `summary`: what is recorded.
 
-mod agenda;
 mod application;
 mod connection;
 mod distribution;
-mod endpoint;
 mod engine;
 mod error;
+mod event_queue;
+mod flow;
 mod meter;
-mod multipath;
+mod mptcp;
+mod network;
 mod packet;
 mod peak;
 mod ropewalk;
+mod run;
 mod series;
-mod setup;
 mod summary;
 mod tcp;
+mod tcp_setup;
 mod topology;
 mod tunnel;
 
-pub use engine::run;
 pub use error::Error;
+pub use run::run;

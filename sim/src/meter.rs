@@ -1,27 +1,26 @@
-//! What each of several competing flows got, second by second: fairness and convergence are worked out from it.
+//! Bytes delivered to each of several competing flows, second by second, from which fairness and convergence time follow.
 //!
-//! Flows compete whose applications always have data. A flow that wants less than its share, because its application
-//! writes at a rate or waits for requests, says nothing about fairness.
+//! Only greedy flows compete: one whose application writes at a rate or waits for requests may want less than its share.
 
-use crate::endpoint::{Endpoint, Kind};
-use crate::tcp::Tcp;
+use crate::flow::{FlowProtocol, FlowState};
+use crate::tcp::TcpFlow;
 use record::fairness::{Fairness, WINDOW_S, between};
 use units::{Instant, Span};
 
 const WINDOW: Span = Span::from_secs(WINDOW_S);
 
-/// Counts what competing flows have received.
+/// Samples the delivered bytes of competing flows.
 #[derive(Debug)]
-pub(crate) struct Meter {
-    /// Which flows.
+pub(crate) struct FairnessMeter {
+    /// Indices of the competing flows.
     pub flows: Vec<usize>,
-    /// A row at the end of each window: bytes delivered so far, a column a flow.
+    /// Bytes delivered so far: a row at the end of each window, a column a flow.
     totals: Vec<Vec<u64>>,
 }
 
-impl Meter {
-    /// None if fewer than two flows compete.
-    pub(crate) fn new(flows: &[Endpoint]) -> Option<Self> {
+impl FairnessMeter {
+    /// A meter of the greedy flows; none if there are fewer than two.
+    pub(crate) fn new(flows: &[FlowState]) -> Option<Self> {
         let flows: Vec<usize> = (0..flows.len()).filter(|flow| competitor(&flows[*flow]).is_some()).collect();
         (flows.len() > 1).then(|| Self { totals: vec![vec![0; flows.len()]], flows })
     }
@@ -31,14 +30,14 @@ impl Meter {
         Instant::ZERO + WINDOW * self.totals.len() as u64
     }
 
-    /// A window ends.
-    pub(crate) fn take(&mut self, flows: &[Endpoint]) {
-        let delivered = |flow: &usize| competitor(&flows[*flow]).map_or(0, Tcp::delivered_bytes);
+    /// Takes a row at the end of a window.
+    pub(crate) fn take(&mut self, flows: &[FlowState]) {
+        let delivered = |flow: &usize| competitor(&flows[*flow]).map_or(0, TcpFlow::delivered_bytes);
         self.totals.push(self.flows.iter().map(delivered).collect());
     }
 
-    /// Fairness over the whole windows in which every one of the flows was on.
-    pub(crate) fn fairness(&self, flows: &[Endpoint]) -> Option<Fairness> {
+    /// Fairness over the whole windows in which every competing flow was active.
+    pub(crate) fn fairness(&self, flows: &[FlowState]) -> Option<Fairness> {
         let competing = || self.flows.iter().map(|flow| &flows[*flow]);
         let start = competing().map(|flow| flow.start).max()?;
         let end = competing().map(end).min()?;
@@ -46,16 +45,16 @@ impl Meter {
     }
 }
 
-/// A TCP flow whose application always has data.
-fn competitor(endpoint: &Endpoint) -> Option<&Tcp> {
-    match &endpoint.kind {
-        Kind::Tcp(tcp) if tcp.is_greedy() => Some(tcp),
+/// The flow's TCP, if its application is greedy.
+fn competitor(flow: &FlowState) -> Option<&TcpFlow> {
+    match &flow.protocol {
+        FlowProtocol::Tcp(tcp) if tcp.is_greedy() => Some(tcp),
         _ => None,
     }
 }
 
-/// When a flow stopped, or was done.
-fn end(endpoint: &Endpoint) -> Instant {
-    let done = competitor(endpoint).and_then(|tcp| tcp.done);
-    done.map_or(endpoint.stop, |done| done.min(endpoint.stop))
+/// When a flow stopped or completed.
+fn end(flow: &FlowState) -> Instant {
+    let completed = competitor(flow).and_then(|tcp| tcp.completed);
+    completed.map_or(flow.stop, |at| at.min(flow.stop))
 }

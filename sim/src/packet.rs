@@ -1,4 +1,4 @@
-//! Packets live in one slab; what moves through pipes is a small parcel that names a slot.
+//! Packets are kept in a slab; what moves through pipes is a small descriptor that names a packet's slot.
 
 use std::collections::BTreeSet;
 use transport::mptcp;
@@ -9,27 +9,27 @@ use units::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     /// TCP, towards the receiver.
-    Segment(Segment),
+    TcpSegment(Segment),
     /// TCP, towards the sender.
-    Ack(Ack),
+    TcpAck(Ack),
     /// MPTCP, towards the receiver.
-    DataSegment(mptcp::Segment),
+    MptcpSegment(mptcp::Segment),
     /// MPTCP, towards the sender.
-    DataAck(mptcp::Ack),
+    MptcpAck(mptcp::Ack),
     /// A client's request, by its number, towards the sender.
     Request(u32),
     /// UDP background.
-    Datagram {
+    Udp {
         /// When it was sent.
         sent: Instant,
     },
-    /// Belongs to no flow.
+    /// A packet of no flow.
     Stray,
-    /// A datagram of Ropewalk's tunnel, by its place in the tunnel's own store.
-    Tunnelled(u32),
+    /// A datagram of Ropewalk's tunnel, by its slot in the tunnel's own store.
+    TunnelDatagram(u32),
 }
 
-/// Towards the receiving or the sending side.
+/// The direction in which a packet travels: forward is towards a flow's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward = 0,
@@ -37,7 +37,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// The way back.
+    /// The opposite direction.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Forward => Self::Reverse,
@@ -46,14 +46,14 @@ impl Direction {
     }
 }
 
-/// A packet on its way.
+/// A packet in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub body: Body,
-    /// Number in the tunnel's sequence, if it goes through the tunnel.
+    /// Its GRE sequence number, if an MPT tunnel carries it.
     pub tunnel_seq: Option<u64>,
     pub flow: u16,
-    /// Of the flow's connections or subflows, the one that it belongs to.
+    /// The connection or subflow of the flow that it belongs to.
     pub connection: u16,
     pub path: u16,
     pub hop: u8,
@@ -61,16 +61,16 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// At its host, about to leave.
+    /// A packet at its sending host.
     #[inline]
     pub(crate) fn new(body: Body, flow: u16, connection: u16, direction: Direction) -> Self {
         Self { body, tunnel_seq: None, flow, connection, path: 0, hop: 0, direction }
     }
 
-    /// What a queue tells flows by: a new connection is a new flow. (Multiples of an odd number go through all others
-    /// before they meet another flow's.)
+    /// What a queue discipline classifies by: each connection is a flow of its own. (Multiples of an odd number visit all
+    /// others before they meet another flow's.)
     #[inline]
-    pub(crate) fn label(&self) -> u16 {
+    pub(crate) fn flow_hash(&self) -> u16 {
         self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
 
@@ -80,21 +80,21 @@ impl Packet {
     }
 }
 
-/// What moves through pipes.
+/// What moves through pipes: the slot of a packet, and what a queue reads or changes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parcel {
+pub(crate) struct PacketDescriptor {
     pub slot: u32,
-    /// Size with all headers but the link's own, bytes.
+    /// Size with all headers but the link layer's, bytes.
     pub bytes: u32,
-    /// The flow as a queue can tell from the outermost headers: in a tunnel, all packets of a path are one.
+    /// The flow by the outermost headers: in a tunnel all packets of a path are one.
     pub flow: u16,
-    /// ECN-capable transport.
-    pub capable: bool,
-    /// Congestion experienced.
+    /// ECN-capable transport (ECT, RFC 3168).
+    pub ecn_capable: bool,
+    /// Congestion experienced (CE).
     pub marked: bool,
 }
 
-impl link::Packet for Parcel {
+impl link::Packet for PacketDescriptor {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -104,7 +104,7 @@ impl link::Packet for Parcel {
     }
 
     fn ecn_capable(&self) -> bool {
-        self.capable
+        self.ecn_capable
     }
 
     fn mark(&mut self) {
@@ -140,21 +140,21 @@ impl Slab {
         &mut self.packets[slot as usize]
     }
 
-    /// The packet has arrived or is lost.
+    /// Frees the slot of a packet that has arrived or is lost.
     #[inline]
     pub(crate) fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
         self.packets[slot as usize]
     }
 
-    /// Datagrams of Ropewalk's tunnel in it. (Looks at every packet.)
-    pub(crate) fn tunnelled(&self) -> u64 {
+    /// Number of datagrams of Ropewalk's tunnel. (Looks at every packet.)
+    pub(crate) fn tunnel_datagrams(&self) -> u64 {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         let used = (0..).zip(&self.packets).filter(|(slot, _)| !free.contains(slot));
-        used.filter(|(_, packet)| matches!(packet.body, Body::Tunnelled(_))).count() as u64
+        used.filter(|(_, packet)| matches!(packet.body, Body::TunnelDatagram(_))).count() as u64
     }
 
-    /// Packets in it.
+    /// Number of packets.
     pub(crate) fn len(&self) -> u64 {
         (self.packets.len() - self.free.len()) as u64
     }

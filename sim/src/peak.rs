@@ -1,41 +1,41 @@
-//! The most that was delivered in half a second.
+//! The greatest goodput over half a second.
 //!
-//! The run's clock is cut into half seconds, and one is closed by the first data packet that arrives after it: a packet
-//! costs a comparison.
+//! The run is divided into windows of half a second. A window is closed by the first data packet that arrives after its
+//! end, so that a packet costs one comparison.
 
 use units::{Instant, Rate, Span};
 
 /// Length of a window.
 const WINDOW: Span = Span::from_millis(500);
 
-/// The greatest of many windows.
+/// The greatest goodput of a flow over the windows so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Peak {
-    /// When the present window ends.
+pub(crate) struct PeakGoodput {
+    /// When the current window ends.
     end: Instant,
     /// Bytes delivered before it began.
     before: u64,
-    most: u64,
+    /// Bytes delivered in the best window.
+    max: u64,
 }
 
-impl Peak {
-    /// The present window is over.
+impl PeakGoodput {
+    /// Whether the current window has ended.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.end
     }
 
-    /// Closes the present window, after which nothing was delivered, and opens the one that `now` lies in; `delivered`
-    /// are the bytes of the whole flow up to now.
+    /// Closes the current window and opens the one that `now` lies in; `delivered` are the flow's bytes up to now.
     pub(crate) fn close(&mut self, now: Instant, delivered: u64) {
-        self.most = self.most.max(delivered - self.before);
+        self.max = self.max.max(delivered - self.before);
         self.before = delivered;
         self.end = Instant((now.0 / WINDOW.0 + 1) * WINDOW.0);
     }
 
-    /// The most in one of the windows that were closed.
+    /// The greatest goodput of a closed window.
     pub(crate) fn rate(&self) -> Rate {
-        Rate::of(self.most, WINDOW)
+        Rate::of(self.max, WINDOW)
     }
 }
 
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_half_second_is_found_through_silence() {
-        let mut peak = Peak::default();
+    fn the_best_half_second_is_found_across_idle_windows() {
+        let mut peak = PeakGoodput::default();
         let mut delivered = 0;
         // Arrivals in ms, 10 kB each: one in the first half second, three in the second, none in two, two in the fifth.
         for at in [100, 500, 600, 999, 2000, 2499] {

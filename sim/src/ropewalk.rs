@@ -1,11 +1,11 @@
 //! Ropewalk's own tunnel: the machine that the daemon runs, over inner packets as values.
 //!
-//! An inner packet leaves the slab when it enters the tunnel, and comes back into it when its last piece has gone up. The
-//! datagrams in between are packets of the slab; what they carry is kept here.
+//! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been delivered.
+//! The datagrams in between are packets of the slab; their contents are kept here.
 
 use crate::Error;
-use crate::packet::{Direction, Packet, Parcel};
-use crate::setup::settings_of;
+use crate::packet::{Direction, Packet, PacketDescriptor};
+use crate::tcp_setup::params_of;
 use control::Controller;
 use machine::{
     Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, FIRST_UNORDERED, MOST_PATHS, PathSetup, Payload,
@@ -16,17 +16,17 @@ use schedule::{Fill, Scheduler};
 use units::{Instant, PathId, Stream};
 use wire::frame::Frame;
 
-/// An inner packet, or a piece of it.
+/// An inner packet or a fragment of it, bytes `from` to `to`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Fragment {
     packet: Packet,
-    /// As it entered; its slot is another's by now.
-    parcel: Parcel,
+    /// The descriptor with which the packet entered; its slot may have been reused.
+    descriptor: PacketDescriptor,
     from: u32,
     to: u32,
 }
 
-impl Payload for Piece {
+impl Payload for Fragment {
     fn len(&self) -> u32 {
         self.to - self.from
     }
@@ -36,45 +36,45 @@ impl Payload for Piece {
     }
 
     fn signal(&mut self) -> bool {
-        self.parcel.marked |= self.parcel.capable;
-        self.parcel.capable
+        self.descriptor.marked |= self.descriptor.ecn_capable;
+        self.descriptor.ecn_capable
     }
 }
 
-/// What a datagram on its way carries.
+/// The contents of a datagram in flight.
 #[derive(Debug)]
 struct Datagram {
-    transmit: Transmit<Piece>,
+    transmit: Transmit<Fragment>,
     /// The frames of [`Content::Control`].
     frames: Vec<Frame>,
 }
 
-/// One end.
+/// One end of the tunnel.
 #[derive(Debug)]
 struct End {
-    machine: Endpoint<Piece>,
-    assembler: Assembler,
+    machine: Endpoint<Fragment>,
+    reassembler: Reassembler,
 }
 
-/// Both ends, by the direction in which they send.
+/// Both ends of the tunnel, by the direction in which they send.
 #[derive(Debug)]
 pub(crate) struct Ropewalk {
     ends: [End; 2],
-    /// The topology's numbers of the tunnel's paths.
+    /// Indices of the tunnel's paths in the topology.
     paths: Vec<u16>,
-    /// Bytes of outer IP and UDP headers.
+    /// Size of the outer IP and UDP headers, bytes.
     headers: u32,
     datagrams: Vec<Option<Datagram>>,
     free: Vec<u32>,
 }
 
-/// A datagram that leaves: what is put on which path, and its size.
+/// A datagram to be sent: its path, its slot and its size.
 #[derive(Debug)]
-pub(crate) struct Leaving {
+pub(crate) struct OutgoingDatagram {
     pub path: u16,
     pub datagram: u32,
     pub bytes: u32,
-    pub capable: bool,
+    pub ecn_capable: bool,
 }
 
 impl Ropewalk {
@@ -93,7 +93,7 @@ impl Ropewalk {
             for (position, path) in tunnel.paths.iter().enumerate() {
                 machine.set_path(PathId(position as u16), path_setup(tunnel, settings, position, paths[*path].mtu));
             }
-            Ok(End { machine, assembler: Assembler::default() })
+            Ok(End { machine, reassembler: Reassembler::default() })
         };
         Ok(Self {
             ends: [end("forward")?, end("reverse")?],
@@ -104,20 +104,22 @@ impl Ropewalk {
         })
     }
 
-    /// A packet enters at the end that sends in its direction.
-    pub(crate) fn offer(&mut self, now: Instant, packet: Packet, parcel: Parcel) {
+    /// An inner packet enters at the end that sends in its direction.
+    pub(crate) fn offer(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
         let stream = (packet.flow % u16::from(FIRST_UNORDERED)) as u8;
-        let piece = Piece { packet, parcel, from: 0, to: parcel.bytes };
-        self.ends[packet.direction as usize].machine.offer(now, stream, piece);
+        let fragment = Fragment { packet, descriptor, from: 0, to: descriptor.bytes };
+        self.ends[packet.direction as usize].machine.offer(now, stream, fragment);
     }
 
-    /// The next datagram of an end, if one may leave now. (Its outer header is as ECN-capable as the inner one, but does
-    /// not say that the tunnel's own entrance marked it: that is no news of the path.)
-    pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<Leaving> {
+    /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC 6040).
+    /// A mark by the tunnel's own ingress queue is not copied out: it says nothing of the path.
+    pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
         let machine = &mut self.ends[direction as usize].machine;
         let transmit = machine.poll_transmit(now)?;
-        let (frames, body, capable) = match &transmit.content {
-            Content::Data(data) => (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.parcel.capable),
+        let (frames, body, ecn_capable) = match &transmit.content {
+            Content::Data(data) => {
+                (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.descriptor.ecn_capable)
+            }
             Content::Control { pad_to } => {
                 let frames = machine.control().to_vec();
                 let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
@@ -125,11 +127,11 @@ impl Ropewalk {
             }
         };
         let path = self.paths[transmit.path.index()];
-        let datagram = self.keep(Datagram { transmit, frames });
-        Some(Leaving { path, datagram, bytes: self.headers + SEAL_BYTES + body, capable })
+        let datagram = self.store(Datagram { transmit, frames });
+        Some(OutgoingDatagram { path, datagram, bytes: self.headers + SEAL_BYTES + body, ecn_capable })
     }
 
-    /// A datagram that was sent in `direction` arrives at the other end.
+    /// A datagram sent in `direction` arrives at the other end.
     pub(crate) fn arrive(&mut self, now: Instant, direction: Direction, datagram: u32, marked: bool) {
         let Some(Datagram { transmit, frames }) = self.take(datagram) else { return };
         let machine = &mut self.ends[1 - direction as usize].machine;
@@ -140,14 +142,14 @@ impl Ropewalk {
         }
     }
 
-    /// The next packet that goes up at the end that sends in `direction`: it came the other way.
-    pub(crate) fn deliver(&mut self, direction: Direction) -> Option<(Packet, Parcel)> {
-        let End { machine, assembler } = &mut self.ends[direction as usize];
+    /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction.
+    pub(crate) fn deliver(&mut self, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
+        let End { machine, reassembler } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
-            let whole = assembler.add(&machine.poll_delivery()?);
-            if whole.is_some() {
-                return whole;
+            let packet = reassembler.add(&machine.poll_delivery()?);
+            if packet.is_some() {
+                return packet;
             }
         }
     }
@@ -160,27 +162,27 @@ impl Ropewalk {
         self.ends[direction as usize].machine.deadline(now)
     }
 
-    /// An end's own numbers.
+    /// The status of an end.
     pub(crate) fn status(&self, direction: Direction) -> Status {
         self.ends[direction as usize].machine.status()
     }
 
-    /// Packets that have gone up at the end that sends in `direction`.
+    /// Packets delivered by the end that sends in `direction`.
     pub(crate) fn delivered(&self, direction: Direction) -> u64 {
-        self.ends[direction as usize].assembler.delivered
+        self.ends[direction as usize].reassembler.delivered
     }
 
-    /// The topology's numbers of the tunnel's paths.
+    /// Indices of the tunnel's paths in the topology.
     pub(crate) fn paths(&self) -> &[u16] {
         &self.paths
     }
 
-    /// Datagrams on their way.
-    pub(crate) fn on_their_way(&self) -> u64 {
+    /// Datagrams in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
         (self.datagrams.len() - self.free.len()) as u64
     }
 
-    fn keep(&mut self, datagram: Datagram) -> u32 {
+    fn store(&mut self, datagram: Datagram) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.datagrams.push(None);
             (self.datagrams.len() - 1) as u32
@@ -194,39 +196,39 @@ impl Ropewalk {
         self.datagrams[datagram as usize].take()
     }
 
-    /// The datagram was lost.
-    pub(crate) fn forget(&mut self, datagram: u32) {
+    /// Frees the slot of a lost datagram.
+    pub(crate) fn discard(&mut self, datagram: u32) {
         self.take(datagram);
     }
 }
 
-/// Puts the pieces of a packet together.
+/// Reassembles packets from their fragments.
 #[derive(Debug)]
-struct Assembler {
-    /// Of each stream: is every piece of the present packet there so far, and was one of them marked?
-    present: Vec<Option<bool>>,
+struct Reassembler {
+    /// By stream: none if a fragment of the current packet is missing, else whether one of them was marked.
+    current: Vec<Option<bool>>,
     delivered: u64,
 }
 
-impl Default for Assembler {
+impl Default for Reassembler {
     fn default() -> Self {
-        Self { present: vec![None; 1 << u8::BITS], delivered: 0 }
+        Self { current: vec![None; 1 << u8::BITS], delivered: 0 }
     }
 }
 
-impl Assembler {
-    /// The packet, if this was its last piece and none is missing.
-    fn add(&mut self, delivery: &Delivery<Piece>) -> Option<(Packet, Parcel)> {
-        let Delivery { stream, payload: Piece { packet, mut parcel, .. }, first, last, gap, marked } = *delivery;
-        let present = &mut self.present[usize::from(stream)];
-        let before = if first { Some(false) } else { present.filter(|_| !gap) };
+impl Reassembler {
+    /// The packet, if this was its last fragment and none is missing.
+    fn add(&mut self, delivery: &Delivery<Fragment>) -> Option<(Packet, PacketDescriptor)> {
+        let Delivery { stream, payload: Fragment { packet, mut descriptor, .. }, first, last, gap, marked } = *delivery;
+        let current = &mut self.current[usize::from(stream)];
+        let before = if first { Some(false) } else { current.filter(|_| !gap) };
         if !(first && last) {
-            *present = before.map(|before| before || marked).filter(|_| !last);
+            *current = before.map(|before| before || marked).filter(|_| !last);
         }
-        let whole = before.filter(|_| last)?;
-        parcel.marked |= parcel.capable && (whole || marked);
+        let was_marked = before.filter(|_| last)?;
+        descriptor.marked |= descriptor.ecn_capable && (was_marked || marked);
         self.delivered += 1;
-        Some((packet, parcel))
+        Some((packet, descriptor))
     }
 }
 
@@ -262,7 +264,7 @@ fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<d
     if entry.fill != Fill::Window {
         return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
-    let built = entry.scheduler(&tunnel.weights, 0, &settings_of(&chosen));
+    let built = entry.scheduler(&tunnel.weights, 0, &params_of(&chosen));
     built.map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 
@@ -274,7 +276,7 @@ fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>,
     }
     let entry = control::registry::find(&chosen.name);
     let entry = entry.ok_or_else(|| fault(format!("no congestion control is called `{}`", chosen.name)))?;
-    let built = entry.controller(&settings_of(&chosen));
+    let built = entry.controller(&params_of(&chosen));
     built.map(Some).map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 

@@ -1,15 +1,15 @@
-//! Time series at a chosen interval: one subject a flow, one a path.
+//! Time series at a chosen interval: one subject a flow, subflow or path.
 
 use crate::connection::Connection;
-use crate::endpoint::{Endpoint, Kind};
-use crate::engine::Engine;
+use crate::flow::{FlowProtocol, FlowState};
+use crate::network::Network;
 use crate::packet::Direction;
 use record::{FLOW_COLUMNS, Series};
 use scenario::model::{Experiment, Flow, FlowKind, Subflow};
 use transport::tcp::Sender;
 use units::{Rate, Span};
 
-/// Collects the series.
+/// Samples the flows and paths at an interval.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     pub interval: Span,
@@ -19,11 +19,11 @@ pub(crate) struct Sampler {
     paths: Vec<Subject>,
 }
 
-/// One subject's columns, and the counters at its previous sample.
+/// The columns of one subject (a flow, subflow or path), and its counters at the previous sample.
 #[derive(Debug)]
 struct Subject {
     series: Series,
-    before: [u64; 5],
+    previous: [u64; 5],
 }
 
 const PATH: [&str; 6] =
@@ -33,7 +33,7 @@ impl Subject {
     fn new(name: String, columns: &[&str]) -> Self {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let values = vec![Vec::new(); columns.len()];
-        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, before: [0; 5] }
+        Self { series: Series { subject: name, columns, time_s: Vec::new(), values }, previous: [0; 5] }
     }
 
     fn push(&mut self, time_s: f64, row: &[f64]) {
@@ -43,7 +43,7 @@ impl Subject {
 
     /// The increase of counter `index` since the previous sample.
     fn since(&mut self, index: usize, now: u64) -> u64 {
-        now - std::mem::replace(&mut self.before[index], now)
+        now - std::mem::replace(&mut self.previous[index], now)
     }
 }
 
@@ -55,26 +55,24 @@ impl Sampler {
         Self { interval, flows: flows.collect(), subflows: subflows.collect(), paths: paths.collect() }
     }
 
-    /// Takes one sample of everything.
-    pub(crate) fn take(&mut self, engine: &mut Engine) {
-        let time_s = engine.network.now.as_secs_f64();
-        let flows = engine.flows.iter().zip(&engine.network.dropped);
-        for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows) {
+    /// Takes one sample of every flow, subflow and path.
+    pub(crate) fn take(&mut self, network: &mut Network, flows: &[FlowState]) {
+        let time_s = network.now.as_secs_f64();
+        for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
             let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
             subject.push(time_s, &row);
         }
-        let flows = engine.flows.iter().zip(&engine.network.dropped);
-        for (subjects, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows) {
-            let Kind::Tcp(tcp) = &endpoint.kind else { continue };
+        for (subjects, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
+            let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { continue };
             let Connection::Multi(multi) = &tcp.connection else { continue };
             let all = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
-            for (subject, (((sender, _), seen), dropped)) in subjects.iter_mut().zip(all) {
-                let row = subflow_row(subject, sender, seen.arrived_bytes, *dropped, self.interval);
+            for (subject, (((sender, _), stats), dropped)) in subjects.iter_mut().zip(all) {
+                let row = subflow_row(subject, sender, stats.arrived_bytes, *dropped, self.interval);
                 subject.push(time_s, &row);
             }
         }
         for (index, subject) in self.paths.iter_mut().enumerate() {
-            let row = path_row(subject, engine, index, self.interval);
+            let row = path_row(subject, network, index, self.interval);
             subject.push(time_s, &row);
         }
     }
@@ -92,15 +90,15 @@ fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
     multipath.subflows.iter().map(|subflow| Subject::new(name(subflow), &FLOW_COLUMNS)).collect()
 }
 
-/// A subflow delivers to its connection: it has no goodput of its own.
+/// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
 fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
     let (decision, counters) = (sender.decision(), sender.counters());
-    let threshold = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+    let ssthresh = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
     let rtt = sender.smoothed_rtt();
     [
         f64::NAN,
         f64::from(decision.window),
-        threshold,
+        ssthresh,
         if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
         f64::from(sender.in_flight()),
         subject.since(1, counters.retransmitted) as f64,
@@ -110,21 +108,21 @@ fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u6
     ]
 }
 
-fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: Span) -> [f64; 9] {
+fn flow_row(subject: &mut Subject, endpoint: &FlowState, dropped: u64, interval: Span) -> [f64; 9] {
     let dropped = subject.since(4, dropped) as f64;
-    match &endpoint.kind {
-        Kind::Tcp(tcp) => {
+    match &endpoint.protocol {
+        FlowProtocol::Tcp(tcp) => {
             let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
-            let threshold = tcp.connection.threshold().map_or(f64::NAN, f64::from);
+            let ssthresh = tcp.connection.ssthresh().map_or(f64::NAN, f64::from);
             let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
             let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.connection.in_flight());
             let throughput = Rate::of(subject.since(2, tcp.arrived_bytes), interval).as_mbps();
             let sent = subject.since(3, tcp.total(|counters| counters.sent)) as f64;
-            let window = f64::from(tcp.connection.window());
-            [goodput, window, threshold, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
+            let cwnd = f64::from(tcp.connection.cwnd());
+            [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
-        Kind::Datagrams(source) => {
+        FlowProtocol::Udp(source) => {
             let goodput = Rate::of(subject.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
             let sent = subject.since(3, source.sent) as f64;
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
@@ -132,14 +130,14 @@ fn flow_row(subject: &mut Subject, endpoint: &Endpoint, dropped: u64, interval: 
     }
 }
 
-fn path_row(subject: &mut Subject, engine: &mut Engine, index: usize, interval: Span) -> [f64; 6] {
-    let now = engine.network.now;
-    let pipes = engine.network.topology.pipes_of(index, Direction::Forward).to_vec();
+fn path_row(subject: &mut Subject, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
+    let now = network.now;
+    let pipes = network.topology.pipes_of(index, Direction::Forward).to_vec();
     let from = now - interval;
     let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
     let mut capacity = f64::NAN; // `min` passes it over
     for pipe in pipes {
-        let pipe = &mut engine.network.topology.pipes[pipe as usize];
+        let pipe = &mut network.topology.pipes[pipe as usize];
         queue += pipe.queued_packets(now);
         wait += pipe.queue_delay(now);
         dropped += pipe.counters().dropped + pipe.counters().lost;

@@ -1,13 +1,13 @@
-//! What is written down at the end of a run.
+//! The record of a finished run.
 
 use crate::application::Video;
 use crate::connection::Connection;
-use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Engine;
-use crate::multipath::{Multipath, Seen};
+use crate::flow::{FlowProtocol, FlowState};
+use crate::mptcp::{MptcpConnection, SubflowStats};
 use crate::packet::Direction;
 use crate::ropewalk::Ropewalk;
-use crate::tcp::Tcp;
+use crate::tcp::TcpFlow;
 use crate::tunnel;
 use link::Counters;
 use machine::PathStatus;
@@ -17,7 +17,7 @@ use scenario::model::Experiment;
 use transport::tcp::Sender;
 use units::{Instant, Rate, Span};
 
-/// The record of a finished run.
+/// Makes the record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
@@ -51,7 +51,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     }
 }
 
-/// How competing flows shared; each is told its share.
+/// Fairness among competing flows, each of which gets its share.
 fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
     let meter = engine.meter.as_ref()?;
     let fairness = meter.fairness(&engine.flows)?;
@@ -61,15 +61,16 @@ fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
     Some(fairness)
 }
 
-/// What went in came out, was dropped, was lost, or is still inside; and what is not inside has left the slab.
+/// Checks that packets are conserved: each offered packet was delivered, dropped or lost, or is still in a pipe; and that
+/// the slab has exactly the packets that are in pipes and tunnel.
 fn check_conservation(engine: &mut Engine) {
     let network = &mut engine.network;
     network.settle_all();
     assert_eq!(network.slab.len(), network.inside(), "packets in the slab, packets in pipes and tunnel");
     if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
         assert_eq!(
-            ropewalk.on_their_way(),
-            network.slab.tunnelled(),
+            ropewalk.in_flight(),
+            network.slab.tunnel_datagrams(),
             "datagrams that the tunnel sent, and in the slab"
         );
     }
@@ -83,11 +84,11 @@ fn check_conservation(engine: &mut Engine) {
     }
 }
 
-fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
+fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
     let on = endpoint.stop.min(end).since(endpoint.start);
-    match &endpoint.kind {
-        Kind::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, on),
-        Kind::Datagrams(source) => {
+    match &endpoint.protocol {
+        FlowProtocol::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, on),
+        FlowProtocol::Udp(source) => {
             let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
@@ -103,9 +104,9 @@ fn flow(endpoint: &Endpoint, dropped_packets: u64, end: Instant) -> Flow {
     }
 }
 
-fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> Flow {
+fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, on: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
-    let completion = tcp.done.map(|done| done.since(endpoint.start));
+    let completion = tcp.completed.map(|at| at.since(endpoint.start));
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
@@ -134,8 +135,8 @@ fn tcp_flow(endpoint: &Endpoint, tcp: &Tcp, dropped_packets: u64, on: Span) -> F
     }
 }
 
-/// What an MPTCP flow has beside what its subflows have together.
-fn mptcp_flow(multi: &Multipath, tcp: &Tcp, flow: Flow) -> Flow {
+/// The record of an MPTCP flow: what its connection counts, beside the sums over its subflows.
+fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
     Flow {
         receive_window_limited_s: sent.receive_window_limited.as_secs_f64(),
@@ -152,19 +153,19 @@ fn mptcp_flow(multi: &Multipath, tcp: &Tcp, flow: Flow) -> Flow {
     }
 }
 
-/// The subflows of a flow, if it has any.
+/// The records of a flow's subflows, if it has any.
 fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
     let endpoint = &engine.flows[flow];
-    let Kind::Tcp(tcp) = &endpoint.kind else { return Vec::new() };
+    let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
     let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
-    let on = tcp.done.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
+    let on = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
     let all = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
-    let record = |(index, ((seen, (sender, _)), dropped)): (usize, ((&Seen, (&Sender, _)), &u64))| {
+    let record = |(index, ((stats, (sender, _)), dropped)): (usize, ((&SubflowStats, (&Sender, _)), &u64))| {
         let counters = sender.counters();
         Subflow {
             flow: endpoint.name.clone(),
-            path: experiment.paths[seen.path].name.clone(),
-            throughput_mbps: Rate::of(seen.arrived_bytes, on).as_mbps(),
+            path: experiment.paths[stats.path].name.clone(),
+            throughput_mbps: Rate::of(stats.arrived_bytes, on).as_mbps(),
             sent_packets: counters.sent,
             retransmitted_packets: counters.retransmitted,
             dropped_packets: *dropped,
@@ -172,14 +173,14 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             recoveries: counters.recoveries,
             timeouts: counters.timeouts,
             failures: multi.sender.failures(index),
-            rtt_ms: seen.rtt.summary(),
-            srtt_ms: seen.srtt.summary(),
+            rtt_ms: stats.rtt.summary(),
+            srtt_ms: stats.srtt.summary(),
         }
     };
     all.map(record).collect()
 }
 
-/// How long each pipe's transmitter was busy, as a share of the run.
+/// The share of the run in which each pipe's transmitter was busy.
 fn busy(engine: &mut Engine) -> Vec<f64> {
     let (end, span) = (engine.end, engine.end.0.max(1) as f64);
     engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
@@ -223,7 +224,7 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let forward = Direction::Forward as usize;
     let egress = &mpt.egress[forward];
     let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
-    let hold_ms = egress.hold.summary();
+    let hold_ms = egress.reorder_delay.summary();
     let Some(resequencer) = &egress.resequencer else {
         return Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() };
     };
@@ -260,14 +261,14 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
     }
 }
 
-/// What the tunnel's sender says of a path, if it is one of the tunnel's.
+/// The status of a path at the tunnel's sender, if the tunnel uses it.
 fn sender_of(engine: &Engine, path: usize) -> Option<PathStatus> {
     let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel else { return None };
     let position = ropewalk.paths().iter().position(|own| usize::from(*own) == path)?;
     ropewalk.status(Direction::Forward).paths.get(position).copied()
 }
 
-/// The arrivals' digest and the counters together.
+/// The run's digest: of the arrivals and of the counters.
 fn digest(mut digest: Digest, flows: &[Flow], paths: &[Path]) -> String {
     for flow in flows {
         digest.add_text(&flow.name);

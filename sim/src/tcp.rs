@@ -1,11 +1,11 @@
-//! Both ends of a TCP or MPTCP flow: its connection, what runs on top of it, and what was counted.
+//! Both ends of a TCP or MPTCP flow: its connection, its application and its counters.
 
-use crate::application::{Application, Ask, Client, Message, Video};
+use crate::application::{Application, Client, Message, RequestKind, Video};
 use crate::connection::Connection;
 use crate::distribution::Distribution;
-use crate::multipath::DATA_ACK;
-use crate::peak::Peak;
-use crate::setup::Setup;
+use crate::mptcp::DATA_ACK_OPTION;
+use crate::peak::PeakGoodput;
+use crate::tcp_setup::TcpSetup;
 use control::Ecn;
 use scenario::model::{Requests, Route};
 use transport::mptcp;
@@ -13,31 +13,32 @@ use transport::tcp::sender::Counters;
 use transport::tcp::{Ack, Input, Kind, Segment};
 use units::Instant;
 
-/// Both ends of a TCP or MPTCP flow: of its connection, or of its present one.
+/// Both ends of a TCP or MPTCP flow, which has one connection, or one after the other.
 #[derive(Debug)]
-pub(crate) struct Tcp {
-    setup: Setup,
+pub(crate) struct TcpFlow {
+    setup: TcpSetup,
     pub connection: Connection,
-    /// Number of the present connection; packets of earlier ones find nobody.
+    /// Number of the current connection; packets of earlier ones are ignored.
     pub number: u16,
     application: Application,
-    /// What is being sent, and the segment after its end.
+    /// The message being sent, and the segment after its end.
     message: Message,
     end: u64,
     /// Bytes delivered of earlier messages.
     delivered_before: u64,
     /// Counters of earlier connections.
-    past: Vec<Counters>,
+    closed: Vec<Counters>,
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
-    pub peak: Peak,
-    pub done: Option<Instant>,
+    pub peak: PeakGoodput,
+    /// When a flow of a given size was complete.
+    pub completed: Option<Instant>,
     pub stopped: bool,
 }
 
-impl Tcp {
-    pub(crate) fn new(setup: Setup, application: Application, size: Option<u64>) -> Self {
+impl TcpFlow {
+    pub(crate) fn new(setup: TcpSetup, application: Application, size: Option<u64>) -> Self {
         let connection = setup.connection(0);
         let message = match application {
             Application::Requests(_) => Message::new(0, Some(0), setup.mss()),
@@ -51,11 +52,11 @@ impl Tcp {
             message,
             end: message.end(),
             delivered_before: 0,
-            past: Vec::new(),
+            closed: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
-            peak: Peak::default(),
-            done: None,
+            peak: PeakGoodput::default(),
+            completed: None,
             stopped: false,
         }
     }
@@ -65,17 +66,17 @@ impl Tcp {
         self.setup.mss()
     }
 
-    /// Name of the congestion control.
+    /// Name of the congestion control algorithm.
     pub(crate) fn congestion(&self) -> &'static str {
         self.setup.entry.name
     }
 
-    /// Its application always has data.
+    /// Whether its application always has data.
     pub(crate) fn is_greedy(&self) -> bool {
         matches!(self.application, Application::Greedy)
     }
 
-    /// What its client has counted, if it has one.
+    /// The client of a flow of requests.
     pub(crate) fn client(&self) -> Option<&Client> {
         match &self.application {
             Application::Requests(client) => Some(client),
@@ -83,7 +84,7 @@ impl Tcp {
         }
     }
 
-    /// Its video, if it has one.
+    /// The video of a flow of video.
     pub(crate) fn video(&self) -> Option<&Video> {
         match &self.application {
             Application::Video(video) => Some(video),
@@ -91,7 +92,7 @@ impl Tcp {
         }
     }
 
-    /// The flow begins: it connects, unless its client has to ask first.
+    /// Starts the flow: the sender connects, unless a client's request has to come first.
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
             Application::Greedy => self.write(now, self.message.segments(), self.message.has_runt()),
@@ -101,20 +102,20 @@ impl Tcp {
         self.connection.connect(now);
     }
 
-    /// The flow's source ends.
+    /// Stops the flow's source.
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
         self.connection.stop(now);
-        self.application.leave(now);
+        self.application.stop(now);
     }
 
-    /// The run ends.
+    /// Closes the counters at the end of the run.
     pub(crate) fn finish(&mut self, now: Instant) {
         self.peak.close(now, self.delivered_bytes());
-        self.application.leave(now);
+        self.application.stop(now);
     }
 
-    /// The source's clock: the application writes what is due, and timers run out.
+    /// A timer of the source: the application writes what is due, and the sender's timers expire.
     pub(crate) fn wake_source(&mut self, now: Instant) {
         if !self.stopped
             && let Some((segments, runt)) = self.application.write(now, &self.message)
@@ -129,7 +130,7 @@ impl Tcp {
         if self.stopped { Instant::NEVER } else { self.application.due(&self.message) }
     }
 
-    /// When the receiver's host must act, if nothing arrives.
+    /// When the receiving host's next timer expires.
     #[inline]
     pub(crate) fn sink_deadline(&self) -> Instant {
         match &self.application {
@@ -142,24 +143,24 @@ impl Tcp {
         self.connection.write(now, segments, runt);
     }
 
-    /// The request that the client sends now.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<u32> {
+    /// The number of the request that the client sends now, if one is due.
+    pub(crate) fn next_request(&mut self, now: Instant) -> Option<u32> {
         let Application::Requests(client) = &mut self.application else { return None };
         let ask = client.wake(now)?;
         let number = client.number();
-        if ask == Ask::New {
+        if ask == RequestKind::New {
             let (size, reconnects) = (client.draw_size(), client.reconnects());
-            self.expect(now, size, reconnects);
+            self.prepare_response(now, size, reconnects);
         }
         Some(number)
     }
 
-    /// An answer of `size` bytes is to come.
-    fn expect(&mut self, now: Instant, size: u64, reconnects: bool) {
+    /// Prepares for a response of `size` bytes, on a new connection if the client reconnects.
+    fn prepare_response(&mut self, now: Instant, size: u64, reconnects: bool) {
         self.delivered_before += self.message.bytes.unwrap_or(0);
         let mut first = self.end;
         if reconnects {
-            self.past.extend(self.connection.senders().map(|sender| *sender.counters()));
+            self.closed.extend(self.connection.senders().map(|sender| *sender.counters()));
             self.number = self.number.wrapping_add(1);
             self.connection = self.setup.connection(self.number);
             first = 0;
@@ -167,16 +168,18 @@ impl Tcp {
         self.message = Message::new(first, Some(size), self.setup.mss());
         self.end = self.message.end();
         if let Application::Requests(client) = &mut self.application {
-            let Connection::Single(single) = &mut self.connection else { unreachable!("refused by the reader") };
-            client.carry((first > 0).then(|| single.receiver.piggyback(now)));
+            let Connection::Single(single) = &mut self.connection else {
+                unreachable!("the scenario reader refuses requests over MPTCP")
+            };
+            client.piggyback((first > 0).then(|| single.receiver.piggyback(now)));
         }
     }
 
     /// A request reaches the server.
-    pub(crate) fn serve(&mut self, now: Instant, number: u32) {
+    pub(crate) fn on_request(&mut self, now: Instant, number: u32) {
         let Application::Requests(client) = &mut self.application else { return };
-        let Some(carried) = client.serve(number) else { return };
-        if let Some(ack) = carried {
+        let Some(piggybacked) = client.serve(number) else { return };
+        if let Some(ack) = piggybacked {
             self.on_ack(now, &ack);
         }
         if !self.stopped {
@@ -185,9 +188,9 @@ impl Tcp {
         }
     }
 
-    /// Packets of this connection, or subflow, are this flow's.
+    /// Whether packets of this connection or subflow are to be delivered.
     #[inline]
-    pub(crate) fn knows(&self, connection: u16) -> bool {
+    pub(crate) fn accepts(&self, connection: u16) -> bool {
         connection == self.number || matches!(self.connection, Connection::Multi(_))
     }
 
@@ -201,64 +204,65 @@ impl Tcp {
     }
 
     /// An acknowledgement reaches the sender of a subflow.
-    pub(crate) fn on_data_ack(&mut self, now: Instant, ack: &mptcp::Ack) {
+    pub(crate) fn on_mptcp_ack(&mut self, now: Instant, ack: &mptcp::Ack) {
         let Connection::Multi(multi) = &mut self.connection else { return };
         multi.sender.handle(now, mptcp::Input::Ack(ack));
-        if let Some(rtt) = multi.note_ack(ack) {
+        if let Some(rtt) = multi.measure_ack(ack) {
             self.rtt.add(rtt);
         }
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once, or one with what a player asks.
+    /// A segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one that carries
+    /// a video player's request.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
-        self.note_time(now);
+        self.close_peak_window(now);
         if segment.kind == Kind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
         let Connection::Single(single) = &mut self.connection else { return None };
         let ack = single.receiver.handle(now, segment, marked);
         if let Application::Requests(client) = &mut self.application {
-            client.hear(now, segment, self.message.first);
+            client.on_segment(now, segment, self.message.first);
         }
-        if self.note_delivery(now) && ack.is_none() {
+        if self.on_delivery(now) && ack.is_none() {
             let Connection::Single(single) = &mut self.connection else { return None };
             return Some(single.receiver.piggyback(now));
         }
         ack
     }
 
-    /// The same on a subflow.
-    pub(crate) fn on_data_segment(
+    /// A segment reaches the receiver on a subflow; returns as [`on_segment`](Self::on_segment) does.
+    pub(crate) fn on_mptcp_segment(
         &mut self,
         now: Instant,
         segment: &mptcp::Segment,
         marked: bool,
     ) -> Option<mptcp::Ack> {
-        self.note_time(now);
-        let (bytes, _) = self.data_segment_bytes(segment);
+        self.close_peak_window(now);
+        let (bytes, _) = self.mptcp_segment_bytes(segment);
         let Connection::Multi(multi) = &mut self.connection else { return None };
         let ack = multi.on_segment(now, segment, bytes, marked);
         if segment.tcp.kind == Kind::Data {
             self.arrived_bytes += u64::from(bytes);
         }
-        if self.note_delivery(now) && ack.is_none() {
+        if self.on_delivery(now) && ack.is_none() {
             let Connection::Multi(multi) = &mut self.connection else { return None };
             return Some(multi.receiver.piggyback(now, segment.subflow));
         }
         ack
     }
 
-    /// Something has arrived: what was delivered before counts for the half second that may be over.
+    /// Closes the window of the peak goodput, if it has ended, before an arrival is counted.
     #[inline]
-    fn note_time(&mut self, now: Instant) {
+    fn close_peak_window(&mut self, now: Instant) {
         if self.peak.is_due(now) {
             self.peak.close(now, self.delivered_bytes());
         }
     }
 
-    /// Something may have been delivered in order. Returns whether a player asks for more now.
+    /// Tells the application what has been delivered in order. Returns whether a video player requests more now.
     #[inline]
-    fn note_delivery(&mut self, now: Instant) -> bool {
+    fn on_delivery(&mut self, now: Instant) -> bool {
         let delivered = self.connection.delivered();
         if let Application::Video(video) = &mut self.application {
             return video.deliver(now, delivered);
@@ -266,60 +270,60 @@ impl Tcp {
         if delivered >= self.end {
             if let Application::Requests(client) = &mut self.application {
                 client.finish(now);
-            } else if self.done.is_none() {
-                self.done = Some(now);
+            } else if self.completed.is_none() {
+                self.completed = Some(now);
             }
         }
         false
     }
 
-    /// Size of a segment's packet, and whether it is ECN-capable: data sent for the first time (RFC 3168 section 6.1), or
-    /// every packet.
+    /// Size of a segment's packet, bytes, and whether it is ECN-capable: new data only (RFC 3168 sections 6.1.4 and
+    /// 6.1.5), or every packet.
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
         self.sized(segment, segment.seq)
     }
 
-    /// The same of a subflow's segment.
-    pub(crate) fn data_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
-        let (bytes, capable) = self.sized(&segment.tcp, segment.data);
+    /// The same as [`segment_bytes`](Self::segment_bytes) for a subflow's segment.
+    pub(crate) fn mptcp_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
+        let (bytes, ecn_capable) = self.sized(&segment.tcp, segment.data);
         match &self.connection {
-            Connection::Multi(multi) => (bytes + multi.option_bytes(segment), capable),
-            Connection::Single(_) => (bytes, capable),
+            Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn_capable),
+            Connection::Single(_) => (bytes, ecn_capable),
         }
     }
 
     #[inline]
     fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
-        let Setup { headers, ecn, .. } = self.setup;
+        let TcpSetup { headers, ecn, .. } = self.setup;
         match segment.kind {
             Kind::Data => {
-                let capable = self.marks_all() || ecn.is_some() && !segment.retransmission;
-                (headers + self.application.payload(&self.message, data), capable)
+                let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
+                (headers + self.application.payload(&self.message, data), ecn_capable)
             }
-            Kind::Syn | Kind::HandshakeAck => (headers, self.marks_all()),
+            Kind::Syn | Kind::HandshakeAck => (headers, self.all_ecn_capable()),
         }
     }
 
-    /// Size of a request's packet.
+    /// Size of a request's packet, bytes.
     pub(crate) fn request_bytes(&self) -> u32 {
         self.setup.headers + Requests::ASK
     }
 
-    /// Where the packets of a subflow go.
+    /// The route of a subflow's packets.
     pub(crate) fn route_of(&self, subflow: u16) -> Route {
         match &self.connection {
             Connection::Multi(multi) => Route::Path(multi.subflows[usize::from(subflow)].path),
-            Connection::Single(_) => unreachable!("it has no subflows"),
+            Connection::Single(_) => unreachable!("a single-path connection has no subflows"),
         }
     }
 
-    /// Packets without new data are ECN-capable, too.
-    pub(crate) fn marks_all(&self) -> bool {
+    /// Whether packets without new data are ECN-capable, too.
+    pub(crate) fn all_ecn_capable(&self) -> bool {
         self.setup.ecn == Some(Ecn::PerPacket)
     }
 
-    /// Size of an acknowledgement's packet. The SACK option: two bytes, eight a block, padded to four (RFC 2018
-    /// section 3).
+    /// Size of an acknowledgement's packet, bytes. The SACK option takes two bytes and eight a block, padded to a
+    /// multiple of four (RFC 2018 section 3).
     pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
         match ack.blocks.len() as u32 {
             0 => self.setup.headers,
@@ -327,18 +331,18 @@ impl Tcp {
         }
     }
 
-    /// The same of a subflow's.
-    pub(crate) fn data_ack_bytes(&self, ack: &mptcp::Ack) -> u32 {
-        self.ack_bytes(&ack.tcp) + DATA_ACK
+    /// Size of a subflow's acknowledgement, bytes.
+    pub(crate) fn mptcp_ack_bytes(&self, ack: &mptcp::Ack) -> u32 {
+        self.ack_bytes(&ack.tcp) + DATA_ACK_OPTION
     }
 
-    /// Bytes that reached the application.
+    /// Bytes delivered to the application.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         self.delivered_before + self.application.bytes_below(&self.message, self.connection.delivered())
     }
 
-    /// A counter, over all connections.
+    /// The sum of a counter over all connections.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
-        self.past.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
+        self.closed.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
     }
 }

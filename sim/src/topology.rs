@@ -1,6 +1,6 @@
-//! Where packets go: links as pairs of pipes, paths as chains of them.
+//! The topology: links as pairs of pipes, paths as chains of links.
 
-use crate::packet::{Direction, Parcel};
+use crate::packet::{Direction, PacketDescriptor};
 use link::Pipe;
 use scenario::model::{Change, Directions, Experiment};
 use units::{Instant, Stream};
@@ -8,7 +8,7 @@ use units::{Instant, Stream};
 /// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse.
 #[derive(Debug)]
 pub(crate) struct Topology {
-    pub pipes: Vec<Pipe<Parcel>>,
+    pub pipes: Vec<Pipe<PacketDescriptor>>,
     /// Per path and direction: the pipes in the order of travel.
     hops: Vec<[Vec<u32>; 2]>,
     local: Vec<bool>,
@@ -49,21 +49,21 @@ impl Topology {
         &self.hops[path][direction as usize]
     }
 
-    /// The queue stands in the sending host.
+    /// Whether the pipe's queue is in the sending host.
     #[inline]
     pub(crate) fn is_local(&self, pipe: u32) -> bool {
         self.local[pipe as usize]
     }
 
-    /// Carries out a change; returns the pipes that it touched.
+    /// Applies a change of a link; returns the pipes that it concerns.
     pub(crate) fn apply(&mut self, now: Instant, change: &Change) -> Vec<u32> {
         let base = change.link as u32 * 2;
-        let touched = match change.directions {
+        let changed = match change.directions {
             Directions::Forward => vec![base],
             Directions::Reverse => vec![base + 1],
             Directions::Both => vec![base, base + 1],
         };
-        for pipe in &touched {
+        for pipe in &changed {
             let pipe = &mut self.pipes[*pipe as usize];
             if let Some(up) = change.up {
                 pipe.set_up(now, up);
@@ -78,6 +78,6 @@ impl Topology {
                 pipe.set_loss(now, loss);
             }
         }
-        touched
+        changed
     }
 }

@@ -1,33 +1,33 @@
-//! The tunnel: MPT's, with one ingress and one egress per direction, or [Ropewalk's own](crate::ropewalk).
+//! The tunnel: MPT's, with one ingress and one egress a direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
 use crate::distribution::Distribution;
-use crate::packet::{Parcel, Slab};
+use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
 use machine::{Resequencer, Striper};
 use scenario::model;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId};
 
-/// Where packets enter: the striper, and the device they may have to wait in.
+/// The sending end of one direction: the distributor over paths, and the device whose queue packets wait in.
 #[derive(Debug)]
 pub(crate) struct Ingress {
     striper: Striper,
     paths: Vec<u16>,
-    /// Bytes of the tunnel's headers.
+    /// Size of the tunnel's headers, bytes.
     overhead: u32,
     pub device: Option<Device>,
 }
 
-/// A user-space tunnel's device: a ring of packets, and the one whose path's socket is full.
+/// A user-space tunnel's TUN device: its ring of packets, and the packet that waits for room in its path's socket.
 #[derive(Debug)]
 pub(crate) struct Device {
-    ring: VecDeque<Parcel>,
+    ring: VecDeque<PacketDescriptor>,
     ring_limit: usize,
-    /// Packets that fit into one path's socket.
+    /// Packets that fit into the send buffer of one path's socket.
     pub socket: u64,
-    /// The tunnel's thread blocks while it holds this packet.
-    pub blocked: Option<(Parcel, u16)>,
+    /// The packet that the tunnel's thread is blocked on.
+    pub blocked: Option<(PacketDescriptor, u16)>,
     pub dropped: u64,
 }
 
@@ -48,49 +48,56 @@ impl Ingress {
         Ok(Self { striper, paths, overhead: tunnel.overhead, device })
     }
 
-    /// Numbers the next packet, puts the tunnel's headers around it and picks its path. The ECN field is copied out, and
-    /// a mark back in at the far end (RFC 6040, normal mode): the parcel keeps both.
-    pub(crate) fn stripe(&mut self, now: Instant, parcel: Parcel, slab: &mut Slab) -> (Parcel, u16) {
-        // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which a later issue models.
-        let (seq, chosen) = self.striper.assign(now, parcel.bytes).unwrap_or((0, PathId(0)));
-        slab.get_mut(parcel.slot).tunnel_seq = Some(seq);
+    /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at the
+    /// far end (RFC 6040, normal mode): the descriptor keeps both.
+    pub(crate) fn stripe(
+        &mut self,
+        now: Instant,
+        descriptor: PacketDescriptor,
+        slab: &mut Slab,
+    ) -> (PacketDescriptor, u16) {
+        // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
+        let (seq, chosen) = self.striper.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
+        slab.get_mut(descriptor.slot).tunnel_seq = Some(seq);
         let path = self.paths[chosen.index()];
-        (Parcel { bytes: parcel.bytes + self.overhead, flow: u16::MAX - path, ..parcel }, path)
+        (PacketDescriptor { bytes: descriptor.bytes + self.overhead, flow: u16::MAX - path, ..descriptor }, path)
     }
 
-    /// What the thread has to send next: the packet that it holds, or one from the device.
-    pub(crate) fn read(&mut self, now: Instant, slab: &mut Slab) -> Option<(Parcel, u16)> {
+    /// The next packet to be sent: the one that the thread is blocked on, or one from the device.
+    pub(crate) fn read(&mut self, now: Instant, slab: &mut Slab) -> Option<(PacketDescriptor, u16)> {
         let device = self.device.as_mut()?;
         if let Some(blocked) = device.blocked.take() {
             return Some(blocked);
         }
-        let parcel = device.ring.pop_front()?;
-        Some(self.stripe(now, parcel, slab))
+        let descriptor = device.ring.pop_front()?;
+        Some(self.stripe(now, descriptor, slab))
     }
 }
 
 impl Device {
-    /// A packet comes from the host. False if the ring is full.
-    pub(crate) fn push(&mut self, parcel: Parcel) -> bool {
+    /// Queues a packet from the host. False if the ring is full and the packet is to be dropped.
+    pub(crate) fn push(&mut self, descriptor: PacketDescriptor) -> bool {
         let room = self.ring.len() < self.ring_limit;
         if room {
-            self.ring.push_back(parcel);
+            self.ring.push_back(descriptor);
         } else {
             self.dropped += 1;
         }
         room
     }
 
-    fn inside(&self) -> u64 {
+    fn queued(&self) -> u64 {
         self.ring.len() as u64 + u64::from(self.blocked.is_some())
     }
 }
 
-/// Where packets leave: put back into order, or as they come.
+/// The receiving end of one direction, which delivers packets in sequence or as they arrive.
 #[derive(Debug)]
 pub(crate) struct Egress {
-    pub resequencer: Option<Resequencer<Parcel>>,
-    pub hold: Distribution,
+    pub resequencer: Option<Resequencer<PacketDescriptor>>,
+    /// How long packets waited in the reorder buffer.
+    pub reorder_delay: Distribution,
+    /// Packets delivered without resequencing.
     pub passed: u64,
 }
 
@@ -98,29 +105,35 @@ impl Egress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
         let resequencer =
             tunnel.resequence.map(|config| Resequencer::new(config.window, config.timeout, config.deliver_late));
-        Self { resequencer, hold: Distribution::default(), passed: 0 }
+        Self { resequencer, reorder_delay: Distribution::default(), passed: 0 }
     }
 
-    /// A packet has come; what may go up is added to `up`. False if this one came too late and is dropped.
-    pub(crate) fn handle(&mut self, now: Instant, seq: u64, parcel: Parcel, up: &mut Vec<Parcel>) -> bool {
+    /// Receives a packet; packets that are delivered are added to `delivered`. False if this one is too late and dropped.
+    pub(crate) fn handle(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        descriptor: PacketDescriptor,
+        delivered: &mut Vec<PacketDescriptor>,
+    ) -> bool {
         let Some(resequencer) = &mut self.resequencer else {
             self.passed += 1;
-            up.push(parcel);
+            delivered.push(descriptor);
             return true;
         };
-        let (late, before) = (resequencer.counters().late, up.len());
-        resequencer.handle(now, seq, parcel, |release| {
-            self.hold.add(release.held);
-            up.push(release.packet);
+        let (late, before) = (resequencer.counters().late, delivered.len());
+        resequencer.handle(now, seq, descriptor, |release| {
+            self.reorder_delay.add(release.held);
+            delivered.push(release.packet);
         });
-        resequencer.counters().late == late || up.len() > before
+        resequencer.counters().late == late || delivered.len() > before
     }
 
-    pub(crate) fn on_timeout(&mut self, now: Instant, up: &mut Vec<Parcel>) {
+    pub(crate) fn on_timeout(&mut self, now: Instant, delivered: &mut Vec<PacketDescriptor>) {
         let Some(resequencer) = &mut self.resequencer else { return };
         resequencer.on_timeout(now, |release| {
-            self.hold.add(release.held);
-            up.push(release.packet);
+            self.reorder_delay.add(release.held);
+            delivered.push(release.packet);
         });
     }
 
@@ -130,7 +143,7 @@ impl Egress {
     }
 }
 
-/// Both ends of MPT's, by direction.
+/// Both ends of MPT's tunnel, by direction.
 #[derive(Debug)]
 pub(crate) struct Mpt {
     pub ingress: [Ingress; 2],
@@ -145,15 +158,15 @@ impl Mpt {
         })
     }
 
-    /// Packets that wait in it, at either end.
-    fn inside(&self) -> u64 {
-        let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::inside);
+    /// Packets queued at either end.
+    fn queued(&self) -> u64 {
+        let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::queued);
         let held = self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::held);
         waiting.chain(held).sum()
     }
 }
 
-/// Either tunnel.
+/// The tunnel of an experiment.
 #[derive(Debug)]
 pub(crate) enum Tunnel {
     Mpt(Box<Mpt>),
@@ -168,10 +181,10 @@ impl Tunnel {
         })
     }
 
-    /// Packets of the slab that wait in it. (Ropewalk's takes packets out of the slab.)
-    pub(crate) fn inside(&self) -> u64 {
+    /// Packets of the slab that are queued in the tunnel. (Ropewalk's takes packets out of the slab.)
+    pub(crate) fn queued(&self) -> u64 {
         match self {
-            Self::Mpt(mpt) => mpt.inside(),
+            Self::Mpt(mpt) => mpt.queued(),
             Self::Ropewalk(_) => 0,
         }
     }

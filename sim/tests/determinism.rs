@@ -45,7 +45,7 @@ fn sampling_does_not_change_a_run() {
 }
 
 #[test]
-fn adding_a_component_does_not_change_anothers_luck() {
+fn adding_a_component_does_not_change_anothers_random_draws() {
     let mut more = lossy();
     more.links.push(more.links[0].clone());
     more.links[1].name = "unused".to_owned();

@@ -1,9 +1,9 @@
-//! A client that asks, receives the answer, thinks, and asks again, as a browser does with one connection.
+//! A client that sends a request, receives the response, thinks, and sends the next, as a browser does on one connection.
 //!
-//! A request is a packet on the way back, with what it meets there: queue, loss, delay. It opens the connection if there
-//! is none yet: it then stands for the client's SYN, the sender's SYN is the server's answer to it, and the handshake's
-//! acknowledgement brings the request proper, so that a first byte takes two round trips. It carries the client's
-//! acknowledgement, and the client repeats it until something of the answer arrives.
+//! A request is a packet in the reverse direction, subject to queueing, loss and delay there. If there is no connection yet
+//! it stands for the client's SYN, the sender's SYN for the server's SYN/ACK, and the handshake's acknowledgement carries
+//! the request proper, so that the first byte takes two round trips. A request carries the client's acknowledgement, and
+//! the client retransmits it until a segment of the response arrives.
 
 use crate::distribution::Distribution;
 use scenario::model::Requests;
@@ -11,129 +11,130 @@ use transport::recovery::RoundTrip;
 use transport::tcp::{Ack, Kind, Segment};
 use units::{Instant, Stream};
 
-/// The client's end of a flow of requests.
+/// The client of a flow of requests.
 #[derive(Debug)]
 pub(crate) struct Client {
     model: Requests,
-    luck: Stream,
+    rng: Stream,
     state: State,
-    /// Number of the present request, from 1.
+    /// Number of the current request, from 1.
     number: u32,
     /// Requests that have reached the server.
     served: u32,
-    asked: Instant,
-    /// The acknowledgement on board of the request.
-    carried: Option<Ack>,
+    /// When the current request was first sent.
+    requested: Instant,
+    /// The acknowledgement that the current request carries.
+    piggybacked: Option<Ack>,
     round_trip: RoundTrip,
-    /// From a request to the last byte of its answer.
+    /// From each request to the last byte of its response.
     pub times: Distribution,
 }
 
-/// What the client is doing.
+/// The client's state.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Thinking {
         until: Instant,
     },
-    /// Nothing of the answer is there yet.
+    /// A request has been sent, and nothing of the response has arrived.
     Waiting {
         sent: Instant,
-        tries: u32,
+        attempts: u32,
     },
     Receiving,
-    Gone,
+    Stopped,
 }
 
-/// What is to be sent.
+/// A request to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum RequestKind {
     /// A new request.
     New,
-    /// The present one, once more.
-    Again,
+    /// The current request again.
+    Retry,
 }
 
 impl Client {
-    pub(super) fn new(model: Requests, start: Instant, luck: Stream) -> Self {
+    pub(super) fn new(model: Requests, start: Instant, rng: Stream) -> Self {
         Self {
             model,
-            luck,
+            rng,
             state: State::Thinking { until: start },
             number: 0,
             served: 0,
-            asked: start,
-            carried: None,
+            requested: start,
+            piggybacked: None,
             round_trip: RoundTrip::default(),
             times: Distribution::default(),
         }
     }
 
-    /// When it will send something, if nothing arrives.
+    /// When it sends next, if nothing arrives.
     pub(crate) fn deadline(&self) -> Instant {
         match self.state {
             State::Thinking { until } => until,
-            State::Waiting { sent, tries } => sent + self.round_trip.timeout() * (1 << (tries - 1).min(6)),
-            State::Receiving | State::Gone => Instant::NEVER,
+            State::Waiting { sent, attempts } => sent + self.round_trip.timeout() * (1 << (attempts - 1).min(6)),
+            State::Receiving | State::Stopped => Instant::NEVER,
         }
     }
 
-    /// What it sends now.
-    pub(crate) fn wake(&mut self, now: Instant) -> Option<Ask> {
+    /// The request that it sends now, if one is due.
+    pub(crate) fn wake(&mut self, now: Instant) -> Option<RequestKind> {
         if self.deadline() > now {
             return None;
         }
-        let (ask, tries) = match self.state {
-            State::Waiting { tries, .. } => (Ask::Again, tries + 1),
-            _ => (Ask::New, 1),
+        let (kind, attempts) = match self.state {
+            State::Waiting { attempts, .. } => (RequestKind::Retry, attempts + 1),
+            _ => (RequestKind::New, 1),
         };
-        if ask == Ask::New {
+        if kind == RequestKind::New {
             self.number += 1;
-            self.asked = now;
+            self.requested = now;
         }
-        self.state = State::Waiting { sent: now, tries };
-        Some(ask)
+        self.state = State::Waiting { sent: now, attempts };
+        Some(kind)
     }
 
-    /// The present request's number.
+    /// The current request's number.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// The present request opens a connection of its own.
+    /// Whether the current request opens a new connection.
     pub(crate) fn reconnects(&self) -> bool {
         self.model.new_connections && self.number > 1
     }
 
-    /// The size of the next answer, at least a byte.
+    /// Draws the size of the next response, bytes, at least one.
     pub(crate) fn draw_size(&mut self) -> u64 {
-        self.model.next_size(&mut self.luck)
+        self.model.next_size(&mut self.rng)
     }
 
-    /// What the present request carries.
-    pub(crate) fn carry(&mut self, ack: Option<Ack>) {
-        self.carried = ack;
+    /// Sets the acknowledgement that the current request carries.
+    pub(crate) fn piggyback(&mut self, ack: Option<Ack>) {
+        self.piggybacked = ack;
     }
 
-    /// A request reaches the server: the acknowledgement on board, if the request is new there.
+    /// A request reaches the server. If it is new there, returns the acknowledgement that it carries.
     pub(crate) fn serve(&mut self, number: u32) -> Option<Option<Ack>> {
         if number <= self.served {
             return None;
         }
         self.served = number;
-        Some(self.carried)
+        Some(self.piggybacked)
     }
 
-    /// A segment arrives; `first` is the answer's first.
+    /// A segment arrives; the response begins with segment `first`.
     #[inline]
-    pub(crate) fn hear(&mut self, now: Instant, segment: &Segment, first: u64) {
-        let State::Waiting { sent, tries } = self.state else { return };
-        let answers = match segment.kind {
+    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, first: u64) {
+        let State::Waiting { sent, attempts } = self.state else { return };
+        let is_response = match segment.kind {
             Kind::Data => segment.seq >= first,
             Kind::Syn => first == 0,
             Kind::HandshakeAck => false,
         };
-        if answers {
-            if tries == 1 {
+        if is_response {
+            if attempts == 1 {
                 let number = u64::from(self.number);
                 self.round_trip.add(now.since(sent), number, number);
             }
@@ -141,17 +142,17 @@ impl Client {
         }
     }
 
-    /// The answer is complete.
+    /// The response is complete.
     pub(crate) fn finish(&mut self, now: Instant) {
         if matches!(self.state, State::Receiving) {
-            self.times.add(now.since(self.asked));
-            self.state = State::Thinking { until: now + self.model.next_think(&mut self.luck) };
+            self.times.add(now.since(self.requested));
+            self.state = State::Thinking { until: now + self.model.next_think(&mut self.rng) };
         }
     }
 
-    /// It asks no more.
-    pub(crate) fn leave(&mut self) {
-        self.state = State::Gone;
+    /// Stops sending requests.
+    pub(crate) fn stop(&mut self) {
+        self.state = State::Stopped;
     }
 }
 
@@ -171,16 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_again_until_it_hears_of_the_answer_and_thinks_after_it() {
+    fn a_request_is_retransmitted_until_the_response_begins_and_thinking_follows_the_response() {
         let mut client = client();
         let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
-        assert_eq!((client.wake(ms(0)), client.wake(ms(1)), client.wake(ms(1))), (None, Some(Ask::New), None));
+        assert_eq!((client.wake(ms(0)), client.wake(ms(1)), client.wake(ms(1))), (None, Some(RequestKind::New), None));
         // RFC 6298: a second, then doubled.
-        assert_eq!((client.deadline(), client.wake(ms(1001))), (ms(1001), Some(Ask::Again)));
+        assert_eq!((client.deadline(), client.wake(ms(1001))), (ms(1001), Some(RequestKind::Retry)));
         assert_eq!(client.deadline(), ms(3001));
-        client.hear(ms(1100), &data(6), 7);
-        assert_eq!(client.deadline(), ms(3001), "that was a retransmission of the answer before");
-        client.hear(ms(1100), &data(9), 7);
+        client.on_segment(ms(1100), &data(6), 7);
+        assert_eq!(client.deadline(), ms(3001), "a retransmission of the previous response");
+        client.on_segment(ms(1100), &data(9), 7);
         client.finish(ms(1200));
         assert_eq!((client.deadline(), client.number()), (ms(1202), 1));
         assert_eq!(client.times.summary().max, 1199.0);

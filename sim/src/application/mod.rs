@@ -1,25 +1,24 @@
-//! What runs on top of a TCP flow: it has data always, at a rate, when it is asked, or when a frame is due.
+//! The application on top of a TCP flow: greedy, at a constant rate, answering requests, or sending a video.
 //!
-//! TCP moves segments; what they carry is known here. Bytes come as messages: all segments of a message are full but its
-//! last one.
+//! TCP moves segments; their payload is known here. All segments of a message are full but its last one.
 
 mod client;
 mod video;
 
-pub(crate) use client::{Ask, Client};
+pub(crate) use client::{Client, RequestKind};
 pub(crate) use video::Video;
 
 use scenario::model;
 use units::{Instant, Rate, Stream};
 
-/// What the application does.
+/// The application of a flow.
 #[derive(Debug)]
 pub(crate) enum Application {
-    /// It has written everything when the connection opens.
+    /// It writes everything when the connection opens.
     Greedy,
-    /// It writes at a rate.
+    /// It writes at a constant rate.
     Steady(Writer),
-    /// It answers a client.
+    /// It responds to a client's requests.
     Requests(Box<Client>),
     /// It sends a video.
     Video(Box<Video>),
@@ -36,8 +35,8 @@ impl Application {
                 Self::Requests(Box::new(Client::new(*requests, start, model::Requests::luck(seed, flow))))
             }
             model::Application::Video(video) => {
-                let luck = Stream::named(seed, &format!("flow {flow} video"));
-                Self::Video(Box::new(Video::new(video, start, mss, luck)))
+                let rng = Stream::named(seed, &format!("flow {flow} video"));
+                Self::Video(Box::new(Video::new(video, start, mss, rng)))
             }
         }
     }
@@ -60,11 +59,11 @@ impl Application {
         }
     }
 
-    /// Nobody is there any more.
-    pub(crate) fn leave(&mut self, now: Instant) {
+    /// The flow stops.
+    pub(crate) fn stop(&mut self, now: Instant) {
         match self {
-            Self::Requests(client) => client.leave(),
-            Self::Video(video) => video.leave(now),
+            Self::Requests(client) => client.stop(),
+            Self::Video(video) => video.stop(now),
             Self::Greedy | Self::Steady(_) => {}
         }
     }
@@ -78,7 +77,7 @@ impl Application {
         }
     }
 
-    /// Bytes of what is being sent that lie below a segment, all of which have been delivered.
+    /// Bytes of the message being sent that precede a segment, all of which have been delivered.
     pub(crate) fn bytes_below(&self, message: &Message, segment: u64) -> u64 {
         match self {
             Self::Video(video) => video.bytes_below(segment),
@@ -87,12 +86,12 @@ impl Application {
     }
 }
 
-/// Bytes that an application wants to have delivered.
+/// A message: bytes that an application sends as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// The segment with which it begins.
+    /// Its first segment.
     pub first: u64,
-    /// Its length; without one it never ends.
+    /// Its length; none if it is endless.
     pub bytes: Option<u64>,
     mss: u64,
 }
@@ -102,7 +101,7 @@ impl Message {
         Self { first, bytes, mss: u64::from(mss) }
     }
 
-    /// The segments that it takes.
+    /// Number of its segments.
     pub(crate) fn segments(&self) -> u64 {
         self.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(self.mss))
     }
@@ -112,7 +111,7 @@ impl Message {
         self.first.saturating_add(self.segments())
     }
 
-    /// Its last segment is not full.
+    /// Whether its last segment is short.
     pub(crate) fn has_runt(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes % self.mss != 0)
     }
@@ -123,29 +122,28 @@ impl Message {
         left.map_or(self.mss, |left| left.min(self.mss)) as u32
     }
 
-    /// Bytes of it that lie below a segment.
+    /// Bytes of it that precede a segment.
     pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
         let bytes = segment.saturating_sub(self.first) * self.mss;
         self.bytes.map_or(bytes, |all| all.min(bytes))
     }
 }
 
-/// Writes at a constant rate. What does not fill a segment waits for the next write (RFC 896: while data is on its way,
-/// a short segment is held back).
+/// Writes at a constant rate. Bytes that do not fill a segment wait for the next write (Nagle's algorithm, RFC 896).
 #[derive(Debug)]
 pub(crate) struct Writer {
     start: Instant,
     rate: Rate,
-    /// Bytes of a write.
+    /// Size of a write, bytes.
     write: u64,
     writes: u64,
-    /// Segments handed to TCP.
-    handed: u64,
+    /// Segments passed to TCP.
+    segments: u64,
 }
 
 impl Writer {
     fn new(start: Instant, rate: Rate, write: u64) -> Self {
-        Self { start, rate, write, writes: 0, handed: 0 }
+        Self { start, rate, write, writes: 0, segments: 0 }
     }
 
     /// When the next write is due; never, once all of the message is written.
@@ -167,8 +165,8 @@ impl Writer {
             Some(bytes) if written >= bytes => (message.segments(), message.has_runt()),
             _ => (written / message.mss, false),
         };
-        let news = segments - std::mem::replace(&mut self.handed, segments);
-        (news > 0).then_some((news, runt))
+        let new = segments - std::mem::replace(&mut self.segments, segments);
+        (new > 0).then_some((new, runt))
     }
 }
 
@@ -195,13 +193,13 @@ mod tests {
         let (message, start) = (Message::new(0, None, 1000), Instant(5_000_000));
         let mut writer = Writer::new(start, Rate::from_mbit(8), 1200);
         assert_eq!(writer.due(&message), start);
-        let mut handed = Vec::new();
+        let mut written = Vec::new();
         for step in 0..5 {
             let now = start + Span::from_micros(1200) * step;
             assert_eq!(writer.due(&message), now);
-            handed.push(writer.write(now, &message).map(|(segments, _)| segments));
+            written.push(writer.write(now, &message).map(|(segments, _)| segments));
         }
-        assert_eq!(handed, [Some(1), Some(1), Some(1), Some(1), Some(2)]);
+        assert_eq!(written, [Some(1), Some(1), Some(1), Some(1), Some(2)]);
     }
 
     #[test]

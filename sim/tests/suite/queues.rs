@@ -124,7 +124,7 @@ const CAKE: Discipline = Discipline::Cake { rtt: INTERVAL };
 
 /// RFC 8290, section 1: a flow that builds no queue of its own waits for the packet in transmission, and that is all.
 #[test]
-fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_lane() {
+fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
     let voice = |discipline| {
         let mut experiment = one_link("cubic", link(discipline, 400), 60);
         // One of 200 bytes every 25 ms.
@@ -150,7 +150,7 @@ fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_lane() {
 
 /// Each of `n` backlogged flows gets 1/n; one that does not listen gets no more, whatever it sends.
 #[test]
-fn lanes_give_equal_shares_to_unequal_flows() {
+fn flow_queues_give_equal_shares_to_unequal_flows() {
     for discipline in [FQ_CODEL, CAKE] {
         let mut experiment = one_link("cubic", link(discipline, 1000), 60);
         experiment.flows.extend([bulk("aggressive", "scalable"), datagrams("flood", Rate::from_mbit(40), 1500)]);

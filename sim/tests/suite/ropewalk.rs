@@ -1,4 +1,4 @@
-//! Ropewalk's own tunnel: everything once and in order, links that go and come, marks, pieces.
+//! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
 use crate::common::{application, bulk, column, datagrams, host, links, mean, pipe, run};
 use scenario::model::{
@@ -47,13 +47,13 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let flows = vec![datagrams("steady", Rate::from_mbit(2), 1000), bounded("bulk", mbit)];
         let mut experiment = tunnel(&pipes, 10, flows);
         choose(&mut experiment, congestion);
-        // The entrance may keep what the windows do not let out: its drops are not what this is about.
+        // the ingress queue may keep what the windows do not let out: its drops are not what this is about.
         settings(&mut experiment).target = Some(Span::from_secs(10));
         experiment.flows[0].start = Instant::ZERO + Span::from_secs(1);
         experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(8));
         let run = run(&experiment);
         let tunnel = run.tunnel.as_ref().expect("there is one");
-        // What flows slowly goes by the first path as long as that can carry it.
+        // A slow flow uses the first path alone as long as that can carry it.
         let lost = [0, 1].map(|path: usize| run.paths[path].lost_packets);
         assert!(lost[0] > 20 && lost[1] > 5, "{:?}", run.paths);
         let steady = &run.flows[0];
@@ -78,7 +78,7 @@ fn choose(experiment: &mut Experiment, congestion: &str) {
 }
 
 /// The second of two links, from second 4 to second 8.
-fn pulled(congestion: &str) -> record::Run {
+fn with_outage(congestion: &str) -> record::Run {
     let mut experiment = tunnel(&[link(50, 10), link(50, 15)], 12, vec![bulk("flow", "cubic")]);
     choose(&mut experiment, congestion);
     experiment.sample = Some(Span::from_millis(100));
@@ -96,15 +96,15 @@ fn pulled(congestion: &str) -> record::Run {
 }
 
 #[test]
-fn a_pulled_link_is_left_within_a_second_and_used_again_within_a_second_of_its_return() {
+fn a_failed_link_is_left_within_a_second_and_used_again_within_a_second_of_its_return() {
     for congestion in ["bbr", "cubic"] {
-        let run = pulled(congestion);
+        let run = with_outage(congestion);
         let goodput = column(&run, "flow flow", "goodput_mbps");
         let second = column(&run, "path path 1", "throughput_mbps");
         let full = 50.0 * f64::from(1438 - 52) / f64::from(1438 + 62 + 38);
-        // Over a second: what is lost at the entrance, whose traffic is now too much, holds up the rest for tenths of it.
+        // Over a second: what is lost at the ingress, whose traffic is now too much, holds up the rest for tenths of it.
         let (soon, alone) = (mean(&goodput[45..55]), mean(&goodput[55..80]));
-        assert!(soon > 0.75 * full, "{congestion}: {soon} half a second after one of two links was pulled");
+        assert!(soon > 0.75 * full, "{congestion}: {soon} half a second after one of two links was with_outage");
         assert!(alone > 0.85 * full, "{congestion}: {alone} over the link that is left");
         let back = second[80..90].iter().filter(|mbps| **mbps > 5.0).count();
         assert!(back >= 3, "{congestion}: {:?} in the first second after its return", &second[80..90]);
@@ -114,9 +114,9 @@ fn a_pulled_link_is_left_within_a_second_and_used_again_within_a_second_of_its_r
     }
 }
 
-/// RFC 6040: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one; so does the entrance's.
+/// RFC 6040: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one; so does the ingress queue's.
 #[test]
-fn marks_of_the_paths_and_of_the_entrance_reach_the_flow() {
+fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
     for ecn in [true, false] {
         let mut experiment = tunnel(&[link(20, 10), link(20, 10)], 10, vec![bulk("flow", "reno")]);
         host(&mut experiment.flows[0]).ecn = ecn;
@@ -133,9 +133,9 @@ fn marks_of_the_paths_and_of_the_entrance_reach_the_flow() {
     }
 }
 
-/// Three pieces a packet: as many go up as went in.
+/// Three fragments a packet: as many packets are delivered as were sent.
 #[test]
-fn a_packet_larger_than_a_datagram_crosses_in_pieces() {
+fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
     let mut experiment = tunnel(&[link(50, 10), link(50, 20)], 5, vec![datagrams("flow", Rate::from_mbit(10), 4000)]);
     let last = |experiment: &mut Experiment| experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(4));
     last(&mut experiment);
@@ -154,7 +154,7 @@ fn beside(flow: Flow) -> (f64, f64) {
     (mean(&column(&run, "flow flow", "goodput_mbps")[4..]), mean(&column(&run, "path path 1", "throughput_mbps")[4..]))
 }
 
-/// It has no more on its way than what it measured calls for, so that hardly anything waits at the tunnel's entrance.
+/// It has no more in flight than what it measured calls for, so that hardly anything waits at the tunnel's ingress.
 #[test]
 fn a_flow_that_paces_itself_uses_both_paths() {
     for algorithm in ["bbr", "bbr3", "cubic"] {

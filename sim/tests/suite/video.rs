@@ -168,7 +168,7 @@ fn two_paths_carry_what_one_cannot() {
     }
 }
 
-/// Adding a video does not change another component's luck, and a seed gives its frames again.
+/// Adding a video does not change another component's random draws, and a seed gives its frames again.
 #[test]
 fn a_seed_gives_its_frames_again() {
     let playback = Playback::Live { latency: ms(500) };

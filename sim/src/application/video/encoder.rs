@@ -1,13 +1,13 @@
-//! How large the frames of a video are.
+//! The sizes of a video's frames.
 //!
-//! Frames come in groups of pictures (GOP). A group's first frame stands for itself (the I-frame) and is `intra` times as
-//! large as the others, which only say what changed. With G frames a group, F frames a second and a rate R the mean frame
-//! has m = R / 8F bytes, an I-frame m G intra / (G - 1 + intra), any other m G / (G - 1 + intra). Rounding is carried
+//! Frames come in groups of pictures (GOP). A group's first frame, the I-frame, is `intra` times as large as the others,
+//! the P-frames. With G frames a group, F frames a second and a rate R the mean frame
+//! has m = R / 8F bytes, an I-frame m G intra / (G - 1 + intra), a P-frame m G / (G - 1 + intra). Rounding is carried
 //! over, so that constant bit rate is exact: n whole groups have n G m bytes, to the byte.
 //!
 //! Variable bit rate multiplies a frame with two lognormal draws of mean 1, one of its own and one of its group: frames
 //! of real video are about lognormal or gamma, and scenes keep neighbours alike (Krunz and Tripathi 1997). Draws of
-//! single frames average out in half a second; peaks that a network feels are those of groups.
+//! single frames average out in half a second; the bursts that matter to a network are those of groups.
 
 use scenario::model::Video;
 use units::{Rate, Stream};
@@ -17,44 +17,44 @@ use units::{Rate, Stream};
 pub(super) struct Encoder {
     fps: f64,
     gop: u64,
-    /// Size of a group's first frame, and of any other, in mean frames.
-    first: f64,
-    other: f64,
+    /// Size of an I-frame and of a P-frame, in mean frames.
+    i_frame: f64,
+    p_frame: f64,
     frames: LogNormal,
     groups: LogNormal,
-    /// The present group's factor.
+    /// The current group's factor.
     scene: f64,
-    /// What rounding has held back, bytes.
+    /// Remainder of rounding, bytes.
     carry: f64,
-    luck: Stream,
+    rng: Stream,
 }
 
 impl Encoder {
-    pub(super) fn new(video: &Video, luck: Stream) -> Self {
+    pub(super) fn new(video: &Video, rng: Stream) -> Self {
         let gop = f64::from(video.gop);
-        let other = gop / (gop - 1.0 + video.intra);
+        let p_frame = gop / (gop - 1.0 + video.intra);
         Self {
             fps: f64::from(video.fps),
             gop: u64::from(video.gop),
-            first: other * video.intra,
-            other,
+            i_frame: p_frame * video.intra,
+            p_frame,
             frames: LogNormal::new(video.variation),
             groups: LogNormal::new(video.group_variation),
             scene: 1.0,
             carry: 0.0,
-            luck,
+            rng,
         }
     }
 
     /// Bytes of frame `number`, from 0, at a mean rate; at least one. Frames are asked for in order.
     pub(super) fn frame(&mut self, number: u64, rate: Rate) -> u64 {
-        let opens = number.is_multiple_of(self.gop);
-        if opens {
-            self.scene = self.groups.draw(&mut self.luck);
+        let is_first = number.is_multiple_of(self.gop);
+        if is_first {
+            self.scene = self.groups.draw(&mut self.rng);
         }
-        let kind = if opens { self.first } else { self.other };
+        let kind = if is_first { self.i_frame } else { self.p_frame };
         let mean = rate.as_bits() as f64 / 8.0 / self.fps;
-        let exact = mean * kind * self.scene * self.frames.draw(&mut self.luck) + self.carry;
+        let exact = mean * kind * self.scene * self.frames.draw(&mut self.rng) + self.carry;
         // A byte's millionth, so that a sum that is whole but for rounding in binary counts as whole.
         let bytes = ((exact + 1e-6) as u64).max(1);
         self.carry = exact - bytes as f64;
@@ -76,12 +76,12 @@ impl LogNormal {
     }
 
     /// exp(sigma z - sigma^2 / 2), z standard normal by Box and Muller's transform.
-    fn draw(self, luck: &mut Stream) -> f64 {
+    fn draw(self, rng: &mut Stream) -> f64 {
         if self.sigma == 0.0 {
             return 1.0;
         }
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - luck.unit()));
-        let z = radius * libm::cos(std::f64::consts::TAU * luck.unit());
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit()));
+        let z = radius * libm::cos(std::f64::consts::TAU * rng.unit());
         libm::exp(self.sigma * (z - self.sigma / 2.0))
     }
 }

@@ -1,4 +1,4 @@
-//! Which of its rates a video takes, group by group.
+//! The choice of a video's rate from its bitrate ladder, group by group.
 //!
 //! **Stored**: by the player's buffer, as BBA-0 (Huang, Johari, McKeown, Trunnell and Watson 2014, algorithm 1). A line
 //! maps the buffer to a rate, from the lowest at the reservoir to the highest at its end; the rate changes when the line
@@ -6,57 +6,65 @@
 //! the same shares are taken here of what the buffer can hold when a group is asked for. A link between two rates is
 //! shared between them.
 //!
-//! **Live**: by what is behind, as a receiver-driven layered multicast tries rates (McCanne, Jacobson and Vetterli 1996).
-//! A source that sends what it captures never learns what more the path had: it has to try. What counts is how much later
-//! than the fastest frame so far the oldest frame that has not arrived is. Beyond a quarter of the latency, and not
-//! getting less, the rate goes down to what was delivered since the last group; after [`PATIENCE`] groups that were not
-//! behind it goes up by one. Each step up that fails doubles the patience, one that holds sets it back. What has arrived
-//! is known at once here; in truth half a round trip later.
+//! **Live**: by the backlog, as receiver-driven layered multicast tries rates (McCanne, Jacobson and Vetterli 1996).
+//! A source that sends what it captures cannot measure unused capacity: it has to try a higher rate. The backlog is the
+//! age of the oldest frame that has not arrived, beyond the smallest delay of a frame. If it exceeds a quarter of the
+//! latency and does not shrink, the rate goes down to what was delivered since the last group; after [`JOIN_GROUPS`]
+//! groups without backlog it goes up by one. A step up that fails doubles that number, one that holds resets it. What has
+//! arrived is known at once here; in reality half a round trip later.
 
 use units::{Rate, Span};
 
-/// Groups without backlog before a higher rate is tried.
-const PATIENCE: u32 = 2;
-/// And after failures, at most.
-const MOST_PATIENCE: u32 = 64;
-/// Share of the latency that a backlog may have.
+/// Groups without backlog before a higher rate is tried (the join timer of the paper).
+const JOIN_GROUPS: u32 = 2;
+/// The same after failures, at most.
+const MAX_JOIN_GROUPS: u32 = 64;
+/// A backlog of up to 1 / this of the latency is tolerated.
 const TOLERATED: u64 = 4;
-/// BBA-0: 90 s of a buffer of 240 s; and 90 %.
+/// BBA-0's reservoir and upper end, as shares of the buffer: 90 s of 240 s, and 90 %.
 const RESERVOIR: f64 = 90.0 / 240.0;
 const END: f64 = 0.9;
 
-/// The rates, and the present one.
+/// The rates of a video, and the current one.
 #[derive(Debug)]
 pub(super) struct Ladder {
     rates: Vec<Rate>,
     rung: usize,
     pub switches: u64,
-    /// Live: groups in a row that were not behind, and how many it takes.
-    calm: u32,
-    patience: u32,
-    /// The latest step was one up.
-    climbed: bool,
+    /// Live: groups in a row without backlog, and the number after which the next rate is tried.
+    clear_groups: u32,
+    join_groups: u32,
+    /// Whether the latest step was one up.
+    stepped_up: bool,
     backlog: Span,
 }
 
 impl Ladder {
     pub(super) fn new(rates: Vec<Rate>) -> Self {
-        Self { rates, rung: 0, switches: 0, calm: 0, patience: PATIENCE, climbed: false, backlog: Span::ZERO }
+        Self {
+            rates,
+            rung: 0,
+            switches: 0,
+            clear_groups: 0,
+            join_groups: JOIN_GROUPS,
+            stepped_up: false,
+            backlog: Span::ZERO,
+        }
     }
 
     pub(super) fn rate(&self) -> Rate {
         self.rates[self.rung]
     }
 
-    /// There is a choice.
+    /// Whether there is more than one rate.
     pub(super) fn adapts(&self) -> bool {
         self.rates.len() > 1
     }
 
-    /// A group of stored video is asked for while the player has `level` of `room` for media.
-    pub(super) fn choose_by_buffer(&mut self, level: Span, room: Span) {
+    /// Chooses for a group of stored video: `level` of the player's buffer `capacity` is filled.
+    pub(super) fn choose_by_buffer(&mut self, level: Span, capacity: Span) {
         let top = self.rates.len() - 1;
-        let share = level.0 as f64 / room.0.max(1) as f64;
+        let share = level.0 as f64 / capacity.0.max(1) as f64;
         let (low, high) = (self.rates[0].0 as f64, self.rates[top].0 as f64);
         let line = low + (high - low) * ((share - RESERVOIR) / (END - RESERVOIR)).clamp(0.0, 1.0);
         let reaches = |rung: usize| line >= self.rates[rung].0 as f64;
@@ -73,40 +81,39 @@ impl Ladder {
         } else {
             self.rung
         };
-        self.take(rung);
+        self.set(rung);
     }
 
-    /// A group of live video is captured. The oldest frame on its way is `backlog` behind; `delivered` is the rate since
-    /// the last group.
+    /// Chooses for a group of live video, given the backlog and the rate `delivered` since the last group.
     pub(super) fn choose_by_backlog(&mut self, backlog: Span, latency: Span, delivered: Rate) {
         let before = std::mem::replace(&mut self.backlog, backlog);
         if backlog * TOLERATED > latency {
-            self.calm = 0;
+            self.clear_groups = 0;
             if backlog >= before && self.rung > 0 {
-                self.fall(delivered);
+                self.step_down(delivered);
             }
             return;
         }
-        self.calm += 1;
-        if self.calm >= self.patience && self.rung + 1 < self.rates.len() {
-            if self.climbed {
-                self.patience = PATIENCE;
+        self.clear_groups += 1;
+        if self.clear_groups >= self.join_groups && self.rung + 1 < self.rates.len() {
+            if self.stepped_up {
+                self.join_groups = JOIN_GROUPS;
             }
-            (self.calm, self.climbed) = (0, true);
-            self.take(self.rung + 1);
+            (self.clear_groups, self.stepped_up) = (0, true);
+            self.set(self.rung + 1);
         }
     }
 
-    fn fall(&mut self, delivered: Rate) {
-        if self.climbed {
-            self.patience = (self.patience * 2).min(MOST_PATIENCE);
+    fn step_down(&mut self, delivered: Rate) {
+        if self.stepped_up {
+            self.join_groups = (self.join_groups * 2).min(MAX_JOIN_GROUPS);
         }
-        self.climbed = false;
+        self.stepped_up = false;
         let carried = self.rates.iter().rposition(|rate| *rate <= delivered).unwrap_or(0);
-        self.take(carried.min(self.rung - 1));
+        self.set(carried.min(self.rung - 1));
     }
 
-    fn take(&mut self, rung: usize) {
+    fn set(&mut self, rung: usize) {
         self.switches += u64::from(rung != self.rung);
         self.rung = rung;
     }
@@ -142,19 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_lowers_the_rate_to_what_arrives_and_failures_make_patient() {
+    fn a_backlog_lowers_the_rate_to_what_arrives_and_failed_steps_delay_the_next() {
         let mut ladder = ladder();
         let latency = secs(0.4);
         let mut group = |backlog: f64, mbit| {
             ladder.choose_by_backlog(secs(backlog), latency, Rate::from_mbit(mbit));
             ladder.rate().as_mbps()
         };
-        let calm: Vec<f64> = (0..6).map(|_| group(0.0, 1)).collect();
-        assert_eq!(calm, [1.0, 3.0, 3.0, 5.0, 5.0, 9.0]);
+        let rates: Vec<f64> = (0..6).map(|_| group(0.0, 1)).collect();
+        assert_eq!(rates, [1.0, 3.0, 3.0, 5.0, 5.0, 9.0]);
         assert_eq!(group(0.11, 6), 5.0, "to the highest below what arrived");
-        assert_eq!(group(0.105, 6), 5.0, "it gets less: the rate holds");
-        let calm: Vec<f64> = (0..4).map(|_| group(0.0, 5)).collect();
-        assert_eq!(calm, [5.0, 5.0, 5.0, 9.0], "twice the patience");
+        assert_eq!(group(0.105, 6), 5.0, "the backlog shrinks: the rate stays");
+        let rates: Vec<f64> = (0..4).map(|_| group(0.0, 5)).collect();
+        assert_eq!(rates, [5.0, 5.0, 5.0, 9.0], "twice as many groups");
         assert_eq!(group(0.2, 2), 1.0);
     }
 }

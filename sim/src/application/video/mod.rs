@@ -1,15 +1,15 @@
 //! A video: the source that writes frames, and the player at the other end.
 //!
-//! **Live** frames are written whole at the moment of their capture. **Stored** ones are written `ahead` of the player as
-//! far as its buffer goes: it takes no more, and closes its window. With a ladder of rates stored video is asked for group
-//! by group, each when the one before is complete, as adaptive streaming over HTTP does; what the player asks rides on an
-//! acknowledgement. The source sees the player's buffer without delay, but acts when an acknowledgement or its own clock
-//! wakes it: half a round trip too early at most.
+//! **Live** frames are written whole when they are captured. **Stored** frames are written up to `ahead` of the player,
+//! whose buffer then is full and whose receive window closes. With a bitrate ladder stored video is requested group by
+//! group, each when the one before is complete, as adaptive streaming over HTTP does; the player's request is carried by
+//! an acknowledgement. The source sees the player's buffer without delay, but acts when an acknowledgement or its own
+//! timer wakes it: half a round trip too early at most.
 //!
-//! **Bytes.** TCP moves segments. A frame begins a segment and its last one is short, as with `TCP_NODELAY`: its end
-//! leaves at once. Bytes are exact; what it costs is that a frame which waits behind others shares no segment with them
-//! (Linux would fill it up): half a packet more a frame on average, 26 bytes of headers. Windows and pacing take the short
-//! one for a full one. Segments of frames whose turn is over count as full if they are sent again.
+//! **Bytes.** A frame begins with a new segment and ends with a short one, which is sent at once as with `TCP_NODELAY`.
+//! Bytes are exact; the cost is that a frame which waits behind others shares no segment with them (Linux would fill the
+//! segment): half a packet more a frame on average, 26 bytes of headers. Windows and pacing count the short segment as
+//! full. Segments of frames whose playback time is over count as full if they are retransmitted.
 
 mod encoder;
 mod ladder;
@@ -28,34 +28,34 @@ use units::{Instant, Rate, Span, Stream};
 pub(crate) struct Video {
     playback: Playback,
     gop: u64,
-    /// Media of a group.
+    /// Playback time of a group.
     group: Span,
     start: Instant,
     mss: u64,
     encoder: Encoder,
     ladder: Ladder,
     player: Player,
-    /// Frames from the first on that has still to arrive or to be played; `first` is its number.
+    /// Frames from number `first` on, the first one that has not arrived or not been played.
     frames: VecDeque<Frame>,
     first: u64,
-    /// Frames written; segments of them.
+    /// Frames written, and their segments.
     written: u64,
     segments: u64,
-    /// Frames delivered, in order; bytes of them; the segment after the next one.
+    /// Frames delivered in order, their bytes, and the segment after the next frame's last.
     complete: u64,
     bytes: u64,
     next_end: u64,
-    /// Instant and bytes when the latest group was written.
+    /// Instant and delivered bytes when the latest group was written.
     last_group: (Instant, u64),
     delay: Distribution,
-    least_delay: Span,
-    /// Frames played, and bytes of them.
+    min_delay: Span,
+    /// Frames played, and their bytes.
     played: u64,
     played_bytes: u64,
-    over: bool,
+    stopped: bool,
 }
 
-/// A frame on its way, or in the player's buffer.
+/// A frame in transit or in the player's buffer.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     /// Its first segment, and the one after its last.
@@ -66,7 +66,7 @@ struct Frame {
 }
 
 impl Video {
-    pub(crate) fn new(video: &model::Video, start: Instant, mss: u32, luck: Stream) -> Self {
+    pub(crate) fn new(video: &model::Video, start: Instant, mss: u32, rng: Stream) -> Self {
         let player = Player::new(video.playback, video.fps, start);
         let gop = u64::from(video.gop);
         Self {
@@ -75,7 +75,7 @@ impl Video {
             group: player.media(gop),
             start,
             mss: u64::from(mss),
-            encoder: Encoder::new(video, luck),
+            encoder: Encoder::new(video, rng),
             ladder: Ladder::new(video.ladder.clone()),
             player,
             frames: VecDeque::new(),
@@ -87,23 +87,24 @@ impl Video {
             next_end: u64::MAX,
             last_group: (start, 0),
             delay: Distribution::default(),
-            least_delay: Span::MAX,
+            min_delay: Span::MAX,
             played: 0,
             played_bytes: 0,
-            over: false,
+            stopped: false,
         }
     }
 
-    /// When the next frame is to be written, as things stand; it may be in the past.
+    /// When the next frame is to be written; it may be in the past.
     pub(crate) fn due(&self) -> Instant {
         match self.playback {
-            _ if self.over => Instant::NEVER,
+            _ if self.stopped => Instant::NEVER,
             Playback::Live { .. } => self.start + self.player.media(self.written),
             Playback::Stored { ahead, .. } => self.room(ahead),
         }
     }
 
-    /// When the player has room for the next frame; if it asks for groups, for the next group, once it has the one before.
+    /// When the player's buffer has room for the next frame; with a bitrate ladder for the next group, once it has the one
+    /// before.
     fn room(&self, ahead: Span) -> Instant {
         let into = self.written % self.gop;
         let end = match self.ladder.adapts() {
@@ -113,7 +114,7 @@ impl Video {
         };
         let capacity = self.player.frames(ahead);
         match end.checked_sub(capacity + 1) {
-            Some(last) if last >= self.player.position => self.player.turn(last),
+            Some(last) if last >= self.player.position => self.player.playback_time(last),
             _ => self.start,
         }
     }
@@ -129,7 +130,7 @@ impl Video {
         (self.segments > before).then_some((self.segments - before, short))
     }
 
-    /// Returns whether its last segment is short.
+    /// Writes the next frame. Returns whether its last segment is short.
     fn write_frame(&mut self, now: Instant) -> bool {
         if self.written.is_multiple_of(self.gop) && self.ladder.adapts() {
             self.choose(now);
@@ -145,7 +146,7 @@ impl Video {
         !bytes.is_multiple_of(self.mss)
     }
 
-    /// The next group's rate.
+    /// Chooses the next group's rate.
     fn choose(&mut self, now: Instant) {
         match self.playback {
             Playback::Stored { ahead, .. } => {
@@ -156,12 +157,12 @@ impl Video {
                 let (since, bytes) = std::mem::replace(&mut self.last_group, (now, self.bytes));
                 let delivered = Rate::of(self.bytes - bytes, now.since(since));
                 let age = self.incomplete().map_or(Span::ZERO, |frame| now.since(frame.written));
-                self.ladder.choose_by_backlog(age.saturating_sub(self.least_delay), latency, delivered);
+                self.ladder.choose_by_backlog(age.saturating_sub(self.min_delay), latency, delivered);
             }
         }
     }
 
-    /// Everything below a segment has arrived in order. Returns whether the player asks for something now.
+    /// All segments before `delivered` have arrived in order. Returns whether the player requests a group now.
     #[inline]
     pub(crate) fn deliver(&mut self, now: Instant, delivered: u64) -> bool {
         delivered >= self.next_end && self.complete_frames(now, delivered)
@@ -174,20 +175,20 @@ impl Video {
             self.bytes += frame.bytes;
             let delay = now.since(frame.written);
             self.delay.add(delay);
-            self.least_delay = self.least_delay.min(delay);
+            self.min_delay = self.min_delay.min(delay);
         }
         self.next_end = self.incomplete().map_or(u64::MAX, |frame| frame.end);
-        self.player.supply(now, self.complete);
-        self.forget();
+        self.player.on_complete(now, self.complete);
+        self.drop_played();
         self.ladder.adapts() && self.complete == self.written && self.due() <= now
     }
 
-    /// The oldest frame that has not arrived.
+    /// The oldest frame that has not arrived completely.
     fn incomplete(&self) -> Option<&Frame> {
         self.frames.get((self.complete - self.first) as usize)
     }
 
-    /// The player plays on.
+    /// Advances the player to `now`.
     fn play(&mut self, now: Instant) {
         let Self { player, frames, first, played, played_bytes, .. } = self;
         player.advance(now, self.complete, |frame, there| {
@@ -198,22 +199,22 @@ impl Video {
         });
     }
 
-    /// Drops the frames that have arrived and whose turn is over.
-    fn forget(&mut self) {
+    /// Drops the frames that have arrived and whose playback time is over.
+    fn drop_played(&mut self) {
         while self.first < self.complete.min(self.player.position) {
             self.frames.pop_front();
             self.first += 1;
         }
     }
 
-    /// The viewer leaves: no more frames, and nothing is played any more.
-    pub(crate) fn leave(&mut self, now: Instant) {
+    /// Stops source and player.
+    pub(crate) fn stop(&mut self, now: Instant) {
         self.play(now);
-        self.player.leave(now);
-        self.over = true;
+        self.player.stop(now);
+        self.stopped = true;
     }
 
-    /// The frame that a segment belongs to, if it is not over.
+    /// The frame that a segment belongs to, if it has not been dropped.
     fn frame(&self, segment: u64) -> Option<&Frame> {
         let index = self.frames.partition_point(|frame| frame.end <= segment);
         self.frames.get(index).filter(|frame| frame.first <= segment)
@@ -225,13 +226,13 @@ impl Video {
         left.map_or(self.mss, |left| left.min(self.mss)) as u32
     }
 
-    /// Bytes of it that lie below a segment, all of which have been delivered.
+    /// Bytes that precede a segment, all of which have been delivered.
     pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
         let part = self.incomplete().map_or(0, |frame| segment.saturating_sub(frame.first) * self.mss);
         self.bytes + part
     }
 
-    /// What was seen of it, in the flow's record; everything else there is empty.
+    /// The video's part of the flow's record; everything else there is empty.
     pub(crate) fn record(&self) -> record::Flow {
         let Player { position, startup, stalls, stalled, late, .. } = &self.player;
         record::Flow {

@@ -1,42 +1,46 @@
-//! The player: from when on it plays, and what happens if a frame is not there at its turn.
+//! The player: when it starts, and what it does if a frame is incomplete at its playback time.
 //!
-//! - Stored video is played from the moment at which `startup` of media is there, a frame every 1/fps. If the next one is
-//!   not complete at its turn, the player stalls until `resume` of media is there, and goes on where it stood: nothing is
-//!   skipped, everything is later.
-//! - Live video has a clock of its own: a frame's turn is `latency` after its capture. If it is not complete then, it is
-//!   late and skipped.
+//! - Stored video starts when `startup` of media is buffered, and plays a frame every 1/fps. If the next frame is
+//!   incomplete at its playback time, the player stalls until `resume` of media is buffered, and continues with that
+//!   frame: nothing is skipped.
+//! - Live video plays a frame `latency` after its capture. A frame that is incomplete then is late and skipped.
 //!
-//! Between two deliveries nothing happens that could not be worked out later, so the player costs no events: whoever
-//! wants to know calls [`Player::advance`] first. A frame that is complete at its turn to the nanosecond is in time.
+//! The player needs no events of its own: its state between two deliveries is computed by [`Player::advance`] when it is
+//! asked for. A frame that completes exactly at its playback time is in time.
 
 use scenario::model::Playback;
 use units::{Instant, Span};
 
-/// What is played, and what was.
+/// The player's state and counters.
 #[derive(Debug)]
 pub(super) struct Player {
     playback: Playback,
     fps: u64,
     start: Instant,
     state: State,
-    /// The next frame whose turn comes.
+    /// The next frame to be played or skipped.
     pub position: u64,
     pub startup: Option<Span>,
     pub stalls: u64,
-    /// Time stood still.
+    /// Total time of the stalls.
     pub stalled: Span,
     pub late: u64,
 }
 
-/// What the player is doing.
+/// The player's state.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// It waits until so many frames from its position on are there.
-    Waiting { since: Instant, frames: u64 },
-    /// The turn of frame `first` is at `from`.
-    Playing { from: Instant, first: u64 },
-    /// Nobody watches.
-    Over,
+    /// Buffering until `frames` frames from its position on are complete.
+    Waiting {
+        since: Instant,
+        frames: u64,
+    },
+    /// Playing; frame `first` at `from`.
+    Playing {
+        from: Instant,
+        first: u64,
+    },
+    Stopped,
 }
 
 impl Player {
@@ -45,7 +49,7 @@ impl Player {
             playback,
             fps: u64::from(fps),
             start,
-            state: State::Over,
+            state: State::Stopped,
             position: 0,
             startup: None,
             stalls: 0,
@@ -59,65 +63,65 @@ impl Player {
         player
     }
 
-    /// Frames that show for so long, rounded up.
+    /// Number of frames in a playback time, rounded up.
     pub(super) fn frames(&self, media: Span) -> u64 {
         (media.0 * self.fps).div_ceil(1_000_000_000)
     }
 
-    /// How long so many frames show.
+    /// Playback time of a number of frames.
     pub(super) fn media(&self, frames: u64) -> Span {
         Span(frames * 1_000_000_000 / self.fps)
     }
 
-    /// The turn of a frame, as things stand; never, while the player waits.
-    pub(super) fn turn(&self, frame: u64) -> Instant {
+    /// When a frame is to be played; never while the player is buffering.
+    pub(super) fn playback_time(&self, frame: u64) -> Instant {
         match self.state {
             State::Playing { from, first } => from + self.media(frame.saturating_sub(first)),
-            State::Waiting { .. } | State::Over => Instant::NEVER,
+            State::Waiting { .. } | State::Stopped => Instant::NEVER,
         }
     }
 
-    /// Plays on until `now`; the frames below `complete` are there. Each frame whose turn came goes to `seen`, and
+    /// Advances to `now`, with the frames before `complete` complete. Calls `on_frame` for each frame that was due, with
     /// whether it was played.
-    pub(super) fn advance(&mut self, now: Instant, complete: u64, mut seen: impl FnMut(u64, bool)) {
-        while self.turn(self.position) < now {
-            let (turn, there) = (self.turn(self.position), self.position < complete);
+    pub(super) fn advance(&mut self, now: Instant, complete: u64, mut on_frame: impl FnMut(u64, bool)) {
+        while self.playback_time(self.position) < now {
+            let (due, is_complete) = (self.playback_time(self.position), self.position < complete);
             match self.playback {
-                Playback::Stored { resume, .. } if !there => {
+                Playback::Stored { resume, .. } if !is_complete => {
                     self.stalls += 1;
-                    self.state = State::Waiting { since: turn, frames: self.frames(resume) };
+                    self.state = State::Waiting { since: due, frames: self.frames(resume) };
                 }
                 _ => {
-                    if there {
-                        self.startup = self.startup.or(Some(turn.since(self.start)));
+                    if is_complete {
+                        self.startup = self.startup.or(Some(due.since(self.start)));
                     }
-                    self.late += u64::from(!there);
-                    seen(self.position, there);
+                    self.late += u64::from(!is_complete);
+                    on_frame(self.position, is_complete);
                     self.position += 1;
                 }
             }
         }
     }
 
-    /// Frames have become complete.
-    pub(super) fn supply(&mut self, now: Instant, complete: u64) {
+    /// The frames before `complete` are complete.
+    pub(super) fn on_complete(&mut self, now: Instant, complete: u64) {
         if let State::Waiting { since, frames } = self.state
             && complete >= self.position + frames
         {
             self.state = State::Playing { from: now, first: self.position };
-            self.wait(now.since(since));
+            self.count_stall(now.since(since));
         }
     }
 
-    /// Nobody watches any more.
-    pub(super) fn leave(&mut self, now: Instant) {
-        if let State::Waiting { since, .. } = std::mem::replace(&mut self.state, State::Over) {
-            self.wait(now.since(since));
+    /// Stops the player.
+    pub(super) fn stop(&mut self, now: Instant) {
+        if let State::Waiting { since, .. } = std::mem::replace(&mut self.state, State::Stopped) {
+            self.count_stall(now.since(since));
         }
     }
 
-    /// It has waited for so long: for its start, or in a stall.
-    fn wait(&mut self, span: Span) {
+    /// Counts a time of buffering, if it was a stall and not the startup.
+    fn count_stall(&mut self, span: Span) {
         if self.stalls > 0 {
             self.stalled += span;
         }
@@ -142,35 +146,35 @@ mod tests {
     }
 
     #[test]
-    fn stored_video_waits_for_its_buffer_and_loses_nothing() {
+    fn stored_video_buffers_and_skips_nothing() {
         let mut player = player(Playback::Stored { startup: span(250), resume: span(100), ahead: span(5000) });
-        player.supply(ms(1400), 2);
-        assert_eq!(player.turn(0), Instant::NEVER, "three frames make 250 ms");
-        player.supply(ms(1500), 3);
+        player.on_complete(ms(1400), 2);
+        assert_eq!(player.playback_time(0), Instant::NEVER, "three frames make 250 ms");
+        player.on_complete(ms(1500), 3);
         let mut seen = Vec::new();
-        // Frames 0, 1, 2 at 1500, 1600, 1700; the turn of frame 3 would be at 1800.
+        // Frames 0, 1, 2 at 1500, 1600, 1700; frame 3 would be due at 1800.
         player.advance(ms(1900), 3, |frame, played| seen.push((frame, played)));
         assert_eq!((player.startup, player.stalls, player.position), (Some(span(500)), 1, 3));
-        player.supply(ms(2000), 4);
+        player.on_complete(ms(2000), 4);
         player.advance(ms(2001), 4, |frame, played| seen.push((frame, played)));
-        assert_eq!((player.stalled, player.late, player.turn(4)), (span(200), 0, ms(2100)));
+        assert_eq!((player.stalled, player.late, player.playback_time(4)), (span(200), 0, ms(2100)));
         assert_eq!(seen, [0, 1, 2, 3].map(|frame| (frame, true)));
         // A stall that has not ended counts as far as it went.
         player.advance(ms(2400), 4, |_, _| {});
-        player.leave(ms(2400));
+        player.stop(ms(2400));
         assert_eq!((player.stalls, player.stalled), (2, span(500)));
     }
 
     #[test]
-    fn live_video_skips_what_is_late_and_keeps_its_clock() {
+    fn live_video_skips_late_frames_and_keeps_its_clock() {
         let mut player = player(Playback::Live { latency: span(300) });
         let mut seen = Vec::new();
-        // Frame 0 has its turn at 1300, and comes at that very moment; frame 1 is missing at 1400.
+        // Frame 0 is due at 1300 and completes then; frame 1 is incomplete at 1400.
         player.advance(ms(1300), 0, |frame, played| seen.push((frame, played)));
         player.advance(ms(1450), 1, |frame, played| seen.push((frame, played)));
         player.advance(ms(1501), 3, |frame, played| seen.push((frame, played)));
         assert_eq!(seen, [(0, true), (1, false), (2, true)]);
         assert_eq!((player.late, player.stalls, player.startup), (1, 0, Some(span(300))));
-        assert_eq!(player.turn(3), ms(1600));
+        assert_eq!(player.playback_time(3), ms(1600));
     }
 }

@@ -1,11 +1,11 @@
-//! What happens next: a winner tree over the components' pending instants.
+//! The event queue: a winner tree over the components' pending instants.
 //!
 //! Each component (a pipe, an endpoint) has at most one pending instant, so there is nothing to cancel and nothing
-//! stale to skip: setting a new instant plays one component's matches again, from its leaf to the root. Each match
+//! stale to skip: a new instant replays one component's matches, from its leaf to the root. Each match
 //! reads one neighbour and writes one winner, `log2(components)` of them and no branch that could be mispredicted.
 //!
-//! **Order**: by instant; among equal instants, first come first served: in the order of the `arm` calls that gave
-//! the components these instants. An `arm` that brings nothing forward leaves the component in its place.
+//! **Order**: by instant; among equal instants in the order of the `schedule` calls that set them. A `schedule` call
+//! with a later instant than the pending one changes nothing.
 
 use std::hint::select_unpredictable;
 use units::Instant;
@@ -14,16 +14,16 @@ use units::Instant;
 #[derive(Clone, Copy, Debug)]
 struct Key {
     at: Instant,
-    /// Number of the `arm` call and, in the low [`ID_BITS`], the component.
+    /// Number of the `schedule` call and, in the low [`ID_BITS`], the component.
     order: u64,
 }
 
 const ID_BITS: u32 = 20;
-/// Later than everything.
+/// The key of a component with nothing pending: later than every other.
 const IDLE: Key = Key { at: Instant::NEVER, order: u64::MAX };
 
 impl Key {
-    /// Written without `&&` and `||`, so that the compiler makes no branches of them: twice as fast.
+    /// Written without `&&` and `||`, so that the compiler emits no branches: twice as fast.
     fn is_before(self, other: Self) -> bool {
         (self.at < other.at) | ((self.at == other.at) & (self.order < other.order))
     }
@@ -31,17 +31,18 @@ impl Key {
 
 /// The pending instants of all components.
 #[derive(Clone, Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     /// Node `n` holds the earlier of nodes `2n` and `2n + 1`; node 1 is the root, the upper half are the leaves.
     nodes: Vec<Key>,
-    /// The leaf taken last. Its matches are played again when it is armed or the next one is taken: mostly it is armed.
+    /// The leaf popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
+    /// next `pop`.
     taken: usize,
-    /// Number of the next `arm` call. 44 bits of it count: 17 million million calls.
+    /// Number of the next `schedule` call. 44 bits of it count: 17 million million calls.
     sequence: u64,
 }
 
-impl Agenda {
-    /// For components 0 to `components - 1`, with nothing pending.
+impl EventQueue {
+    /// An empty queue for components 0 to `components - 1`.
     ///
     /// # Panics
     /// With more than 2^20 components.
@@ -52,22 +53,22 @@ impl Agenda {
         Self { nodes: vec![IDLE; 2 * leaves], taken: leaves, sequence: 0 }
     }
 
-    /// `id` is due at `at`, unless it is due earlier.
+    /// Makes component `id` due at `at`, unless it is due earlier.
     #[inline]
-    pub(crate) fn arm(&mut self, id: u32, at: Instant) {
+    pub(crate) fn schedule(&mut self, id: u32, at: Instant) {
         let leaf = self.leaf(id);
         if at < self.nodes[leaf].at {
             let order = self.sequence << ID_BITS | u64::from(id);
             self.sequence += 1;
-            self.play(leaf, Key { at, order });
+            self.replay(leaf, Key { at, order });
         }
     }
 
-    /// Takes what is due first off the agenda.
+    /// Removes and returns the component that is due first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, u32)> {
         if self.nodes[self.taken].at == Instant::NEVER {
-            self.play(self.taken, IDLE);
+            self.replay(self.taken, IDLE);
         }
         let first = self.nodes[1];
         if first.at == Instant::NEVER {
@@ -83,7 +84,7 @@ impl Agenda {
         self.nodes.len() / 2 + id as usize
     }
 
-    fn play(&mut self, leaf: usize, key: Key) {
+    fn replay(&mut self, leaf: usize, key: Key) {
         let (mut node, mut winner) = (leaf, key);
         self.nodes[node] = winner;
         while node > 1 {
@@ -102,41 +103,41 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn nothing_is_pending_at_first_and_never_means_nothing() {
-        let mut agenda = Agenda::new(3);
-        agenda.arm(1, Instant::NEVER);
-        assert_eq!(agenda.pop(), None);
-        assert_eq!(Agenda::new(0).pop(), None);
+    fn a_new_queue_is_empty_and_never_schedules_nothing() {
+        let mut queue = EventQueue::new(3);
+        queue.schedule(1, Instant::NEVER);
+        assert_eq!(queue.pop(), None);
+        assert_eq!(EventQueue::new(0).pop(), None);
     }
 
     #[test]
     fn equal_instants_come_in_the_order_in_which_they_were_set() {
-        let mut agenda = Agenda::new(5);
-        agenda.arm(2, Instant(9));
+        let mut queue = EventQueue::new(5);
+        queue.schedule(2, Instant(9));
         for id in [3, 0, 4, 1] {
-            agenda.arm(id, Instant(7));
+            queue.schedule(id, Instant(7));
         }
-        agenda.arm(3, Instant(7)); // keeps its place
-        agenda.arm(0, Instant(9)); // so does this one
-        agenda.arm(2, Instant(7)); // comes from later: the last
-        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).map(|(_, id)| id).collect();
+        queue.schedule(3, Instant(7)); // no earlier: keeps its place
+        queue.schedule(0, Instant(9)); // likewise
+        queue.schedule(2, Instant(7)); // brought forward: the last
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, id)| id).collect();
         assert_eq!(order, [3, 0, 4, 1, 2]);
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Arm(u32, u64),
+        Schedule(u32, u64),
         Pop,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            4 => (any::<u32>(), 0..6u64).prop_map(|(id, at)| Step::Arm(id, at)),
+            4 => (any::<u32>(), 0..6u64).prop_map(|(id, at)| Step::Schedule(id, at)),
             3 => Just(Step::Pop)
         ]
     }
 
-    /// The same, as a sorted map from (time, sequence) to component.
+    /// The event queue's model: a sorted map from (time, sequence) to component.
     #[derive(Default)]
     struct Model {
         pending: BTreeMap<(u64, u64), u32>,
@@ -144,7 +145,7 @@ mod tests {
     }
 
     impl Model {
-        fn arm(&mut self, id: u32, at: u64) {
+        fn schedule(&mut self, id: u32, at: u64) {
             let old = self.pending.iter().find(|(_, other)| **other == id).map(|(key, _)| *key);
             if old.is_some_and(|(time, _)| time <= at) {
                 return;
@@ -162,20 +163,20 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_sorted_map(components in 1..40u32, steps in proptest::collection::vec(step(), 0..300)) {
-            let (mut agenda, mut model) = (Agenda::new(components), Model::default());
+            let (mut queue, mut model) = (EventQueue::new(components), Model::default());
             for step in steps {
                 match step {
-                    Step::Arm(pick, at) => {
-                        agenda.arm(pick % components, Instant(at));
-                        model.arm(pick % components, at);
+                    Step::Schedule(pick, at) => {
+                        queue.schedule(pick % components, Instant(at));
+                        model.schedule(pick % components, at);
                     }
-                    Step::Pop => prop_assert_eq!(agenda.pop(), model.pop()),
+                    Step::Pop => prop_assert_eq!(queue.pop(), model.pop()),
                 }
             }
             while let Some(due) = model.pop() {
-                prop_assert_eq!(agenda.pop(), Some(due));
+                prop_assert_eq!(queue.pop(), Some(due));
             }
-            prop_assert_eq!(agenda.pop(), None);
+            prop_assert_eq!(queue.pop(), None);
         }
     }
 }

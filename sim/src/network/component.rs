@@ -1,19 +1,19 @@
-//! Who can be due, and their numbers on the agenda.
+//! The components that the event queue schedules, and their ids.
 
 use crate::packet::Direction::{self, Forward, Reverse};
 
-/// Somebody with a pending instant.
+/// A component with a pending instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Component {
+pub(crate) enum Component {
     /// The next change of a link.
     Changes,
     /// The next sample of the time series.
     Sampler,
-    /// The end of the meter's window.
+    /// The end of the fairness meter's window.
     Meter,
-    /// The tunnel's thread, blocked by a full socket.
+    /// A tunnel's sending end in this direction: MPT's thread, blocked by a full socket; the timers of Ropewalk's endpoint.
     Ingress(Direction),
-    /// The resequencer.
+    /// The reordering of an MPT tunnel's receiving end.
     Egress(Direction),
     /// One direction of a link.
     Pipe(u32),
@@ -25,36 +25,36 @@ pub(super) enum Component {
 
 use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source};
 
-/// The components that every experiment has; number on the agenda = position.
+/// The components that every experiment has; the id is the position.
 const FIXED: [Component; 7] =
     [Changes, Sampler, Meter, Ingress(Forward), Ingress(Reverse), Egress(Forward), Egress(Reverse)];
 
-/// All components of an experiment: the fixed ones, the pipes, a source and a sink for each flow.
+/// Ids of all components: the fixed ones, the pipes, a source and a sink for each flow.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(crate) struct IdMap {
     components: Vec<Component>,
     pipes: u32,
 }
 
-impl Roster {
-    pub(super) fn new(pipes: u32, flows: u16) -> Self {
+impl IdMap {
+    pub(crate) fn new(pipes: u32, flows: u16) -> Self {
         let ends = (0..flows).flat_map(|flow| [Source(flow), Sink(flow)]);
         Self { components: FIXED.into_iter().chain((0..pipes).map(Pipe)).chain(ends).collect(), pipes }
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.components.len() as u32
     }
 
-    /// Whose number this is.
+    /// The component with an id.
     #[inline]
-    pub(super) fn component(&self, id: u32) -> Component {
+    pub(crate) fn component(&self, id: u32) -> Component {
         self.components[id as usize]
     }
 
-    /// The number of a component.
+    /// The id of a component.
     #[inline]
-    pub(super) fn id(&self, component: Component) -> u32 {
+    pub(crate) fn id(&self, component: Component) -> u32 {
         let first_pipe = FIXED.len() as u32;
         let first_flow = first_pipe + self.pipes;
         match component {
@@ -75,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_component_is_found_by_its_number() {
-        let roster = Roster::new(5, 3);
-        assert_eq!(roster.len(), FIXED.len() as u32 + 5 + 2 * 3);
-        assert!((0..roster.len()).all(|id| roster.id(roster.component(id)) == id));
+    fn every_component_is_found_by_its_id() {
+        let ids = IdMap::new(5, 3);
+        assert_eq!(ids.len(), FIXED.len() as u32 + 5 + 2 * 3);
+        assert!((0..ids.len()).all(|id| ids.id(ids.component(id)) == id));
     }
 }

@@ -1,8 +1,8 @@
-//! How a flow's TCP is set up: from it come its connections, one or one a request.
+//! The configuration of a flow's TCP, from which its connections are made: one, or one a request.
 
-use crate::connection::{Connection, Single};
+use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
-use crate::multipath::Multipath;
+use crate::mptcp::MptcpConnection;
 use control::{Controller, Ecn, Entry};
 use scenario::model::{self, Algorithm, Host, Parameter, Recovery, Rules};
 use std::collections::BTreeMap;
@@ -14,40 +14,40 @@ use units::Stream;
 const TCP_HEADER: u32 = 20;
 /// The timestamps option with its padding, bytes.
 const TIMESTAMPS: u32 = 12;
-/// What Linux charges a send buffer for one segment beyond its payload, bytes: its share of `sk_buff` and page slack.
-/// Measured: an MSS of 1388 and 4 MiB of buffer hold 1981 segments.
+/// Linux's overhead of a segment in the send buffer, bytes: its share of `sk_buff` and page slack.
+/// Measured: with an MSS of 1388, 4 MiB of buffer hold 1981 segments.
 const SEND_OVERHEAD: u64 = 729;
 
-/// What every connection of a flow is made from.
+/// The configuration that every connection of a flow is made from.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct TcpSetup {
     pub entry: &'static Entry,
     parameters: BTreeMap<String, params::Value>,
     sender: sender::Config,
     receiver: receiver::Config,
-    multipath: Option<Box<Scheduled>>,
+    multipath: Option<Box<MptcpSetup>>,
     seed: u64,
-    /// Name of the first controller's random stream.
+    /// Name of the first connection's random stream.
     stream: String,
     /// Bytes of a packet without payload.
     pub headers: u32,
-    /// How ECN is used, if it is.
+    /// How ECN is used; none if it is not negotiated.
     pub ecn: Option<Ecn>,
 }
 
-/// An MPTCP connection with its scheduler, whose name and parameters are known to be right.
+/// The configuration of an MPTCP connection, whose scheduler and its parameters have been checked.
 #[derive(Debug)]
-struct Scheduled {
+struct MptcpSetup {
     model: model::Multipath,
     entry: &'static schedule::Entry,
     parameters: BTreeMap<String, params::Value>,
 }
 
-impl Scheduled {
+impl MptcpSetup {
     fn new(flow: &str, model: &model::Multipath) -> Result<Self, Error> {
         let name = &model.scheduler.name;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
-        let parameters = settings_of(&model.scheduler);
+        let parameters = params_of(&model.scheduler);
         entry.scheduler(&model.weights, 0, &parameters).map_err(|source| Error::BadParameter {
             flow: flow.to_owned(),
             algorithm: entry.name,
@@ -57,7 +57,7 @@ impl Scheduled {
     }
 }
 
-impl Setup {
+impl TcpSetup {
     pub(crate) fn new(
         name: &str,
         congestion: &Algorithm,
@@ -70,7 +70,7 @@ impl Setup {
         let mss = host.mss.unwrap_or(mtu - headers - multipath.map_or(0, |multipath| multipath.option));
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
-        let parameters = settings_of(congestion);
+        let parameters = params_of(congestion);
         let controller = entry.controller(&parameters).map_err(|source| Error::BadParameter {
             flow: name.to_owned(),
             algorithm: entry.name,
@@ -89,7 +89,7 @@ impl Setup {
             parameters,
             sender: sender_config(host, mss, headers, ecn.is_some()),
             receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
-            multipath: multipath.map(|multipath| Scheduled::new(name, multipath).map(Box::new)).transpose()?,
+            multipath: multipath.map(|multipath| MptcpSetup::new(name, multipath).map(Box::new)).transpose()?,
             seed,
             stream: format!("flow {name} control"),
             headers,
@@ -97,28 +97,28 @@ impl Setup {
         })
     }
 
-    /// Both ends of connection `number`, from 0.
+    /// Makes both ends of connection `number`, from 0.
     pub(crate) fn connection(&self, number: u16) -> Connection {
-        let controller = self.entry.controller(&self.parameters).expect("tried with these parameters");
-        let luck = match number {
+        let controller = self.entry.controller(&self.parameters).expect("`new` has checked the parameters");
+        let rng = match number {
             0 => Stream::named(self.seed, &self.stream),
             number => Stream::named(self.seed, &format!("{} {number}", self.stream)),
         };
         if let Some(multipath) = &self.multipath {
-            return Connection::Multi(Box::new(self.multipath(multipath, controller, luck)));
+            return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
         }
-        let sender = Sender::new(self.sender, controller, luck);
-        Connection::Single(Box::new(Single { sender, receiver: Receiver::new(self.receiver) }))
+        let sender = Sender::new(self.sender, controller, rng);
+        Connection::Single(Box::new(TcpConnection { sender, receiver: Receiver::new(self.receiver) }))
     }
 
-    fn multipath(&self, scheduled: &Scheduled, controller: Box<dyn Controller>, luck: Stream) -> Multipath {
-        let Scheduled { model, entry, parameters } = scheduled;
-        let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("tried with these parameters");
+    fn multipath(&self, mptcp: &MptcpSetup, controller: Box<dyn Controller>, rng: Stream) -> MptcpConnection {
+        let MptcpSetup { model, entry, parameters } = mptcp;
+        let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("`new` has checked the parameters");
         let config = mptcp_config(self.sender, model);
-        let sender = mptcp::Sender::new(config, controller, luck, scheduler, entry.fill);
+        let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
         let receiver = mptcp::Receiver::new(self.receiver, model.subflows.len());
         let paths: Vec<usize> = model.subflows.iter().map(|subflow| subflow.path).collect();
-        Multipath::new(sender, receiver, &paths, model.option)
+        MptcpConnection::new(sender, receiver, &paths, model.option)
     }
 
     /// Payload of a full segment, bytes.
@@ -177,11 +177,11 @@ fn mptcp_config(tcp: sender::Config, model: &model::Multipath) -> mptcp::Config 
     }
 }
 
-pub(crate) fn settings_of(algorithm: &Algorithm) -> BTreeMap<String, params::Value> {
-    algorithm.parameters.iter().map(|(key, value)| (key.clone(), setting(value))).collect()
+pub(crate) fn params_of(algorithm: &Algorithm) -> BTreeMap<String, params::Value> {
+    algorithm.parameters.iter().map(|(key, value)| (key.clone(), param_value(value))).collect()
 }
 
-fn setting(parameter: &Parameter) -> params::Value {
+fn param_value(parameter: &Parameter) -> params::Value {
     match parameter {
         Parameter::Number(number) => params::Value::Number(*number),
         Parameter::Word(word) => params::Value::Word(word.clone()),

@@ -1,34 +1,34 @@
-//! Flows with their place in the network: TCP, or a constant-rate source.
+//! The flows of a run: TCP and MPTCP, or UDP at a constant rate.
 
 use crate::application::Application;
 use crate::distribution::Distribution;
 use crate::error::Error;
-use crate::setup::Setup;
-use crate::tcp::Tcp;
+use crate::tcp::TcpFlow;
+use crate::tcp_setup::TcpSetup;
 use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, Span, Stream};
 
-/// A flow at work.
+/// Both ends of a flow, and its route.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct FlowState {
     pub name: String,
     pub route: Route,
     pub start: Instant,
     pub stop: Instant,
-    pub kind: Kind,
+    pub protocol: FlowProtocol,
 }
 
-/// What a flow is.
+/// A flow's transport protocol.
 #[derive(Debug)]
-pub(crate) enum Kind {
-    Tcp(Box<Tcp>),
-    Datagrams(Datagrams),
+pub(crate) enum FlowProtocol {
+    Tcp(Box<TcpFlow>),
+    Udp(UdpFlow),
 }
 
-/// Both ends of a constant-rate flow.
+/// Both ends of a UDP flow of constant rate.
 #[derive(Debug)]
-pub(crate) struct Datagrams {
-    /// Size of each, bytes.
+pub(crate) struct UdpFlow {
+    /// Size of a datagram from the IP header on, bytes.
     pub packet: u32,
     pub interval: Span,
     pub sent: u64,
@@ -36,30 +36,30 @@ pub(crate) struct Datagrams {
     pub delay: Distribution,
 }
 
-/// All subflows have one MSS: that of the path with the least MTU.
-fn least_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
+/// The smallest MTU of the subflows' paths, bytes: it decides the MSS of all subflows.
+fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
     let subflows = multipath.into_iter().flat_map(|multipath| &multipath.subflows);
     subflows.map(|subflow| experiment.paths[subflow.path].mtu).min().expect("an MPTCP flow has a subflow")
 }
 
-impl Endpoint {
+impl FlowState {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
-        let late = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
-        let start = flow.start + Span(late);
-        let kind = match &flow.kind {
+        let offset = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        let start = flow.start + Span(offset);
+        let protocol = match &flow.kind {
             FlowKind::Tcp { congestion, application, size, host, multipath } => {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
-                    Route::Subflows => least_mtu(experiment, multipath.as_deref()),
+                    Route::Subflows => min_mtu(experiment, multipath.as_deref()),
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
-                let setup = Setup::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
+                let setup = TcpSetup::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
                 let application = Application::new(application, &flow.name, start, setup.mss(), seed);
-                Kind::Tcp(Box::new(Tcp::new(setup, application, *size)))
+                FlowProtocol::Tcp(Box::new(TcpFlow::new(setup, application, *size)))
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));
-                Kind::Datagrams(Datagrams {
+                FlowProtocol::Udp(UdpFlow {
                     packet: *packet,
                     interval,
                     sent: 0,
@@ -69,12 +69,12 @@ impl Endpoint {
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, kind })
+        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol })
     }
 
     /// The run ends.
     pub(crate) fn finish(&mut self, end: Instant) {
-        if let Kind::Tcp(tcp) = &mut self.kind {
+        if let FlowProtocol::Tcp(tcp) = &mut self.protocol {
             tcp.finish(self.stop.min(end));
         }
     }

@@ -1,29 +1,29 @@
-//! Both ends of an MPTCP connection in their place in the network, and what is measured of its subflows.
+//! Both ends of an MPTCP connection, and what is measured of its subflows.
 
 use crate::distribution::Distribution;
 use transport::mptcp::{Ack, Receiver, Segment, Sender, SubflowState};
 use transport::tcp::Kind;
 use units::{Instant, Span};
 
-/// Bytes of the DSS option on an acknowledgement: a DATA_ACK of 32 bits.
-pub(crate) const DATA_ACK: u32 = 8;
+/// Bytes of the DSS option on an acknowledgement (RFC 8684 section 3.3): a Data ACK of 32 bits.
+pub(crate) const DATA_ACK_OPTION: u32 = 8;
 
 /// Both ends of an MPTCP connection.
 #[derive(Debug)]
-pub(crate) struct Multipath {
+pub(crate) struct MptcpConnection {
     pub sender: Sender,
     pub receiver: Receiver,
-    pub subflows: Vec<Seen>,
+    pub subflows: Vec<SubflowStats>,
     /// Bytes of the DSS option on a data segment.
-    option: u32,
+    dss_option: u32,
     pub protocol_delay: Distribution,
     pub head_of_line_degree: Distribution,
     pub head_of_line: Distribution,
 }
 
-/// What is seen of one subflow.
+/// What is measured of one subflow.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SubflowStats {
     /// Index of its path.
     pub path: usize,
     pub rtt: Distribution,
@@ -32,9 +32,9 @@ pub(crate) struct Seen {
     pub arrived_bytes: u64,
 }
 
-impl Multipath {
-    pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize], option: u32) -> Self {
-        let seen = |path: &usize| Seen {
+impl MptcpConnection {
+    pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize], dss_option: u32) -> Self {
+        let stats = |path: &usize| SubflowStats {
             path: *path,
             rtt: Distribution::default(),
             srtt: Distribution::default(),
@@ -43,8 +43,8 @@ impl Multipath {
         Self {
             sender,
             receiver,
-            subflows: paths.iter().map(seen).collect(),
-            option,
+            subflows: paths.iter().map(stats).collect(),
+            dss_option,
             protocol_delay: Distribution::default(),
             head_of_line_degree: Distribution::default(),
             head_of_line: Distribution::default(),
@@ -53,18 +53,22 @@ impl Multipath {
 
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)
     pub(crate) fn option_bytes(&self, segment: &Segment) -> u32 {
-        if segment.tcp.kind == Kind::Data { self.option } else { 0 }
+        if segment.tcp.kind == Kind::Data { self.dss_option } else { 0 }
     }
 
-    /// An acknowledgement has been handled. The RTT sample that it gave, if any.
-    pub(crate) fn note_ack(&mut self, ack: &Ack) -> Option<Span> {
-        let (tcp, state) = self.sender.subflows().nth(usize::from(ack.subflow)).expect("it came from there");
-        // A subflow that has left does not listen: its latest sample is an old one.
+    /// Measures after the sender has handled an acknowledgement. Returns the RTT sample that it gave, if any.
+    pub(crate) fn measure_ack(&mut self, ack: &Ack) -> Option<Span> {
+        let (tcp, state) = self
+            .sender
+            .subflows()
+            .nth(usize::from(ack.subflow))
+            .expect("the acknowledgement names a subflow of the connection");
+        // A removed subflow ignores acknowledgements: its latest sample is an old one.
         let sample = tcp.last_rtt().filter(|_| state != SubflowState::Gone);
         if let Some(rtt) = sample {
-            let seen = &mut self.subflows[usize::from(ack.subflow)];
-            seen.rtt.add(rtt);
-            seen.srtt.add(tcp.smoothed_rtt());
+            let stats = &mut self.subflows[usize::from(ack.subflow)];
+            stats.rtt.add(rtt);
+            stats.srtt.add(tcp.smoothed_rtt());
         }
         let (delay, degree) = (&mut self.protocol_delay, &mut self.head_of_line_degree);
         self.sender.drain_delays(|took, beyond| {
@@ -74,7 +78,7 @@ impl Multipath {
         sample
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement that leaves at once.
+    /// Hands a segment to the receiver. Returns the acknowledgement to be sent at once, if any.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, bytes: u32, marked: bool) -> Option<Ack> {
         if segment.tcp.kind == Kind::Data {
             self.subflows[usize::from(segment.subflow)].arrived_bytes += u64::from(bytes);

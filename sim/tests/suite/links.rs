@@ -1,4 +1,4 @@
-//! Transmitters and wires as flows meet them: traces, jitter.
+//! Links with rate traces and jitter.
 
 use crate::common::{bulk, datagrams, host, one_link, pipe, run};
 use scenario::model::{Pipe, Trace};

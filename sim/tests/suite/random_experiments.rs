@@ -1,10 +1,10 @@
-//! Three hundred small experiments by chance. Every run checks conservation itself; here: no panic, the same digest twice,
+//! Three hundred small random experiments. Every run checks conservation itself; checked here: no panic, the same digest twice,
 //! no more goodput than capacity, and every situation that matters comes up.
 
 use crate::common::{application, bulk, datagrams, host, multipath, one_link, over, pipe};
 use scenario::model::{
-    Application, Change, CoDel, Device, Directions, Discipline, Draw as Drawn, Experiment, Flow, FlowKind, Limit, Link,
-    Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Rules, Trace, Tunnel,
+    Application, Change, CoDel, Device, Directions, Discipline, Draw as RandomValue, Experiment, Flow, FlowKind, Limit,
+    Link, Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Rules, Trace, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -48,7 +48,7 @@ impl Drop for Shown<'_> {
 }
 
 #[test]
-fn random_experiments_keep_the_books_and_reach_every_situation() {
+fn random_experiments_conserve_packets_and_reach_every_situation() {
     let mut seen = BTreeSet::new();
     for seed in 0..EXPERIMENTS {
         let experiment = Draw(Stream::named(seed, "swarm")).experiment();
@@ -98,8 +98,8 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         tunnel.dropped_packets > 0,
         run.flows.iter().any(|flow| flow.timeouts > 0),
         run.flows.iter().any(|flow| flow.undone > 0),
-        asked(experiment, run, false),
-        asked(experiment, run, true),
+        requested(experiment, run, false),
+        requested(experiment, run, true),
         run.jain.is_some(),
         run.flows.iter().any(|flow| flow.head_of_line_ms.max > 0.0),
         run.flows.iter().any(|flow| flow.copied_packets > 0),
@@ -110,13 +110,13 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
 }
 
-/// Several requests were answered on one connection, or each on its own.
-fn asked(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
-    let so = |flow: &Flow| match &flow.kind {
+/// Whether a flow got several responses, on one connection or each on a `new` one.
+fn requested(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
+    let matches_kind = |flow: &Flow| match &flow.kind {
         FlowKind::Tcp { application: Application::Requests(requests), .. } => requests.new_connections == new,
         _ => false,
     };
-    experiment.flows.iter().zip(&run.flows).any(|(flow, result)| so(flow) && result.requests > 1)
+    experiment.flows.iter().zip(&run.flows).any(|(flow, result)| matches_kind(flow) && result.requests > 1)
 }
 
 const ENDLESS: Limit = Limit::Packets(u64::MAX);
@@ -142,7 +142,7 @@ impl Draw {
         Experiment { duration: DURATION, sample, links, paths, tunnel, flows, events, ..one_link("", plain(), 0) }
     }
 
-    /// All queues of an experiment are alike, so that it is clear who drops.
+    /// All queues of an experiment are alike, so that it is clear which discipline dropped.
     fn queue(&mut self) -> Queue {
         let codel = CoDel { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
         let discipline = match self.between(0, 5) {
@@ -228,8 +228,8 @@ impl Draw {
             *application(&mut flow) = self.application();
             flow
         };
-        let asks_not = !matches!(&flow.kind, FlowKind::Tcp { application: Application::Requests(_), .. });
-        if asks_not && matches!(flow.kind, FlowKind::Tcp { .. }) && self.chance(0.3) {
+        let no_requests = !matches!(&flow.kind, FlowKind::Tcp { application: Application::Requests(_), .. });
+        if no_requests && matches!(flow.kind, FlowKind::Tcp { .. }) && self.chance(0.3) {
             self.subflows(&mut flow, paths);
         } else if tunnel && self.chance(0.8) {
             flow.route = Route::Tunnel;
@@ -265,11 +265,11 @@ impl Draw {
             }
             2..=4 => {
                 let size = match self.between(0, 2) {
-                    0 => Drawn::Fixed(self.between(1, 50_000) as f64),
-                    1 => Drawn::Exponential(20_000.0),
-                    _ => Drawn::Pareto { least: 5_000.0, shape: 1.2 },
+                    0 => RandomValue::Fixed(self.between(1, 50_000) as f64),
+                    1 => RandomValue::Exponential(20_000.0),
+                    _ => RandomValue::Pareto { least: 5_000.0, shape: 1.2 },
                 };
-                let think = Drawn::Exponential(self.millis(0, 200).as_nanos() as f64);
+                let think = RandomValue::Exponential(self.millis(0, 200).as_nanos() as f64);
                 Application::Requests(Requests { size, think, new_connections: self.chance(0.5) })
             }
             _ => Application::Greedy,

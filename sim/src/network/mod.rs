@@ -1,0 +1,169 @@
+//! The network between the hosts: packets enter a path or a tunnel, cross its pipes and leave at the far end.
+//!
+//! `component`: who can be due; `mpt`: both ends of an MPT tunnel; `ropewalk`: both ends of Ropewalk's own.
+
+mod component;
+mod mpt;
+mod ropewalk;
+
+pub(crate) use component::Component;
+
+use crate::Error;
+use crate::event_queue::EventQueue;
+use crate::packet::{Body, Packet, PacketDescriptor, Slab};
+use crate::topology::Topology;
+use crate::tunnel::Tunnel;
+use component::IdMap;
+use link::{Pipe, Verdict};
+use record::Work;
+use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
+use units::Instant;
+
+/// Everything between the hosts, the clock included.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub now: Instant,
+    pub topology: Topology,
+    pub tunnel: Option<Tunnel>,
+    pub slab: Slab,
+    pub work: Work,
+    /// Data packets dropped or lost: by flow, then by subflow.
+    pub dropped: Vec<Vec<u64>>,
+    event_queue: EventQueue,
+    ids: IdMap,
+}
+
+impl Network {
+    pub(crate) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
+        let topology = Topology::new(experiment, seed);
+        let ids = IdMap::new(topology.pipes.len() as u32, experiment.flows.len() as u16);
+        let tunnel = experiment.tunnel.as_ref().map(|tunnel| Tunnel::new(tunnel, &experiment.paths, seed));
+        Ok(Self {
+            now: Instant::ZERO,
+            topology,
+            tunnel: tunnel.transpose()?,
+            slab: Slab::default(),
+            work: Work::default(),
+            dropped: experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect(),
+            event_queue: EventQueue::new(ids.len()),
+            ids,
+        })
+    }
+
+    /// Advances the clock to the next due component and returns it; none if none is due by `end`.
+    #[inline]
+    pub(crate) fn next(&mut self, end: Instant) -> Option<Component> {
+        let (at, id) = self.event_queue.pop().filter(|(at, _)| *at <= end)?;
+        debug_assert!(at >= self.now, "time runs forward");
+        self.now = at;
+        self.work.events += 1;
+        Some(self.ids.component(id))
+    }
+
+    /// Schedules a component for `at`, unless it is due earlier.
+    #[inline]
+    pub(crate) fn schedule(&mut self, component: Component, at: Instant) {
+        self.event_queue.schedule(self.ids.id(component), at);
+    }
+
+    /// Sends a host's packet. False if a queue of the host itself dropped it.
+    #[inline]
+    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn_capable: bool) -> bool {
+        let (direction, flow) = (packet.direction, packet.flow_hash());
+        let descriptor = PacketDescriptor { slot: self.slab.insert(packet), bytes, flow, ecn_capable, marked: false };
+        match route {
+            Route::Path(path) => self.start_path(path as u16, descriptor),
+            Route::Subflows => unreachable!("a packet of a subflow has a path"),
+            Route::Tunnel => {
+                self.enter_tunnel(direction, descriptor);
+                true
+            }
+        }
+    }
+
+    /// Offers a packet to the first pipe of a path. False if that is a queue of the sending host and drops it.
+    #[inline]
+    pub(crate) fn start_path(&mut self, path: u16, descriptor: PacketDescriptor) -> bool {
+        let packet = self.slab.get_mut(descriptor.slot);
+        packet.path = path;
+        let pipe = self.topology.first(path, packet.direction);
+        self.offer(pipe, descriptor) != Verdict::Dropped || !self.topology.is_local(pipe)
+    }
+
+    /// Takes the packet that is due from a pipe and offers it to the next; returns it if it has crossed its path.
+    #[inline]
+    pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
+        let taken = self.topology.pipes[pipe as usize].take(self.now);
+        self.settle(pipe);
+        let descriptor = taken?;
+        let packet = self.slab.get_mut(descriptor.slot);
+        packet.hop += 1;
+        self.work.packet_hops += 1;
+        self.work.data_packet_hops += u64::from(packet.is_data());
+        match self.topology.hop(packet.path, packet.direction, packet.hop) {
+            Some(next) => {
+                self.offer(next, descriptor);
+                None
+            }
+            None => Some(descriptor),
+        }
+    }
+
+    /// Applies a change of a link.
+    pub(crate) fn change(&mut self, change: &Change) {
+        for pipe in self.topology.apply(self.now, change) {
+            self.settle(pipe);
+        }
+    }
+
+    /// Reclaims what all pipes have discarded, at the end of a run.
+    pub(crate) fn settle_all(&mut self) {
+        (0..self.topology.pipes.len() as u32).for_each(|pipe| self.settle(pipe));
+    }
+
+    /// Packets in pipes and in the tunnel.
+    pub(crate) fn inside(&self) -> u64 {
+        let pipes: u64 = self.topology.pipes.iter().map(Pipe::inside).sum();
+        pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
+    }
+
+    #[inline]
+    fn offer(&mut self, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
+        let verdict = self.topology.pipes[pipe as usize].offer(self.now, descriptor);
+        self.settle(pipe);
+        verdict
+    }
+
+    /// Follows each call of a pipe: schedules it, and reclaims the packets that it has discarded.
+    #[inline(always)]
+    fn settle(&mut self, pipe: u32) {
+        let state = &mut self.topology.pipes[pipe as usize];
+        if state.has_discarded() {
+            reclaim(state, &mut self.slab, &mut self.tunnel, &mut self.dropped);
+        }
+        let next = state.next();
+        self.schedule(Component::Pipe(pipe), next);
+    }
+}
+
+#[cold]
+fn reclaim(pipe: &mut Pipe<PacketDescriptor>, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
+    while let Some(descriptor) = pipe.take_discarded() {
+        let packet = slab.remove(descriptor.slot);
+        if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut *tunnel) {
+            tunnel.discard(datagram);
+        } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
+            let of_flow = &mut dropped[usize::from(packet.flow)];
+            let subflow = usize::from(packet.connection).min(of_flow.len() - 1);
+            of_flow[subflow] += 1;
+        }
+    }
+}
+
+/// Number of a flow's subflows; 1 without MPTCP.
+fn subflows(flow: &Flow) -> usize {
+    match &flow.kind {
+        FlowKind::Tcp { multipath: Some(multipath), .. } => multipath.subflows.len(),
+        _ => 1,
+    }
+}
