@@ -1,7 +1,7 @@
 //! A flow's connection: TCP over one path, or MPTCP over several.
 
 use crate::mptcp::MptcpConnection;
-use transport::tcp::sender::Counters;
+use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender};
 use transport::{mptcp, tcp};
 use units::{Instant, Span};
@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// The sum of a counter over all subflows.
-    pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
+    pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
         self.senders().map(|sender| counter(sender.counters())).sum()
     }
 
@@ -142,6 +142,6 @@ impl Connection {
 
     /// The smallest smoothed RTT of the subflows; none before the first sample.
     pub(crate) fn smoothed_rtt(&self) -> Option<Span> {
-        self.senders().map(Sender::smoothed_rtt).filter(|rtt| *rtt > Span::ZERO).min()
+        self.senders().map(Sender::srtt).filter(|rtt| *rtt > Span::ZERO).min()
     }
 }

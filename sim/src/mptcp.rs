@@ -2,7 +2,7 @@
 
 use crate::distribution::Distribution;
 use transport::mptcp::{Ack, Receiver, Segment, Sender, SubflowState};
-use transport::tcp::Kind;
+use transport::tcp::SegmentKind;
 use units::{Instant, Span};
 
 /// Bytes of the DSS option on an acknowledgement (RFC 8684 section 3.3): a Data ACK of 32 bits.
@@ -53,7 +53,7 @@ impl MptcpConnection {
 
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)
     pub(crate) fn option_bytes(&self, segment: &Segment) -> u32 {
-        if segment.tcp.kind == Kind::Data { self.dss_option } else { 0 }
+        if segment.tcp.kind == SegmentKind::Data { self.dss_option } else { 0 }
     }
 
     /// Measures after the sender has handled an acknowledgement. Returns the RTT sample that it gave, if any.
@@ -68,7 +68,7 @@ impl MptcpConnection {
         if let Some(rtt) = sample {
             let stats = &mut self.subflows[usize::from(ack.subflow)];
             stats.rtt.add(rtt);
-            stats.srtt.add(tcp.smoothed_rtt());
+            stats.srtt.add(tcp.srtt());
         }
         let (delay, degree) = (&mut self.protocol_delay, &mut self.head_of_line_degree);
         self.sender.drain_delays(|took, beyond| {
@@ -80,7 +80,7 @@ impl MptcpConnection {
 
     /// Hands a segment to the receiver. Returns the acknowledgement to be sent at once, if any.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, bytes: u32, marked: bool) -> Option<Ack> {
-        if segment.tcp.kind == Kind::Data {
+        if segment.tcp.kind == SegmentKind::Data {
             self.subflows[usize::from(segment.subflow)].arrived_bytes += u64::from(bytes);
         }
         let ack = self.receiver.handle(now, segment, marked);

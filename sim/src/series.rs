@@ -94,7 +94,7 @@ fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
 fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
     let (decision, counters) = (sender.decision(), sender.counters());
     let ssthresh = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
-    let rtt = sender.smoothed_rtt();
+    let rtt = sender.srtt();
     [
         f64::NAN,
         f64::from(decision.window),

@@ -9,8 +9,8 @@ use crate::tcp_setup::TcpSetup;
 use control::Ecn;
 use scenario::model::{Requests, Route};
 use transport::mptcp;
-use transport::tcp::sender::Counters;
-use transport::tcp::{Ack, Input, Kind, Segment};
+use transport::tcp::sender::SenderCounters;
+use transport::tcp::{Ack, Input, Segment, SegmentKind};
 use units::Instant;
 
 /// Both ends of a TCP or MPTCP flow, which has one connection, or one after the other.
@@ -27,7 +27,7 @@ pub(crate) struct TcpFlow {
     /// Bytes delivered of earlier messages.
     delivered_before: u64,
     /// Counters of earlier connections.
-    closed: Vec<Counters>,
+    closed: Vec<SenderCounters>,
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
@@ -216,7 +216,7 @@ impl TcpFlow {
     /// a video player's request.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.close_peak_window(now);
-        if segment.kind == Kind::Data {
+        if segment.kind == SegmentKind::Data {
             self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
         }
         let Connection::Single(single) = &mut self.connection else { return None };
@@ -242,7 +242,7 @@ impl TcpFlow {
         let (bytes, _) = self.mptcp_segment_bytes(segment);
         let Connection::Multi(multi) = &mut self.connection else { return None };
         let ack = multi.on_segment(now, segment, bytes, marked);
-        if segment.tcp.kind == Kind::Data {
+        if segment.tcp.kind == SegmentKind::Data {
             self.arrived_bytes += u64::from(bytes);
         }
         if self.on_delivery(now) && ack.is_none() {
@@ -296,11 +296,11 @@ impl TcpFlow {
     fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
         let TcpSetup { headers, ecn, .. } = self.setup;
         match segment.kind {
-            Kind::Data => {
+            SegmentKind::Data => {
                 let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
                 (headers + self.application.payload(&self.message, data), ecn_capable)
             }
-            Kind::Syn | Kind::HandshakeAck => (headers, self.all_ecn_capable()),
+            SegmentKind::Syn | SegmentKind::HandshakeAck => (headers, self.all_ecn_capable()),
         }
     }
 
@@ -325,7 +325,7 @@ impl TcpFlow {
     /// Size of an acknowledgement's packet, bytes. The SACK option takes two bytes and eight a block, padded to a
     /// multiple of four (RFC 2018 section 3).
     pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
-        match ack.blocks.len() as u32 {
+        match ack.sack_blocks.len() as u32 {
             0 => self.setup.headers,
             blocks => self.setup.headers + 4 + 8 * blocks,
         }
@@ -342,7 +342,7 @@ impl TcpFlow {
     }
 
     /// The sum of a counter over all connections.
-    pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&Counters) -> T) -> T {
+    pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
         self.closed.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
     }
 }

@@ -23,8 +23,8 @@ const SEND_OVERHEAD: u64 = 729;
 pub(crate) struct TcpSetup {
     pub entry: &'static Entry,
     parameters: BTreeMap<String, params::Value>,
-    sender: sender::Config,
-    receiver: receiver::Config,
+    sender: sender::SenderConfig,
+    receiver: receiver::ReceiverConfig,
     multipath: Option<Box<MptcpSetup>>,
     seed: u64,
     /// Name of the first connection's random stream.
@@ -127,10 +127,10 @@ impl TcpSetup {
     }
 }
 
-fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::Config {
-    sender::Config {
+fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::SenderConfig {
+    sender::SenderConfig {
         mss,
-        packet: mss + headers,
+        packet_bytes: mss + headers,
         initial_window: host.initial_window,
         timestamps: host.timestamps,
         sack: host.sack,
@@ -141,17 +141,17 @@ fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::Conf
         max_reordering: host.max_reordering,
         tick: host.tick,
         recovery: match host.recovery {
-            Recovery::Rack => sender::Recovery::Rack,
-            Recovery::Fack => sender::Recovery::Fack,
+            Recovery::Rack => sender::LossRecovery::Rack,
+            Recovery::Fack => sender::LossRecovery::Fack,
         },
         handshake: host.handshake,
-        initial_timeout: host.initial_timeout,
-        window: host.window.unwrap_or(u32::MAX),
+        initial_rto: host.initial_timeout,
+        max_window: host.window.unwrap_or(u32::MAX),
     }
 }
 
-fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::Config {
-    receiver::Config {
+fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig {
+    receiver::ReceiverConfig {
         mss,
         timestamps: host.timestamps,
         sack: host.sack,
@@ -163,14 +163,14 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::Config {
     }
 }
 
-fn mptcp_config(tcp: sender::Config, model: &model::Multipath) -> mptcp::Config {
+fn mptcp_config(tcp: sender::SenderConfig, model: &model::Multipath) -> mptcp::ConnectionConfig {
     let subflow = |it: &model::Subflow| mptcp::SubflowConfig { backup: it.backup, join: it.join, leave: it.leave };
-    mptcp::Config {
+    mptcp::ConnectionConfig {
         tcp,
         subflows: model.subflows.iter().map(subflow).collect(),
-        rules: match model.rules {
-            Rules::Upstream => mptcp::Rules::Upstream,
-            Rules::OutOfTree => mptcp::Rules::OutOfTree,
+        stack: match model.rules {
+            Rules::Upstream => mptcp::MptcpStack::Upstream,
+            Rules::OutOfTree => mptcp::MptcpStack::OutOfTree,
         },
         opportunistic_retransmission: model.opportunistic_retransmission,
         penalisation: model.penalisation,

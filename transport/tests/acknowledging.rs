@@ -4,11 +4,11 @@ mod lockstep;
 
 use control::Ecn;
 use lockstep::{Options, new_receiver};
-use ropewalk_transport::tcp::{Ack, Kind, Receiver, Segment};
+use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind};
 use units::{Instant, Span};
 
 fn data(seq: u64, timestamp: u32) -> Segment {
-    Segment { kind: Kind::Data, seq, timestamp, echo: 0, reduced: false, retransmission: false }
+    Segment { kind: SegmentKind::Data, seq, tsval: timestamp, tsecr: 0, cwr: false, retransmission: false }
 }
 
 /// A receiver that has got `count` segments in order with this timestamp, and its acknowledgements.
@@ -57,7 +57,7 @@ fn a_filled_hole_is_acknowledged_at_once() {
         receiver.handle(Instant::ZERO, &data(seq, 1), false);
     });
     let ack = receiver.handle(Instant::ZERO, &data(20, 1), false).expect("at once");
-    assert_eq!((ack.ack, ack.blocks.len()), (31, 0));
+    assert_eq!((ack.ack, ack.sack_blocks.len()), (31, 0));
 }
 
 #[test]
@@ -65,16 +65,20 @@ fn a_duplicate_is_reported_in_the_first_block() {
     let (mut receiver, _) = after(20, 1);
     receiver.handle(Instant::ZERO, &data(25, 1), false);
     let ack = receiver.handle(Instant::ZERO, &data(7, 1), false).expect("at once");
-    assert_eq!((ack.ack, ack.blocks.iter().collect::<Vec<_>>()), (20, vec![(7, 8), (25, 26)]));
+    assert_eq!((ack.ack, ack.sack_blocks.iter().collect::<Vec<_>>()), (20, vec![(7, 8), (25, 26)]));
 }
 
 #[test]
 fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
     let (mut receiver, _) = after(20, 1000);
     let ack = receiver.handle(Instant::ZERO, &data(20, 998), false).expect("answered");
-    assert_eq!((ack.ack, ack.blocks.len(), receiver.delivered()), (20, 0, 20));
+    assert_eq!((ack.ack, ack.sack_blocks.len(), receiver.delivered()), (20, 0, 20));
     let ack = receiver.handle(Instant::ZERO, &data(3, 998), false).expect("answered");
-    assert_eq!(ack.blocks.iter().collect::<Vec<_>>(), [(3, 4)], "a duplicate that is too old is reported all the same");
+    assert_eq!(
+        ack.sack_blocks.iter().collect::<Vec<_>>(),
+        [(3, 4)],
+        "a duplicate that is too old is reported all the same"
+    );
     receiver.handle(Instant::ZERO, &data(20, 999), false);
     receiver.handle(Instant::ZERO, &data(21, 1000), false);
     assert_eq!((receiver.delivered(), receiver.counters().outdated), (22, 2));
@@ -84,7 +88,7 @@ fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
 fn a_duplicate_from_before_the_window_does_not_renew_the_timestamp() {
     let (mut receiver, _) = after(20, 1000);
     let ack = receiver.handle(Instant::ZERO, &data(7, 1500), false).expect("reported");
-    assert_eq!(ack.echo, 1000);
+    assert_eq!(ack.tsecr, 1000);
     receiver.handle(Instant::ZERO, &data(20, 1000), false);
     assert_eq!(receiver.delivered(), 21, "an original overtaken by that duplicate is still welcome");
 }
@@ -96,19 +100,19 @@ fn a_mark_is_echoed_until_the_sender_answers() {
     let echoed = |receiver: &mut Receiver, segment: &Segment| {
         receiver.handle(Instant::ZERO, segment, false).or_else(|| receiver.on_timeout(receiver.deadline()))
     };
-    assert!(echoed(&mut receiver, &data(21, 1)).expect("acknowledged").marked);
-    assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").marked);
-    let answer = Segment { reduced: true, ..data(23, 1) };
-    assert!(!echoed(&mut receiver, &answer).expect("acknowledged").marked);
+    assert!(echoed(&mut receiver, &data(21, 1)).expect("acknowledged").ece);
+    assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").ece);
+    let answer = Segment { cwr: true, ..data(23, 1) };
+    assert!(!echoed(&mut receiver, &answer).expect("acknowledged").ece);
 }
 
 #[test]
 fn the_answer_to_a_mark_is_acknowledged_at_once() {
     let (mut receiver, _) = after(20, 1);
-    let ack = receiver.handle(Instant::ZERO, &Segment { reduced: true, ..data(20, 1) }, false);
+    let ack = receiver.handle(Instant::ZERO, &Segment { cwr: true, ..data(20, 1) }, false);
     assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
-    let again = Segment { reduced: true, ..data(21, 1) };
-    assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").marked, "the answer is marked itself");
+    let again = Segment { cwr: true, ..data(21, 1) };
+    assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").ece, "the answer is marked itself");
 }
 
 /// RFC 8257 section 3.2, with the second acknowledgement that it allows: what had come before is told in the old state.
@@ -119,7 +123,7 @@ fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_
         let now = Instant::ZERO + Span::from_millis(seq);
         let first = receiver.handle(now, &data(seq, 1), marked);
         let second = receiver.on_timeout(now);
-        [first, second].into_iter().flatten().map(|ack| (ack.ack, ack.marked)).collect::<Vec<_>>()
+        [first, second].into_iter().flatten().map(|ack| (ack.ack, ack.ece)).collect::<Vec<_>>()
     };
     (0..20).for_each(|seq| drop(handle(seq, false)));
     assert_eq!(handle(20, false), [], "every second one");
@@ -145,12 +149,12 @@ fn with_an_echo_per_packet_acknowledgements_count_the_marks_exactly_whatever_the
             sent += u64::from(marked);
             let first = receiver.handle(now, &data(seq, 1), marked);
             for ack in [first, receiver.on_timeout(now)].into_iter().flatten() {
-                counted += if ack.marked { ack.ack - acked } else { 0 };
+                counted += if ack.ece { ack.ack - acked } else { 0 };
                 acked = ack.ack;
             }
         }
         if let Some(ack) = receiver.on_timeout(receiver.deadline()) {
-            counted += if ack.marked { ack.ack - acked } else { 0 };
+            counted += if ack.ece { ack.ack - acked } else { 0 };
             acked = ack.ack;
         }
         assert_eq!((acked, counted), (10_000, sent), "{share} marked");

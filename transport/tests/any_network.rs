@@ -6,7 +6,7 @@ mod lockstep;
 
 use control::Ecn;
 use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
-use ropewalk_transport::tcp::sender::{Counters, Input, Output, Recovery};
+use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, Span, Stream};
 
 /// How unkind a network is.
@@ -41,7 +41,7 @@ fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
     Fate { copies, marked: stream.chance(0.01) }
 }
 
-fn run(seed: u64) -> Counters {
+fn run(seed: u64) -> SenderCounters {
     let mut stream = Stream::named(seed, "any network");
     let options = Options {
         segments: 300,
@@ -50,7 +50,7 @@ fn run(seed: u64) -> Counters {
         ecn: stream.chance(0.3),
         echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
         send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
-        recovery: if seed % 4 == 3 { Recovery::Fack } else { Recovery::Rack },
+        recovery: if seed % 4 == 3 { LossRecovery::Fack } else { LossRecovery::Rack },
         handshake: seed % 8 != 7,
         quick_ack: seed % 16 == 15,
     };
@@ -71,8 +71,8 @@ fn run(seed: u64) -> Counters {
 
 #[test]
 fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
-    let all: Vec<Counters> = (0..600).map(run).collect();
-    let reached = |what: fn(&Counters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
+    let all: Vec<SenderCounters> = (0..600).map(run).collect();
+    let reached = |what: fn(&SenderCounters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
     assert!(reached(|c| c.recoveries) > 100);
     assert!(reached(|c| c.timeouts) > 100);
     assert!(reached(|c| c.probes) > 100);
@@ -98,7 +98,7 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
             now += Span::from_millis(stream.below(40));
             sender.handle(now, Input::Timeout);
             let pipe = sender.pipe();
-            assert!(pipe.sacked + pipe.lost <= pipe.out, "seed {seed}: {pipe:?}");
+            assert!(pipe.sacked_out + pipe.lost_out <= pipe.packets_out, "seed {seed}: {pipe:?}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Whatever the paths do, as long as some packets get through on one of them: all data arrives, once and in order, under
-//! every scheduler and both stacks' rules. The campaign also shows that the rare situations are really reached.
+//! every scheduler and both stacks' stack. The campaign also shows that the rare situations are really reached.
 
 mod garbage;
 mod paths;
 
 use paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
-use ropewalk_transport::mptcp::{Ack, Counters, Input, Output, ReceiverCounters, Rules, Segment, SubflowConfig};
-use ropewalk_transport::tcp::{self, Kind};
+use ropewalk_transport::mptcp::{
+    Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SubflowConfig,
+};
+use ropewalk_transport::tcp::{self, SegmentKind};
 use units::{Instant, Span, Stream};
 
 const SEGMENTS: u64 = 600;
@@ -48,7 +50,7 @@ fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
 
 /// What a run has reached.
 struct Reached {
-    sender: Counters,
+    sender: ConnectionCounters,
     receiver: ReceiverCounters,
     failures: u64,
 }
@@ -68,7 +70,7 @@ fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<Way>) {
         subflows,
         scheduler: schedule::REGISTRY[seed as usize % schedule::REGISTRY.len()].name,
         congestion: algorithms[stream.below(algorithms.len() as u64) as usize],
-        rules: if stream.chance(0.5) { Rules::Upstream } else { Rules::OutOfTree },
+        stack: if stream.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree },
         opportunistic: stream.chance(0.5),
         buffer: if stream.chance(0.3) { 60_000 } else { 1 << 22 },
         send_buffer: if stream.chance(0.2) { 10 + stream.below(30) } else { 10_000 },
@@ -143,13 +145,14 @@ fn segments_made_up_at_random_do_no_harm() {
         let mut receiver = new_receiver(&options(seed, &mut stream).0);
         let mut now = Instant::ZERO + Span::from_secs(1);
         for _ in 0..1000 {
-            let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Syn, Kind::HandshakeAck];
+            let kinds =
+                [SegmentKind::Data, SegmentKind::Data, SegmentKind::Data, SegmentKind::Syn, SegmentKind::HandshakeAck];
             let tcp = tcp::Segment {
                 kind: kinds[stream.below(5) as usize],
                 seq: garbage::number(&mut stream),
-                timestamp: garbage::number(&mut stream) as u32,
-                echo: stream.bits() as u32,
-                reduced: stream.chance(0.1),
+                tsval: garbage::number(&mut stream) as u32,
+                tsecr: stream.bits() as u32,
+                cwr: stream.chance(0.1),
                 retransmission: stream.chance(0.1),
             };
             // Subflows that do not exist, too.

@@ -3,8 +3,8 @@
 mod paths;
 
 use paths::{Fate, Options, World, pass, way};
-use ropewalk_transport::mptcp::{Rules, Segment, SubflowConfig, SubflowState};
-use ropewalk_transport::tcp::Kind;
+use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
+use ropewalk_transport::tcp::SegmentKind;
 use units::{Instant, Span};
 
 fn secs(n: u64) -> Span {
@@ -43,7 +43,7 @@ fn a_second_subflow_joins_when_the_connection_is_open() {
     let syns: Vec<(u16, u64)> = world
         .sent
         .iter()
-        .filter(|(_, it)| it.tcp.kind == Kind::Syn)
+        .filter(|(_, it)| it.tcp.kind == SegmentKind::Syn)
         .map(|(at, it)| (it.subflow, at.as_millis()))
         .collect();
     assert_eq!(syns, [(0, 1000), (1, 1020)]);
@@ -80,32 +80,32 @@ fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
 fn a_backup_is_used_when_nothing_else_can_be() {
     let backup = SubflowConfig { backup: true, ..SubflowConfig::default() };
     let subflows = vec![SubflowConfig::default(), backup];
-    for (rules, scheduler) in [(Rules::OutOfTree, "minrtt"), (Rules::Upstream, "linger")] {
-        let options = Options { segments: 3000, subflows: subflows.clone(), rules, scheduler, ..Options::over(2) };
+    for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
+        let options = Options { segments: 3000, subflows: subflows.clone(), stack, scheduler, ..Options::over(2) };
         let ways = [way(20, 100), way(5, 100)];
         let world = transfer(&options, &ways, |_, _| pass());
-        assert_eq!(world.on(1).count(), 0, "{rules:?}: though it is faster");
+        assert_eq!(world.on(1).count(), 0, "{stack:?}: though it is faster");
         let world = transfer(&options, &ways, dead(0, 1150));
         let takes_over = world.on(1).next().expect("the backup carries the rest").0;
         // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
         // again on the backup once two of its intervals brought nothing.
         let least = Instant::ZERO + Span::from_millis(1150 + 200);
-        assert!(takes_over > least && takes_over < least + secs(6), "{rules:?}: {}", takes_over.as_millis());
+        assert!(takes_over > least && takes_over < least + secs(6), "{stack:?}: {}", takes_over.as_millis());
         assert!(world.sender.counters().reinjected > 0);
     }
 }
 
 #[test]
 fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
-    for (rules, scheduler) in [(Rules::OutOfTree, "minrtt"), (Rules::Upstream, "linger")] {
-        let options = Options { segments: 5000, rules, scheduler, ..Options::over(2) };
+    for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
+        let options = Options { segments: 5000, stack, scheduler, ..Options::over(2) };
         let world = transfer(&options, &[way(10, 100), way(12, 100)], dead(1, 1200));
-        assert_eq!(world.sender.failures(1), 1, "{rules:?}");
+        assert_eq!(world.sender.failures(1), 1, "{stack:?}");
         let end = world.on(0).last().expect("it carried the rest").0;
         let given = world.on(1).filter(|(_, it)| !it.tcp.retransmission).last().expect("it carried some").0;
         assert!(
             end.since(given) > Span::from_millis(200),
-            "{rules:?}: the dead path got data until {}",
+            "{stack:?}: the dead path got data until {}",
             given.as_millis()
         );
     }
@@ -113,15 +113,15 @@ fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
 
 #[test]
 fn the_out_of_tree_stack_fails_over_at_the_first_timeout_and_upstream_by_its_own_timer() {
-    let first_copy = |rules| {
-        let options = Options { segments: 5000, rules, ..Options::over(2) };
+    let first_copy = |stack| {
+        let options = Options { segments: 5000, stack, ..Options::over(2) };
         let world = transfer(&options, &[way(10, 100), way(10, 100)], dead(1, 1200));
         world.on(0).find(|(_, it)| it.copy).expect("what was lost goes again").0.as_millis()
     };
     // The path dies at 1200 ms; the last acknowledgement comes 20 ms later; the tail-loss probe leaves after 2 SRTT + 2 ms,
     // and the timer, set again, runs out SRTT + 200 ms after that.
     let timeout = 1200 + 20 + 42 + 220;
-    let (out_of_tree, upstream) = (first_copy(Rules::OutOfTree), first_copy(Rules::Upstream));
+    let (out_of_tree, upstream) = (first_copy(MptcpStack::OutOfTree), first_copy(MptcpStack::Upstream));
     assert!((timeout - 2..=timeout + 6).contains(&out_of_tree), "{out_of_tree}");
     assert!(upstream >= 1220 + 200, "no DATA_ACK for 200 ms at least, from the dead path's last one: {upstream}");
 }
@@ -190,7 +190,7 @@ fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_do
 
 #[test]
 fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
-    let options = Options { segments: 5000, rules: Rules::Upstream, scheduler: "linger", ..Options::over(2) };
+    let options = Options { segments: 5000, stack: MptcpStack::Upstream, scheduler: "linger", ..Options::over(2) };
     let mut world = World::with(&options, &[way(10, 100), way(10, 100)], dead(1, 1200));
     while world.sender.failures(1) == 0 {
         assert!(!world.run(options.segments, Span::from_millis(1)));
@@ -219,7 +219,7 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
     let options = Options { scheduler: "redundant", segments: 400, ..Options::over(2) };
     let lose = |_: Instant, it: &Segment| {
         let lost = it.subflow == 0
-            && it.tcp.kind == Kind::Data
+            && it.tcp.kind == SegmentKind::Data
             && it.data >= 100
             && it.data.is_multiple_of(50)
             && !it.tcp.retransmission;

@@ -4,14 +4,14 @@ mod lockstep;
 
 use control::{NO_THRESHOLD, Phase};
 use lockstep::{Options, World, after, drop, losing, pass};
-use ropewalk_transport::tcp::sender::{Counters, Recovery};
-use ropewalk_transport::tcp::{Kind, Segment};
+use ropewalk_transport::tcp::sender::{LossRecovery, SenderCounters};
+use ropewalk_transport::tcp::{Segment, SegmentKind};
 use units::{Instant, Span};
 
 const LIMIT: Span = Span::from_secs(60);
 
 /// Runs to the end; returns the counters.
-fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> Counters {
+fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> SenderCounters {
     finished(World::with(options, data)).sender.counters().to_owned()
 }
 
@@ -56,7 +56,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 
 #[test]
 fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_probes_nor_undoes() {
-    let fack = Options { recovery: Recovery::Fack, ..Options::default() };
+    let fack = Options { recovery: LossRecovery::Fack, ..Options::default() };
     let c = counters(fack, losing(&[100], 2));
     assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
     let c = counters(Options { segments: 40, ..fack }, losing(&[37, 38, 39], 1));
@@ -67,11 +67,11 @@ fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_
 
 #[test]
 fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
-    let mut world = World::with(Options { recovery: Recovery::Fack, ..Options::default() }, losing(&[100], 1));
+    let mut world = World::with(Options { recovery: LossRecovery::Fack, ..Options::default() }, losing(&[100], 1));
     let (mut least, mut most) = (u32::MAX, 0);
     while !world.run(Span::from_millis(1)) {
         let decision = world.sender.decision();
-        match world.sender.phase() {
+        match world.sender.ca_state() {
             Phase::Recovery => least = least.min(decision.window),
             Phase::Open if decision.threshold < NO_THRESHOLD => most = most.max(decision.window),
             _ => {}
@@ -85,7 +85,7 @@ fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
 #[test]
 fn without_a_handshake_data_leaves_at_once() {
     let world = finished(World::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
-    assert!(world.sent.iter().all(|(_, segment)| segment.kind == Kind::Data));
+    assert!(world.sent.iter().all(|(_, segment)| segment.kind == SegmentKind::Data));
     assert_eq!(world.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
 }
 
@@ -111,7 +111,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
         Box::new(|_, _| pass()),
         Box::new(|_, ack| {
             // The acknowledgements of the second window are lost, but for the report of the duplicate.
-            if ack.ack > 10 && ack.blocks.is_empty() { drop() } else { pass() }
+            if ack.ack > 10 && ack.sack_blocks.is_empty() { drop() } else { pass() }
         }),
     );
     let c = finished(world).sender.counters().to_owned();
@@ -136,7 +136,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
         Options { timestamps: false, ..Options::default() },
         Box::new(stalled(390)),
         Box::new(|_, ack| {
-            let duplicate = ack.blocks.iter().next().is_some_and(|block| block.0 < ack.ack);
+            let duplicate = ack.sack_blocks.iter().next().is_some_and(|block| block.0 < ack.ack);
             if duplicate { drop() } else { pass() }
         }),
     );
@@ -155,7 +155,7 @@ fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first
 fn late(extra: u64, retransmission: fn() -> lockstep::Fate) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
     move |_, segment| match segment {
         Segment { seq: 100, retransmission: true, .. } => retransmission(),
-        Segment { seq: 100, kind: Kind::Data, .. } => after(Span::from_millis(10 + extra)),
+        Segment { seq: 100, kind: SegmentKind::Data, .. } => after(Span::from_millis(10 + extra)),
         _ => pass(),
     }
 }
@@ -193,8 +193,8 @@ fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
         Box::new(|_, ack| {
             // Segment 22 never arrived, whatever the block says.
             if ack.ack == 20 {
-                ack.blocks = Default::default();
-                ack.blocks.push((21, 24));
+                ack.sack_blocks = Default::default();
+                ack.sack_blocks.push((21, 24));
             }
             pass()
         }),
@@ -209,7 +209,7 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
     let world = finished(World::with(Options { ecn: true, ..Options::default() }, mark));
     let c = world.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (0, 0, 0));
-    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.reduced).count(), 1, "answered once");
+    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
     let threshold = world.sender.decision().threshold;
     assert!((20..60).contains(&threshold), "{threshold}");
 }
@@ -219,7 +219,7 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
 fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
     let world = finished(World::with(Options { ecn: true, ..Options::default() }, stalled(378)));
     assert_eq!((world.sender.counters().timeouts, world.sender.counters().undone), (1, 1));
-    assert!(world.sent.iter().all(|(_, segment)| !segment.reduced));
+    assert!(world.sent.iter().all(|(_, segment)| !segment.cwr));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_cou
     let world = finished(World::with(options, mark));
     let c = world.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.marked), (0, 0, 0, 10));
-    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.reduced).count(), 1, "answered once");
+    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
 }
 
 #[test]
@@ -239,18 +239,18 @@ fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
         let world = World::new(
             Options { segments: 30, ..Options::default() },
             Box::new(move |_, segment| {
-                sent += u64::from(segment.kind != Kind::Data);
-                let hit = (lost == 0 && segment.kind == Kind::Syn && sent == 1)
-                    || (lost == 2 && segment.kind == Kind::HandshakeAck);
+                sent += u64::from(segment.kind != SegmentKind::Data);
+                let hit = (lost == 0 && segment.kind == SegmentKind::Syn && sent == 1)
+                    || (lost == 2 && segment.kind == SegmentKind::HandshakeAck);
                 if hit { drop() } else { pass() }
             }),
             Box::new(move |_, ack| {
-                answered += u64::from(ack.handshake);
-                if lost == 1 && ack.handshake && answered == 1 { drop() } else { pass() }
+                answered += u64::from(ack.syn);
+                if lost == 1 && ack.syn && answered == 1 { drop() } else { pass() }
             }),
         );
         let world = finished(world);
-        let opened = world.sent.iter().find(|(_, segment)| segment.kind == Kind::Data).expect("data").0;
+        let opened = world.sent.iter().find(|(_, segment)| segment.kind == SegmentKind::Data).expect("data").0;
         let waited = opened.since(Instant::ZERO + Span::from_secs(1)).as_millis();
         assert_eq!(waited, if lost == 2 { 20 } else { 1020 }, "a second for a lost SYN or its answer");
     }

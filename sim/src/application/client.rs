@@ -7,8 +7,8 @@
 
 use crate::distribution::Distribution;
 use scenario::model::Requests;
-use transport::recovery::RoundTrip;
-use transport::tcp::{Ack, Kind, Segment};
+use transport::recovery::RttEstimator;
+use transport::tcp::{Ack, Segment, SegmentKind};
 use units::{Instant, Stream};
 
 /// The client of a flow of requests.
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     requested: Instant,
     /// The acknowledgement that the current request carries.
     piggybacked: Option<Ack>,
-    round_trip: RoundTrip,
+    rtt: RttEstimator,
     /// From each request to the last byte of its response.
     pub times: Distribution,
 }
@@ -64,7 +64,7 @@ impl Client {
             served: 0,
             requested: start,
             piggybacked: None,
-            round_trip: RoundTrip::default(),
+            rtt: RttEstimator::default(),
             times: Distribution::default(),
         }
     }
@@ -73,7 +73,7 @@ impl Client {
     pub(crate) fn deadline(&self) -> Instant {
         match self.state {
             State::Thinking { until } => until,
-            State::Waiting { sent, attempts } => sent + self.round_trip.timeout() * (1 << (attempts - 1).min(6)),
+            State::Waiting { sent, attempts } => sent + self.rtt.rto() * (1 << (attempts - 1).min(6)),
             State::Receiving | State::Stopped => Instant::NEVER,
         }
     }
@@ -129,14 +129,14 @@ impl Client {
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, first: u64) {
         let State::Waiting { sent, attempts } = self.state else { return };
         let is_response = match segment.kind {
-            Kind::Data => segment.seq >= first,
-            Kind::Syn => first == 0,
-            Kind::HandshakeAck => false,
+            SegmentKind::Data => segment.seq >= first,
+            SegmentKind::Syn => first == 0,
+            SegmentKind::HandshakeAck => false,
         };
         if is_response {
             if attempts == 1 {
                 let number = u64::from(self.number);
-                self.round_trip.add(now.since(sent), number, number);
+                self.rtt.update(now.since(sent), number, number);
             }
             self.state = State::Receiving;
         }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn data(seq: u64) -> Segment {
-        Segment { kind: Kind::Data, seq, timestamp: 0, echo: 0, reduced: false, retransmission: false }
+        Segment { kind: SegmentKind::Data, seq, tsval: 0, tsecr: 0, cwr: false, retransmission: false }
     }
 
     #[test]

@@ -10,10 +10,12 @@
 //! covers one segment. Handshakes, keys and addresses are not modelled: a subflow joins with the round trip of its SYN
 //! once the connection is open. Nor is fallback to plain TCP.
 
-mod frame;
 mod receiver;
+mod segment;
 mod sender;
 
-pub use frame::{Ack, Segment};
-pub use receiver::{Counters as ReceiverCounters, Receiver};
-pub use sender::{Config, Counters, Input, Output, Rules, Sender, SubflowConfig, SubflowState};
+pub use receiver::{Receiver, ReceiverCounters};
+pub use segment::{Ack, Segment};
+pub use sender::{
+    ConnectionConfig, ConnectionCounters, Input, MptcpStack, Output, Sender, SubflowConfig, SubflowState,
+};

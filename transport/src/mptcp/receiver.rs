@@ -4,20 +4,20 @@
 //! the window of every subflow is the connection's, relative to DATA_ACK.
 
 use super::{Ack, Segment};
-use crate::tcp::receiver::{Config, MOST_AHEAD, reassembly::Reassembly, window::Window};
-use crate::tcp::{self, Kind};
+use crate::tcp::receiver::{MAX_AHEAD, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
+use crate::tcp::{self, SegmentKind};
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
 /// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
-const MOST_BLOCKS: usize = 2;
+const MAX_SACK_BLOCKS: usize = 2;
 
 /// With room for so few segments the window counts as shut.
 const NEARLY_SHUT: u64 = 2;
 
 /// What a receiver has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ReceiverCounters {
     /// Segments of data that arrived on one subflow after they had arrived on another.
     pub duplicates: u64,
     /// Segments of data of which a copy arrived first.
@@ -36,7 +36,7 @@ pub struct Receiver {
     data: Reassembly,
     /// When each segment from `data.next()` on arrived first; never, if it has not.
     arrivals: VecDeque<Instant>,
-    window: Window,
+    window: ReceiveWindow,
     /// Data below this was offered room.
     edge: u64,
     /// When the window opened again, and the subflows that have still to tell of it, a bit each.
@@ -44,7 +44,7 @@ pub struct Receiver {
     to_tell: u32,
     /// How long the segments delivered since the last drain had waited.
     waits: Vec<Span>,
-    counters: Counters,
+    counters: ReceiverCounters,
 }
 
 /// A subflow's receiver, and the data in the segments that it has not delivered.
@@ -58,19 +58,19 @@ struct Subflow {
 impl Receiver {
     /// A receiver of so many subflows that has seen nothing.
     #[must_use]
-    pub fn new(config: Config, subflows: usize) -> Self {
+    pub fn new(config: ReceiverConfig, subflows: usize) -> Self {
         let subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
         Self {
             subflows: vec![subflow; subflows],
             mss: u64::from(config.mss),
             data: Reassembly::default(),
             arrivals: VecDeque::new(),
-            window: Window::new(config.mss, config.buffer),
+            window: ReceiveWindow::new(config.mss, config.buffer),
             edge: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
             opened: Instant::NEVER,
             to_tell: 0,
             waits: Vec::new(),
-            counters: Counters::default(),
+            counters: ReceiverCounters::default(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Receiver {
         let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
         let before = subflow.tcp.delivered();
         let ack = subflow.tcp.handle(now, &segment.tcp, marked);
-        if segment.tcp.kind == Kind::Data {
+        if segment.tcp.kind == SegmentKind::Data {
             self.note_arrival(now, segment);
             self.deliver(now, segment, before);
         }
@@ -130,7 +130,7 @@ impl Receiver {
 
     /// What was counted.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
@@ -157,7 +157,7 @@ impl Receiver {
     fn deliver(&mut self, now: Instant, segment: &Segment, before: u64) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
-        if (before..before + MOST_AHEAD).contains(&segment.tcp.seq) {
+        if (before..before + MAX_AHEAD).contains(&segment.tcp.seq) {
             let place = (segment.tcp.seq - before) as usize;
             if place >= subflow.data.len() {
                 subflow.data.resize(place + 1, None);
@@ -210,9 +210,9 @@ impl Receiver {
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
         // What a subflow holds out of its own order is charged to that subflow (Linux `__mptcp_space`): were it charged to the
         // connection, a dead subflow could keep the window shut for ever.
-        tcp.window = self.window.offer(self.data.next(), self.data.waiting());
-        tcp.blocks.truncate(MOST_BLOCKS);
-        self.edge = self.data.next() + tcp.window / self.mss;
+        tcp.receive_window = self.window.offer(self.data.next(), self.data.waiting());
+        tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
+        self.edge = self.data.next() + tcp.receive_window / self.mss;
         Ack { subflow, tcp, data: self.data.next() }
     }
 }

@@ -7,7 +7,7 @@ use super::Scoreboard;
 use std::collections::VecDeque;
 use units::Instant;
 
-/// The detector's state: the packets sent last of all that were delivered, oldest first.
+/// FACK's state: of all delivered packets those that were sent last, oldest first.
 #[derive(Clone, Debug)]
 pub struct Fack {
     newest: VecDeque<(Instant, u64)>,
@@ -15,7 +15,7 @@ pub struct Fack {
 }
 
 impl Fack {
-    /// `threshold`: so many later packets (`tcp_reordering`, 3).
+    /// `threshold`: later packets that show a loss (`tcp_reordering`, 3).
     #[must_use]
     pub fn new(threshold: u32) -> Self {
         Self { newest: VecDeque::new(), threshold: threshold.max(1) as usize }
@@ -30,10 +30,10 @@ impl Fack {
         }
     }
 
-    /// Marks what was sent before all of them as lost. Returns the packets newly lost.
-    pub fn detect(&self, board: &mut Scoreboard) -> u32 {
+    /// Marks lost what was sent before the last `threshold` delivered packets. Returns the packets newly lost.
+    pub fn mark_lost(&self, scoreboard: &mut Scoreboard) -> u32 {
         match self.newest.front() {
-            Some(oldest) if self.newest.len() == self.threshold => board.expire(*oldest, |_| true).0,
+            Some(oldest) if self.newest.len() == self.threshold => scoreboard.expire(*oldest, |_| true).0,
             _ => 0,
         }
     }
@@ -42,7 +42,7 @@ impl Fack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::Snapshot;
+    use crate::recovery::SendSnapshot;
     use units::Span;
 
     fn at(ms: u64) -> Instant {
@@ -50,38 +50,42 @@ mod tests {
     }
 
     /// Ten packets, one a millisecond.
-    fn board() -> (Scoreboard, Fack) {
-        let mut board = Scoreboard::default();
-        (0..10).for_each(|ms| _ = board.push(at(ms), Snapshot::default()));
-        (board, Fack::new(3))
+    fn scoreboard() -> (Scoreboard, Fack) {
+        let mut scoreboard = Scoreboard::default();
+        (0..10).for_each(|ms| _ = scoreboard.push(at(ms), SendSnapshot::default()));
+        (scoreboard, Fack::new(3))
     }
 
-    fn deliver(board: &mut Scoreboard, fack: &mut Fack, seqs: &[u64]) -> u32 {
+    fn deliver(scoreboard: &mut Scoreboard, fack: &mut Fack, seqs: &[u64]) -> u32 {
         let mut lost = 0;
         for seq in seqs {
-            let before = board.sack(*seq);
+            let before = scoreboard.sack(*seq);
             fack.on_delivered(*seq, before.sent);
-            lost += fack.detect(board);
+            lost += fack.mark_lost(scoreboard);
         }
         lost
     }
 
     #[test]
     fn three_later_packets_show_a_loss_and_two_do_not() {
-        let (mut board, mut fack) = board();
-        assert_eq!(deliver(&mut board, &mut fack, &[0, 2, 4]), 0);
-        assert_eq!(deliver(&mut board, &mut fack, &[5]), 1, "packet 1; above 3 there are only two");
-        assert_eq!(deliver(&mut board, &mut fack, &[6]), 1);
-        assert!(board.record(1).is_lost() && board.record(3).is_lost());
+        let (mut scoreboard, mut fack) = scoreboard();
+        assert_eq!(deliver(&mut scoreboard, &mut fack, &[0, 2, 4]), 0);
+        assert_eq!(deliver(&mut scoreboard, &mut fack, &[5]), 1, "packet 1; above 3 there are only two");
+        assert_eq!(deliver(&mut scoreboard, &mut fack, &[6]), 1);
+        assert!(scoreboard.packet(1).is_lost() && scoreboard.packet(3).is_lost());
     }
 
     #[test]
     fn a_lost_retransmission_is_shown_by_three_packets_sent_after_it() {
-        let (mut board, mut fack) = board();
-        assert_eq!(deliver(&mut board, &mut fack, &[1, 2, 3]), 1);
-        board.retransmit(0, at(10), Snapshot::default());
-        (11..14).for_each(|ms| _ = board.push(at(ms), Snapshot::default()));
-        assert_eq!(deliver(&mut board, &mut fack, &[4, 5, 6, 7, 8, 9, 10, 11]), 0, "only two of these came after it");
-        assert_eq!(deliver(&mut board, &mut fack, &[12]), 1);
+        let (mut scoreboard, mut fack) = scoreboard();
+        assert_eq!(deliver(&mut scoreboard, &mut fack, &[1, 2, 3]), 1);
+        scoreboard.retransmit(0, at(10), SendSnapshot::default());
+        (11..14).for_each(|ms| _ = scoreboard.push(at(ms), SendSnapshot::default()));
+        assert_eq!(
+            deliver(&mut scoreboard, &mut fack, &[4, 5, 6, 7, 8, 9, 10, 11]),
+            0,
+            "only two of these came after it"
+        );
+        assert_eq!(deliver(&mut scoreboard, &mut fack, &[12]), 1);
     }
 }

@@ -1,20 +1,20 @@
-//! The ledger of what was sent, acked and lost, and what is measured from it, once for every algorithm:
-//! round-trip time, delivery rate, loss detection by time (RACK) or by count (FACK), reordering, pacing, and what limits the sender.
+//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK) or by count (FACK), round-trip time,
+//! delivery rate, pacing, congestion window validation.
 
+mod cwnd_validation;
+mod delivery_rate;
 mod fack;
-mod limited;
-mod min_filter;
-mod pacing;
+mod pacer;
 mod rack;
-mod rate;
-mod round_trip;
+mod rtt;
 mod scoreboard;
+mod windowed_min;
 
+pub use cwnd_validation::CwndValidation;
+pub use delivery_rate::{RateSample, RateSampler, SendSnapshot, SendTotals};
 pub use fack::Fack;
-pub use limited::WindowUse;
-pub use min_filter::WindowedMin;
-pub use pacing::Pacer;
+pub use pacer::Pacer;
 pub use rack::Rack;
-pub use rate::{RateSampler, Sample, Snapshot, Totals};
-pub use round_trip::RoundTrip;
-pub use scoreboard::{Counts, Record, Scoreboard};
+pub use rtt::RttEstimator;
+pub use scoreboard::{PacketCounts, Scoreboard, SentPacket};
+pub use windowed_min::WindowedMin;

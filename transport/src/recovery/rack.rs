@@ -4,43 +4,44 @@ use super::Scoreboard;
 use control::Phase;
 use units::{Instant, Span};
 
-/// Recoveries without a spurious retransmission after which the reordering window shrinks again.
-const PERSISTENCE: u8 = 16;
+/// Recoveries without a spurious retransmission after which the reordering window shrinks again
+/// (`TCP_RACK_RECOVERY_THRESH`).
+const RECOVERY_THRESHOLD: u8 = 16;
 
-/// The detector's state.
+/// RACK's state.
 #[derive(Clone, Debug)]
 pub struct Rack {
     newest: (Instant, u64),
     rtt: Span,
     advanced: bool,
-    steps: u8,
-    persistence: u8,
-    duplicate_seen: bool,
-    adjusted_at: u64,
+    reo_wnd_steps: u8,
+    reo_wnd_persist: u8,
+    dsack_seen: bool,
+    last_delivered: u64,
     reordering: u32,
-    most_reordering: u32,
-    reorderings_seen: u32,
+    max_reordering: u32,
+    reord_seen: u32,
 }
 
 impl Rack {
-    /// `reordering` and `most_reordering`: `tcp_reordering` and `tcp_max_reordering`, in packets.
+    /// `reordering` and `max_reordering`: `tcp_reordering` and `tcp_max_reordering`, in packets.
     #[must_use]
-    pub fn new(reordering: u32, most_reordering: u32) -> Self {
+    pub fn new(reordering: u32, max_reordering: u32) -> Self {
         Self {
             newest: (Instant::ZERO, 0),
             rtt: Span::ZERO,
             advanced: false,
-            steps: 1,
-            persistence: 0,
-            duplicate_seen: false,
-            adjusted_at: 0,
+            reo_wnd_steps: 1,
+            reo_wnd_persist: 0,
+            dsack_seen: false,
+            last_delivered: 0,
             reordering,
-            most_reordering,
-            reorderings_seen: 0,
+            max_reordering,
+            reord_seen: 0,
         }
     }
 
-    /// The degree of reordering seen so far, in packets.
+    /// The greatest reordering degree seen, packets.
     #[must_use]
     pub fn reordering(&self) -> u32 {
         self.reordering
@@ -55,7 +56,7 @@ impl Rack {
     /// A packet was delivered.
     pub fn on_delivered(&mut self, now: Instant, seq: u64, sent: Instant, retransmitted: bool, min_rtt: Span) {
         let rtt = now.since(sent);
-        // Too fast for a retransmission: the original was acked.
+        // Sooner than the minimum RTT: not the retransmission was acked, but the original.
         if retransmitted && rtt < min_rtt {
             return;
         }
@@ -70,79 +71,83 @@ impl Rack {
             return;
         }
         let degree = u32::try_from(end - low).unwrap_or(u32::MAX);
-        self.reordering = self.reordering.max(degree.min(self.most_reordering));
-        self.reorderings_seen += 1;
+        self.reordering = self.reordering.max(degree.min(self.max_reordering));
+        self.reord_seen += 1;
     }
 
-    /// A timeout in [`Phase::Open`] or [`Phase::Disorder`]: the degree of reordering was no help.
-    pub fn forget_reordering(&mut self, default: u32) {
+    /// A timeout in the states Open and Disorder: the reordering degree goes back to its default at most.
+    pub fn reset_reordering(&mut self, default: u32) {
         self.reordering = self.reordering.min(default);
     }
 
-    /// A duplicate was reported that no tail-loss probe explains.
-    pub fn on_duplicate(&mut self) {
-        self.duplicate_seen |= self.reorderings_seen > 0;
+    /// A DSACK was received that does not report a tail-loss probe.
+    pub fn on_dsack(&mut self) {
+        self.dsack_seen |= self.reord_seen > 0;
     }
 
-    /// Widens the reordering window, at most once a round trip, after spurious retransmissions.
-    pub fn adapt(&mut self, prior_delivered: u64, delivered: u64) {
+    /// Widens the reordering window after spurious retransmissions, at most once a round trip (Linux
+    /// `tcp_rack_update_reo_wnd`).
+    pub fn update_reo_wnd(&mut self, prior_delivered: u64, delivered: u64) {
         if prior_delivered == 0 {
             return;
         }
-        if prior_delivered < self.adjusted_at {
-            self.duplicate_seen = false;
+        if prior_delivered < self.last_delivered {
+            self.dsack_seen = false;
         }
-        if self.duplicate_seen {
-            self.steps = self.steps.saturating_add(1);
-            self.duplicate_seen = false;
-            self.adjusted_at = delivered;
-            self.persistence = PERSISTENCE;
-        } else if self.persistence == 0 {
-            self.steps = 1;
+        if self.dsack_seen {
+            self.reo_wnd_steps = self.reo_wnd_steps.saturating_add(1);
+            self.dsack_seen = false;
+            self.last_delivered = delivered;
+            self.reo_wnd_persist = RECOVERY_THRESHOLD;
+        } else if self.reo_wnd_persist == 0 {
+            self.reo_wnd_steps = 1;
         }
     }
 
-    /// A reduction was undone: what is outstanding is judged anew.
-    pub fn reconsider(&mut self) {
+    /// Lets the next [`Rack::mark_lost`] run: a reduction was undone.
+    pub fn advance(&mut self) {
         self.advanced = true;
     }
 
     /// A recovery ended; `undone` if it proved spurious.
     pub fn on_recovered(&mut self, undone: bool) {
-        self.persistence =
-            if undone { (self.persistence + 1).min(PERSISTENCE) } else { self.persistence.saturating_sub(1) };
+        self.reo_wnd_persist = if undone {
+            (self.reo_wnd_persist + 1).min(RECOVERY_THRESHOLD)
+        } else {
+            self.reo_wnd_persist.saturating_sub(1)
+        };
     }
 
-    /// How much later than the RTT a packet may come before it counts as lost.
+    /// The reordering window (Linux `tcp_rack_reo_wnd`): how much later than the RTT a packet may be before it is lost.
     #[must_use]
-    pub fn window(&self, phase: Phase, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
-        if self.reorderings_seen == 0 && (phase >= Phase::Recovery || sacked >= self.reordering) {
+    pub fn reo_wnd(&self, phase: Phase, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
+        if self.reord_seen == 0 && (phase >= Phase::Recovery || sacked >= self.reordering) {
             return Span::ZERO;
         }
         if min_rtt == Span::MAX {
             return Span::ZERO;
         }
-        Span((min_rtt.0 / 4 * u64::from(self.steps)).min(srtt.0))
+        Span((min_rtt.0 / 4 * u64::from(self.reo_wnd_steps)).min(srtt.0))
     }
 
-    /// Marks what is overdue as lost if anything was delivered since the last time.
-    /// Returns the packets newly lost and how long to wait before the rest is overdue.
-    pub fn detect(&mut self, now: Instant, board: &mut Scoreboard, window: Span) -> (u32, Option<Span>) {
+    /// Marks packets lost if anything was delivered since the last call (Linux `tcp_rack_mark_lost`). Returns the packets
+    /// newly lost, and the timeout after which the rest is.
+    pub fn mark_lost(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         if !self.advanced {
             return (0, None);
         }
         self.advanced = false;
-        self.detect_again(now, board, window)
+        self.detect_loss(now, scoreboard, reo_wnd)
     }
 
-    /// The same, unconditionally: the reordering timer has expired.
-    pub fn detect_again(&mut self, now: Instant, board: &mut Scoreboard, window: Span) -> (u32, Option<Span>) {
-        let patience = self.rtt + window;
-        let (lost, doubt) = board.expire(self.newest, |sent| now.since(sent) >= patience);
-        (lost, doubt.map(|sent| patience.saturating_sub(now.since(sent))))
+    /// The same without that condition: called when the reordering timer has expired (Linux `tcp_rack_detect_loss`).
+    pub fn detect_loss(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
+        let timeout = self.rtt + reo_wnd;
+        let (lost, doubt) = scoreboard.expire(self.newest, |sent| now.since(sent) >= timeout);
+        (lost, doubt.map(|sent| timeout.saturating_sub(now.since(sent))))
     }
 
-    /// After a timeout: was this packet sent so recently that it may still be on its way?
+    /// After a timeout: true if the packet was sent so recently that it may still be in flight.
     #[must_use]
     pub fn is_recent(&self, now: Instant, sent: Instant) -> bool {
         now.since(sent) < self.rtt
@@ -153,23 +158,23 @@ impl Rack {
 mod tests {
     use super::*;
 
-    fn window_ms(min_rtt: u64, srtt: u64, steps: u8) -> u64 {
+    fn window_ms(min_rtt: u64, srtt: u64, reo_wnd_steps: u8) -> u64 {
         let mut rack = Rack::new(3, 300);
         rack.on_reordering(1, 2);
-        rack.steps = steps;
-        rack.window(Phase::Recovery, 9, Span::from_millis(min_rtt), Span::from_millis(srtt)).as_millis()
+        rack.reo_wnd_steps = reo_wnd_steps;
+        rack.reo_wnd(Phase::Recovery, 9, Span::from_millis(min_rtt), Span::from_millis(srtt)).as_millis()
     }
 
     #[test]
     fn the_reordering_window_grows_by_quarters_of_the_least_rtt_up_to_the_smoothed_one() {
-        let windows: Vec<u64> = [1, 4, 8, 12, 20].map(|steps| window_ms(20, 60, steps)).into();
+        let windows: Vec<u64> = [1, 4, 8, 12, 20].map(|reo_wnd_steps| window_ms(20, 60, reo_wnd_steps)).into();
         assert_eq!(windows, [5, 20, 40, 60, 60]);
     }
 
     #[test]
     fn without_reordering_three_sacked_packets_are_enough() {
         let rack = Rack::new(3, 300);
-        let window = |sacked| rack.window(Phase::Disorder, sacked, Span::from_millis(20), Span::from_millis(60));
+        let window = |sacked| rack.reo_wnd(Phase::Disorder, sacked, Span::from_millis(20), Span::from_millis(60));
         assert_eq!((window(2), window(3)), (Span::from_millis(5), Span::ZERO));
     }
 
@@ -178,13 +183,13 @@ mod tests {
         let mut rack = Rack::new(3, 300);
         rack.on_reordering(5, 9);
         assert_eq!(rack.reordering(), 4);
-        rack.on_duplicate();
-        rack.adapt(10, 20);
-        rack.on_duplicate();
-        rack.adapt(15, 25);
-        assert_eq!(rack.steps, 2, "the second report came within the round");
+        rack.on_dsack();
+        rack.update_reo_wnd(10, 20);
+        rack.on_dsack();
+        rack.update_reo_wnd(15, 25);
+        assert_eq!(rack.reo_wnd_steps, 2, "the second report came within the round");
         (0..16).for_each(|_| rack.on_recovered(false));
-        rack.adapt(30, 40);
-        assert_eq!(rack.steps, 1);
+        rack.update_reo_wnd(30, 40);
+        assert_eq!(rack.reo_wnd_steps, 1);
     }
 }

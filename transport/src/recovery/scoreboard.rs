@@ -1,20 +1,20 @@
-//! The scoreboard: one record per outstanding packet, and the counters of RFC 6675's pipe.
+//! The scoreboard (RFC 6675): an entry for each outstanding packet, and the counts of the pipe.
 //!
-//! Sequence numbers count packets. Records live in a ring indexed by sequence number, so that the steady state neither
+//! Sequence numbers count packets. Entries live in a ring indexed by sequence number, so that the steady state neither
 //! searches nor allocates. Packets sent once are in send order by construction; retransmissions have a queue of their
 //! own, cleaned lazily. Together they are the time-ordered list that RACK walks.
 
-use super::Snapshot;
+use super::SendSnapshot;
 use std::collections::VecDeque;
 use units::Instant;
 
-/// One outstanding packet.
+/// An outstanding packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Record {
-    /// When it was last sent.
+pub struct SentPacket {
+    /// When the packet was last sent.
     pub sent: Instant,
-    /// The delivery-rate snapshot of that moment.
-    pub snapshot: Snapshot,
+    /// The delivery-rate state of that moment.
+    pub snapshot: SendSnapshot,
     flags: u8,
 }
 
@@ -24,18 +24,18 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// It was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
-/// RACK has judged this transmission; it is not judged again, even if the verdict is taken back (Linux removes it from
-/// the time-ordered list).
-const JUDGED: u8 = 16;
+/// RACK has marked this transmission lost; it does so once, even if the mark is undone (Linux removes the packet from the
+/// time-ordered list).
+const RACK_MARKED: u8 = 16;
 
-impl Record {
+impl SentPacket {
     /// Selectively acknowledged.
     #[must_use]
     pub fn is_sacked(&self) -> bool {
         self.flags & SACKED != 0
     }
 
-    /// Taken for lost, and not yet known to have been repaired.
+    /// Marked lost and not delivered since.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.flags & LOST != 0
@@ -53,57 +53,57 @@ impl Record {
         self.flags & EVER_RETRANSMITTED != 0
     }
 
-    /// Still to be judged by loss detection: neither delivered nor waiting for retransmission.
+    /// Subject to loss detection: neither delivered nor waiting for retransmission.
     fn is_pending(&self) -> bool {
-        self.flags & (SACKED | JUDGED) == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
+        self.flags & (SACKED | RACK_MARKED) == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
     }
 }
 
-/// The pipe's counters, in packets.
+/// Packet counts of a scoreboard, as Linux has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PacketCounts {
     /// Sent and not cumulatively acknowledged.
-    pub out: u32,
+    pub packets_out: u32,
     /// Selectively acknowledged.
-    pub sacked: u32,
+    pub sacked_out: u32,
     /// Marked lost.
-    pub lost: u32,
+    pub lost_out: u32,
     /// Retransmissions outstanding.
-    pub retransmitted: u32,
+    pub retrans_out: u32,
 }
 
-impl Counts {
-    /// RFC 6675's pipe: what is thought to be in the network.
+impl PacketCounts {
+    /// RFC 6675's pipe (Linux `tcp_packets_in_flight`).
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.out + self.retransmitted - self.sacked - self.lost
+        self.packets_out + self.retrans_out - self.sacked_out - self.lost_out
     }
 }
 
 /// The outstanding packets of one path.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
-    ring: Vec<Record>,
-    una: u64,
-    next: u64,
-    counts: Counts,
-    /// One past the highest SACKed packet; `una` or less if none is.
+    ring: Vec<SentPacket>,
+    snd_una: u64,
+    snd_nxt: u64,
+    counts: PacketCounts,
+    /// One past the highest SACKed packet; `snd_una` or less if none is.
     sacked_end: u64,
     /// No packet sent only once and still pending lies below this.
     first_pending: u64,
     /// No packet that waits for retransmission lies below this.
     first_lost: u64,
-    last_lost: Option<Snapshot>,
+    last_lost: Option<SendSnapshot>,
     retransmissions: VecDeque<(Instant, u64)>,
 }
 
 impl Default for Scoreboard {
     fn default() -> Self {
         Self {
-            ring: vec![Record::default(); 64],
-            una: 0,
-            next: 0,
-            counts: Counts::default(),
+            ring: vec![SentPacket::default(); 64],
+            snd_una: 0,
+            snd_nxt: 0,
+            counts: PacketCounts::default(),
             sacked_end: 0,
             first_pending: 0,
             first_lost: 0,
@@ -116,217 +116,217 @@ impl Default for Scoreboard {
 impl Scoreboard {
     /// The oldest packet not cumulatively acknowledged.
     #[must_use]
-    pub fn una(&self) -> u64 {
-        self.una
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
     }
 
-    /// The next new packet.
+    /// The number of the next new packet.
     #[must_use]
-    pub fn next(&self) -> u64 {
-        self.next
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
     }
 
-    /// The counters.
+    /// The packet counts.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> PacketCounts {
         self.counts
     }
 
-    /// One past the highest SACKed packet, or `una` if none is SACKed.
+    /// One past the highest SACKed packet, or `snd_una` if none is SACKed.
     #[must_use]
     pub fn sacked_end(&self) -> u64 {
-        if self.counts.sacked == 0 { self.una } else { self.sacked_end.max(self.una) }
+        if self.counts.sacked_out == 0 { self.snd_una } else { self.sacked_end.max(self.snd_una) }
     }
 
-    /// The record of an outstanding packet.
+    /// The entry of an outstanding packet.
     #[must_use]
-    pub fn record(&self, seq: u64) -> &Record {
-        debug_assert!((self.una..self.next).contains(&seq), "{seq} is not outstanding");
+    pub fn packet(&self, seq: u64) -> &SentPacket {
+        debug_assert!((self.snd_una..self.snd_nxt).contains(&seq), "{seq} is not outstanding");
         &self.ring[seq as usize & (self.ring.len() - 1)]
     }
 
-    fn record_mut(&mut self, seq: u64) -> &mut Record {
+    fn packet_mut(&mut self, seq: u64) -> &mut SentPacket {
         let mask = self.ring.len() - 1;
         &mut self.ring[seq as usize & mask]
     }
 
-    /// A new packet leaves; returns its number.
-    pub fn push(&mut self, sent: Instant, snapshot: Snapshot) -> u64 {
-        if (self.next - self.una) as usize == self.ring.len() {
+    /// Adds a new packet that is sent now; returns its number.
+    pub fn push(&mut self, sent: Instant, snapshot: SendSnapshot) -> u64 {
+        if (self.snd_nxt - self.snd_una) as usize == self.ring.len() {
             self.grow();
         }
-        let seq = self.next;
-        *self.record_mut(seq) = Record { sent, snapshot, flags: 0 };
-        self.next += 1;
-        self.counts.out += 1;
+        let seq = self.snd_nxt;
+        *self.packet_mut(seq) = SentPacket { sent, snapshot, flags: 0 };
+        self.snd_nxt += 1;
+        self.counts.packets_out += 1;
         seq
     }
 
-    /// The newest packet did not leave after all.
+    /// Removes the newest packet, which was not sent after all.
     pub fn take_back(&mut self) {
-        debug_assert!(self.una < self.next && !self.record(self.next - 1).was_retransmitted());
-        self.next -= 1;
-        self.counts.out -= 1;
+        debug_assert!(self.snd_una < self.snd_nxt && !self.packet(self.snd_nxt - 1).was_retransmitted());
+        self.snd_nxt -= 1;
+        self.counts.packets_out -= 1;
     }
 
     fn grow(&mut self) {
-        let mut ring = vec![Record::default(); self.ring.len() * 2];
+        let mut ring = vec![SentPacket::default(); self.ring.len() * 2];
         let mask = ring.len() - 1;
-        for seq in self.una..self.next {
-            ring[seq as usize & mask] = *self.record(seq);
+        for seq in self.snd_una..self.snd_nxt {
+            ring[seq as usize & mask] = *self.packet(seq);
         }
         self.ring = ring;
     }
 
-    /// A packet is sent again.
-    pub fn retransmit(&mut self, seq: u64, sent: Instant, snapshot: Snapshot) {
-        self.send_again(seq, sent, snapshot, RETRANSMITTED | EVER_RETRANSMITTED);
-        self.counts.retransmitted += 1;
+    /// A packet is retransmitted.
+    pub fn retransmit(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
+        self.resend(seq, sent, snapshot, RETRANSMITTED | EVER_RETRANSMITTED);
+        self.counts.retrans_out += 1;
     }
 
-    /// A packet is sent again as a probe: the pipe does not count it (Linux `tcp_send_loss_probe`).
-    pub fn probe(&mut self, seq: u64, sent: Instant, snapshot: Snapshot) {
-        self.send_again(seq, sent, snapshot, EVER_RETRANSMITTED);
+    /// A packet is retransmitted as a tail-loss probe: the pipe does not count it (Linux `tcp_send_loss_probe`).
+    pub fn retransmit_as_probe(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
+        self.resend(seq, sent, snapshot, EVER_RETRANSMITTED);
     }
 
-    fn send_again(&mut self, seq: u64, sent: Instant, snapshot: Snapshot, flags: u8) {
-        let record = self.record_mut(seq);
-        debug_assert!(!record.is_sacked() && !record.is_retransmitted());
-        record.sent = sent;
-        record.snapshot = snapshot;
-        record.flags = (record.flags | flags) & !JUDGED;
+    fn resend(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot, flags: u8) {
+        let packet = self.packet_mut(seq);
+        debug_assert!(!packet.is_sacked() && !packet.is_retransmitted());
+        packet.sent = sent;
+        packet.snapshot = snapshot;
+        packet.flags = (packet.flags | flags) & !RACK_MARKED;
         self.retransmissions.push_back((sent, seq));
     }
 
     /// Removes the oldest packet, which was cumulatively acknowledged.
-    pub fn pop(&mut self) -> Record {
-        debug_assert!(self.una < self.next, "nothing is outstanding");
-        let record = *self.record(self.una);
-        self.una += 1;
-        self.counts.out -= 1;
-        self.counts.sacked -= u32::from(record.is_sacked());
-        self.counts.lost -= u32::from(record.is_lost());
-        self.counts.retransmitted -= u32::from(record.is_retransmitted());
-        record
+    pub fn pop(&mut self) -> SentPacket {
+        debug_assert!(self.snd_una < self.snd_nxt, "nothing is outstanding");
+        let packet = *self.packet(self.snd_una);
+        self.snd_una += 1;
+        self.counts.packets_out -= 1;
+        self.counts.sacked_out -= u32::from(packet.is_sacked());
+        self.counts.lost_out -= u32::from(packet.is_lost());
+        self.counts.retrans_out -= u32::from(packet.is_retransmitted());
+        packet
     }
 
-    /// Marks a packet as delivered by SACK. Returns what it was before; nothing changes if it was SACKed already.
-    pub fn sack(&mut self, seq: u64) -> Record {
-        let before = *self.record(seq);
+    /// Marks a packet SACKed. Returns its entry from before; nothing changes if it was SACKed already.
+    pub fn sack(&mut self, seq: u64) -> SentPacket {
+        let before = *self.packet(seq);
         if before.is_sacked() {
             return before;
         }
         let mut cleared = LOST;
-        // A retransmission that nobody gave up stays counted: it is believed to be on its way.
+        // A retransmission that is not marked lost stays counted as in flight.
         if before.is_retransmitted() && before.is_lost() {
             cleared |= RETRANSMITTED;
-            self.counts.retransmitted -= 1;
+            self.counts.retrans_out -= 1;
         }
-        self.counts.lost -= u32::from(before.is_lost());
-        self.counts.sacked += 1;
-        let record = self.record_mut(seq);
-        record.flags = (record.flags & !cleared) | SACKED;
+        self.counts.lost_out -= u32::from(before.is_lost());
+        self.counts.sacked_out += 1;
+        let packet = self.packet_mut(seq);
+        packet.flags = (packet.flags & !cleared) | SACKED;
         self.sacked_end = self.sacked_end.max(seq + 1);
         before
     }
 
-    /// A duplicate report shows that the outstanding retransmission of `seq` has arrived.
+    /// The outstanding retransmission of `seq` is counted no more: a DSACK shows its arrival, or it was not sent.
     pub fn clear_retransmission(&mut self, seq: u64) {
-        let record = self.record_mut(seq);
-        if record.is_retransmitted() {
-            record.flags &= !RETRANSMITTED;
-            self.counts.retransmitted -= 1;
+        let packet = self.packet_mut(seq);
+        if packet.is_retransmitted() {
+            packet.flags &= !RETRANSMITTED;
+            self.counts.retrans_out -= 1;
         }
     }
 
-    /// Marks a packet lost, or, if it was marked already, its outstanding retransmission. True if that was news.
+    /// Marks a packet lost, or, if it is marked already, its outstanding retransmission. Returns whether anything changed.
     pub fn mark_lost(&mut self, seq: u64) -> bool {
-        let record = self.record_mut(seq);
-        if record.is_sacked() || record.flags & (LOST | RETRANSMITTED) == LOST {
+        let packet = self.packet_mut(seq);
+        if packet.is_sacked() || packet.flags & (LOST | RETRANSMITTED) == LOST {
             return false;
         }
-        if record.is_lost() {
-            record.flags &= !RETRANSMITTED;
-            self.counts.retransmitted -= 1;
+        if packet.is_lost() {
+            packet.flags &= !RETRANSMITTED;
+            self.counts.retrans_out -= 1;
         } else {
-            record.flags |= LOST;
-            self.counts.lost += 1;
+            packet.flags |= LOST;
+            self.counts.lost_out += 1;
         }
-        self.last_lost = Some(self.record(seq).snapshot);
+        self.last_lost = Some(self.packet(seq).snapshot);
         self.first_lost = self.first_lost.min(seq);
         true
     }
 
-    /// The snapshot of the packet marked lost last, once.
-    pub fn take_last_lost(&mut self) -> Option<Snapshot> {
+    /// Takes the send snapshot of the packet marked lost last.
+    pub fn take_last_lost(&mut self) -> Option<SendSnapshot> {
         self.last_lost.take()
     }
 
-    /// Marks a packet lost for being overdue: RACK's verdict, given once a transmission.
-    fn judge(&mut self, seq: u64) -> bool {
-        let news = self.mark_lost(seq);
-        self.record_mut(seq).flags |= JUDGED;
-        news
+    /// RACK marks a packet lost, once for each transmission.
+    fn mark_expired(&mut self, seq: u64) -> bool {
+        let newly_lost = self.mark_lost(seq);
+        self.packet_mut(seq).flags |= RACK_MARKED;
+        newly_lost
     }
 
-    /// Takes back every loss mark: the episode was spurious.
+    /// Removes every loss mark: the episode was spurious.
     pub fn unmark_lost(&mut self) {
-        for seq in self.una..self.next {
-            self.record_mut(seq).flags &= !LOST;
+        for seq in self.snd_una..self.snd_nxt {
+            self.packet_mut(seq).flags &= !LOST;
         }
-        self.counts.lost = 0;
-        self.first_pending = self.una;
+        self.counts.lost_out = 0;
+        self.first_pending = self.snd_una;
     }
 
-    /// The oldest packet was retransmitted, or a retransmission is outstanding.
+    /// The oldest packet was retransmitted, or a retransmission is outstanding (Linux `tcp_any_retrans_done`).
     #[must_use]
-    pub fn any_retransmitted(&self) -> bool {
-        self.counts.retransmitted > 0 || (self.una < self.next && self.record(self.una).was_retransmitted())
+    pub fn any_retrans_done(&self) -> bool {
+        self.counts.retrans_out > 0 || (self.snd_una < self.snd_nxt && self.packet(self.snd_una).was_retransmitted())
     }
 
-    /// The oldest packet is SACKed: the receiver should have acknowledged it.
+    /// The oldest packet is SACKed, though the receiver should have acknowledged it.
     #[must_use]
     pub fn head_is_sacked(&self) -> bool {
-        self.una < self.next && self.record(self.una).is_sacked()
+        self.snd_una < self.snd_nxt && self.packet(self.snd_una).is_sacked()
     }
 
-    /// Without SACK: one more packet, unknown which, has arrived. False if all but the holes had been counted.
-    pub fn count_repeated(&mut self) -> bool {
-        let holes = self.counts.lost.max(1).min(self.counts.out);
-        let room = self.counts.sacked + holes < self.counts.out;
-        self.counts.sacked += u32::from(room);
+    /// Without SACK: one more packet, unknown which, has arrived. False if all but the lost ones were counted before.
+    pub fn add_reno_sack(&mut self) -> bool {
+        let holes = self.counts.lost_out.max(1).min(self.counts.packets_out);
+        let room = self.counts.sacked_out + holes < self.counts.packets_out;
+        self.counts.sacked_out += u32::from(room);
         room
     }
 
-    /// Without SACK: `count` of the packets counted by [`Scoreboard::count_repeated`] were acknowledged.
-    pub fn release_repeated(&mut self, count: u32) {
-        let holes = self.counts.lost.max(1).min(self.counts.out);
-        self.counts.sacked = self.counts.sacked.saturating_sub(count).min(self.counts.out - holes);
+    /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged.
+    pub fn remove_reno_sacks(&mut self, count: u32) {
+        let holes = self.counts.lost_out.max(1).min(self.counts.packets_out);
+        self.counts.sacked_out = self.counts.sacked_out.saturating_sub(count).min(self.counts.packets_out - holes);
     }
 
     /// Without SACK: duplicate acknowledgements are counted afresh.
-    pub fn forget_repeated(&mut self) {
-        self.counts.sacked = 0;
+    pub fn reset_reno_sack(&mut self) {
+        self.counts.sacked_out = 0;
     }
 
-    /// Forgets every SACK: the receiver went back on them.
+    /// Forgets every SACK: the receiver has reneged on them.
     pub fn renege(&mut self) {
-        for seq in self.una..self.next {
-            self.record_mut(seq).flags &= !SACKED;
+        for seq in self.snd_una..self.snd_nxt {
+            self.packet_mut(seq).flags &= !SACKED;
         }
-        self.counts.sacked = 0;
-        self.sacked_end = self.una;
-        self.first_pending = self.una;
+        self.counts.sacked_out = 0;
+        self.sacked_end = self.snd_una;
+        self.first_pending = self.snd_una;
     }
 
-    /// The lowest packet that is lost and not sent again yet.
+    /// The lowest packet that is lost and not retransmitted yet.
     pub fn next_lost(&mut self) -> Option<u64> {
-        if self.counts.lost == 0 {
+        if self.counts.lost_out == 0 {
             return None;
         }
-        self.first_lost = self.first_lost.max(self.una);
-        while self.first_lost < self.next {
-            if self.record(self.first_lost).flags & (LOST | RETRANSMITTED) == LOST {
+        self.first_lost = self.first_lost.max(self.snd_una);
+        while self.first_lost < self.snd_nxt {
+            if self.packet(self.first_lost).flags & (LOST | RETRANSMITTED) == LOST {
                 return Some(self.first_lost);
             }
             self.first_lost += 1;
@@ -334,8 +334,8 @@ impl Scoreboard {
         None
     }
 
-    /// Marks lost what was sent no later than `(sent, seq)` and has `expired`, in the order of sending.
-    /// Returns how many packets that were, and the send time of the latest one still in doubt.
+    /// Marks lost what was sent before `newest` (send time, number) and has `expired`, in the order of sending.
+    /// Returns how many packets that were, and the send time of the latest one that has not expired.
     pub fn expire(&mut self, newest: (Instant, u64), expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
         let (mut lost, doubt) = self.expire_originals(newest, &expired);
         let (more, later_doubt) = self.expire_retransmissions(newest, &expired);
@@ -349,34 +349,34 @@ impl Scoreboard {
         expired: &impl Fn(Instant) -> bool,
     ) -> (u32, Option<Instant>) {
         let mut lost = 0;
-        self.first_pending = self.first_pending.max(self.una);
-        while self.first_pending < self.next {
-            let record = self.record(self.first_pending);
-            if record.is_pending() && !record.was_retransmitted() {
-                if (record.sent, self.first_pending) >= newest {
+        self.first_pending = self.first_pending.max(self.snd_una);
+        while self.first_pending < self.snd_nxt {
+            let packet = self.packet(self.first_pending);
+            if packet.is_pending() && !packet.was_retransmitted() {
+                if (packet.sent, self.first_pending) >= newest {
                     return (lost, None);
                 }
-                if !expired(record.sent) {
+                if !expired(packet.sent) {
                     return (lost, self.latest_in_doubt(newest));
                 }
-                lost += u32::from(self.judge(self.first_pending));
+                lost += u32::from(self.mark_expired(self.first_pending));
             }
             self.first_pending += 1;
         }
         (lost, None)
     }
 
-    /// The send time of the latest original below `newest` that is neither delivered nor lost.
+    /// The send time of the latest original sent before `newest` that is neither delivered nor lost.
     fn latest_in_doubt(&self, newest: (Instant, u64)) -> Option<Instant> {
         // Nothing above the newest delivery was sent before it, unless that was a retransmission.
         let in_order =
-            (self.first_pending..self.next).contains(&newest.1) && !self.record(newest.1).was_retransmitted();
-        let top = if in_order { newest.1 } else { self.next };
+            (self.first_pending..self.snd_nxt).contains(&newest.1) && !self.packet(newest.1).was_retransmitted();
+        let top = if in_order { newest.1 } else { self.snd_nxt };
         (self.first_pending..top)
             .rev()
-            .map(|seq| (seq, self.record(seq)))
-            .find(|(seq, record)| record.is_pending() && !record.was_retransmitted() && (record.sent, *seq) < newest)
-            .map(|(_, record)| record.sent)
+            .map(|seq| (seq, self.packet(seq)))
+            .find(|(seq, packet)| packet.is_pending() && !packet.was_retransmitted() && (packet.sent, *seq) < newest)
+            .map(|(_, packet)| packet.sent)
     }
 
     fn expire_retransmissions(
@@ -393,7 +393,7 @@ impl Scoreboard {
                 if !expired(sent) {
                     break;
                 }
-                lost += u32::from(self.judge(seq));
+                lost += u32::from(self.mark_expired(seq));
             }
             self.retransmissions.pop_front();
         }
@@ -402,11 +402,11 @@ impl Scoreboard {
         (lost, doubt.map(|(sent, _)| *sent))
     }
 
-    /// The queue's entry is the packet's latest transmission and still pending.
+    /// True if the queue's entry is the packet's latest transmission and still pending.
     fn is_current(&self, sent: Instant, seq: u64) -> bool {
-        (self.una..self.next).contains(&seq) && {
-            let record = self.record(seq);
-            record.was_retransmitted() && record.sent == sent && record.is_pending()
+        (self.snd_una..self.snd_nxt).contains(&seq) && {
+            let packet = self.packet(seq);
+            packet.was_retransmitted() && packet.sent == sent && packet.is_pending()
         }
     }
 }

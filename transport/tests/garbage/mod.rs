@@ -2,7 +2,7 @@
 
 #![allow(unreachable_pub, reason = "a module of several test programs")]
 
-use ropewalk_transport::tcp::{Ack, Blocks};
+use ropewalk_transport::tcp::{Ack, SackBlocks};
 use units::Stream;
 
 /// A number near something that exists, or anything.
@@ -11,17 +11,17 @@ pub fn number(stream: &mut Stream) -> u64 {
 }
 
 /// Any acknowledgement, of a handshake or not.
-pub fn ack(stream: &mut Stream, handshake: bool) -> Ack {
-    let mut blocks = Blocks::default();
+pub fn ack(stream: &mut Stream, syn: bool) -> Ack {
+    let mut blocks = SackBlocks::default();
     (0..stream.below(4)).for_each(|_| blocks.push((number(stream), number(stream))));
     Ack {
         one_way_ms: 0,
-        handshake,
+        syn,
         ack: number(stream),
-        window: number(stream) % (1 << 40),
-        timestamp: stream.bits() as u32,
-        echo: number(stream) as u32,
-        blocks,
-        marked: stream.chance(0.1),
+        receive_window: number(stream) % (1 << 40),
+        tsval: stream.bits() as u32,
+        tsecr: number(stream) as u32,
+        sack_blocks: blocks,
+        ece: stream.chance(0.1),
     }
 }

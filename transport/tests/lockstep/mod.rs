@@ -4,7 +4,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
 use control::{Controller, Ecn};
-use ropewalk_transport::tcp::sender::{Input, Output, Recovery};
+use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
@@ -63,7 +63,7 @@ pub struct Options {
     pub ecn: bool,
     pub echo: Ecn,
     pub send_buffer: u64,
-    pub recovery: Recovery,
+    pub recovery: LossRecovery,
     pub handshake: bool,
     pub quick_ack: bool,
 }
@@ -77,7 +77,7 @@ impl Default for Options {
             ecn: false,
             echo: Ecn::Classic,
             send_buffer: 10_000,
-            recovery: Recovery::Rack,
+            recovery: LossRecovery::Rack,
             handshake: true,
             quick_ack: false,
         }
@@ -94,9 +94,9 @@ pub fn new_sender(options: Options) -> Sender {
 
 /// A sender that has nothing to send yet.
 pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
-    let config = sender::Config {
+    let config = sender::SenderConfig {
         mss: MSS,
-        packet: MSS + 52,
+        packet_bytes: MSS + 52,
         initial_window: 10,
         timestamps: options.timestamps,
         sack: options.sack,
@@ -108,14 +108,14 @@ pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender 
         tick: Span::from_millis(1),
         recovery: options.recovery,
         handshake: options.handshake,
-        initial_timeout: Span::from_secs(1),
-        window: u32::MAX,
+        initial_rto: Span::from_secs(1),
+        max_window: u32::MAX,
     };
     Sender::new(config, controller, Stream::named(1, "lockstep"))
 }
 
 pub fn new_receiver(options: Options) -> Receiver {
-    Receiver::new(receiver::Config {
+    Receiver::new(receiver::ReceiverConfig {
         mss: MSS,
         timestamps: options.timestamps,
         sack: options.sack,
@@ -217,8 +217,11 @@ impl World {
     /// The pipe never runs dry below zero, and nobody acknowledges what has not been delivered.
     fn check(&self) {
         let pipe = self.sender.pipe();
-        assert!(pipe.sacked + pipe.lost <= pipe.out + pipe.retransmitted, "{pipe:?}");
-        assert!(pipe.sacked + pipe.lost <= pipe.out && pipe.retransmitted <= pipe.out, "{pipe:?}");
+        assert!(pipe.sacked_out + pipe.lost_out <= pipe.packets_out + pipe.retrans_out, "{pipe:?}");
+        assert!(
+            pipe.sacked_out + pipe.lost_out <= pipe.packets_out && pipe.retrans_out <= pipe.packets_out,
+            "{pipe:?}"
+        );
         assert!(self.sender.acknowledged() <= self.receiver.delivered());
         assert!(self.sender.decision().window >= 1);
     }
@@ -228,7 +231,7 @@ impl World {
 pub fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> Fate + 'static {
     let mut left: BTreeMap<u64, usize> = lost.iter().map(|seq| (*seq, times)).collect();
     move |_, segment| match left.get_mut(&segment.seq) {
-        Some(left) if *left > 0 && segment.kind == ropewalk_transport::tcp::Kind::Data => {
+        Some(left) if *left > 0 && segment.kind == ropewalk_transport::tcp::SegmentKind::Data => {
             *left -= 1;
             drop()
         }

@@ -3,8 +3,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
 
-use ropewalk_transport::mptcp::{Ack, Config, Input, Output, Receiver, Rules, Segment, Sender, SubflowConfig};
-use ropewalk_transport::tcp::{Kind, receiver, sender};
+use ropewalk_transport::mptcp::{
+    Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
+};
+use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
@@ -28,7 +30,7 @@ pub struct Options {
     pub subflows: Vec<SubflowConfig>,
     pub scheduler: &'static str,
     pub congestion: &'static str,
-    pub rules: Rules,
+    pub stack: MptcpStack,
     pub opportunistic: bool,
     /// Receive buffer, bytes: twice the window.
     pub buffer: u64,
@@ -44,7 +46,7 @@ impl Options {
             subflows: vec![SubflowConfig::default(); subflows],
             scheduler: "minrtt",
             congestion: "reno",
-            rules: Rules::OutOfTree,
+            stack: MptcpStack::OutOfTree,
             opportunistic: false,
             buffer: 1 << 22,
             send_buffer: 10_000,
@@ -84,9 +86,9 @@ enum Parcel {
 }
 
 pub fn new_sender(options: &Options) -> Sender {
-    let tcp = sender::Config {
+    let tcp = sender::SenderConfig {
         mss: MSS,
-        packet: MSS + 72,
+        packet_bytes: MSS + 72,
         initial_window: 10,
         timestamps: true,
         sack: true,
@@ -96,15 +98,15 @@ pub fn new_sender(options: &Options) -> Sender {
         reordering: 3,
         max_reordering: 300,
         tick: Span::from_millis(1),
-        recovery: sender::Recovery::Rack,
+        recovery: sender::LossRecovery::Rack,
         handshake: true,
-        initial_timeout: Span::from_secs(1),
-        window: options.window,
+        initial_rto: Span::from_secs(1),
+        max_window: options.window,
     };
-    let config = Config {
+    let config = ConnectionConfig {
         tcp,
         subflows: options.subflows.clone(),
-        rules: options.rules,
+        stack: options.stack,
         opportunistic_retransmission: options.opportunistic,
         penalisation: options.opportunistic,
     };
@@ -118,7 +120,7 @@ pub fn new_sender(options: &Options) -> Sender {
 }
 
 pub fn new_receiver(options: &Options) -> Receiver {
-    let config = receiver::Config {
+    let config = receiver::ReceiverConfig {
         mss: MSS,
         timestamps: true,
         sack: true,
@@ -175,7 +177,7 @@ impl World {
 
     /// What was sent on a subflow, first time or again, without its handshake.
     pub fn on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
-        self.sent.iter().copied().filter(move |(_, it)| it.subflow == subflow && it.tcp.kind == Kind::Data)
+        self.sent.iter().copied().filter(move |(_, it)| it.subflow == subflow && it.tcp.kind == SegmentKind::Data)
     }
 
     fn drive(&mut self) -> Instant {
@@ -189,7 +191,7 @@ impl World {
 
     fn send(&mut self, segment: Segment) {
         self.sent.push((self.now, segment));
-        if segment.tcp.kind == Kind::Data {
+        if segment.tcp.kind == SegmentKind::Data {
             let mapped = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data);
             assert_eq!(*mapped, segment.data, "a retransmission on the same subflow has the same mapping");
         }

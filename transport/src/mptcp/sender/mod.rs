@@ -1,41 +1,41 @@
 //! The sending half. One input, then poll until [`Output::Until`].
 //!
-//! Split by concern: `queue` (the data), `subflow` (one subflow), `fill` (the scheduler's work: which subflow is given
-//! what), `again` (data sent again on another subflow), `life` (subflows join and leave). This file routes.
+//! Split by concern: `send_queue` (the data), `subflow` (one subflow), `scheduling` (the scheduler's work: which subflow is given
+//! what), `reinjection` (data sent again on another subflow), `membership` (subflows join and leave). This file routes.
 //!
-//! Rules: RFC 8684; those of two Linux stacks where it leaves a choice ([`Rules`]).
+//! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
 
-mod again;
-mod fill;
-mod life;
-mod queue;
+mod membership;
+mod reinjection;
+mod scheduling;
+mod send_queue;
 mod subflow;
 
 use super::{Ack, Segment};
 use crate::tcp;
 use crate::tcp::sender::Steering;
 use control::Controller;
-use queue::SendQueue;
 use schedule::{Fill, Path, Scheduler};
+use send_queue::SendQueue;
 use std::collections::VecDeque;
 use subflow::Subflow;
 pub use subflow::SubflowState;
 use units::{Instant, Span, Stream};
 
 /// The window that a subflow's sender is shown: what it may send is the connection's to say.
-const NO_WINDOW: u64 = 1 << 40;
+const UNLIMITED_WINDOW: u64 = 1 << 40;
 /// Most subflows: who carries a segment is remembered in a bit each.
-const MOST_SUBFLOWS: usize = 32;
+const MAX_SUBFLOWS: usize = 32;
 
 /// How a sender is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ConnectionConfig {
     /// Every subflow's TCP. Its send buffer is the connection's.
-    pub tcp: tcp::sender::Config,
+    pub tcp: tcp::sender::SenderConfig,
     /// The subflows, 32 at most. The first opens the connection.
     pub subflows: Vec<SubflowConfig>,
     /// When data is sent again on another subflow.
-    pub rules: Rules,
+    pub stack: MptcpStack,
     /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
     pub opportunistic_retransmission: bool,
     /// And halve the window of the subflow that holds it.
@@ -55,7 +55,7 @@ pub struct SubflowConfig {
 
 /// When data that one subflow carries is sent again on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
+pub enum MptcpStack {
     /// Linux 6.1 (`net/mptcp/protocol.c`): when the connection's own timer runs out, its oldest data; a subflow without
     /// progress over four such intervals is stale, and all outstanding data is sent again on the others.
     Upstream,
@@ -92,7 +92,7 @@ pub enum Output {
 
 /// What a sender has counted, beside its subflows' own counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ConnectionCounters {
     /// Segments that the scheduler sent on one subflow although another carries them.
     pub copies: u64,
     /// Segments sent again on another subflow because theirs failed, went, or held up the window.
@@ -108,7 +108,7 @@ pub struct Counters {
 /// The sending half of a connection.
 #[derive(Debug)]
 pub struct Sender {
-    config: Config,
+    config: ConnectionConfig,
     subflows: Vec<Subflow>,
     steering: Option<Box<Steering>>,
     scheduler: Box<dyn Scheduler>,
@@ -131,12 +131,12 @@ pub struct Sender {
     probes: u32,
     /// Right edge of the receive window, segments.
     window_end: u64,
-    held: Option<(fill::Hold, Instant)>,
+    held: Option<(scheduling::Hold, Instant)>,
     connected: Option<Instant>,
     /// Of the data acknowledged since the last drain: from the send buffer to DATA_ACK, and what of it is beyond the
     /// greatest smoothed RTT.
     delays: Vec<(Span, Span)>,
-    counters: Counters,
+    counters: ConnectionCounters,
 }
 
 impl Sender {
@@ -147,13 +147,13 @@ impl Sender {
     /// Without a subflow, or with more than 32.
     #[must_use]
     pub fn new(
-        config: Config,
+        config: ConnectionConfig,
         controller: Box<dyn Controller>,
         random: Stream,
         scheduler: Box<dyn Scheduler>,
         fill: Fill,
     ) -> Self {
-        assert!((1..=MOST_SUBFLOWS).contains(&config.subflows.len()), "1 to 32 subflows");
+        assert!((1..=MAX_SUBFLOWS).contains(&config.subflows.len()), "1 to 32 subflows");
         let subflows = config.subflows.iter().enumerate();
         let subflows: Vec<Subflow> = subflows.map(|(index, it)| Subflow::new(*it, index, &config)).collect();
         Self {
@@ -175,7 +175,7 @@ impl Sender {
             held: None,
             connected: None,
             delays: Vec::new(),
-            counters: Counters::default(),
+            counters: ConnectionCounters::default(),
         }
     }
 
@@ -216,7 +216,7 @@ impl Sender {
 
     /// What was counted.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
     }
 
@@ -258,8 +258,9 @@ impl Sender {
             return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
-        self.window_end = self.window_end.max(ack.data.saturating_mul(mss).saturating_add(ack.tcp.window) / mss);
-        let tcp = tcp::Ack { window: NO_WINDOW, ..ack.tcp };
+        self.window_end =
+            self.window_end.max(ack.data.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
+        let tcp = tcp::Ack { receive_window: UNLIMITED_WINDOW, ..ack.tcp };
         self.act(index, |sender| sender.handle(now, tcp::Input::Ack(&tcp)));
         let subflow = &mut self.subflows[index];
         if subflow.note_ack() {
@@ -272,7 +273,7 @@ impl Sender {
 
     fn on_data_ack(&mut self, now: Instant, data: u64) {
         let slowest = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let slowest = slowest.map(|subflow| subflow.sender.smoothed_rtt()).max().unwrap_or(Span::ZERO);
+        let slowest = slowest.map(|subflow| subflow.sender.srtt()).max().unwrap_or(Span::ZERO);
         let delays = &mut self.delays;
         self.queue.acknowledge(data, |record| {
             let delay = now.since(record.first);

@@ -1,6 +1,6 @@
 //! A subflow as the connection sees it: its TCP sender, which data its segments carry, and how it fares.
 
-use super::{Config, SubflowConfig};
+use super::{ConnectionConfig, SubflowConfig};
 use crate::tcp::Segment;
 use crate::tcp::sender::{self, Steering};
 use control::Phase;
@@ -64,12 +64,15 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
-    pub(super) fn new(config: SubflowConfig, index: usize, of: &Config) -> Self {
+    pub(super) fn new(config: SubflowConfig, index: usize, of: &ConnectionConfig) -> Self {
         Self {
             config,
             state: SubflowState::Waiting,
             // Window and buffer are the connection's: it gives a subflow no more than they hold.
-            sender: sender::Sender::subflow(sender::Config { send_buffer: u64::MAX, ..of.tcp }, PathId(index as u16)),
+            sender: sender::Sender::subflow(
+                sender::SenderConfig { send_buffer: u64::MAX, ..of.tcp },
+                PathId(index as u16),
+            ),
             mappings: VecDeque::new(),
             mapped_from: 0,
             failed: false,
@@ -133,7 +136,7 @@ impl Subflow {
         }
         if una > self.round_end {
             self.round += 1;
-            self.round_end = una + u64::from(self.sender.pipe().out);
+            self.round_end = una + u64::from(self.sender.pipe().packets_out);
         }
         if let Some(delivery) = self.sender.last_delivery() {
             let rate = delivery.rate(self.mss).as_bits();
@@ -151,10 +154,10 @@ impl Subflow {
         let mut view = Path {
             open: false,
             // A scheduler that decides late counts on no path that has just timed out (out-of-tree kernel).
-            active: self.is_active() && (fill == Fill::Buffer || self.sender.phase() != Phase::Loss),
+            active: self.is_active() && (fill == Fill::Buffer || self.sender.ca_state() != Phase::Loss),
             backup: self.config.backup,
-            srtt: self.sender.smoothed_rtt(),
-            deviation: self.sender.variance(),
+            srtt: self.sender.srtt(),
+            deviation: self.sender.rttvar(),
             window: decision.window,
             threshold: decision.threshold,
             in_flight: self.sender.in_flight(),
@@ -173,7 +176,7 @@ impl Subflow {
         view.active
             && match fill {
                 Fill::Window => view.space() > 0,
-                Fill::Buffer => self.sender.pipe().out + view.queued < self.buffer(),
+                Fill::Buffer => self.sender.pipe().packets_out + view.queued < self.buffer(),
             }
     }
 

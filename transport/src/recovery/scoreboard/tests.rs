@@ -5,88 +5,88 @@ fn ms(n: u64) -> Instant {
 }
 
 fn ten() -> Scoreboard {
-    let mut board = Scoreboard::default();
+    let mut scoreboard = Scoreboard::default();
     (0..10).for_each(|n| {
-        board.push(ms(n), Snapshot::default());
+        scoreboard.push(ms(n), SendSnapshot::default());
     });
-    board
+    scoreboard
 }
 
 #[test]
 fn the_pipe_follows_rfc_6675() {
-    let mut board = ten();
-    board.sack(5);
-    board.sack(6);
-    assert!(board.mark_lost(0));
-    assert!(!board.mark_lost(0), "no news");
-    assert_eq!(board.counts().in_flight(), 7);
-    board.retransmit(0, ms(20), Snapshot::default());
-    assert_eq!(board.counts().in_flight(), 8);
-    assert!(board.mark_lost(0), "the retransmission was lost");
-    assert_eq!(board.counts().in_flight(), 7);
-    assert_eq!(board.next_lost(), Some(0));
-    board.sack(0);
-    assert_eq!(board.counts(), Counts { out: 10, sacked: 3, lost: 0, retransmitted: 0 });
+    let mut scoreboard = ten();
+    scoreboard.sack(5);
+    scoreboard.sack(6);
+    assert!(scoreboard.mark_lost(0));
+    assert!(!scoreboard.mark_lost(0), "no news");
+    assert_eq!(scoreboard.counts().in_flight(), 7);
+    scoreboard.retransmit(0, ms(20), SendSnapshot::default());
+    assert_eq!(scoreboard.counts().in_flight(), 8);
+    assert!(scoreboard.mark_lost(0), "the retransmission was lost");
+    assert_eq!(scoreboard.counts().in_flight(), 7);
+    assert_eq!(scoreboard.next_lost(), Some(0));
+    scoreboard.sack(0);
+    assert_eq!(scoreboard.counts(), PacketCounts { packets_out: 10, sacked_out: 3, lost_out: 0, retrans_out: 0 });
 }
 
 #[test]
 fn expiry_walks_in_send_order_and_names_the_latest_in_doubt() {
-    let mut board = ten();
-    board.sack(8);
-    let (lost, doubt) = board.expire((ms(8), 8), |sent| sent <= ms(3));
+    let mut scoreboard = ten();
+    scoreboard.sack(8);
+    let (lost, doubt) = scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
     assert_eq!((lost, doubt), (4, Some(ms(7))));
-    board.retransmit(0, ms(20), Snapshot::default());
-    let (lost, doubt) = board.expire((ms(30), 9), |sent| sent <= ms(20));
+    scoreboard.retransmit(0, ms(20), SendSnapshot::default());
+    let (lost, doubt) = scoreboard.expire((ms(30), 9), |sent| sent <= ms(20));
     assert_eq!((lost, doubt), (6, None), "4..8 and 9 by age, 0 again as a retransmission");
 }
 
 #[test]
 fn what_was_judged_and_pardoned_is_not_judged_again_until_it_is_sent_again() {
-    let mut board = ten();
-    board.expire((ms(8), 8), |sent| sent <= ms(3));
-    board.unmark_lost();
-    assert_eq!(board.counts().in_flight(), 10);
-    assert_eq!(board.expire((ms(8), 8), |sent| sent <= ms(5)).0, 2, "4 and 5 for the first time");
-    board.retransmit(0, ms(20), Snapshot::default());
-    assert_eq!(board.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
+    let mut scoreboard = ten();
+    scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
+    scoreboard.unmark_lost();
+    assert_eq!(scoreboard.counts().in_flight(), 10);
+    assert_eq!(scoreboard.expire((ms(8), 8), |sent| sent <= ms(5)).0, 2, "4 and 5 for the first time");
+    scoreboard.retransmit(0, ms(20), SendSnapshot::default());
+    assert_eq!(scoreboard.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
 }
 
 #[test]
 fn a_probe_is_judged_but_not_counted_in_the_pipe() {
-    let mut board = ten();
-    board.probe(9, ms(20), Snapshot::default());
-    assert_eq!(board.counts().in_flight(), 10);
-    assert!(board.record(9).was_retransmitted() && !board.record(9).is_retransmitted());
-    assert_eq!(board.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
+    let mut scoreboard = ten();
+    scoreboard.retransmit_as_probe(9, ms(20), SendSnapshot::default());
+    assert_eq!(scoreboard.counts().in_flight(), 10);
+    assert!(scoreboard.packet(9).was_retransmitted() && !scoreboard.packet(9).is_retransmitted());
+    assert_eq!(scoreboard.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);
 }
 
 #[test]
 fn a_retransmission_taken_for_lost_by_itself_stays_in_the_pipe() {
-    let mut board = ten();
-    board.mark_lost(0);
-    board.retransmit(0, ms(20), Snapshot::default());
-    board.unmark_lost();
-    assert!(board.mark_lost(0), "the packet first ...");
-    assert_eq!(board.counts(), Counts { out: 10, sacked: 0, lost: 1, retransmitted: 1 });
-    assert!(board.mark_lost(0), "... then its retransmission");
-    assert_eq!(board.counts(), Counts { out: 10, sacked: 0, lost: 1, retransmitted: 0 });
+    let mut scoreboard = ten();
+    scoreboard.mark_lost(0);
+    scoreboard.retransmit(0, ms(20), SendSnapshot::default());
+    scoreboard.unmark_lost();
+    assert!(scoreboard.mark_lost(0), "the packet first ...");
+    assert_eq!(scoreboard.counts(), PacketCounts { packets_out: 10, sacked_out: 0, lost_out: 1, retrans_out: 1 });
+    assert!(scoreboard.mark_lost(0), "... then its retransmission");
+    assert_eq!(scoreboard.counts(), PacketCounts { packets_out: 10, sacked_out: 0, lost_out: 1, retrans_out: 0 });
 }
 
 #[test]
 fn without_sack_arrivals_are_counted_up_to_the_holes() {
-    let mut board = ten();
-    assert_eq!((0..12).filter(|_| board.count_repeated()).count(), 9, "one hole at least");
-    board.pop();
-    board.release_repeated(0);
-    assert_eq!(board.counts().sacked, 8);
+    let mut scoreboard = ten();
+    assert_eq!((0..12).filter(|_| scoreboard.add_reno_sack()).count(), 9, "one hole at least");
+    scoreboard.pop();
+    scoreboard.remove_reno_sacks(0);
+    assert_eq!(scoreboard.counts().sacked_out, 8);
 }
 
 #[test]
 fn the_ring_grows_without_losing_anyone() {
-    let mut board = Scoreboard::default();
+    let mut scoreboard = Scoreboard::default();
     (0..1000).for_each(|n| {
-        board.push(ms(n), Snapshot::default());
+        scoreboard.push(ms(n), SendSnapshot::default());
     });
-    assert!((0..1000).all(|n| board.pop().sent == ms(n)));
-    assert_eq!(board.counts(), Counts::default());
+    assert!((0..1000).all(|n| scoreboard.pop().sent == ms(n)));
+    assert_eq!(scoreboard.counts(), PacketCounts::default());
 }

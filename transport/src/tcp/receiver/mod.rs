@@ -1,46 +1,46 @@
-//! The receiving half: reassembly, SACK, when to acknowledge, how large a window to offer.
+//! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
-//! Split by concern: `reassembly` (what has arrived), `blocks` (what to report), `policy` (when to acknowledge),
-//! `window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257.
+//! Split by concern: `reassembly` (what has arrived), `sack_blocks` (what to report), `ack_policy` (when to acknowledge),
+//! `receive_window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257.
 
-mod blocks;
-mod policy;
+mod ack_policy;
 pub(crate) mod reassembly;
-pub(crate) mod window;
+pub(crate) mod receive_window;
+mod sack_blocks;
 
-use crate::tcp::{Ack, Blocks, Kind, Segment, timestamp};
-use blocks::RecentBlocks;
+use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
+use ack_policy::{AT_ONCE, MARK_QUICK, Policy, QUICK, Urgency};
 use control::Ecn;
-use policy::{AT_ONCE, MARK_QUICK, Policy, QUICK, Urgency};
 use reassembly::Reassembly;
+use receive_window::ReceiveWindow;
+use sack_blocks::RecentBlocks;
 use units::Instant;
-use window::Window;
 
-/// How a receiver is set up.
+/// Configuration of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ReceiverConfig {
     /// Payload of a segment, bytes.
     pub mss: u32,
-    /// RFC 7323 timestamps, and with them PAWS.
+    /// RFC 7323 timestamps and PAWS are used.
     pub timestamps: bool,
-    /// RFC 2018 selective acknowledgements.
+    /// RFC 2018 selective acknowledgements are sent.
     pub sack: bool,
-    /// Acknowledge every segment.
+    /// Every segment is acknowledged at once.
     pub quick_ack: bool,
-    /// Receive offload: in-order segments merged before TCP sees them; 1 is off.
+    /// Generic receive offload: in-order segments merged before TCP sees them; 1 is off.
     pub gro: u32,
     /// `tcp_rmem`: initial and greatest receive buffer, bytes.
     pub buffer: [u64; 2],
-    /// How marks are echoed.
+    /// How CE marks are echoed.
     pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: units::Span,
 }
 
-/// What a receiver has counted.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Data segments received, needed or not.
+pub struct ReceiverCounters {
+    /// Data segments received, duplicates included.
     pub received: u64,
     /// Data segments that had already been received.
     pub duplicates: u64,
@@ -50,48 +50,48 @@ pub struct Counters {
     pub acks: u64,
 }
 
-/// So many segments ahead of the next one are taken in; what is further ahead is in nobody's window (RFC 7323 section
-/// 2.3: 2^30 bytes at most), and to remember it would cost memory without bound.
-pub(crate) const MOST_AHEAD: u64 = 1 << 20;
+/// Segments accepted ahead of the next one. More is in no window (RFC 7323 section 2.3: 2^30 bytes at most), and to
+/// remember it would cost memory without bound.
+pub(crate) const MAX_AHEAD: u64 = 1 << 20;
 
-/// Blocks that merged acknowledgements may safely change: a third one is the last that fits beside timestamps.
+/// SACK blocks that compressed acknowledgements may safely change: a third one is the last that fits beside timestamps.
 const REPORTED_AT_ONCE: usize = 2;
 
 /// The receiving half of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    config: Config,
+    config: ReceiverConfig,
     reassembly: Reassembly,
     blocks: RecentBlocks,
     policy: Policy,
-    window: Window,
+    window: ReceiveWindow,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
     acked: u64,
     duplicate: Option<(u64, u64)>,
-    /// The mark to echo.
+    /// ECN echo to send.
     marked: bool,
     one_way_ms: u32,
-    counters: Counters,
+    counters: ReceiverCounters,
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// A receiver that has received nothing.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ReceiverConfig) -> Self {
         Self {
             config,
             reassembly: Reassembly::default(),
             blocks: RecentBlocks::default(),
             policy: Policy::new(&config),
-            window: Window::new(config.mss, config.buffer),
+            window: ReceiveWindow::new(config.mss, config.buffer),
             recent: 0,
             acked: 0,
             duplicate: None,
             marked: false,
             one_way_ms: 0,
-            counters: Counters::default(),
+            counters: ReceiverCounters::default(),
         }
     }
 
@@ -99,15 +99,15 @@ impl Receiver {
     /// must, the second is [due](Self::deadline) now.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         match segment.kind {
-            Kind::Syn => {
-                self.recent = self.recent.max(segment.timestamp);
-                Some(Ack { handshake: true, ..self.acknowledge(now) })
+            SegmentKind::Syn => {
+                self.recent = self.recent.max(segment.tsval);
+                Some(Ack { syn: true, ..self.acknowledge(now) })
             }
-            Kind::HandshakeAck => {
-                self.recent = self.recent.max(segment.timestamp);
+            SegmentKind::HandshakeAck => {
+                self.recent = self.recent.max(segment.tsval);
                 None
             }
-            Kind::Data => self.on_data(now, segment, marked),
+            SegmentKind::Data => self.on_data(now, segment, marked),
         }
     }
 
@@ -122,7 +122,7 @@ impl Receiver {
         (self.policy.deadline() <= now).then(|| self.acknowledge(now))
     }
 
-    /// The acknowledgement that a packet which leaves for the sender anyway carries along.
+    /// The acknowledgement that a data packet to the sender carries along.
     pub fn piggyback(&mut self, now: Instant) -> Ack {
         self.acknowledge(now)
     }
@@ -133,26 +133,26 @@ impl Receiver {
         self.reassembly.next()
     }
 
-    /// Segments that wait for an earlier one.
+    /// Segments out of order: they wait for an earlier one.
     pub(crate) fn waiting(&self) -> u64 {
         self.reassembly.waiting()
     }
 
-    /// The RTT as the receiver sees it; zero before the first sample.
+    /// The receiver's RTT estimate; zero before the first sample.
     pub(crate) fn rtt(&self) -> units::Span {
         self.window.rtt()
     }
 
-    /// What was counted.
+    /// The counters.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
     fn on_data(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.counters.received += 1;
-        self.one_way_ms = timestamp(now).saturating_sub(segment.timestamp);
-        let before = self.echo(now, segment.reduced, marked);
+        self.one_way_ms = timestamp(now).saturating_sub(segment.tsval);
+        let before = self.echo(now, segment.cwr, marked);
         match (before, self.take_in(now, segment)) {
             (None, (Urgency::Now, _)) => Some(self.acknowledge(now)),
             (Some(before), (Urgency::Now, _)) => {
@@ -163,9 +163,8 @@ impl Receiver {
         }
     }
 
-    /// What to echo from now on. Each packet's mark (RFC 8257 section 3.2), whose change is told at once; an
-    /// acknowledgement that is owed then leaves before, with the old state. Or any mark, until it is answered (RFC 3168
-    /// section 6.1.3).
+    /// Updates the ECN echo: per packet (RFC 8257 section 3.2), where a change is acknowledged at once and a delayed
+    /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3).
     fn echo(&mut self, now: Instant, reduced: bool, marked: bool) -> Option<Ack> {
         if reduced {
             self.policy.quicken(AT_ONCE);
@@ -189,7 +188,7 @@ impl Receiver {
         None
     }
 
-    /// Files a segment away: when to acknowledge it, and the acknowledgement that may have to leave before.
+    /// Puts a segment into the reassembly. Returns when to acknowledge it, and the acknowledgement that must leave before.
     fn take_in(&mut self, now: Instant, segment: &Segment) -> (Urgency, Option<Ack>) {
         let next = self.reassembly.next();
         if self.is_outdated(segment) {
@@ -200,11 +199,11 @@ impl Receiver {
             }
             return (Urgency::Now, None);
         }
-        if segment.seq >= next + MOST_AHEAD {
+        if segment.seq >= next + MAX_AHEAD {
             return (Urgency::Now, None);
         }
         if self.spans_left_edge(segment.seq) {
-            self.recent = self.recent.max(segment.timestamp);
+            self.recent = self.recent.max(segment.tsval);
         }
         if segment.seq < next {
             self.counters.duplicates += 1;
@@ -220,9 +219,9 @@ impl Receiver {
         let mut ahead = None;
         if advanced {
             self.blocks.forget_below(self.reassembly.next());
-            self.window.on_data(now, self.reassembly.next(), segment.echo);
+            self.window.on_data(now, self.reassembly.next(), segment.tsecr);
         } else {
-            // A block that would push an unreported one out of the option: report first (Linux since 5.8).
+            // The new block would push an unreported one out of the option: that one is reported first (Linux since 5.8).
             if self.policy.is_merging() && self.blocks.position(segment.seq) >= REPORTED_AT_ONCE {
                 ahead = Some(self.acknowledge(now));
             }
@@ -235,20 +234,20 @@ impl Receiver {
         (urgency, ahead)
     }
 
-    /// A duplicate to tell of in the next acknowledgement.
+    /// Reports a duplicate in the next acknowledgement (DSACK).
     fn report(&mut self, seq: u64) {
         self.duplicate = Some((seq, seq + 1));
     }
 
-    /// It starts no later than the last acknowledgement (RFC 7323 section 4.3), and is not wholly older: that would be
-    /// outside of the window, and such a segment says nothing (RFC 9293 section 3.10.7.4).
+    /// True if a segment spans `Last.ACK.sent` (RFC 7323 section 4.3); a wholly older one is outside of the window (RFC 9293
+    /// section 3.10.7.4) and does not update `TS.Recent`.
     fn spans_left_edge(&self, seq: u64) -> bool {
         seq <= self.acked && self.acked <= seq + 1
     }
 
-    /// PAWS (RFC 7323 section 5): older than what was echoed, by more than the clock's own doubt of 1 ms.
+    /// PAWS (RFC 7323 section 5): the timestamp is older than `TS.Recent` by more than the clock's granularity of 1 ms.
     fn is_outdated(&self, segment: &Segment) -> bool {
-        self.config.timestamps && self.recent > segment.timestamp.saturating_add(1)
+        self.config.timestamps && self.recent > segment.tsval.saturating_add(1)
     }
 
     fn acknowledge(&mut self, now: Instant) -> Ack {
@@ -256,7 +255,7 @@ impl Receiver {
         self.acked = next;
         self.counters.acks += 1;
         self.policy.on_ack();
-        let mut blocks = Blocks::default();
+        let mut blocks = SackBlocks::default();
         if self.config.sack {
             if let Some(duplicate) = self.duplicate.take() {
                 blocks.push(duplicate);
@@ -264,13 +263,13 @@ impl Receiver {
             self.blocks.iter().for_each(|block| blocks.push(block));
         }
         Ack {
-            handshake: false,
+            syn: false,
             ack: next,
-            window: self.window.offer(next, self.reassembly.waiting()),
-            timestamp: timestamp(now),
-            echo: self.recent,
-            blocks,
-            marked: self.marked,
+            receive_window: self.window.offer(next, self.reassembly.waiting()),
+            tsval: timestamp(now),
+            tsecr: self.recent,
+            sack_blocks: blocks,
+            ece: self.marked,
             one_way_ms: self.one_way_ms,
         }
     }

@@ -23,12 +23,12 @@ impl Reassembly {
         self.waiting
     }
 
-    /// Nothing waits.
+    /// True if no segment is out of order.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Adds a segment. False if it was there already.
+    /// Adds a segment. False if it is a duplicate.
     pub(crate) fn insert(&mut self, seq: u64) -> bool {
         if seq == self.next && self.waiting == 0 {
             self.next += 1;

@@ -1,59 +1,59 @@
-//! What one acknowledgement says: SACK blocks, cumulative progress, RTT, delivery rate; then the alert, the
-//! controller, and the timers. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
+//! One acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state machine, the timers,
+//! and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
 use super::Sender;
-use crate::recovery::{Counts, Record, Sample};
+use crate::recovery::{PacketCounts, RateSample, SentPacket};
 use crate::tcp::{Ack, timestamp};
 use control::{Event, Feedback, Phase};
 use units::{Instant, Span};
 
-/// The least RTT is taken over five minutes (`tcp_min_rtt_wlen`).
+/// Window of the minimum RTT filter (`tcp_min_rtt_wlen`).
 pub(super) const MIN_RTT_WINDOW: Span = Span::from_secs(300);
 
-/// What was learned from the acknowledgement so far.
+/// What the acknowledgement has shown so far (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckOutcome {
     /// The cumulative acknowledgement moved.
     pub advanced: bool,
     /// Something was newly SACKed.
-    pub sacked: bool,
-    /// A duplicate was reported.
-    pub duplicate: bool,
-    /// The duplicate that was reported is the tail-loss probe.
-    pub probe_duplicate: bool,
-    /// A duplicate acknowledgement in the sense of RFC 5681: nothing new at all.
-    pub repeated: bool,
-    /// Retransmission and probe timer start afresh.
-    pub restarts_timers: bool,
-    /// Never-retransmitted data sent before the phase began was delivered (F-RTO's proof).
-    pub original_delivered: bool,
+    pub newly_sacked: bool,
+    /// A duplicate was reported (DSACK).
+    pub dsack: bool,
+    /// The DSACK reports the tail-loss probe.
+    pub dsack_of_probe: bool,
+    /// A duplicate acknowledgement in the sense of RFC 5681.
+    pub is_dupack: bool,
+    /// Retransmission and probe timer are to be restarted (Linux `FLAG_SET_XMIT_TIMER`).
+    pub set_timers: bool,
+    /// Never-retransmitted data below `high_seq` was delivered: F-RTO's proof (Linux `FLAG_ORIG_SACK_ACKED`).
+    pub orig_sack_acked: bool,
     /// Retransmitted data was cumulatively acknowledged (Karn: no RTT sample).
     pub retransmission_acked: bool,
     /// An outstanding retransmission was found lost.
     pub lost_retransmission: bool,
     /// ECN echo.
-    pub marked: bool,
-    /// Echoed timestamp.
-    pub echo: u32,
+    pub ece: bool,
+    /// Echoed timestamp, milliseconds.
+    pub tsecr: u32,
     one_way_delay: Span,
-    /// Packets removed from the scoreboard's head.
-    pub released: u32,
-    /// The lowest packet that arrived after later ones.
+    /// Packets cumulatively acknowledged.
+    pub pkts_acked: u32,
+    /// The lowest packet that was delivered after later ones.
     reordered: Option<u64>,
     acked_times: Option<(Instant, Instant)>,
     sacked_times: Option<(Instant, Instant)>,
-    sample: Sample,
+    rate_sample: RateSample,
 }
 
-/// Where things stood before the acknowledgement.
+/// The sender's state before the acknowledgement.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct PriorState {
     pub una: u64,
-    pub counts: Counts,
+    pub counts: PacketCounts,
     pub sacked_end: u64,
     delivered: u64,
     lost: u64,
-    phase: Phase,
+    ca_state: Phase,
 }
 
 /// Extends a (first, last) pair of send times.
@@ -64,113 +64,113 @@ fn extend(times: &mut Option<(Instant, Instant)>, sent: Instant) {
 impl Sender {
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) {
         (self.last_rtt, self.last_delivery) = (None, None);
-        if ack.ack > self.board.next() {
+        if ack.ack > self.scoreboard.snd_nxt() {
             return; // acknowledges what was never sent
         }
-        let before = self.before();
-        let mut news = News {
-            marked: ack.marked && self.config.ecn,
-            echo: ack.echo,
+        let prior = self.prior_state();
+        let mut outcome = AckOutcome {
+            ece: ack.ece && self.config.ecn,
+            tsecr: ack.tsecr,
             one_way_delay: Span::from_millis(u64::from(ack.one_way_ms)),
-            ..News::default()
+            ..AckOutcome::default()
         };
-        if ack.ack < before.una {
-            return self.on_old_ack(now, ack, &mut news, &before);
+        if ack.ack < prior.una {
+            return self.on_old_ack(now, ack, &mut outcome, &prior);
         }
-        news.advanced = ack.ack > before.una;
-        self.echo = ack.timestamp;
+        outcome.advanced = ack.ack > prior.una;
+        self.ts_recent = ack.tsval;
         let wider = self.update_window(ack);
-        self.read_blocks(now, ack, &mut news);
-        news.repeated = !(news.advanced || news.duplicate || wider);
-        if before.counts.out == 0 {
-            if news.duplicate {
-                self.alert(now, &mut news, &before);
+        self.read_sack_blocks(now, ack, &mut outcome);
+        outcome.is_dupack = !(outcome.advanced || outcome.dsack || wider);
+        if prior.counts.packets_out == 0 {
+            if outcome.dsack {
+                self.fast_retransmit_alert(now, &mut outcome, &prior);
             }
-            return self.settle_probe(now, ack, &news);
+            return self.process_tlp_ack(now, ack, &outcome);
         }
-        self.release(now, ack.ack, &mut news, &before);
-        let rtt = self.sample_rtt(now, &mut news, &before);
-        self.note_reordering(&news, &before);
-        self.rack.adapt(news.sample.prior_delivered(), self.rate.delivered());
-        self.settle_probe(now, ack, &news);
-        if self.is_dubious(&news) {
-            self.alert(now, &mut news, &before);
+        self.clean_rtx_queue(now, ack.ack, &mut outcome, &prior);
+        let rtt = self.update_rtt(now, &mut outcome, &prior);
+        self.check_sack_reordering(&outcome, &prior);
+        self.rack.update_reo_wnd(outcome.rate_sample.prior_delivered(), self.rate.delivered());
+        self.process_tlp_ack(now, ack, &outcome);
+        if self.is_dubious(&outcome) {
+            self.fast_retransmit_alert(now, &mut outcome, &prior);
         }
-        if news.restarts_timers {
+        if outcome.set_timers {
             self.restart_timers(now);
         }
-        let feedback = self.feedback_of(now, &news, &before, rtt);
+        let feedback = self.ack_sample(now, &outcome, &prior, rtt);
         self.notify(now, &Event::Feedback(feedback));
     }
 
-    fn before(&self) -> Before {
-        Before {
-            una: self.board.una(),
-            counts: self.board.counts(),
-            sacked_end: self.board.sacked_end(),
+    fn prior_state(&self) -> PriorState {
+        PriorState {
+            una: self.scoreboard.snd_una(),
+            counts: self.scoreboard.counts(),
+            sacked_end: self.scoreboard.sacked_end(),
             delivered: self.rate.delivered(),
             lost: self.counters.lost,
-            phase: self.phase,
+            ca_state: self.ca_state,
         }
     }
 
-    /// An acknowledgement overtaken by a later one may still bring SACK blocks.
-    fn on_old_ack(&mut self, now: Instant, ack: &Ack, news: &mut News, before: &Before) {
-        if ack.blocks.is_empty() {
+    /// An acknowledgement older than `snd_una` counts for its SACK blocks only.
+    fn on_old_ack(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome, prior: &PriorState) {
+        if ack.sack_blocks.is_empty() {
             return;
         }
-        self.read_blocks(now, ack, news);
-        self.note_reordering(news, before);
-        self.alert(now, news, before);
+        self.read_sack_blocks(now, ack, outcome);
+        self.check_sack_reordering(outcome, prior);
+        self.fast_retransmit_alert(now, outcome, prior);
     }
 
-    /// True if the receive window grew.
+    /// Updates the receive window. Returns whether its right edge moved.
     fn update_window(&mut self, ack: &Ack) -> bool {
         let mss = u64::from(self.config.mss);
-        let edge = ack.ack.saturating_mul(mss).saturating_add(ack.window);
-        let wider = edge > self.window_edge;
-        self.window_edge = self.window_edge.max(edge);
-        self.window_end = self.window_edge / mss;
+        let edge = ack.ack.saturating_mul(mss).saturating_add(ack.receive_window);
+        let wider = edge > self.receive_window_edge;
+        self.receive_window_edge = self.receive_window_edge.max(edge);
+        self.receive_window_end = self.receive_window_edge / mss;
         wider
     }
 
-    fn feedback_of(&mut self, now: Instant, news: &News, before: &Before, rtt: Option<Span>) -> Feedback {
-        let acked = (self.rate.delivered() - before.delivered) as u32;
-        let marked = if news.marked { acked } else { 0 };
+    fn ack_sample(&mut self, now: Instant, outcome: &AckOutcome, prior: &PriorState, rtt: Option<Span>) -> Feedback {
+        let acked = (self.rate.delivered() - prior.delivered) as u32;
+        let marked = if outcome.ece { acked } else { 0 };
         self.counters.marked += u64::from(marked);
-        let (now_totals, last_lost) = (self.totals(0), self.board.take_last_lost());
-        let delayed = self.seems_delayed(news, before);
-        let delivery = self.rate.finish(now, &news.sample, acked, self.min_rtt.get(), delayed);
+        let (now_totals, last_lost) = (self.totals(0), self.scoreboard.take_last_lost());
+        let delayed = self.is_ack_delayed(outcome, prior);
+        let delivery = self.rate.finish(now, &outcome.rate_sample, acked, self.min_rtt.get(), delayed);
         self.last_delivery = delivery;
         let may_grow = if self.rack.reordering() > self.config.reordering {
-            news.released > 0 || news.sacked
+            outcome.pkts_acked > 0 || outcome.newly_sacked
         } else {
-            news.released > 0
+            outcome.pkts_acked > 0
         };
         Feedback {
             acked,
-            released: news.released,
-            lost: (self.counters.lost - before.lost) as u32,
+            released: outcome.pkts_acked,
+            lost: (self.counters.lost - prior.lost) as u32,
             marked,
-            newest: news.sample.newest().map(|snapshot| snapshot.sending(now_totals)),
+            newest: outcome.rate_sample.newest().map(|snapshot| snapshot.sending(now_totals)),
             newest_lost: last_lost.map(|snapshot| snapshot.sending(now_totals)),
-            sent: std::mem::take(&mut self.sent_since),
-            in_flight_before: before.counts.in_flight(),
+            sent: std::mem::take(&mut self.sent_since_sample),
+            in_flight_before: prior.counts.in_flight(),
             rtt,
-            one_way_delay: (acked > 0 && self.config.timestamps).then_some(news.one_way_delay),
+            one_way_delay: (acked > 0 && self.config.timestamps).then_some(outcome.one_way_delay),
             delivery,
-            advanced: news.advanced,
+            advanced: outcome.advanced,
             may_grow,
-            prior_phase: before.phase,
+            prior_phase: prior.ca_state,
             ..self.feedback()
         }
     }
 
-    /// Marks what the SACK blocks newly cover.
-    fn read_blocks(&mut self, now: Instant, ack: &Ack, news: &mut News) {
-        let mut blocks = ack.blocks.iter();
+    /// Marks what the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
+    fn read_sack_blocks(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome) {
+        let mut blocks = ack.sack_blocks.iter();
         let Some(first) = blocks.next() else {
-            self.known_blocks = ack.blocks;
+            self.recv_sack_cache = ack.sack_blocks;
             return;
         };
         if !self.config.sack {
@@ -179,11 +179,11 @@ impl Sender {
         let is_duplicate =
             first.0 < ack.ack || blocks.next().is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         if is_duplicate {
-            self.on_duplicate(first, news);
+            self.on_dsack(first, outcome);
         }
-        let known = self.known_blocks;
-        for block in ack.blocks.iter().skip(usize::from(is_duplicate)) {
-            let (mut start, mut end) = (block.0.max(self.board.una()), block.1.min(self.board.next()));
+        let known = self.recv_sack_cache;
+        for block in ack.sack_blocks.iter().skip(usize::from(is_duplicate)) {
+            let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
             // A block that grew at one end is walked only where it grew.
             for old in known.iter() {
                 if old.0 <= start && start < old.1 {
@@ -192,158 +192,159 @@ impl Sender {
                     end = old.0;
                 }
             }
-            (start..end).for_each(|seq| self.sack(now, seq, news));
+            (start..end).for_each(|seq| self.sack(now, seq, outcome));
         }
-        self.known_blocks = ack.blocks;
+        self.recv_sack_cache = ack.sack_blocks;
     }
 
-    fn sack(&mut self, now: Instant, seq: u64, news: &mut News) {
-        let end = self.board.sacked_end();
-        let record = self.board.sack(seq);
+    fn sack(&mut self, now: Instant, seq: u64, outcome: &mut AckOutcome) {
+        let end = self.scoreboard.sacked_end();
+        let record = self.scoreboard.sack(seq);
         if record.is_sacked() {
             return;
         }
-        news.sacked = true;
+        outcome.newly_sacked = true;
         self.rate.count(1);
-        self.rate.on_delivered(&mut news.sample, seq, record.sent, &record.snapshot);
+        self.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
         self.note_delivered(now, seq, &record);
         if !record.was_retransmitted() {
             if seq < end {
-                news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
+                outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
             }
-            news.original_delivered |= seq < self.high;
-            extend(&mut news.sacked_times, record.sent);
+            outcome.orig_sack_acked |= seq < self.high_seq;
+            extend(&mut outcome.sacked_times, record.sent);
         }
     }
 
-    /// Loss detection learns of a delivery.
-    fn note_delivered(&mut self, now: Instant, seq: u64, record: &Record) {
+    /// Tells loss detection of a delivered packet.
+    fn note_delivered(&mut self, now: Instant, seq: u64, record: &SentPacket) {
         match &mut self.fack {
             Some(fack) => fack.on_delivered(seq, record.sent),
             None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get()),
         }
     }
 
-    /// A duplicate report (RFC 2883): one of our retransmissions was needless.
-    fn on_duplicate(&mut self, block: (u64, u64), news: &mut News) {
+    /// A DSACK block (RFC 2883): a retransmission was spurious (Linux `tcp_check_dsack`).
+    fn on_dsack(&mut self, block: (u64, u64), outcome: &mut AckOutcome) {
         let count = (block.1.saturating_sub(block.0)).min(u64::from(u32::MAX)) as u32;
-        if count == 0 || block.1 > self.board.next() {
+        if count == 0 || block.1 > self.scoreboard.snd_nxt() {
             return;
         }
         self.counters.duplicates += u64::from(count);
-        // More duplicates than retransmissions: not ours (the network duplicates).
+        // More duplicates than retransmissions: the network duplicates.
         if self.counters.duplicates > self.counters.retransmitted {
             return;
         }
-        news.duplicate = true;
-        news.probe_duplicate = self.probe_explains(block);
+        outcome.dsack = true;
+        outcome.dsack_of_probe = self.probe_explains(block);
         self.rate.count(count);
-        if !news.probe_duplicate {
-            self.rack.on_duplicate();
+        if !outcome.dsack_of_probe {
+            self.rack.on_dsack();
         }
-        self.undo.on_duplicate(block, count);
-        for seq in block.0.max(self.board.una())..block.1 {
-            let record = *self.board.record(seq);
+        self.undo.on_dsack(block, count);
+        for seq in block.0.max(self.scoreboard.snd_una())..block.1 {
+            let record = *self.scoreboard.packet(seq);
             if record.was_retransmitted() && record.is_sacked() {
-                news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
+                outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
             }
-            self.board.clear_retransmission(seq);
+            self.scoreboard.clear_retransmission(seq);
         }
     }
 
-    /// Removes what is cumulatively acknowledged.
-    fn release(&mut self, now: Instant, ack: u64, news: &mut News, before: &Before) {
-        while self.board.una() < ack {
-            let seq = self.board.una();
-            let record = self.board.pop();
-            news.released += 1;
+    /// Removes what is cumulatively acknowledged (Linux `tcp_clean_rtx_queue`).
+    fn clean_rtx_queue(&mut self, now: Instant, ack: u64, outcome: &mut AckOutcome, prior: &PriorState) {
+        while self.scoreboard.snd_una() < ack {
+            let seq = self.scoreboard.snd_una();
+            let record = self.scoreboard.pop();
+            outcome.pkts_acked += 1;
             if record.was_retransmitted() {
-                news.retransmission_acked = true;
+                outcome.retransmission_acked = true;
             } else if !record.is_sacked() {
-                extend(&mut news.acked_times, record.sent);
-                if seq < before.sacked_end {
-                    news.reordered = Some(news.reordered.map_or(seq, |low| low.min(seq)));
+                extend(&mut outcome.acked_times, record.sent);
+                if seq < prior.sacked_end {
+                    outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
                 }
-                news.original_delivered |= seq < self.high;
+                outcome.orig_sack_acked |= seq < self.high_seq;
             }
             if !record.is_sacked() {
-                self.rate.on_delivered(&mut news.sample, seq, record.sent, &record.snapshot);
+                self.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
                 if self.config.sack {
                     self.rate.count(1);
-                    if !self.is_spurious(&record, news.echo) {
+                    if !self.is_original_delivery(&record, outcome.tsecr) {
                         self.note_delivered(now, seq, &record);
                     }
                 }
             }
         }
-        news.restarts_timers = news.released > 0;
-        if !self.config.sack && news.released > 0 {
-            self.release_unsacked(news);
+        outcome.set_timers = outcome.pkts_acked > 0;
+        if !self.config.sack && outcome.pkts_acked > 0 {
+            self.release_without_sack(outcome);
         }
     }
 
-    /// The acknowledgement echoes a timestamp older than the retransmission: the original has arrived.
-    fn is_spurious(&self, record: &Record, echo: u32) -> bool {
+    /// True if the acknowledgement echoes a timestamp older than the retransmission: the original has arrived.
+    fn is_original_delivery(&self, record: &SentPacket, echo: u32) -> bool {
         record.was_retransmitted() && self.config.timestamps && echo != 0 && echo < timestamp(record.sent)
     }
 
-    /// Takes the RTT samples: the oldest newly acked packet for SRTT, the newest for algorithms and the least RTT.
-    fn sample_rtt(&mut self, now: Instant, news: &mut News, before: &Before) -> Option<Span> {
-        let mut times = if news.retransmission_acked { None } else { news.acked_times };
+    /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for the
+    /// controller and the minimum RTT.
+    fn update_rtt(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorState) -> Option<Span> {
+        let mut times = if outcome.retransmission_acked { None } else { outcome.acked_times };
         let mut newest = times.map(|(_, last)| last);
-        if let Some((_, last)) = news.sacked_times {
+        if let Some((_, last)) = outcome.sacked_times {
             newest = Some(last);
         }
-        times = times.or(news.sacked_times);
+        times = times.or(outcome.sacked_times);
         let (oldest, newest) = match (times, newest) {
             (Some((first, _)), Some(last)) => (now.since(first), now.since(last)),
-            _ if self.config.timestamps && news.advanced && news.echo != 0 => {
-                let rtt = Span::from_millis(u64::from(timestamp(now).saturating_sub(news.echo)).max(1));
+            _ if self.config.timestamps && outcome.advanced && outcome.tsecr != 0 => {
+                let rtt = Span::from_millis(u64::from(timestamp(now).saturating_sub(outcome.tsecr)).max(1));
                 (rtt, rtt)
             }
             _ => return None,
         };
-        // A delayed acknowledgement must not raise the least RTT's next generation.
-        if !(self.seems_delayed(news, before) && newest > self.min_rtt.get()) {
+        // A delayed acknowledgement must not enter the minimum filter's next generation.
+        if !(self.is_ack_delayed(outcome, prior) && newest > self.min_rtt.get()) {
             self.min_rtt.update(MIN_RTT_WINDOW, now, newest.max(Span::from_micros(1)));
         }
-        self.round_trip.add(oldest, self.board.una(), self.board.next());
+        self.rtt.update(oldest, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
         self.timers.backoff = 0;
-        // A SACKed packet sent before the head was (last) sent shows nothing of the head's fate.
-        if let Some((first, _)) = news.sacked_times
-            && self.board.counts().out > 0
-            && first < self.board.record(self.board.una()).sent
+        // A SACKed packet sent before the head was (last) sent says nothing of the head.
+        if let Some((first, _)) = outcome.sacked_times
+            && self.scoreboard.counts().packets_out > 0
+            && first < self.scoreboard.packet(self.scoreboard.snd_una()).sent
         {
-            news.restarts_timers = true;
+            outcome.set_timers = true;
         }
         self.last_rtt = Some(newest);
         Some(newest)
     }
 
-    /// One lone packet acked that was not full and was delivered alone since it was sent: the receiver probably waited
-    /// with the acknowledgement.
-    fn seems_delayed(&self, news: &News, before: &Before) -> bool {
-        news.released == 1
-            && before.counts.sacked == 0
-            && self.board.una() == before.una + 1
-            && Some(self.board.una()) == self.runt_end
-            && news.sample.prior_delivered() + 1 == self.rate.delivered()
-            && !news.sacked
-            && !news.duplicate
-            && !news.marked
+    /// True if the receiver probably delayed the acknowledgement: it acks one small packet that was delivered alone since it
+    /// was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
+    fn is_ack_delayed(&self, outcome: &AckOutcome, prior: &PriorState) -> bool {
+        outcome.pkts_acked == 1
+            && prior.counts.sacked_out == 0
+            && self.scoreboard.snd_una() == prior.una + 1
+            && Some(self.scoreboard.snd_una()) == self.runt_end
+            && outcome.rate_sample.prior_delivered() + 1 == self.rate.delivered()
+            && !outcome.newly_sacked
+            && !outcome.dsack
+            && !outcome.ece
     }
 
-    fn note_reordering(&mut self, news: &News, before: &Before) {
-        // After a timeout that cannot be undone, what comes late says nothing about the network.
-        let counts = self.phase != Phase::Loss || self.undo.marker.is_some() || news.advanced;
-        if let Some(low) = news.reordered
+    fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorState) {
+        // After a timeout that cannot be undone, late packets do not show reordering.
+        let counts = self.ca_state != Phase::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
+        if let Some(low) = outcome.reordered
             && counts
         {
-            self.rack.on_reordering(low, self.board.sacked_end().max(before.sacked_end));
+            self.rack.on_reordering(low, self.scoreboard.sacked_end().max(prior.sacked_end));
         }
     }
 
-    fn is_dubious(&self, news: &News) -> bool {
-        !news.advanced || news.sacked || news.duplicate || news.marked || self.phase != Phase::Open
+    fn is_dubious(&self, outcome: &AckOutcome) -> bool {
+        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.ca_state != Phase::Open
     }
 }

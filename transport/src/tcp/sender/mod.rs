@@ -1,108 +1,111 @@
-//! The sending half. One input, then poll until [`Output::Until`].
+//! The TCP sender. One input, then poll until [`Output::Until`].
 //!
-//! Split by concern: `handshake`, `ack` (what an acknowledgement says), `alert` (the recovery state machine),
-//! `undo`, `timers`, `transmit` (what leaves next), `subflow` (what an MPTCP connection asks of it). This file routes.
+//! Split by concern: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack`
+//! (recovery without SACK), `undo`, `timers`, `transmit` (what is sent next), `subflow` (methods for MPTCP).
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
 mod ack;
-mod alert;
+mod fast_retransmit;
 mod handshake;
-mod repeated;
+mod reno_sack;
 mod subflow;
 mod timers;
 mod transmit;
 mod undo;
 
-use crate::recovery::{Fack, Pacer, Rack, RateSampler, RoundTrip, Scoreboard, Totals, WindowUse, WindowedMin};
+use crate::recovery::{
+    CwndValidation, Fack, Pacer, Rack, RateSampler, RttEstimator, Scoreboard, SendTotals, WindowedMin,
+};
 use crate::tcp::{Ack, Segment};
 use control::{Context, Controller, Decision, Delivery, Event, Feedback, Phase};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span, Stream};
 
-/// How a sender is set up.
+/// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Payload of a segment, bytes.
+pub struct SenderConfig {
+    /// Payload of a full segment, bytes.
     pub mss: u32,
-    /// Bytes of a segment on the path with its headers.
-    pub packet: u32,
-    /// Initial window, segments.
+    /// Size of a full segment with its headers, bytes.
+    pub packet_bytes: u32,
+    /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// RFC 7323 timestamps.
+    /// RFC 7323 timestamps are used.
     pub timestamps: bool,
     /// RFC 2018 selective acknowledgements; without them duplicate acknowledgements are counted (RFC 6582).
     pub sack: bool,
-    /// Answer ECN echoes.
+    /// ECN echoes are answered (RFC 3168).
     pub ecn: bool,
-    /// Pace even if the controller names no rate, at Linux's 200 % (slow start) or 120 % of window / SRTT.
+    /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
-    /// Segments that fit into the send buffer.
+    /// Size of the send buffer, segments.
     pub send_buffer: u64,
-    /// `tcp_reordering`.
+    /// Initial reordering degree, packets (`tcp_reordering`).
     pub reordering: u32,
-    /// `tcp_max_reordering`.
+    /// Greatest reordering degree, packets (`tcp_max_reordering`).
     pub max_reordering: u32,
-    /// How losses are found and answered.
-    pub recovery: Recovery,
+    /// Loss detection and recovery.
+    pub recovery: LossRecovery,
     /// The connection is opened by a handshake; without one, data leaves at once, as from ns-2's one-way agents.
     pub handshake: bool,
-    /// Retransmission timeout before the first RTT sample.
-    pub initial_timeout: Span,
-    /// The greatest window, and most packets outstanding, whatever the receiver offers.
-    pub window: u32,
+    /// Retransmission timeout before the first RTT sample (RFC 6298: 1 s).
+    pub initial_rto: Span,
+    /// Upper bound of the congestion window and of the packets outstanding, whatever the receiver offers, segments (Linux
+    /// `snd_cwnd_clamp`, ns-2 `window_`).
+    pub max_window: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
 }
 
-/// How losses are found and answered.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// As Linux 6.1: RACK-TLP (RFC 8985), proportional rate reduction, F-RTO, and undo of what proves spurious.
+pub enum LossRecovery {
+    /// As Linux 6.1: RACK-TLP (RFC 8985), proportional rate reduction, F-RTO, and undo of spurious reductions.
     Rack,
-    /// As Linux before 3.2, as far as ns-2's TCP-Linux agents follow it: forward acknowledgement and rate halving, and
-    /// nothing of the other.
+    /// As Linux before 3.2, as far as ns-2's TCP-Linux agents follow it: forward acknowledgement and rate halving, without
+    /// probes, F-RTO and undo.
     Fack,
 }
 
-/// What a sender is told.
+/// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// Open the connection.
+    /// The connection is to be opened.
     Connect,
     /// An acknowledgement arrived.
     Ack(&'a Ack),
-    /// A deadline passed. Early calls are harmless.
+    /// A deadline passed. An early call does nothing.
     Timeout,
     /// The host's own queue refused the segment just polled (Linux: `NET_XMIT_DROP`).
     Refused(Segment),
-    /// The application has written so many segments more.
+    /// The application has written more data.
     Write {
-        /// Segments; more than `u64` holds counts as endless.
+        /// Segments; the sum saturates, so that `u64::MAX` is an endless stream.
         segments: u64,
-        /// The last of them carries less than the MSS.
+        /// The last of them carries less than one MSS.
         runt: bool,
     },
-    /// The application ends: nothing new is sent.
+    /// The application ends: no new data is sent.
     Stop,
 }
 
-/// What a sender wants.
+/// An output of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this.
+    /// A segment to send.
     Transmit(Segment),
-    /// Nothing more before this instant or the next input.
+    /// Nothing to send before this instant or the next input.
     Until(Instant),
 }
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Data segments sent, first time or again.
+pub struct SenderCounters {
+    /// Data segments sent, retransmissions included.
     pub sent: u64,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmitted: u64,
     /// Segments marked lost.
     pub lost: u64,
@@ -120,57 +123,57 @@ pub struct Counters {
     pub probes: u64,
     /// Losses that a tail-loss probe repaired.
     pub probe_repairs: u64,
-    /// Times the receiver went back on its SACKs.
+    /// Times that the receiver reneged on its SACKs.
     pub renegings: u64,
     /// Retransmissions found lost.
     pub lost_retransmissions: u64,
     /// Duplicates reported by the receiver.
     pub duplicates: u64,
-    /// Time held back by the receive window.
+    /// Time for which the receive window limited the sender.
     pub receive_window_limited: Span,
-    /// Time held back by the send buffer.
+    /// Time for which the send buffer limited the sender.
     pub send_buffer_limited: Span,
 }
 
 /// The sending half of a connection.
 #[derive(Debug)]
 pub struct Sender {
-    config: Config,
+    config: SenderConfig,
     path: PathId,
     /// A subflow has it only while it acts: the connection lends it.
     steering: Option<Box<Steering>>,
     decision: Decision,
-    board: Scoreboard,
-    round_trip: RoundTrip,
+    scoreboard: Scoreboard,
+    rtt: RttEstimator,
     min_rtt: WindowedMin,
     rate: RateSampler,
     rack: Rack,
-    /// Instead of `rack`, which then learns nothing.
+    /// Used instead of `rack` with [`LossRecovery::Fack`].
     fack: Option<Fack>,
     pacer: Pacer,
-    usage: WindowUse,
-    phase: Phase,
-    /// `next` when the present phase was entered (Linux `high_seq`).
-    high: u64,
+    cwnd_validation: CwndValidation,
+    ca_state: Phase,
+    /// `snd_nxt` when the present congestion state was entered.
+    high_seq: u64,
     undo: Undo,
     timers: Timers,
     handshake: handshake::Handshake,
     transmit: transmit::Transmit,
     /// Right edge of the receive window, bytes.
-    window_edge: u64,
-    /// Segments that the receive window and the application allow.
-    window_end: u64,
-    available: u64,
-    /// The end of the latest segment that carries less than the MSS.
+    receive_window_edge: u64,
+    /// The first segment beyond the receive window.
+    receive_window_end: u64,
+    write_seq: u64,
+    /// The end of the latest segment that carries less than one MSS (Linux `snd_sml`).
     runt_end: Option<u64>,
-    /// The blocks of the previous acknowledgement: what they covered is known.
-    known_blocks: crate::tcp::Blocks,
-    sent_since: u32,
+    /// The SACK blocks of the previous acknowledgement, which need not be walked again.
+    recv_sack_cache: crate::tcp::SackBlocks,
+    sent_since_sample: u32,
     last_sent: Instant,
-    echo: u32,
+    ts_recent: u32,
     last_rtt: Option<Span>,
     last_delivery: Option<Delivery>,
-    counters: Counters,
+    counters: SenderCounters,
 }
 
 /// A congestion controller and its luck.
@@ -185,95 +188,95 @@ pub struct Steering {
 impl Sender {
     /// A sender that is controlled by `controller` and draws its luck from `random`. It has nothing to send yet.
     #[must_use]
-    pub fn new(config: Config, controller: Box<dyn Controller>, random: Stream) -> Self {
+    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, random: Stream) -> Self {
         Self { steering: Some(Box::new(Steering { controller, random })), ..Self::subflow(config, PathId(0)) }
     }
 
     /// The sender of a subflow, controlled by its connection's controller: see [`Sender::lend`].
-    pub(crate) fn subflow(config: Config, path: PathId) -> Self {
+    pub(crate) fn subflow(config: SenderConfig, path: PathId) -> Self {
         Self {
             config,
             path,
             steering: None,
             decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
-            board: Scoreboard::default(),
-            round_trip: RoundTrip::new(config.initial_timeout),
+            scoreboard: Scoreboard::default(),
+            rtt: RttEstimator::new(config.initial_rto),
             min_rtt: WindowedMin::default(),
             rate: RateSampler::default(),
             rack: Rack::new(config.reordering, config.max_reordering),
-            fack: (config.recovery == Recovery::Fack).then(|| Fack::new(config.reordering)),
+            fack: (config.recovery == LossRecovery::Fack).then(|| Fack::new(config.reordering)),
             pacer: Pacer::default(),
-            usage: WindowUse::default(),
-            phase: Phase::Open,
-            high: 0,
+            cwnd_validation: CwndValidation::default(),
+            ca_state: Phase::Open,
+            high_seq: 0,
             undo: Undo::default(),
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
             transmit: transmit::Transmit::default(),
-            window_edge: 0,
-            window_end: 0,
-            available: 0,
+            receive_window_edge: 0,
+            receive_window_end: 0,
+            write_seq: 0,
             runt_end: None,
-            known_blocks: crate::tcp::Blocks::default(),
-            sent_since: 0,
+            recv_sack_cache: crate::tcp::SackBlocks::default(),
+            sent_since_sample: 0,
             last_sent: Instant::ZERO,
-            echo: 0,
+            ts_recent: 0,
             last_rtt: None,
             last_delivery: None,
-            counters: Counters::default(),
+            counters: SenderCounters::default(),
         }
     }
 
-    /// Takes one input. Poll until [`Output::Until`] before the next one.
+    /// Handles one input. Poll until [`Output::Until`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
-            Input::Ack(ack) if ack.handshake => self.on_handshake(now, ack),
+            Input::Ack(ack) if ack.syn => self.on_handshake(now, ack),
             Input::Ack(ack) => self.on_ack(now, ack),
             Input::Timeout => self.on_timeout(now),
             Input::Refused(segment) => self.on_refused(now, segment),
             Input::Connect => self.connect(now),
             Input::Write { segments, runt } => self.on_write(segments, runt),
-            Input::Stop => self.available = self.available.min(self.board.next()),
+            Input::Stop => self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt()),
         }
     }
 
-    /// What the controller allows now.
+    /// The controller's latest decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
-    /// Where recovery stands.
+    /// Congestion state (Linux `icsk_ca_state`).
     #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.phase
+    pub fn ca_state(&self) -> Phase {
+        self.ca_state
     }
 
-    /// Packets thought to be in the network.
+    /// Packets in flight (RFC 6675's pipe).
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.board.counts().in_flight()
+        self.scoreboard.counts().in_flight()
     }
 
-    /// What the pipe is made of.
+    /// The scoreboard's packet counts.
     #[must_use]
-    pub fn pipe(&self) -> crate::recovery::Counts {
-        self.board.counts()
+    pub fn pipe(&self) -> crate::recovery::PacketCounts {
+        self.scoreboard.counts()
     }
 
     /// Smoothed RTT; zero before the first sample.
     #[must_use]
-    pub fn smoothed_rtt(&self) -> Span {
-        self.round_trip.smoothed()
+    pub fn srtt(&self) -> Span {
+        self.rtt.srtt()
     }
 
-    /// The RTT sample of the latest acknowledgement, if it gave one.
+    /// The RTT sample of the latest acknowledgement, if there was one.
     #[must_use]
     pub fn last_rtt(&self) -> Option<Span> {
         self.last_rtt
     }
 
-    /// The degree of reordering seen.
+    /// The greatest reordering degree seen, packets.
     #[must_use]
     pub fn reordering(&self) -> u32 {
         self.rack.reordering()
@@ -282,22 +285,22 @@ impl Sender {
     /// Segments cumulatively acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        self.board.una()
+        self.scoreboard.snd_una()
     }
 
-    /// What was counted.
+    /// The counters.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 
     fn on_write(&mut self, segments: u64, runt: bool) {
-        if self.board.next() >= self.available {
-            self.note_starvation();
+        if self.scoreboard.snd_nxt() >= self.write_seq {
+            self.check_app_limited();
         }
-        self.available = self.available.saturating_add(segments);
+        self.write_seq = self.write_seq.saturating_add(segments);
         if runt {
-            self.runt_end = Some(self.available);
+            self.runt_end = Some(self.write_seq);
         }
     }
 
@@ -307,23 +310,23 @@ impl Sender {
         self.decision = controller.decision(self.path);
     }
 
-    /// The counts that a packet remembers, with `more` about to be in flight.
-    fn totals(&self, more: u32) -> Totals {
-        let Counters { lost, marked, .. } = self.counters;
-        Totals { in_flight: self.in_flight() + more, lost: lost as u32, marked: marked as u32 }
+    /// The totals of a packet's send snapshot, with `more` packets about to be in flight.
+    fn totals(&self, more: u32) -> SendTotals {
+        let SenderCounters { lost, marked, .. } = self.counters;
+        SendTotals { in_flight: self.in_flight() + more, lost: lost as u32, marked: marked as u32 }
     }
 
     fn feedback(&self) -> Feedback {
         let slow_start = self.decision.window < self.decision.threshold;
         Feedback {
             in_flight: self.in_flight(),
-            srtt: self.round_trip.smoothed(),
+            srtt: self.rtt.srtt(),
             min_rtt: self.min_rtt.get(),
             delivered: self.rate.delivered(),
-            una: self.board.una(),
-            next: self.board.next(),
-            window_limited: self.usage.is_limited(self.decision.window, slow_start),
-            phase: self.phase,
+            una: self.scoreboard.snd_una(),
+            next: self.scoreboard.snd_nxt(),
+            window_limited: self.cwnd_validation.is_cwnd_limited(self.decision.window, slow_start),
+            phase: self.ca_state,
             ..Feedback::default()
         }
     }

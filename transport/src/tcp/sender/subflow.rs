@@ -1,4 +1,4 @@
-//! What an MPTCP connection asks of a subflow's sender.
+//! Methods of a sender that only an MPTCP connection calls.
 
 use super::{Sender, Steering, handshake::Handshake};
 use control::{Delivery, Event};
@@ -11,58 +11,58 @@ impl Sender {
         std::mem::swap(&mut self.steering, steering);
     }
 
-    /// The handshake is done.
+    /// True once the connection is established.
     pub(crate) fn is_open(&self) -> bool {
         self.handshake == Handshake::Open
     }
 
-    /// One segment more to send. Unlike with [`Input::Write`](super::Input::Write), that there was none before says
-    /// nothing of the application: the connection hands out its data as windows open.
+    /// Adds one segment to send. Unlike [`Input::Write`](super::Input::Write), it does not mark rate samples as
+    /// application-limited: the connection hands out its data as windows open.
     pub(crate) fn assign(&mut self) {
-        self.available += 1;
+        self.write_seq += 1;
     }
 
-    /// The connection has no data: what is delivered from now on says little of the path.
+    /// The connection has no data: rate samples from now on are application-limited if the window has room.
     pub(crate) fn starve(&mut self) {
-        self.note_starvation();
+        self.check_app_limited();
     }
 
-    /// Segments handed over that have not left.
+    /// Segments assigned and not sent yet.
     pub(crate) fn unsent(&self) -> u32 {
-        (self.available - self.board.next()) as u32
+        (self.write_seq - self.scoreboard.snd_nxt()) as u32
     }
 
-    /// Nothing is to be sent, and nothing is unacknowledged.
+    /// True if nothing is to be sent and nothing is unacknowledged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.unsent() == 0 && self.board.counts().out == 0
+        self.unsent() == 0 && self.scoreboard.counts().packets_out == 0
     }
 
-    /// The path is gone.
+    /// The subflow was removed: tells the controller.
     pub(crate) fn close(&mut self, now: Instant) {
         self.notify(now, &Event::PathDown);
     }
 
-    /// The window is too large for a path that holds up the others.
+    /// Penalisation (Raiciu et al., NSDI 2012): the controller reduces the window of a subflow that blocks the others.
     pub(crate) fn penalise(&mut self, now: Instant) {
         self.notify(now, &Event::Penalty);
     }
 
-    /// When the retransmission timer runs out; never if nothing is outstanding.
+    /// When the retransmission timer expires; never if nothing is outstanding.
     pub(crate) fn retransmission_at(&self) -> Instant {
         self.timers.retransmission()
     }
 
-    /// Mean deviation of the round-trip time.
-    pub(crate) fn variance(&self) -> Span {
-        self.round_trip.variance()
+    /// RTTVAR (RFC 6298, with Linux's lower bound).
+    pub(crate) fn rttvar(&self) -> Span {
+        self.rtt.rttvar()
     }
 
-    /// The delivery-rate sample of the latest acknowledgement, if it made one.
+    /// The delivery-rate sample of the latest acknowledgement, if it was valid.
     pub(crate) fn last_delivery(&self) -> Option<Delivery> {
         self.last_delivery
     }
 
-    /// What the controller paces at, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
+    /// The controller's pacing rate, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
         self.decision.pacing.unwrap_or_else(|| self.default_pacing())
     }

@@ -4,15 +4,15 @@ use super::{Sender, handshake::Handshake};
 use control::{Cause, Event, Phase};
 use units::{Instant, Span};
 
-/// What is pending. The probe's time follows from the last progress, so that it costs nothing to move.
+/// Expiry times of the timers; [`Instant::NEVER`] where none is set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     retransmission: Instant,
     reordering: Instant,
     probe: Instant,
-    /// Doublings of the timeout.
+    /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
     pub backoff: u32,
-    /// Timeouts since the last progress.
+    /// Timeouts since the last progress (Linux `icsk_retransmits`).
     pub retransmissions: u32,
 }
 
@@ -28,15 +28,15 @@ impl Default for Timers {
     }
 }
 
-/// Added to waits that must not be early (`TCP_TIMEOUT_MIN_US`).
+/// Added to the probe and reordering timeouts (`TCP_TIMEOUT_MIN_US`).
 const SLACK: Span = Span::from_millis(2);
-/// A lone packet's acknowledgement may be delayed by up to this.
+/// Longest delay of the acknowledgement of a lone packet (`TCP_RTO_MIN`).
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// Probe timeout without an RTT sample.
 const BLIND_PROBE: Span = Span::from_secs(1);
 /// Greatest timeout (`TCP_RTO_MAX`).
 const MAX_TIMEOUT: Span = Span::from_secs(120);
-/// A reneged SACK is given at least this long to be a mere delay.
+/// Least wait before SACK reneging is taken for certain.
 const RENEGING_WAIT: Span = Span::from_millis(10);
 
 /// When a timer set `now` expires: its wait is rounded up to ticks, and counted from the present one (Linux's jiffies).
@@ -49,7 +49,7 @@ impl Timers {
         self.retransmission
     }
 
-    /// Something is in doubt for so long. True if so.
+    /// Sets the reordering timer if there is a `wait`. Returns whether there is.
     pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) -> bool {
         if let Some(wait) = wait {
             self.reordering = expiry(now, wait + SLACK, tick);
@@ -65,19 +65,19 @@ impl Timers {
 }
 
 impl Sender {
-    /// When something must happen next, if no input comes.
+    /// The earliest expiry of all timers.
     pub(super) fn deadline(&self) -> Instant {
         self.timers.retransmission.min(self.timers.reordering).min(self.timers.probe).min(self.syn_deadline())
     }
 
     fn timeout(&self) -> Span {
-        (self.round_trip.timeout() * (1 << self.timers.backoff.min(20))).min(MAX_TIMEOUT)
+        (self.rtt.rto() * (1 << self.timers.backoff.min(20))).min(MAX_TIMEOUT)
     }
 
-    /// Data was acknowledged: both timers start afresh.
+    /// Restarts the retransmission and probe timers after data was acknowledged (Linux `tcp_rearm_rto`).
     pub(super) fn restart_timers(&mut self, now: Instant) {
         self.timers.retransmissions = 0;
-        if self.board.counts().out == 0 {
+        if self.scoreboard.counts().packets_out == 0 {
             self.timers = Timers { backoff: self.timers.backoff, ..Timers::default() };
             return;
         }
@@ -85,12 +85,12 @@ impl Sender {
         self.schedule_probe(now);
     }
 
-    /// The head was sent again.
+    /// Restarts the retransmission timer after the head was retransmitted.
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
     }
 
-    /// New data left.
+    /// Sets the timers after new data was sent.
     pub(super) fn on_new_data(&mut self, now: Instant, was_empty: bool) {
         if was_empty {
             self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
@@ -98,19 +98,19 @@ impl Sender {
         self.schedule_probe(now);
     }
 
-    /// RFC 8985 section 7.2, with Linux's slack. Only while nothing is wrong.
+    /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only.
     fn schedule_probe(&mut self, now: Instant) {
-        let out = self.board.counts().out;
+        let out = self.scoreboard.counts().packets_out;
         if !self.config.sack
             || self.fack.is_some()
             || out == 0
-            || !matches!(self.phase, Phase::Open | Phase::Cwr)
+            || !matches!(self.ca_state, Phase::Open | Phase::Cwr)
             || self.transmit.probe_outstanding()
         {
             self.timers.probe = Instant::NEVER;
             return;
         }
-        let srtt = self.round_trip.smoothed();
+        let srtt = self.rtt.srtt();
         let wait = match out {
             _ if srtt == Span::ZERO => BLIND_PROBE,
             1 => srtt * 2 + DELAYED_ACK,
@@ -133,13 +133,13 @@ impl Sender {
             self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
         if self.timers.retransmission <= now {
-            self.on_retransmission_timeout(now);
+            self.enter_loss(now);
         }
     }
 
     fn on_reordering_timeout(&mut self, now: Instant) {
-        let window = self.reordering_window();
-        let (lost, wait) = self.rack.detect_again(now, &mut self.board, window);
+        let window = self.reo_wnd();
+        let (lost, wait) = self.rack.detect_loss(now, &mut self.scoreboard, window);
         self.counters.lost += u64::from(lost);
         self.timers.set_reordering(now, wait, self.config.tick);
         if lost > 0 {
@@ -147,59 +147,61 @@ impl Sender {
         }
     }
 
-    pub(super) fn reordering_window(&self) -> Span {
-        self.rack.window(self.phase, self.board.counts().sacked, self.min_rtt.get(), self.round_trip.smoothed())
+    pub(super) fn reo_wnd(&self) -> Span {
+        self.rack.reo_wnd(self.ca_state, self.scoreboard.counts().sacked_out, self.min_rtt.get(), self.rtt.srtt())
     }
 
-    /// RFC 6298 section 5.4-5.7; everything outstanding is lost but what was sent within the last round trip.
-    fn on_retransmission_timeout(&mut self, now: Instant) {
-        if self.board.counts().out == 0 {
+    /// Retransmission timeout (RFC 6298 sections 5.4 to 5.7, Linux `tcp_enter_loss`): everything outstanding is lost but
+    /// what was sent within the last round trip.
+    fn enter_loss(&mut self, now: Instant) {
+        if self.scoreboard.counts().packets_out == 0 {
             self.timers.retransmission = Instant::NEVER;
             return;
         }
         self.counters.timeouts += 1;
-        if self.phase <= Phase::Disorder && self.board.counts().sacked >= self.config.reordering {
-            self.rack.forget_reordering(self.config.reordering);
+        if self.ca_state <= Phase::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
+            self.rack.reset_reordering(self.config.reordering);
         }
-        let first = self.phase < Phase::Recovery;
-        let (una, next) = (self.board.una(), self.board.next());
-        let cut = self.phase <= Phase::Disorder
-            || una >= self.high
-            || (self.phase == Phase::Loss && self.timers.retransmissions == 0);
+        let first = self.ca_state < Phase::Recovery;
+        let (una, next) = (self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
+        let cut = self.ca_state <= Phase::Disorder
+            || una >= self.high_seq
+            || (self.ca_state == Phase::Loss && self.timers.retransmissions == 0);
         let reneged = self.forget_sacks();
         for seq in una..next {
-            if reneged || seq == una || !self.rack.is_recent(now, self.board.record(seq).sent) {
-                self.counters.lost += u64::from(self.board.mark_lost(seq));
+            if reneged || seq == una || !self.rack.is_recent(now, self.scoreboard.packet(seq).sent) {
+                self.counters.lost += u64::from(self.scoreboard.mark_lost(seq));
             }
         }
         if cut {
             let probe = u32::from(self.transmit.probe_retransmitted());
-            self.begin_episode(una, self.board.counts().retransmitted + probe);
+            self.init_undo(una, self.scoreboard.counts().retrans_out + probe);
         }
-        self.transmit.spurious_timeout_possible = self.fack.is_none() && (first || self.timers.retransmissions > 0);
+        self.transmit.frto = self.fack.is_none() && (first || self.timers.retransmissions > 0);
         self.transmit.new_data_only = false;
         self.transmit.forget_probe();
-        self.high = next;
+        self.high_seq = next;
         self.timers.retransmissions += 1;
         self.timers.backoff += 1;
         self.timers.probe = Instant::NEVER;
         self.timers.reordering = Instant::NEVER;
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
-        self.sent_since = 0;
-        self.transmit.reduced = self.config.ecn;
+        self.sent_since_sample = 0;
+        self.transmit.cwr_pending = self.config.ecn;
         self.notify(now, &Event::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
-        self.phase = Phase::Loss;
+        self.ca_state = Phase::Loss;
     }
 
-    /// True if the receiver went back on its SACKs: the head had one. Without SACK, duplicates are counted afresh.
+    /// Forgets every SACK if the head is SACKed: the receiver has reneged. Returns whether. Without SACK, duplicate
+    /// acknowledgements are counted afresh.
     fn forget_sacks(&mut self) -> bool {
-        let reneged = self.board.head_is_sacked();
+        let reneged = self.scoreboard.head_is_sacked();
         if reneged {
             self.counters.renegings += 1;
-            self.board.renege();
-            self.known_blocks = crate::tcp::Blocks::default();
+            self.scoreboard.renege();
+            self.recv_sack_cache = crate::tcp::SackBlocks::default();
         } else if !self.config.sack {
-            self.board.forget_repeated();
+            self.scoreboard.reset_reno_sack();
         }
         reneged
     }

@@ -1,8 +1,9 @@
-//! What leaves next: the probe, what was lost, then new data, as the window, the receiver and the pacer allow.
+//! The next segment to send (Linux `tcp_output.c`): a tail-loss probe, a retransmission, or new data, as the congestion
+//! window, the receive window and the pacer allow.
 
 use super::{Output, Sender, handshake::Handshake};
 use crate::recovery::Pacer;
-use crate::tcp::{Ack, Kind, Segment, timestamp};
+use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{Cause, Event, Phase};
 use units::{Instant, Rate};
 
@@ -10,13 +11,13 @@ use units::{Instant, Rate};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transmit {
     probe: Probe,
-    /// Wait with retransmissions: an undo is likely (F-RTO step 2b, partial undo).
+    /// Retransmissions wait, because an undo is likely (F-RTO step 2b, partial undo).
     pub new_data_only: bool,
-    /// F-RTO is still undecided.
-    pub spurious_timeout_possible: bool,
-    /// The next data segment answers an ECN echo.
-    pub reduced: bool,
-    /// The host's own queue refused a segment: nothing more until the next input.
+    /// F-RTO has not decided yet whether the timeout was spurious (Linux `tp->frto`).
+    pub frto: bool,
+    /// The next new segment carries CWR.
+    pub cwr_pending: bool,
+    /// The host's own queue refused a segment: nothing more is sent until the next input.
     refused: bool,
     sent_in_round: bool,
     held_by: Option<(Hold, Instant)>,
@@ -29,12 +30,12 @@ enum Probe {
     None,
     Requested,
     Outstanding {
-        high: u64,
+        tlp_high_seq: u64,
         retransmission: Option<u64>,
     },
 }
 
-/// What holds the sender back, other than its window.
+/// What limits the sender other than its congestion window (Linux `TCP_CHRONO_RWND_LIMITED`, `TCP_CHRONO_SNDBUF_LIMITED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
     ReceiveWindow,
@@ -60,7 +61,7 @@ impl Transmit {
 }
 
 impl Sender {
-    /// The next segment, or until when there is none.
+    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant) -> Output {
         if self.handshake != Handshake::Open {
             return match self.poll_handshake(now) {
@@ -84,25 +85,25 @@ impl Sender {
         if self.in_flight() >= self.decision.window || self.transmit.refused || self.pacer.release() > now {
             return None;
         }
-        let counts = self.board.counts();
-        if self.phase >= Phase::Recovery
+        let counts = self.scoreboard.counts();
+        if self.ca_state >= Phase::Recovery
             && !self.transmit.new_data_only
-            && counts.retransmitted < counts.lost
-            && let Some(seq) = self.board.next_lost()
+            && counts.retrans_out < counts.lost_out
+            && let Some(seq) = self.scoreboard.next_lost()
         {
             return Some(self.retransmit(now, seq));
         }
         self.can_send_new().then(|| self.send_new(now))
     }
 
-    /// There is new data, and the receiver and the send buffer have room for it.
+    /// True if there is unsent data that the receive window and the send buffer have room for.
     pub(super) fn can_send_new(&self) -> bool {
-        self.board.next() < self.available && self.hold().is_none()
+        self.scoreboard.snd_nxt() < self.write_seq && self.hold().is_none()
     }
 
     fn hold(&self) -> Option<Hold> {
-        let out = self.board.counts().out;
-        if self.board.next() >= self.window_end || out >= self.config.window {
+        let out = self.scoreboard.counts().packets_out;
+        if self.scoreboard.snd_nxt() >= self.receive_window_end || out >= self.config.max_window {
             Some(Hold::ReceiveWindow)
         } else if u64::from(out) >= self.config.send_buffer {
             Some(Hold::SendBuffer)
@@ -112,26 +113,26 @@ impl Sender {
     }
 
     fn send_new(&mut self, now: Instant) -> Segment {
-        let counts = self.board.counts();
+        let counts = self.scoreboard.counts();
         if counts.in_flight() == 0 {
-            let (idle, timeout) = (now.since(self.last_sent), self.round_trip.timeout());
+            let (idle, timeout) = (now.since(self.last_sent), self.rtt.rto());
             if idle > timeout {
-                self.usage.restart(now);
+                self.cwnd_validation.restart(now);
             }
             self.notify(now, &Event::Restart { idle, timeout });
         }
-        let snapshot = self.rate.on_sent(now, counts.out > 0, self.totals(1));
-        let seq = self.board.push(now, snapshot);
-        self.on_new_data(now, counts.out == 0);
+        let snapshot = self.rate.on_sent(now, counts.packets_out > 0, self.totals(1));
+        let seq = self.scoreboard.push(now, snapshot);
+        self.on_new_data(now, counts.packets_out == 0);
         self.counters.sent += 1;
         self.segment(now, seq, false)
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
         let snapshot = self.rate.on_sent(now, true, self.totals(1));
-        self.board.retransmit(seq, now, snapshot);
+        self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));
-        if seq == self.board.una() {
+        if seq == self.scoreboard.snd_una() {
             self.restart_retransmission_timer(now);
         }
         self.counters.sent += 1;
@@ -140,20 +141,27 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        self.sent_since += 1;
+        self.sent_since_sample += 1;
         self.last_sent = now;
         if self.decision.pacing.is_some() || self.config.pacing {
             self.pace(now);
         }
-        let reduced = !retransmission && std::mem::take(&mut self.transmit.reduced);
-        Segment { kind: Kind::Data, seq, timestamp: timestamp(now), echo: self.echo, reduced, retransmission }
+        let reduced = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
+        Segment {
+            kind: SegmentKind::Data,
+            seq,
+            tsval: timestamp(now),
+            tsecr: self.ts_recent,
+            cwr: reduced,
+            retransmission,
+        }
     }
 
     fn pace(&mut self, now: Instant) {
         let rate = self.decision.pacing.unwrap_or_else(|| self.default_pacing());
         let burst = Pacer::burst(rate, self.min_rtt.get(), self.config.mss);
         // TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq discipline whole packets.
-        let bytes = if self.config.pacing { self.config.packet } else { self.config.mss };
+        let bytes = if self.config.pacing { self.config.packet_bytes } else { self.config.mss };
         self.pacer.on_sent(now, bytes, rate, burst);
     }
 
@@ -161,68 +169,69 @@ impl Sender {
     pub(super) fn default_pacing(&self) -> Rate {
         let window = self.decision.window;
         let percent = if window < self.decision.threshold / 2 { 200 } else { 120 };
-        let bytes = u64::from(self.config.packet) * u64::from(window.max(self.board.counts().out));
-        Rate::of(bytes * percent / 100, self.round_trip.smoothed())
+        let bytes = u64::from(self.config.packet_bytes) * u64::from(window.max(self.scoreboard.counts().packets_out));
+        Rate::of(bytes * percent / 100, self.rtt.srtt())
     }
 
-    /// The host's own queue was full (Linux: the packet stays in the queue, the window is reduced at once).
+    /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
     pub(super) fn on_refused(&mut self, now: Instant, segment: Segment) {
-        if segment.kind != Kind::Data {
+        if segment.kind != SegmentKind::Data {
             return;
         }
-        self.sent_since = self.sent_since.saturating_sub(1);
+        self.sent_since_sample = self.sent_since_sample.saturating_sub(1);
         self.counters.sent -= 1;
         if segment.retransmission {
             self.counters.retransmitted -= 1;
-            self.board.clear_retransmission(segment.seq);
-            self.board.mark_lost(segment.seq);
+            self.scoreboard.clear_retransmission(segment.seq);
+            self.scoreboard.mark_lost(segment.seq);
         } else {
-            self.board.take_back();
+            self.scoreboard.take_back();
         }
         self.transmit.refused = true;
-        self.enter_reduction(now, Cause::LocalDrop);
+        self.enter_cwr(now, Cause::LocalDrop);
     }
 
-    /// Nothing more leaves now: note why, and say until when.
+    /// Ends a round of sending: records what limited it, and returns the deadline of the next poll.
     fn end_round(&mut self, now: Instant) -> Instant {
-        let counts = self.board.counts();
+        let counts = self.scoreboard.counts();
         let full = counts.in_flight() >= self.decision.window;
         if self.transmit.sent_in_round || full {
-            self.validate_window(now, full);
+            self.validate_cwnd(now, full);
         }
         let hold = if full { None } else { self.hold() };
         self.note_hold(now, hold);
         if hold == Some(Hold::SendBuffer) {
-            self.note_starvation();
+            self.check_app_limited();
         }
         self.transmit.sent_in_round = false;
         let refused = std::mem::take(&mut self.transmit.refused);
         let release = self.pacer.release();
-        if release > now && !full && !refused && (self.can_send_new() || counts.lost > counts.retransmitted) {
+        if release > now && !full && !refused && (self.can_send_new() || counts.lost_out > counts.retrans_out) {
             return release.min(self.deadline());
         }
         self.pacer.close_burst();
         self.deadline()
     }
 
-    /// There is nothing to send. If the window had room for it, what is delivered says little of the path (Linux
-    /// `tcp_rate_check_app_limited`, at each write).
-    pub(super) fn note_starvation(&mut self) {
-        let counts = self.board.counts();
-        if counts.in_flight() < self.decision.window && counts.lost <= counts.retransmitted {
+    /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window has
+    /// room (Linux `tcp_rate_check_app_limited`, called at each write).
+    pub(super) fn check_app_limited(&mut self) {
+        let counts = self.scoreboard.counts();
+        if counts.in_flight() < self.decision.window && counts.lost_out <= counts.retrans_out {
             self.rate.mark_app_limited(counts.in_flight());
         }
     }
 
-    fn validate_window(&mut self, now: Instant, full: bool) {
-        let (out, una, next) = (self.board.counts().out, self.board.una(), self.board.next());
-        self.usage.on_sent(full, out, una, next);
+    fn validate_cwnd(&mut self, now: Instant, full: bool) {
+        let (out, una, next) =
+            (self.scoreboard.counts().packets_out, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
+        self.cwnd_validation.on_sent(full, out, una, next);
         let slow_start = self.decision.window < self.decision.threshold;
-        let limited = self.usage.is_limited(self.decision.window, slow_start);
-        let starved = self.usage.starved(now, limited, out, self.round_trip.timeout());
+        let limited = self.cwnd_validation.is_cwnd_limited(self.decision.window, slow_start);
+        let starved = self.cwnd_validation.unused_for(now, limited, out, self.rtt.rto());
         // A full send buffer is the host's limit, not the application's lack of data.
         if let Some(used) = starved
-            && self.phase == Phase::Open
+            && self.ca_state == Phase::Open
             && self.hold() != Some(Hold::SendBuffer)
         {
             self.notify(now, &Event::ApplicationLimited { used });
@@ -240,56 +249,58 @@ impl Sender {
         self.transmit.held_by = hold.map(|hold| (hold, now));
     }
 
-    /// Sends the tail-loss probe: new data if there is any, else the last segment again.
+    /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
     fn send_probe(&mut self, now: Instant) -> Option<Segment> {
         self.transmit.probe = Probe::None;
-        if self.board.counts().out == 0 {
+        if self.scoreboard.counts().packets_out == 0 {
             return None;
         }
         self.counters.probes += 1;
         if self.can_send_new() {
-            self.transmit.probe = Probe::Outstanding { high: self.board.next() + 1, retransmission: None };
+            self.transmit.probe =
+                Probe::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt() + 1, retransmission: None };
             return Some(self.send_new(now));
         }
-        let last = self.board.next() - 1;
-        let record = self.board.record(last);
+        let last = self.scoreboard.snd_nxt() - 1;
+        let record = self.scoreboard.packet(last);
         if record.is_sacked() || record.is_retransmitted() {
             return None;
         }
         let snapshot = self.rate.on_sent(now, true, self.totals(1));
-        self.board.probe(last, now, snapshot);
+        self.scoreboard.retransmit_as_probe(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
         let segment = self.segment(now, last, true);
-        self.transmit.probe = Probe::Outstanding { high: self.board.next(), retransmission: Some(last) };
+        self.transmit.probe =
+            Probe::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt(), retransmission: Some(last) };
         Some(segment)
     }
 
-    /// A duplicate that only says that the probe was needless.
+    /// True if a DSACK block reports the tail-loss probe and nothing else.
     pub(super) fn probe_explains(&self, block: (u64, u64)) -> bool {
         matches!(self.transmit.probe, Probe::Outstanding { retransmission: Some(seq), .. } if block == (seq, seq + 1))
     }
 
-    /// RFC 8985 section 7.4.2: did the probe repair a loss?
-    pub(super) fn settle_probe(&mut self, now: Instant, ack: &Ack, news: &super::ack::News) {
-        let Probe::Outstanding { high, retransmission } = self.transmit.probe else { return };
-        if ack.ack < high {
+    /// Finds out whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
+    pub(super) fn process_tlp_ack(&mut self, now: Instant, ack: &Ack, outcome: &super::ack::AckOutcome) {
+        let Probe::Outstanding { tlp_high_seq, retransmission } = self.transmit.probe else { return };
+        if ack.ack < tlp_high_seq {
             return;
         }
-        if retransmission.is_none() || news.probe_duplicate {
+        if retransmission.is_none() || outcome.dsack_of_probe {
             self.transmit.forget_probe();
-        } else if ack.ack > high {
+        } else if ack.ack > tlp_high_seq {
             self.transmit.forget_probe();
-            if self.phase < Phase::Cwr {
+            if self.ca_state < Phase::Cwr {
                 self.counters.probe_repairs += 1;
-                self.transmit.reduced = self.config.ecn;
+                self.transmit.cwr_pending = self.config.ecn;
                 self.notify(
                     now,
                     &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight: self.in_flight() },
                 );
                 self.try_keep_open();
             }
-        } else if news.repeated && !news.sacked {
+        } else if outcome.is_dupack && !outcome.newly_sacked {
             self.transmit.forget_probe();
         }
     }

@@ -6,7 +6,7 @@
 
 use control::{Delivery, Sent};
 use std::collections::VecDeque;
-use transport::recovery::{RateSampler, Sample, Snapshot, Totals, WindowedMin};
+use transport::recovery::{RateSample, RateSampler, SendSnapshot, SendTotals, WindowedMin};
 use units::{Instant, Span};
 use wire::frame::Ack;
 
@@ -36,7 +36,7 @@ enum Fate {
 #[derive(Clone, Debug)]
 struct Departure {
     at: Instant,
-    snapshot: Snapshot,
+    snapshot: SendSnapshot,
     /// Number of the piece among all pieces.
     piece: u64,
     /// The datagram is larger than what every path carries.
@@ -117,7 +117,7 @@ impl RoundTrip {
     }
 }
 
-/// Totals since the path exists.
+/// SendTotals since the path exists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) sent: u64,
@@ -172,9 +172,9 @@ impl Ledger {
         self.loss_due
     }
 
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> SendTotals {
         let (lost, marked) = (self.totals.lost as u32, self.totals.marked as u32);
-        Totals { in_flight: self.in_flight, lost, marked }
+        SendTotals { in_flight: self.in_flight, lost, marked }
     }
 
     /// A piece leaves; its packet's number.
@@ -193,7 +193,7 @@ impl Ledger {
             self.base += 1;
             return self.base - 1;
         }
-        let snapshot = Snapshot::default();
+        let snapshot = SendSnapshot::default();
         self.push(Departure { at: now, snapshot, piece: 0, large: false, fate: Fate::Control })
     }
 
@@ -207,7 +207,7 @@ impl Ledger {
         let largest = self.expand(ack.largest)?;
         let mut news = News { now, in_flight_before: self.in_flight, ..News::default() };
         let (base, delivered) = (self.base, self.rate.delivered());
-        let mut sample = Sample::default();
+        let mut sample = RateSample::default();
         self.find_spurious(largest, ack);
         let mut high = largest;
         for (arrived, missing) in ack.ranges.iter() {
@@ -248,7 +248,7 @@ impl Ledger {
         number: u64,
         largest: u64,
         ack: &Ack,
-        sample: &mut Sample,
+        sample: &mut RateSample,
         news: &mut News,
         fates: &mut Fates,
     ) {
@@ -324,7 +324,15 @@ impl Ledger {
         }
     }
 
-    fn lose(&mut self, number: u64, snapshot: &Snapshot, piece: u64, large: bool, news: &mut News, fates: &mut Fates) {
+    fn lose(
+        &mut self,
+        number: u64,
+        snapshot: &SendSnapshot,
+        piece: u64,
+        large: bool,
+        news: &mut News,
+        fates: &mut Fates,
+    ) {
         self.in_flight -= 1;
         self.totals.lost += 1;
         if large {

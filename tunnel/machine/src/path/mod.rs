@@ -17,7 +17,7 @@ use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOL
 use ledger::{Ledger, News};
 use life::Life;
 use phantom::Phantom;
-use transport::recovery::{Pacer, WindowUse};
+use transport::recovery::{CwndValidation, Pacer};
 use units::{Instant, PathId, Rate, Span, Stream};
 use wire::frame::{Ack, Frame};
 
@@ -63,7 +63,7 @@ pub(super) struct Path {
     phase: Phase,
     episode_end: u64,
     pacer: Pacer,
-    usage: WindowUse,
+    usage: CwndValidation,
     sent_since: u32,
     sent_in_round: bool,
     doubts: u32,
@@ -106,7 +106,7 @@ impl Path {
             phase: Phase::Open,
             episode_end: 0,
             pacer: Pacer::default(),
-            usage: WindowUse::default(),
+            usage: CwndValidation::default(),
             sent_since: 0,
             sent_in_round: false,
             doubts: 0,
@@ -283,9 +283,9 @@ impl Path {
         if self.sent_in_round || full {
             self.usage.on_sent(full, self.ledger.in_flight, self.ledger.una(), self.ledger.next());
             let slow_start = self.decision.window < self.decision.threshold;
-            let limited = self.usage.is_limited(self.decision.window, slow_start);
+            let limited = self.usage.is_cwnd_limited(self.decision.window, slow_start);
             let (in_flight, timeout) = (self.ledger.in_flight, self.ledger.round_trip.timeout());
-            if let Some(used) = self.usage.starved(now, limited, in_flight, timeout)
+            if let Some(used) = self.usage.unused_for(now, limited, in_flight, timeout)
                 && self.phase == Phase::Open
             {
                 self.notify(now, pilot, &Event::ApplicationLimited { used });
@@ -376,7 +376,7 @@ impl Path {
             una: self.ledger.una(),
             next: self.ledger.next(),
             advanced: news.advanced,
-            window_limited: self.usage.is_limited(self.decision.window, slow_start),
+            window_limited: self.usage.is_cwnd_limited(self.decision.window, slow_start),
             may_grow: news.acked > 0,
             prior_phase,
             phase: self.phase,

@@ -1,4 +1,4 @@
-//! What travels on a subflow: a TCP frame and what the DSS option says (RFC 8684 section 3.3).
+//! Segments and acknowledgements of a subflow: TCP's, with the DSS option (RFC 8684 section 3.3).
 
 use crate::tcp;
 
@@ -9,9 +9,9 @@ pub struct Segment {
     pub subflow: u16,
     /// The subflow's own segment.
     pub tcp: tcp::Segment,
-    /// The number of the data that it carries; without meaning in a handshake.
+    /// Data sequence number of its payload; without meaning in a handshake.
     pub data: u64,
-    /// Another subflow was given the same data before. (No field of the option: for accounting.)
+    /// Another subflow was given the same data before. (No field of the option: for counters.)
     pub copy: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct Segment {
 pub struct Ack {
     /// The subflow's number.
     pub subflow: u16,
-    /// The subflow's own acknowledgement. Its window, in bytes beyond `data`, is the connection's.
+    /// The subflow's own acknowledgement. Its receive window, in bytes beyond `data_ack`, is the connection's.
     pub tcp: tcp::Ack,
     /// DATA_ACK: all data below has arrived.
     pub data: u64,

@@ -7,7 +7,7 @@ use units::Instant;
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     /// From `una` to the newest that was sent.
-    records: VecDeque<Record>,
+    records: VecDeque<SentData>,
     una: u64,
     /// The oldest that was never sent.
     next: u64,
@@ -19,7 +19,7 @@ pub(super) struct SendQueue {
 
 /// One segment of data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(super) struct SentData {
     /// The subflows that it was given to, a bit each.
     pub carriers: u32,
     /// When it was given to the first of them.
@@ -28,7 +28,7 @@ pub(super) struct Record {
     pub given_up: u32,
 }
 
-const UNSENT: Record = Record { carriers: 0, first: Instant::NEVER, given_up: 0 };
+const UNSENT: SentData = SentData { carriers: 0, first: Instant::NEVER, given_up: 0 };
 
 impl SendQueue {
     /// The oldest that is not acknowledged.
@@ -66,7 +66,7 @@ impl SendQueue {
     }
 
     /// Data between `una` and `end`.
-    pub(super) fn record(&mut self, data: u64) -> &mut Record {
+    pub(super) fn record(&mut self, data: u64) -> &mut SentData {
         &mut self.records[(data - self.una) as usize]
     }
 
@@ -119,7 +119,7 @@ impl SendQueue {
     }
 
     /// Everything below `data` has arrived; `each` is told of it.
-    pub(super) fn acknowledge(&mut self, data: u64, mut each: impl FnMut(&Record)) {
+    pub(super) fn acknowledge(&mut self, data: u64, mut each: impl FnMut(&SentData)) {
         while self.una < data
             && let Some(record) = self.records.pop_front()
         {

@@ -1,7 +1,7 @@
 //! The scheduler's work: data is given to subflows as they have room.
 
-use super::{Rules, Sender, SubflowState};
-use crate::tcp::receiver::window::TRUE_SIZE;
+use super::{MptcpStack, Sender, SubflowState};
+use crate::tcp::receiver::receive_window::TRUE_SIZE;
 use schedule::{Packet, Pick, View};
 use units::Instant;
 
@@ -54,7 +54,7 @@ impl Sender {
     /// together (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it holds up the others.
     fn buffer(&self) -> u64 {
         let most = self.config.tcp.send_buffer;
-        if self.config.rules == Rules::OutOfTree {
+        if self.config.stack == MptcpStack::OutOfTree {
             return most;
         }
         let up = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);

@@ -1,7 +1,7 @@
 //! Data sent again on another subflow: because its own failed, went, or holds up the window.
 
-use super::fill::Hold;
-use super::{Rules, Sender, SubflowState};
+use super::scheduling::Hold;
+use super::{MptcpStack, Sender, SubflowState};
 use control::Phase;
 use units::{Instant, Span};
 
@@ -19,7 +19,7 @@ impl Sender {
     pub(super) fn note_timeouts(&mut self, index: usize) {
         let timeouts = self.subflows[index].sender.counters().timeouts;
         if timeouts == std::mem::replace(&mut self.subflows[index].timeouts, timeouts)
-            || self.config.rules != Rules::OutOfTree
+            || self.config.stack != MptcpStack::OutOfTree
         {
             return;
         }
@@ -74,7 +74,7 @@ impl Sender {
     /// The connection's timer starts afresh, if anything is outstanding: it waits for as long as the latest of the timers of
     /// subflows that make progress (Linux `mptcp_set_timeout`): one that does not must not put off what rescues its data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
-        if self.config.rules == Rules::OutOfTree || self.queue.is_empty() && !self.waits_for_subflow() {
+        if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.waits_for_subflow() {
             self.retransmission = Instant::NEVER;
             return;
         }
@@ -206,7 +206,7 @@ impl Sender {
     fn penalise(&mut self, now: Instant, holder: usize, rescuer: usize) {
         let (srtt, faster) = (self.views[holder].srtt, self.views[rescuer].srtt);
         let subflow = &mut self.subflows[holder];
-        if faster < srtt && subflow.sender.phase() == Phase::Open && now.since(subflow.penalised) >= srtt {
+        if faster < srtt && subflow.sender.ca_state() == Phase::Open && now.since(subflow.penalised) >= srtt {
             subflow.penalised = now;
             self.act(holder, |sender| sender.penalise(now));
         }

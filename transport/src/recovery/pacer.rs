@@ -1,15 +1,15 @@
-//! Pacing: when the next burst may leave. Linux 6.1 `tcp_update_skb_after_send`, `tcp_tso_autosize`.
+//! Pacing: when the next burst may be sent. Linux 6.1 `tcp_update_skb_after_send`, `tcp_tso_autosize`.
 
 use units::{Instant, Rate, Span};
 
-/// The first packets of a connection are not paced: there is no rate worth keeping yet.
+/// Packets at the start of a connection that are not paced, as in Linux.
 const UNPACED: u64 = 10;
-/// A burst is about a millisecond of data (`sk_pacing_shift` 10), ...
+/// A burst is about a millisecond of data (`sk_pacing_shift` 10).
 const BURSTS_A_SECOND: u64 = 1 << 10;
-/// ... and on short paths up to one offload frame more (`tcp_tso_rtt_log` 9: halved per 512 us of least RTT).
+/// On short paths a burst is up to one offload frame longer (`tcp_tso_rtt_log` 9: halved for each 512 us of minimum RTT).
 const OFFLOAD_BYTES: u64 = 65_536;
 
-/// Spaces bursts so that the mean rate is the one allowed.
+/// Spaces bursts so that the mean rate is the pacing rate.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     next: Instant,
@@ -18,13 +18,13 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// When the next packet may leave.
+    /// When the next packet may be sent.
     #[must_use]
     pub fn release(&self) -> Instant {
         if self.left > 0 { Instant::ZERO } else { self.next }
     }
 
-    /// A packet of `bytes` leaves now. A burst of `burst` packets begins where none is open.
+    /// A packet of `bytes` is sent now. A burst of `burst` packets begins where none is open.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
         self.sent += 1;
         if self.sent <= UNPACED || rate.as_bits() == 0 {
@@ -42,12 +42,12 @@ impl Pacer {
         self.next += rate.time_for(u64::from(bytes));
     }
 
-    /// What is left of an open burst is forfeited: there was nothing to send.
+    /// Ends an open burst: there was nothing more to send.
     pub fn close_burst(&mut self) {
         self.left = 0;
     }
 
-    /// Packets of one burst at `rate` with `payload` bytes a packet.
+    /// Packets of one burst at `rate`, with `payload` bytes a packet.
     #[must_use]
     pub fn burst(rate: Rate, min_rtt: Span, payload: u32) -> u32 {
         let shift = (min_rtt.as_micros() >> 9).min(63);

@@ -5,13 +5,13 @@
 
 use units::{Instant, Span};
 
-/// What the kernel charges for one received packet that is not full of data: `sk_buff` and head of a 2 KiB buffer.
+/// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB buffer.
 pub(crate) const TRUE_SIZE: u64 = 2304;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ReceiveWindow {
     mss: u64,
     buffer: u64,
     greatest_buffer: u64,
@@ -22,13 +22,13 @@ pub(crate) struct Window {
     /// Receiver's RTT estimate, from timestamps: eighths of a microsecond.
     rtt_us8: u64,
     last_echo: u32,
-    /// Present measurement: since when, from which byte, and how much the previous one copied.
+    /// Present measurement (Linux `rcvq_space`): start, first byte, and the bytes copied in the previous one.
     since: Instant,
     from: u64,
     copied_before: u64,
 }
 
-impl Window {
+impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, greatest_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
         let initial = buffer / 2 / mss * mss;
@@ -57,7 +57,7 @@ impl Window {
         self.open(now, next);
     }
 
-    /// The same for a connection over subflows, whose greatest RTT this is.
+    /// The same for an MPTCP connection; `rtt` is the greatest RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
         self.open(now, next);
@@ -80,7 +80,7 @@ impl Window {
         self.rtt_us8 = if self.rtt_us8 == 0 { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
-    /// Once a round trip: if the application read more than in the one before, the buffer must hold twice of it.
+    /// Once a round trip: if the application read more than in the one before, the buffer grows to hold twice of it.
     fn tune(&mut self, now: Instant, read: u64) {
         if self.rtt_us8 == 0 || now.since(self.since) < self.rtt() {
             return;
@@ -88,7 +88,7 @@ impl Window {
         let copied = read - self.from;
         if copied > self.copied_before {
             let mut window = 2 * copied + 16 * self.mss;
-            // Slow start is under way: the sender may double again meanwhile.
+            // The sender is in slow start: it may double again meanwhile.
             window += 2 * (window * (copied - self.copied_before) / self.copied_before);
             let per_packet = if TRUE_SIZE / 2 < self.mss { 2 * self.mss } else { TRUE_SIZE };
             let buffer = (window / self.mss * per_packet).min(self.greatest_buffer);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_window_tops_out_at_half_the_greatest_buffer() {
-        let mut window = Window::new(1448, [131_072, 6_291_456]);
+        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
         let (mut next, mut echo) = (0, 0);
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_edge_never_moves_back() {
-        let mut window = Window::new(1448, [131_072, 6_291_456]);
+        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
         let first = window.offer(0, 0);
         assert_eq!(first, 65_160 / 128 * 128);
         assert_eq!(window.offer(0, 40), first);

@@ -1,9 +1,9 @@
-//! The least value over a sliding window of time, as Linux keeps for the least RTT.
+//! Minimum filter over a sliding window of time, as Linux keeps it for the minimum RTT (`minmax_running_min`).
 
 use control::frame::WindowedMax;
 use units::{Instant, Span};
 
-/// The minimum over the last `window`: the maximum of what is missing to [`Span::MAX`].
+/// The minimum over the last `window`: a [`WindowedMax`] of the difference to [`Span::MAX`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowedMin(WindowedMax);
 

@@ -3,24 +3,24 @@
 use control::{Delivery, Sent};
 use units::{Instant, Span};
 
-/// What a packet remembers of the moment it was sent.
+/// Delivery-rate state when a packet was sent, stored with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Packets delivered by then.
+pub struct SendSnapshot {
+    /// Packets delivered by then (P.delivered).
     pub delivered: u64,
-    /// When the latest of them was delivered.
+    /// When the latest of them was delivered (P.delivered_time).
     pub delivered_at: Instant,
-    /// When the packet was sent that had most recently been delivered.
+    /// When the most recently delivered packet was sent (P.first_sent_time).
     pub first_sent: Instant,
-    /// What was in flight then, and what had been lost and marked by then.
-    pub totals: Totals,
-    /// The sender had too little to send.
+    /// In flight then, and lost and marked by then.
+    pub totals: SendTotals,
+    /// The sender was application-limited.
     pub app_limited: bool,
 }
 
-/// Packets in flight now, and marked lost and CE-marked ever. The latter two may wrap: only differences count.
+/// Packets in flight, and marked lost and CE-marked so far. The latter two may wrap: only differences count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct SendTotals {
     /// In flight.
     pub in_flight: u32,
     /// Marked lost so far.
@@ -29,10 +29,10 @@ pub struct Totals {
     pub marked: u32,
 }
 
-impl Snapshot {
-    /// What is known of the sending, and of what came `since`.
+impl SendSnapshot {
+    /// The packet's sending as controllers see it; `since` are the totals now.
     #[must_use]
-    pub fn sending(&self, since: Totals) -> Sent {
+    pub fn sending(&self, since: SendTotals) -> Sent {
         Sent {
             in_flight: self.totals.in_flight,
             lost: since.lost.wrapping_sub(self.totals.lost),
@@ -42,16 +42,16 @@ impl Snapshot {
     }
 }
 
-/// What one acknowledgement gathers for its sample.
+/// The rate sample of one acknowledgement (Linux `rate_sample`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sample {
+pub struct RateSample {
     newest: Option<(Instant, u64)>,
-    prior: Snapshot,
+    prior: SendSnapshot,
     send_interval: Span,
 }
 
-impl Sample {
-    /// `delivered` when the newest packet of this acknowledgement was sent; zero if nothing was delivered.
+impl RateSample {
+    /// Packets delivered when the newest packet of this acknowledgement was sent; zero if nothing was delivered.
     #[must_use]
     pub fn prior_delivered(&self) -> u64 {
         self.prior.delivered
@@ -59,12 +59,12 @@ impl Sample {
 
     /// The newest packet's snapshot; `None` if nothing was delivered.
     #[must_use]
-    pub fn newest(&self) -> Option<&Snapshot> {
+    pub fn newest(&self) -> Option<&SendSnapshot> {
         self.newest.map(|_| &self.prior)
     }
 }
 
-/// The connection's state.
+/// Delivery-rate state of a path (C.delivered, C.delivered_time, C.first_sent_time, C.app_limited of the draft).
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
     delivered: u64,
@@ -85,13 +85,13 @@ impl RateSampler {
         self.delivered += u64::from(packets);
     }
 
-    /// A packet leaves; `outstanding` is false if nothing was before it, `totals` counts it in.
-    pub fn on_sent(&mut self, now: Instant, outstanding: bool, totals: Totals) -> Snapshot {
+    /// A packet is sent; `outstanding` is false if no other is. `totals` counts it in.
+    pub fn on_sent(&mut self, now: Instant, outstanding: bool, totals: SendTotals) -> SendSnapshot {
         if !outstanding {
             self.first_sent = now;
             self.delivered_at = now;
         }
-        Snapshot {
+        SendSnapshot {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
@@ -100,8 +100,8 @@ impl RateSampler {
         }
     }
 
-    /// A packet sent at `sent` was delivered: the newest one of an acknowledgement makes the sample.
-    pub fn on_delivered(&mut self, sample: &mut Sample, seq: u64, sent: Instant, snapshot: &Snapshot) {
+    /// A packet sent at `sent` was delivered: the newest one of an acknowledgement defines the sample.
+    pub fn on_delivered(&mut self, sample: &mut RateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
         if sample.newest.is_none_or(|newest| (sent, seq) > newest) {
             sample.newest = Some((sent, seq));
             sample.prior = *snapshot;
@@ -110,11 +110,11 @@ impl RateSampler {
         }
     }
 
-    /// Ends an acknowledgement that newly delivered `acked` packets.
+    /// Ends an acknowledgement that newly delivered `acked` packets. Returns the sample if it is valid.
     pub fn finish(
         &mut self,
         now: Instant,
-        sample: &Sample,
+        sample: &RateSample,
         acked: u32,
         min_rtt: Span,
         delayed: bool,
@@ -127,7 +127,7 @@ impl RateSampler {
         }
         sample.newest?;
         let interval = sample.send_interval.max(now.since(sample.prior.delivered_at));
-        // Shorter than any round trip: an artefact (a retransmission acked for its original, for example).
+        // Shorter than the minimum RTT: an artefact, for example of a retransmission acked for its original.
         if min_rtt != Span::MAX && interval < min_rtt || interval == Span::ZERO {
             return None;
         }
@@ -140,7 +140,8 @@ impl RateSampler {
         })
     }
 
-    /// The application has nothing to send and the window has room: samples are marked until what is in flight is delivered.
+    /// The application has nothing to send and the window has room: samples are application-limited until what is in flight
+    /// is delivered.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
@@ -158,9 +159,9 @@ mod tests {
         let ms = |n: u64| Instant::ZERO + Span(n * 1_158_400);
         let mut sent = std::collections::VecDeque::new();
         for t in 0..200 {
-            let mut sample = Sample::default();
+            let mut sample = RateSample::default();
             if t >= 20 {
-                let (at, snapshot): (Instant, Snapshot) = sent.pop_front().expect("sent 20 ms ago");
+                let (at, snapshot): (Instant, SendSnapshot) = sent.pop_front().expect("sent 20 ms ago");
                 sampler.count(1);
                 sampler.on_delivered(&mut sample, t, at, &snapshot);
                 let delivery = sampler.finish(ms(t), &sample, 1, Span::from_millis(20), false).expect("valid");
@@ -168,7 +169,7 @@ mod tests {
                 assert!(t < 40 || (rate - 863.26).abs() < 0.01, "{rate} at {t}");
                 assert!(rate < 863.27);
             }
-            sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty(), Totals::default())));
+            sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty(), SendTotals::default())));
         }
     }
 }

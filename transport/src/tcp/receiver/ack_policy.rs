@@ -1,6 +1,6 @@
 //! When to acknowledge: at once, every second segment, after 40 ms, or compressed (Linux 6.1 `__tcp_ack_snd_check`).
 
-use super::Config;
+use super::ReceiverConfig;
 use units::{Instant, Span};
 
 /// Delay of a lone acknowledgement (`TCP_DELACK_MIN`).
@@ -9,13 +9,13 @@ const DELAY: Span = Span::from_millis(40);
 pub(super) const QUICK: u32 = 16;
 /// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
 pub(super) const MARK_QUICK: u32 = 2;
-/// The next acknowledgement is not delayed (`ICSK_ACK_NOW`).
+/// One acknowledgement sent without delay (`ICSK_ACK_NOW`).
 pub(super) const AT_ONCE: u32 = 1;
-/// Duplicate acknowledgements sent at once per missing segment: what fast retransmit needs.
+/// Duplicate acknowledgements sent at once per missing segment: as many as fast retransmit needs.
 const DUPLICATES: u32 = 3;
-/// Duplicate acknowledgements merged at most (`tcp_comp_sack_nr`).
+/// Most duplicate acknowledgements compressed into one (`tcp_comp_sack_nr`).
 const MERGED: u32 = 44;
-/// They wait for at most this long (`tcp_comp_sack_delay_ns`), or a twentieth of the RTT.
+/// Longest delay of compressed acknowledgements (`tcp_comp_sack_delay_ns`); at most a twentieth of the RTT.
 const MERGE_DELAY: Span = Span::from_millis(1);
 
 /// Whether an acknowledgement leaves now.
@@ -35,12 +35,12 @@ pub(super) struct Policy {
     merged: u32,
     deadline: Instant,
     tick: Span,
-    /// Without SACK every duplicate acknowledgement counts.
+    /// Duplicate acknowledgements are compressed: only with SACK, as the sender else counts them.
     merges: bool,
 }
 
 impl Policy {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &ReceiverConfig) -> Self {
         // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
         // Zero: also what is out of order, at once.
         let every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
@@ -60,27 +60,27 @@ impl Policy {
         self.deadline
     }
 
-    /// An acknowledgement is owed: delayed, or merged with others.
+    /// True if an acknowledgement is pending: delayed or compressed.
     pub(super) fn is_waiting(&self) -> bool {
         self.deadline < Instant::NEVER
     }
 
-    /// The next acknowledgement is due now.
+    /// Makes the pending acknowledgement due now.
     pub(super) fn expire(&mut self, now: Instant) {
         self.deadline = now;
     }
 
-    /// Duplicate acknowledgements are being merged.
+    /// True while duplicate acknowledgements are being compressed.
     pub(super) fn is_merging(&self) -> bool {
         self.merged > 0
     }
 
-    /// Something unusual arrived: the sender should hear of what follows without delay.
+    /// Enters quick-ack mode for so many acknowledgements (Linux `tcp_enter_quickack_mode`).
     pub(super) fn quicken(&mut self, acks: u32) {
         self.quick = self.quick.max(acks);
     }
 
-    /// An acknowledgement leaves.
+    /// An acknowledgement was sent.
     pub(super) fn on_ack(&mut self) {
         self.quick = self.quick.saturating_sub(1);
         self.merged = 0;
@@ -108,7 +108,7 @@ impl Policy {
         Urgency::Later
     }
 
-    /// The first duplicate acknowledgements leave at once, later ones are merged.
+    /// The first duplicate acknowledgements are sent at once, later ones are compressed.
     fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> Urgency {
         if self.duplicates_of != next {
             self.duplicates_of = next;

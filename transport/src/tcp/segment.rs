@@ -1,9 +1,9 @@
-//! What travels between sender and receiver, as values: no bytes are made.
+//! Segments and acknowledgements as values: nothing is serialised.
 
-/// What a segment from the sender is.
+/// The kind of a segment from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Opens the connection.
+pub enum SegmentKind {
+    /// SYN: opens the connection.
     Syn,
     /// Third packet of the handshake: no data.
     HandshakeAck,
@@ -14,30 +14,30 @@ pub enum Kind {
 /// A segment towards the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// What it is.
-    pub kind: Kind,
+    /// Its kind.
+    pub kind: SegmentKind,
     /// Its number; data segments count from 0.
     pub seq: u64,
-    /// Timestamp value, milliseconds (RFC 7323).
-    pub timestamp: u32,
-    /// Timestamp echo, milliseconds.
-    pub echo: u32,
-    /// The sender answers an ECN echo (RFC 3168 CWR).
-    pub reduced: bool,
-    /// Sent before.
+    /// TSval of the timestamps option, milliseconds (RFC 7323).
+    pub tsval: u32,
+    /// TSecr of the timestamps option, milliseconds.
+    pub tsecr: u32,
+    /// CWR flag: the sender answers an ECN echo (RFC 3168 CWR).
+    pub cwr: bool,
+    /// It carries data that was sent before.
     pub retransmission: bool,
 }
 
 /// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). Kept small:
 /// every acknowledgement on its way carries them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Blocks {
+pub struct SackBlocks {
     starts: [u64; 3],
     lengths: [u32; 3],
     count: u8,
 }
 
-impl Blocks {
+impl SackBlocks {
     /// Adds a block; a fourth does not fit beside timestamps and is left out.
     pub fn push(&mut self, (start, end): (u64, u64)) {
         let place = self.len();
@@ -48,18 +48,18 @@ impl Blocks {
         }
     }
 
-    /// Leaves out all but the first `most`.
-    pub fn truncate(&mut self, most: usize) {
-        self.count = self.count.min(most as u8);
+    /// Keeps the first `count` blocks at most.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count as u8);
     }
 
-    /// How many there are.
+    /// Number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// There is none.
+    /// True without any block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -75,21 +75,21 @@ impl Blocks {
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
-    /// Answers a SYN: no data is acknowledged.
-    pub handshake: bool,
-    /// Every segment below this has arrived.
+    /// SYN flag: the acknowledgement answers a SYN and acknowledges no data.
+    pub syn: bool,
+    /// Cumulative acknowledgement: every segment with a lower number has arrived.
     pub ack: u64,
     /// Receive window, bytes.
-    pub window: u64,
-    /// Timestamp value, milliseconds.
-    pub timestamp: u32,
-    /// Timestamp echo, milliseconds.
-    pub echo: u32,
+    pub receive_window: u64,
+    /// TSval, milliseconds.
+    pub tsval: u32,
+    /// TSecr, milliseconds.
+    pub tsecr: u32,
     /// SACK blocks.
-    pub blocks: Blocks,
-    /// ECN echo (RFC 3168 ECE).
-    pub marked: bool,
-    /// How long the newest segment was on its way, milliseconds of the clock that both ends share. Real TCP has no such
-    /// field; TCP-LP, which is defined by this delay, estimates it from timestamps.
+    pub sack_blocks: SackBlocks,
+    /// ECE flag: ECN echo (RFC 3168).
+    pub ece: bool,
+    /// One-way delay of the newest segment, milliseconds of the clock that both ends share. Real TCP has no such field;
+    /// TCP-LP, which is defined by this delay, estimates it from timestamps.
     pub one_way_ms: u32,
 }

@@ -1,0 +1,80 @@
+//! Congestion window validation: is the window used? RFC 2861 and RFC 7661, as in Linux 6.1 (`tcp_cwnd_validate`).
+
+use units::{Instant, Span};
+
+/// Whether the congestion window limited the sender over the last window, and the most packets outstanding in it.
+#[derive(Clone, Debug, Default)]
+pub struct CwndValidation {
+    is_cwnd_limited: bool,
+    max_packets_out: u32,
+    cwnd_usage_seq: u64,
+    cwnd_used: u32,
+    cwnd_stamp: Instant,
+}
+
+impl CwndValidation {
+    /// Ends a round of sending: `limited` if the window stopped it; `packets_out` are now outstanding.
+    pub fn on_sent(&mut self, limited: bool, packets_out: u32, snd_una: u64, snd_nxt: u64) {
+        if snd_una >= self.cwnd_usage_seq || limited || (!self.is_cwnd_limited && packets_out > self.max_packets_out) {
+            self.is_cwnd_limited = limited;
+            self.max_packets_out = packets_out;
+            self.cwnd_usage_seq = snd_nxt;
+        }
+    }
+
+    /// True if the window limited the sender, or, in slow start, if more than half of it was used (Linux
+    /// `tcp_is_cwnd_limited`).
+    #[must_use]
+    pub fn is_cwnd_limited(&self, cwnd: u32, slow_start: bool) -> bool {
+        self.is_cwnd_limited || (slow_start && cwnd < 2 * self.max_packets_out)
+    }
+
+    /// Starts measuring afresh: the connection begins, or goes on after an idle period.
+    pub fn restart(&mut self, now: Instant) {
+        self.cwnd_used = 0;
+        self.cwnd_stamp = now;
+    }
+
+    /// Called after each round of sending. Returns the most packets outstanding if the window was not filled for a whole
+    /// `rto` (Linux `tcp_cwnd_application_limited`).
+    pub fn unused_for(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
+        if limited {
+            self.restart(now);
+            return None;
+        }
+        self.cwnd_used = self.cwnd_used.max(packets_out);
+        if now.since(self.cwnd_stamp) < timeout {
+            return None;
+        }
+        self.cwnd_stamp = now;
+        Some(std::mem::take(&mut self.cwnd_used))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_starves_for_a_timeout_counted_from_the_last_restart() {
+        let (mut validation, timeout) = (CwndValidation::default(), Span::from_millis(250));
+        let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
+        let starved = |validation: &mut CwndValidation, at| validation.unused_for(ms(at), false, 7, timeout);
+        validation.restart(ms(1000));
+        assert_eq!([1001, 1249, 1250, 1251].map(|at| starved(&mut validation, at)), [None, None, Some(7), None]);
+        validation.restart(ms(2000)); // it stood idle: that alone is no starvation
+        assert_eq!(starved(&mut validation, 2100), None);
+    }
+
+    #[test]
+    fn the_flag_holds_for_one_window() {
+        let mut validation = CwndValidation::default();
+        validation.on_sent(true, 10, 0, 10);
+        validation.on_sent(false, 4, 5, 10);
+        assert!(validation.is_cwnd_limited(10, false));
+        validation.on_sent(false, 4, 10, 14);
+        assert!(!validation.is_cwnd_limited(10, false));
+        assert!(validation.is_cwnd_limited(7, true), "slow start: 4 of 7 is more than half");
+        assert!(!validation.is_cwnd_limited(8, true));
+    }
+}

@@ -1,0 +1,261 @@
+//! The recovery state machine (Linux `tcp_fastretrans_alert`), run for every dubious acknowledgement.
+
+use super::Sender;
+use super::ack::{AckOutcome, PriorState};
+use control::{Cause, Event, Phase};
+use units::Instant;
+
+impl Sender {
+    pub(super) fn fast_retransmit_alert(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorState) {
+        self.transmit.new_data_only = false;
+        if outcome.ece && self.ca_state >= Phase::Recovery && self.undo.undo_marker.is_some() {
+            self.on_ece_in_reduction(now);
+        }
+        if self.check_sack_reneging(now, outcome) {
+            return;
+        }
+        if self.try_leave(now, outcome) {
+            return;
+        }
+        match self.ca_state {
+            Phase::Recovery => {
+                if !outcome.advanced {
+                    self.add_reno_sack(outcome);
+                } else if self.try_undo_partially(now, outcome.tsecr, prior.una) {
+                    return;
+                }
+                if self.try_undo_by_duplicates(now) {
+                    self.try_to_open(now, outcome.ece);
+                }
+                self.identify_loss(now, outcome);
+                if self.ca_state != Phase::Recovery && self.scoreboard.counts().lost_out > 0 {
+                    self.enter_recovery(now, outcome.ece);
+                }
+                return;
+            }
+            Phase::Loss => {
+                self.process_loss(now, outcome);
+                self.identify_loss(now, outcome);
+                if !(self.ca_state == Phase::Open || outcome.lost_retransmission) {
+                    return;
+                }
+            }
+            Phase::Open | Phase::Disorder | Phase::Cwr => {
+                if !self.config.sack && outcome.advanced {
+                    self.scoreboard.reset_reno_sack();
+                }
+                self.add_reno_sack(outcome);
+                if self.ca_state <= Phase::Disorder {
+                    self.try_undo_by_duplicates(now);
+                }
+                self.identify_loss(now, outcome);
+            }
+        }
+        if self.scoreboard.counts().lost_out == 0 {
+            self.try_to_open(now, outcome.ece);
+        } else {
+            self.enter_recovery(now, outcome.ece);
+        }
+    }
+
+    /// Leaves the state if everything up to `high_seq` is acknowledged. Returns whether the alert ends there.
+    fn try_leave(&mut self, now: Instant, outcome: &AckOutcome) -> bool {
+        if self.ca_state == Phase::Open {
+            self.undo.retrans_stamp = 0;
+            return false;
+        }
+        if self.scoreboard.snd_una() < self.high_seq {
+            return false;
+        }
+        match self.ca_state {
+            // One more packet must be acked, so that an ECN echo at the edge does not count twice.
+            Phase::Cwr if self.scoreboard.snd_una() > self.high_seq => {
+                self.notify(now, &Event::Recovered { settle: true });
+                self.ca_state = Phase::Open;
+                false
+            }
+            Phase::Recovery => {
+                if !self.config.sack {
+                    self.scoreboard.reset_reno_sack();
+                }
+                self.try_undo_at_end(now, outcome.tsecr);
+                if self.is_non_sack_preventing_reopen() {
+                    return true;
+                }
+                self.ca_state = Phase::Open;
+                let settle = self.undo.undo_marker.is_some() || self.fack.is_some();
+                self.notify(now, &Event::Recovered { settle });
+                false
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Instant, marked: bool) {
+        if self.ca_state == Phase::Recovery {
+            return;
+        }
+        self.counters.recoveries += 1;
+        if !self.scoreboard.any_retrans_done() {
+            self.undo.retrans_stamp = 0;
+        }
+        let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.probe_retransmitted());
+        self.init_undo(self.scoreboard.snd_una(), outstanding);
+        if self.ca_state != Phase::Cwr {
+            self.init_cwnd_reduction();
+        }
+        self.notify(now, &Event::Congestion { cause: Cause::Loss, cut: true, in_flight: self.in_flight() });
+        self.ca_state = Phase::Recovery;
+        if marked {
+            self.on_ece_in_reduction(now);
+        }
+    }
+
+    /// Reduces the window without loss: after an ECN echo or a local drop.
+    pub(super) fn enter_cwr(&mut self, now: Instant, cause: Cause) {
+        if self.ca_state >= Phase::Cwr {
+            return;
+        }
+        self.undo.undo_marker = None;
+        self.init_cwnd_reduction();
+        self.notify(now, &Event::Congestion { cause, cut: true, in_flight: self.in_flight() });
+        self.ca_state = Phase::Cwr;
+    }
+
+    fn init_cwnd_reduction(&mut self) {
+        self.high_seq = self.scoreboard.snd_nxt();
+        self.transmit.forget_probe();
+        self.sent_since_sample = 0;
+        self.transmit.cwr_pending = self.config.ecn;
+    }
+
+    /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
+    fn on_ece_in_reduction(&mut self, now: Instant) {
+        self.undo.marked = true;
+        self.notify(now, &Event::Congestion { cause: Cause::Mark, cut: false, in_flight: self.in_flight() });
+    }
+
+    fn try_to_open(&mut self, now: Instant, marked: bool) {
+        if !self.scoreboard.any_retrans_done() {
+            self.undo.retrans_stamp = 0;
+        }
+        if marked {
+            self.enter_cwr(now, Cause::Mark);
+        }
+        if self.ca_state != Phase::Cwr {
+            self.try_keep_open();
+        }
+    }
+
+    pub(super) fn try_keep_open(&mut self) {
+        let counts = self.scoreboard.counts();
+        let clean = counts.sacked_out + counts.lost_out == 0 && !self.scoreboard.any_retrans_done();
+        let phase = if clean { Phase::Open } else { Phase::Disorder };
+        if phase != self.ca_state {
+            self.ca_state = phase;
+            self.high_seq = self.scoreboard.snd_nxt();
+        }
+    }
+
+    /// Undoes a recovery whose head was filled by a delayed original (Linux `tcp_try_undo_partial`). True if nothing may be
+    /// retransmitted now.
+    fn try_undo_partially(&mut self, now: Instant, echo: u32, prior_una: u64) -> bool {
+        if self.undo.undo_marker.is_none() || !self.original_was_late(echo) {
+            return false;
+        }
+        self.rack.on_reordering(prior_una, self.scoreboard.sacked_end());
+        // Outstanding retransmissions may be spurious too: they are waited for, and no more are sent.
+        if self.scoreboard.counts().retrans_out > 0 {
+            self.transmit.new_data_only = true;
+            return true;
+        }
+        if !self.scoreboard.any_retrans_done() {
+            self.undo.retrans_stamp = 0;
+        }
+        self.undo_reduction(now, true);
+        self.try_keep_open();
+        false
+    }
+
+    fn identify_loss(&mut self, now: Instant, outcome: &mut AckOutcome) {
+        if self.scoreboard.counts().packets_out == 0 {
+            return;
+        }
+        if !self.config.sack {
+            return self.mark_head_lost(outcome.advanced);
+        }
+        let retransmitted = self.scoreboard.counts().retrans_out;
+        let window = self.reo_wnd();
+        let (lost, wait) = match &self.fack {
+            Some(fack) => (fack.mark_lost(&mut self.scoreboard), None),
+            None => self.rack.mark_lost(now, &mut self.scoreboard, window),
+        };
+        self.counters.lost += u64::from(lost);
+        if self.timers.set_reordering(now, wait, self.config.tick) {
+            outcome.set_timers = false;
+        }
+        let lost_again = retransmitted.saturating_sub(self.scoreboard.counts().retrans_out);
+        self.counters.lost_retransmissions += u64::from(lost_again);
+        outcome.lost_retransmission |= lost_again > 0;
+    }
+
+    /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first finds out whether it was spurious.
+    fn process_loss(&mut self, now: Instant, outcome: &AckOutcome) {
+        let recovered = self.scoreboard.snd_una() >= self.high_seq;
+        if outcome.advanced && self.may_undo(outcome.tsecr) {
+            return self.undo_timeout(now, false);
+        }
+        if self.transmit.frto {
+            if outcome.orig_sack_acked {
+                self.counters.spurious_timeouts += 1;
+                return self.undo_timeout(now, true);
+            }
+            if self.scoreboard.snd_nxt() > self.high_seq {
+                if outcome.newly_sacked || outcome.is_dupack {
+                    self.transmit.frto = false;
+                }
+            } else if outcome.advanced && !recovered {
+                self.high_seq = self.scoreboard.snd_nxt();
+                if self.can_send_new() {
+                    self.transmit.new_data_only = true;
+                    return;
+                }
+                self.transmit.frto = false;
+            }
+        }
+        if recovered {
+            self.try_undo_at_end(now, outcome.tsecr);
+            if !self.is_non_sack_preventing_reopen() {
+                self.ca_state = Phase::Open;
+            }
+        } else if !self.config.sack {
+            // Without SACK, a duplicate acknowledgement shows that F-RTO's new data has arrived.
+            if self.scoreboard.snd_nxt() > self.high_seq && outcome.is_dupack {
+                self.add_reno_sack(outcome);
+            } else if outcome.advanced {
+                self.scoreboard.reset_reno_sack();
+            }
+        }
+    }
+
+    fn undo_timeout(&mut self, now: Instant, by_original: bool) {
+        self.undo_reduction(now, true);
+        self.timers.retransmissions = 0;
+        self.transmit.frto = false;
+        if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
+            self.ca_state = Phase::Open;
+        }
+    }
+
+    /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that only
+    /// the retransmission timer, shortened here, makes it certain.
+    fn check_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
+        let reneged = outcome.advanced && self.scoreboard.head_is_sacked();
+        if reneged {
+            let wait = self.rtt.srtt() / 2;
+            self.timers.expire_soon(now, wait, self.config.tick);
+            outcome.set_timers = false;
+        }
+        reneged
+    }
+}
