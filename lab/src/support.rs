@@ -4,9 +4,9 @@
 use crate::Error;
 use crate::network::{MTU, discipline};
 use crate::packet::{STAMP, payload};
+use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    Algorithm, Application, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Pipe, Recovery, Ropewalk,
-    Route,
+    Algorithm, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
 };
 use units::Span;
 
@@ -191,7 +191,7 @@ fn key(experiment: &Experiment, number: usize, link: &Link) -> String {
     alone.map_or_else(|| format!("link.{}", link.name), |path| format!("path.{}", path.name))
 }
 
-fn check_pipe(key: &str, pipe: &Pipe, abilities: &Abilities) -> Result<(), Error> {
+fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(), Error> {
     let netem = abilities.netem;
     let wanted = discipline(&pipe.queue.discipline);
     let lacks = wanted.is_some_and(|wanted| !abilities.disciplines.contains(&wanted));
@@ -201,10 +201,14 @@ fn check_pipe(key: &str, pipe: &Pipe, abilities: &Abilities) -> Result<(), Error
         key,
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
-            (!netem && matches!(pipe.loss, Loss::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
+            (!netem && matches!(pipe.loss, LossModel::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
             (lacks, "queue.discipline", &unknown),
             (cake && !pipe.queue.ecn, "queue.ecn", "CAKE without ECN"),
-            (pipe.rate.is_none() && matches!(pipe.queue.limit, Limit::Time(_)), "queue.limit", "time without a rate"),
+            (
+                pipe.rate.is_none() && matches!(pipe.queue.limit, QueueLimit::Time(_)),
+                "queue.limit",
+                "time without a rate",
+            ),
         ],
     )
 }

@@ -1,11 +1,11 @@
-//! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its lanes.
+//! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its flow queues.
 //!
 //! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no states to enter and leave with
 //!   rules of their own: `count` goes up with each signal while the delay is above `target`, and down at the same pace
 //!   while it is not. Who comes back above target soon goes on where it was.
 //! - BLUE drops at random what does not listen. Its probability goes up by 1/256 when the queue overflows, and down by
-//!   1/4096 when the lane is found empty; each at most once in a `target`. It never marks.
-//! - A lane's last packet may be marked but is not dropped.
+//!   1/4096 when the flow queue is found empty; each at most once in a `target`. It never marks.
+//! - A flow queue's last packet may be marked but is not dropped.
 //!
 //! `target` is a 20th of the round-trip time it is tuned for, `interval` that time; on slow links `target` is one and a
 //! half full packets, and no delay below four full packets counts.
@@ -14,19 +14,19 @@
 //! of COBALT Queue Discipline", 2019; W. Feng et al., "The BLUE Active Queue Management Algorithms", 2002; `tc-cake`
 //! and the numbers of Linux 6.1.
 
-use super::Packet;
-use super::head::{Around, Head};
-use super::lane::{Lane, Waiting};
-use super::outlet::Outlet;
+use super::aqm::{DequeueAqm, SharedBacklog};
+use super::egress::Egress;
+use super::packet::Packet;
+use super::packet_queue::{PacketQueue, QueuedPacket};
 use units::{Instant, Rate, Span, Stream};
 
-/// A full packet, bytes.
-const FULL: u64 = 1514;
-/// BLUE's steps.
-const UP: f64 = 1.0 / 256.0;
-const DOWN: f64 = 1.0 / 4096.0;
+/// Bytes of a full packet with its Ethernet header.
+const FULL_PACKET: u64 = 1514;
+/// What BLUE adds to and takes from its drop probability.
+const BLUE_INCREMENT: f64 = 1.0 / 256.0;
+const BLUE_DECREMENT: f64 = 1.0 / 4096.0;
 
-/// COBALT at the head of a lane.
+/// COBALT at the head of a flow queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cobalt {
     rtt: Span,
@@ -34,12 +34,12 @@ pub(super) struct Cobalt {
     target: Span,
     interval: Span,
     /// No delay up to this counts: four full packets at the link's rate.
-    least: Span,
-    /// The delay was above target.
-    above: bool,
+    min_delay: Span,
+    /// The last delay was above target.
+    above_target: bool,
     count: u32,
-    /// When `count` moves next.
-    next: Instant,
+    /// When `count` moves next \[`drop_next`\].
+    drop_next: Instant,
     blue: Blue,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Cobalt {
 #[derive(Clone, Copy, Debug, Default)]
 struct Blue {
     probability: f64,
-    moved: Instant,
+    changed_at: Instant,
 }
 
-/// What is to be done with a packet.
+/// What is done with a packet at the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Action {
     Pass,
     Mark,
     Drop,
@@ -65,142 +65,142 @@ impl Cobalt {
             marks,
             target: rtt / 20,
             interval: rtt,
-            least: Span::ZERO,
-            above: false,
+            min_delay: Span::ZERO,
+            above_target: false,
             count: 0,
-            next: Instant::ZERO,
+            drop_next: Instant::ZERO,
             blue: Blue::default(),
         }
     }
 
-    fn judge(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut Stream) -> Fate {
+    fn action(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut Stream) -> Action {
         let due = self.is_due(now);
-        self.note(now, sojourn > self.target && sojourn > self.least);
-        let mut fate = Fate::Pass;
-        if due && self.above {
-            fate = if markable { Fate::Mark } else { Fate::Drop };
+        self.set_above_target(now, sojourn > self.target && sojourn > self.min_delay);
+        let mut action = Action::Pass;
+        if due && self.above_target {
+            action = if markable { Action::Mark } else { Action::Drop };
             self.count = self.count.saturating_add(1);
-            self.next += self.gap();
+            self.drop_next += self.control_law();
         } else if due {
-            self.fade(now);
+            self.decay(now);
         }
         if self.blue.probability > 0.0 && random.chance(self.blue.probability) {
-            fate = Fate::Drop;
+            action = Action::Drop;
         }
-        self.wind(now, fate);
-        fate
+        self.keep_next_in_reach(now, action);
+        action
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.count > 0 && now >= self.next
+        self.count > 0 && now >= self.drop_next
     }
 
-    fn note(&mut self, now: Instant, above: bool) {
-        if above && !self.above {
-            self.next = now + self.gap();
+    fn set_above_target(&mut self, now: Instant, above: bool) {
+        if above && !self.above_target {
+            self.drop_next = now + self.control_law();
         }
-        self.above = above;
+        self.above_target = above;
         if above {
             self.count = self.count.max(1);
         }
     }
 
     /// The count goes down at the pace at which it went up.
-    fn fade(&mut self, now: Instant) {
+    fn decay(&mut self, now: Instant) {
         while self.is_due(now) {
             self.count -= 1;
-            self.next += self.gap();
+            self.drop_next += self.control_law();
         }
     }
 
     /// Signals that are overdue are not made up for, but the next one is due at once.
-    fn wind(&mut self, now: Instant, fate: Fate) {
+    fn keep_next_in_reach(&mut self, now: Instant, action: Action) {
         if self.count == 0 {
-            self.next = now + self.interval;
-        } else if now > self.next && fate != Fate::Drop {
-            self.next = now;
+            self.drop_next = now + self.interval;
+        } else if now > self.drop_next && action != Action::Drop {
+            self.drop_next = now;
         }
     }
 
-    fn gap(&self) -> Span {
+    fn control_law(&self) -> Span {
         Span((self.interval.0 as f64 / f64::from(self.count.max(1)).sqrt()) as u64)
     }
 }
 
-impl Head for Cobalt {
-    fn leave<P: Packet>(
+impl DequeueAqm for Cobalt {
+    fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
-        lane: &mut Lane<P>,
-        _around: Around,
-        outlet: &mut Outlet<P>,
-    ) -> Option<Waiting<P>> {
+        queue: &mut PacketQueue<P>,
+        _shared: SharedBacklog,
+        egress: &mut Egress<P>,
+    ) -> Option<QueuedPacket<P>> {
         loop {
-            let mut head = lane.pop()?;
+            let mut head = queue.pop()?;
             let markable = self.marks && head.packet.ecn_capable();
-            match self.judge(now, now.since(head.arrived), markable, &mut outlet.random) {
-                Fate::Drop if !lane.is_empty() => {
-                    outlet.drop_packet(head.packet);
+            match self.action(now, now.since(head.arrived), markable, &mut egress.random) {
+                Action::Drop if !queue.is_empty() => {
+                    egress.drop_packet(head.packet);
                     continue;
                 }
-                Fate::Mark => outlet.mark(&mut head.packet),
-                Fate::Drop | Fate::Pass => {}
+                Action::Mark => egress.mark(&mut head.packet),
+                Action::Drop | Action::Pass => {}
             }
             return Some(head);
         }
     }
 
     fn on_overflow(&mut self, now: Instant, _packets: u32) {
-        self.blue.press(now, self.target);
-        self.above = true;
+        self.blue.on_overflow(now, self.target);
+        self.above_target = true;
         self.count = self.count.max(1);
-        self.next = now;
+        self.drop_next = now;
     }
 
     fn on_empty(&mut self, now: Instant) {
-        self.blue.relieve(now, self.target);
-        self.above = false;
-        self.fade(now);
+        self.blue.on_empty(now, self.target);
+        self.above_target = false;
+        self.decay(now);
     }
 
-    /// Meanwhile it would have been found empty again and again.
-    fn on_return(&mut self, now: Instant) {
-        self.blue.rest(now, self.target);
-        self.fade(now);
+    /// Meanwhile the queue would have been found empty again and again.
+    fn on_activated(&mut self, now: Instant) {
+        self.blue.on_activated(now, self.target);
+        self.decay(now);
     }
 
     fn set_rate(&mut self, rate: Option<Rate>) {
-        let full = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL));
+        let full = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL_PACKET));
         let ideal = self.rtt / 20;
         self.target = ideal.max(full * 3 / 2);
         self.interval = (self.rtt + self.target.saturating_sub(ideal)).max(self.target * 2);
-        self.least = full * 4;
+        self.min_delay = full * 4;
     }
 }
 
 impl Blue {
     /// The queue overflowed.
-    fn press(&mut self, now: Instant, pause: Span) {
-        if now.since(self.moved) > pause {
-            self.probability = (self.probability + UP).min(1.0);
-            self.moved = now;
+    fn on_overflow(&mut self, now: Instant, min_interval: Span) {
+        if now.since(self.changed_at) > min_interval {
+            self.probability = (self.probability + BLUE_INCREMENT).min(1.0);
+            self.changed_at = now;
         }
     }
 
-    /// The lane was found empty.
-    fn relieve(&mut self, now: Instant, pause: Span) {
-        if self.probability > 0.0 && now.since(self.moved) > pause {
-            self.probability = (self.probability - DOWN).max(0.0);
-            self.moved = now;
+    /// The flow queue was found empty.
+    fn on_empty(&mut self, now: Instant, min_interval: Span) {
+        if self.probability > 0.0 && now.since(self.changed_at) > min_interval {
+            self.probability = (self.probability - BLUE_DECREMENT).max(0.0);
+            self.changed_at = now;
         }
     }
 
-    /// The lane has been empty for some time.
-    fn rest(&mut self, now: Instant, pause: Span) {
-        let steps = now.since(self.moved).0 / pause.0.max(1);
+    /// The flow queue has been empty for some time.
+    fn on_activated(&mut self, now: Instant, min_interval: Span) {
+        let steps = now.since(self.changed_at).0 / min_interval.0.max(1);
         if self.probability > 0.0 && steps > 0 {
-            self.probability = (self.probability - DOWN * steps as f64).max(0.0);
-            self.moved += pause * steps;
+            self.probability = (self.probability - BLUE_DECREMENT * steps as f64).max(0.0);
+            self.changed_at += min_interval * steps;
         }
     }
 }
@@ -218,13 +218,13 @@ mod tests {
     /// Feeds a packet each millisecond with this sojourn time from `from` to `to` ms; when signals came, ms.
     fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
         let mut random = Stream::named(1, "cobalt");
-        let mut fate = |ms: &u64| cobalt.judge(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut random);
-        (from..to).filter(|ms| fate(ms) == Fate::Mark).collect()
+        let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut random);
+        (from..to).filter(|ms| action(ms) == Action::Mark).collect()
     }
 
     /// The first `n` signals of a delay that is above target from `from` ms on: an interval later, and then ever faster,
     /// the gap after the k-th being interval / sqrt(k + 1).
-    fn law(from: u64, n: u64) -> Vec<u64> {
+    fn expected_signals(from: u64, n: u64) -> Vec<u64> {
         let mut at = from as f64;
         let due = |k| {
             at += 100.0 / f64::from(k).sqrt();
@@ -238,7 +238,7 @@ mod tests {
         let at = |rate: Option<u64>| {
             let mut cobalt = cobalt();
             cobalt.set_rate(rate.map(Rate::from_bits));
-            [cobalt.target, cobalt.interval, cobalt.least].map(Span::as_micros)
+            [cobalt.target, cobalt.interval, cobalt.min_delay].map(Span::as_micros)
         };
         assert_eq!(at(None), [5_000, 100_000, 0]);
         assert_eq!(at(Some(100_000_000)), [5_000, 100_000, 484]);
@@ -251,7 +251,7 @@ mod tests {
     fn signals_come_an_interval_after_the_first_delay_and_then_ever_faster() {
         let mut cobalt = cobalt();
         assert_eq!(signals(&mut cobalt, 0, 50, 5), [0; 0], "not above target");
-        assert_eq!(signals(&mut cobalt, 50, 500, 6), law(50, 8), "the ninth comes at 520 ms");
+        assert_eq!(signals(&mut cobalt, 50, 500, 6), expected_signals(50, 8), "the ninth comes at 520 ms");
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(count as usize, seen.len() + 1);
         // What is due next while calm takes one away: at next, and then interval / sqrt of what is left later.
         let mut expected = count;
-        let mut at = cobalt.next;
+        let mut at = cobalt.drop_next;
         while at <= Instant(500 * MS) {
             expected -= 1;
             at += Span((100.0 * MS as f64 / f64::from(expected.max(1)).sqrt()) as u64);
@@ -278,29 +278,29 @@ mod tests {
     #[test]
     fn blue_goes_up_by_a_256th_a_target_of_overflow_and_down_by_a_4096th_a_target_of_idleness() {
         let mut blue = Blue::default();
-        let pause = Span::from_millis(5);
-        (1..=1000).for_each(|ms| blue.press(Instant(ms * MS), pause));
+        let min_interval = Span::from_millis(5);
+        (1..=1000).for_each(|ms| blue.on_overflow(Instant(ms * MS), min_interval));
         // More than 5 ms apart: at 6, 12, ... 996 ms.
         assert_eq!(blue.probability, 166.0 / 256.0);
-        (1001..=2000).for_each(|ms| blue.relieve(Instant(ms * MS), pause));
+        (1001..=2000).for_each(|ms| blue.on_empty(Instant(ms * MS), min_interval));
         // At 1002, 1008, ... 1998 ms.
         assert_eq!(blue.probability, 166.0 / 256.0 - 167.0 / 4096.0);
-        blue.rest(Instant(1998 * MS + 12 * MS), pause);
-        assert_eq!((blue.probability, blue.moved), (166.0 / 256.0 - 169.0 / 4096.0, Instant(2008 * MS)));
-        blue.rest(Instant(60_000 * MS), pause);
+        blue.on_activated(Instant(1998 * MS + 12 * MS), min_interval);
+        assert_eq!((blue.probability, blue.changed_at), (166.0 / 256.0 - 169.0 / 4096.0, Instant(2008 * MS)));
+        blue.on_activated(Instant(60_000 * MS), min_interval);
         assert_eq!(blue.probability, 0.0);
-        (0..3000).for_each(|step| blue.press(Instant((60_000 + step * 6) * MS), pause));
+        (0..3000).for_each(|step| blue.on_overflow(Instant((60_000 + step * 6) * MS), min_interval));
         assert_eq!(blue.probability, 1.0, "and not beyond");
     }
 
     #[test]
     fn blue_drops_its_share_and_never_marks() {
-        let mut cobalt = Cobalt { blue: Blue { probability: 0.25, moved: Instant::ZERO }, ..cobalt() };
+        let mut cobalt = Cobalt { blue: Blue { probability: 0.25, changed_at: Instant::ZERO }, ..cobalt() };
         let mut random = Stream::named(2, "cobalt");
-        let fates: Vec<Fate> =
-            (0..100_000).map(|us| cobalt.judge(Instant(us * 1000), Span::ZERO, true, &mut random)).collect();
-        assert!(!fates.contains(&Fate::Mark));
-        let share = fates.iter().filter(|fate| **fate == Fate::Drop).count() as f64 / 1e5;
+        let actions: Vec<Action> =
+            (0..100_000).map(|us| cobalt.action(Instant(us * 1000), Span::ZERO, true, &mut random)).collect();
+        assert!(!actions.contains(&Action::Mark));
+        let share = actions.iter().filter(|action| **action == Action::Drop).count() as f64 / 1e5;
         assert!((share - 0.25).abs() < 5.0 * (0.25 * 0.75 / 1e5_f64).sqrt(), "{share}");
     }
 }

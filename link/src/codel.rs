@@ -1,4 +1,4 @@
-//! CoDel's control law: signal when the least delay of an interval was too long, and then ever more often.
+//! CoDel: signal when the least delay of an interval was too long, and then ever more often.
 //!
 //! RFC 8289, section 5. The sojourn time is measured when a packet leaves the queue. When it has been above `target`
 //! for a whole `interval`, the packet at the head is dropped, and the next one `interval / sqrt(count)` later, until
@@ -7,186 +7,190 @@
 //!
 //! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
 //! a time. Besides, whatever waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
-//! what Linux does. Where there are several lanes, bytes left in any of them count as left in the queue, again as in
+//! what Linux does. Where there are several flow queues, bytes left in any of them count as left in the queue, again as in
 //! Linux.
 
-use super::Packet;
-use super::head::{Around, Head};
-use super::lane::{Lane, Waiting};
-use super::outlet::Outlet;
-use scenario::model;
+use super::aqm::{DequeueAqm, SharedBacklog};
+use super::egress::Egress;
+use super::packet::Packet;
+use super::packet_queue::{PacketQueue, QueuedPacket};
+use crate::config::CoDelConfig;
 use units::{Instant, Span};
 
-/// CoDel at the head of a lane.
+/// CoDel at the head of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
-    law: Law,
+    state: CoDelState,
     marks: bool,
     ce_threshold: Option<Span>,
 }
 
 impl CoDel {
-    pub(super) fn new(config: model::CoDel, marks: bool) -> Self {
-        let model::CoDel { target, interval, ce_threshold } = config;
-        Self { law: Law::new(target, interval), marks, ce_threshold }
+    pub(super) fn new(config: CoDelConfig, marks: bool) -> Self {
+        let CoDelConfig { target, interval, ce_threshold } = config;
+        Self { state: CoDelState::new(target, interval), marks, ce_threshold }
     }
 
-    /// Takes the head off, and tells whether it is late.
-    fn pull<P>(&mut self, now: Instant, lane: &mut Lane<P>, around: Around) -> Option<(Waiting<P>, bool)> {
-        let Some(head) = lane.pop() else {
-            self.law.calm_down();
+    /// Takes the head off, and tells whether it may be dropped \[`dodequeue`\].
+    fn pop<P>(
+        &mut self,
+        now: Instant,
+        queue: &mut PacketQueue<P>,
+        shared: SharedBacklog,
+    ) -> Option<(QueuedPacket<P>, bool)> {
+        let Some(head) = queue.pop() else {
+            self.state.on_empty();
             return None;
         };
-        let nearly_empty = around.others + lane.bytes() <= around.largest;
-        let late = self.law.is_late(now, now.since(head.arrived), nearly_empty);
-        Some((head, late))
+        let nearly_empty = shared.other_bytes + queue.bytes() <= shared.max_packet;
+        let ok_to_drop = self.state.ok_to_drop(now, now.since(head.arrived), nearly_empty);
+        Some((head, ok_to_drop))
     }
 
     fn is_above_threshold(&self, sojourn: Span) -> bool {
         self.ce_threshold.is_some_and(|threshold| sojourn > threshold)
     }
 
-    fn reschedule(&mut self, strike: Strike) {
-        if strike == Strike::Again {
-            self.law.go_on();
+    fn reschedule(&mut self, action: CoDelAction) {
+        if action == CoDelAction::Drop {
+            self.state.schedule_next_drop();
         }
     }
 }
 
-impl Head for CoDel {
-    fn leave<P: Packet>(
+impl DequeueAqm for CoDel {
+    fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
-        lane: &mut Lane<P>,
-        around: Around,
-        outlet: &mut Outlet<P>,
-    ) -> Option<Waiting<P>> {
-        let (mut head, mut late) = self.pull(now, lane, around)?;
+        queue: &mut PacketQueue<P>,
+        shared: SharedBacklog,
+        egress: &mut Egress<P>,
+    ) -> Option<QueuedPacket<P>> {
+        let (mut head, mut ok_to_drop) = self.pop(now, queue, shared)?;
         let mut marked = false;
         loop {
-            let strike = self.law.strike(now, late);
-            if strike == Strike::No {
+            let action = self.state.next_action(now, ok_to_drop);
+            if action == CoDelAction::Pass {
                 break;
             }
             if self.marks && head.packet.ecn_capable() {
-                self.reschedule(strike);
+                self.reschedule(action);
                 marked = true;
                 break;
             }
-            outlet.drop_packet(head.packet);
-            (head, late) = self.pull(now, lane, around)?;
-            if late {
-                self.reschedule(strike);
+            egress.drop_packet(head.packet);
+            (head, ok_to_drop) = self.pop(now, queue, shared)?;
+            if ok_to_drop {
+                self.reschedule(action);
             }
         }
         if marked || (self.is_above_threshold(now.since(head.arrived)) && head.packet.ecn_capable()) {
-            outlet.mark(&mut head.packet);
+            egress.mark(&mut head.packet);
         }
         Some(head)
     }
 
     fn on_overflow(&mut self, _now: Instant, packets: u32) {
-        self.law.overflowed(packets);
+        self.state.on_overflow(packets);
     }
 }
 
-/// The control law's parameters and state; names in brackets are the RFC's.
+/// CoDel's parameters and state, also for queues outside this crate; names in brackets are the RFC's.
 ///
-/// For each packet taken from the head: [`is_late`](Self::is_late), then [`strike`](Self::strike) with its answer. On
-/// [`Strike::No`] the packet leaves. Otherwise it is marked and leaves, after [`go_on`](Self::go_on) if it was
-/// [`Strike::Again`]; or it is dropped, `go_on` follows `Again` if the next packet is late too, and that one is
-/// judged by `strike` in its turn.
+/// For each packet taken from the head: [`ok_to_drop`](Self::ok_to_drop), then [`next_action`](Self::next_action) with
+/// its answer. On [`CoDelAction::Pass`] the packet leaves. Otherwise it is marked and leaves, after
+/// [`schedule_next_drop`](Self::schedule_next_drop) if the action was [`CoDelAction::Drop`]; or it is dropped,
+/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and that one gets an action in its turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Law {
+pub struct CoDelState {
     target: Span,
     interval: Span,
     /// When the sojourn time will have been above target for an interval \[`first_above_time_`\].
-    patience: Option<Instant>,
+    first_above_time: Option<Instant>,
     dropping: bool,
     /// When the next packet is to be dropped \[`drop_next_`\].
-    next_drop: Instant,
+    drop_next: Instant,
     /// Drops in this dropping state \[`count_`\], and at the beginning of it \[`lastcount_`\].
     count: u32,
-    first_count: u32,
+    last_count: u32,
 }
 
-/// Is the packet at the head to be dropped?
+/// What CoDel does with the packet at the head of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strike {
-    /// No.
-    No,
-    /// Yes, and the dropping state begins.
-    First,
-    /// Yes, as scheduled; if the next packet is late too, [`Law::go_on`].
-    Again,
+pub enum CoDelAction {
+    /// The packet leaves.
+    Pass,
+    /// The packet is dropped or marked, and the dropping state begins.
+    EnterDropping,
+    /// The packet is dropped or marked, as scheduled; [`CoDelState::schedule_next_drop`] follows.
+    Drop,
 }
 
-impl Law {
-    /// Calm, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
+impl CoDelState {
+    /// Not dropping, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
     #[must_use]
     pub fn new(target: Span, interval: Span) -> Self {
         let never = Instant::ZERO;
-        Self { target, interval, patience: None, dropping: false, next_drop: never, count: 0, first_count: 0 }
+        Self { target, interval, first_above_time: None, dropping: false, drop_next: never, count: 0, last_count: 0 }
     }
 
-    /// Another target from now on.
-    pub fn aim(&mut self, target: Span, interval: Span) {
+    /// Sets target and interval from now on.
+    pub fn set_params(&mut self, target: Span, interval: Span) {
         (self.target, self.interval) = (target, interval);
     }
 
-    /// The packet taken from the head at `now` has waited so long; is it late, and the queue not nearly empty, for a
-    /// whole interval \[`dodequeue`\]?
-    pub fn is_late(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
+    /// Whether the packet taken from the head at `now` may be dropped: sojourn times have been above target, and the
+    /// queue not nearly empty, for a whole interval \[`dodequeue`\].
+    pub fn ok_to_drop(&mut self, now: Instant, sojourn: Span, nearly_empty: bool) -> bool {
         if sojourn < self.target || nearly_empty {
-            self.patience = None;
+            self.first_above_time = None;
             return false;
         }
-        now >= *self.patience.get_or_insert(now + self.interval)
+        now >= *self.first_above_time.get_or_insert(now + self.interval)
     }
 
-    /// What to do with this packet \[`deque`\].
-    pub fn strike(&mut self, now: Instant, late: bool) -> Strike {
-        match (late, self.dropping) {
+    /// What is done with the packet taken from the head \[`deque`\].
+    pub fn next_action(&mut self, now: Instant, ok_to_drop: bool) -> CoDelAction {
+        match (ok_to_drop, self.dropping) {
             (false, _) => self.dropping = false,
             (true, false) => {
                 self.enter(now);
-                return Strike::First;
+                return CoDelAction::EnterDropping;
             }
-            (true, true) if now >= self.next_drop => return Strike::Again,
+            (true, true) if now >= self.drop_next => return CoDelAction::Drop,
             (true, true) => {}
         }
-        Strike::No
+        CoDelAction::Pass
     }
 
     /// Schedules the next drop after one that was due.
-    pub fn go_on(&mut self) {
+    pub fn schedule_next_drop(&mut self) {
         self.count += 1;
-        self.next_drop += self.gap();
+        self.drop_next += self.control_law();
     }
 
-    /// No packet is left.
-    pub fn calm_down(&mut self) {
-        self.patience = None;
+    /// Leaves the dropping state: no packet is left.
+    pub fn on_empty(&mut self) {
+        self.first_above_time = None;
         self.dropping = false;
     }
 
-    /// So many packets had to be dropped because the queue was full: a stronger signal next time (Linux; the RFC says
-    /// nothing).
-    pub fn overflowed(&mut self, packets: u32) {
+    /// Counts packets dropped because the queue was full: a stronger signal next time (Linux; the RFC says nothing).
+    pub fn on_overflow(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
 
     fn enter(&mut self, now: Instant) {
-        let needed = self.count - self.first_count;
-        let soon = now.since(self.next_drop) < self.interval * 16;
+        let needed = self.count - self.last_count;
+        let soon = now.since(self.drop_next) < self.interval * 16;
         self.count = if needed > 1 && soon { needed } else { 1 };
-        self.first_count = self.count;
+        self.last_count = self.count;
         self.dropping = true;
-        self.next_drop = now + self.gap();
+        self.drop_next = now + self.control_law();
     }
 
     /// \[`control_law`\]; a square root and a quotient are the same on every machine (IEEE 754).
-    fn gap(&self) -> Span {
+    fn control_law(&self) -> Span {
         Span((self.interval.0 as f64 / f64::from(self.count).sqrt()) as u64)
     }
 }
@@ -197,33 +201,33 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn law() -> Law {
-        Law::new(Span::from_millis(5), Span::from_millis(100))
+    fn codel() -> CoDelState {
+        CoDelState::new(Span::from_millis(5), Span::from_millis(100))
     }
 
     /// Feeds one packet a millisecond with this sojourn time from `from` to `to` ms; when drops were due, ms.
-    fn drops(law: &mut Law, from: u64, to: u64, sojourn: Span) -> Vec<u64> {
+    fn drops(codel: &mut CoDelState, from: u64, to: u64, sojourn: Span) -> Vec<u64> {
         let due = |ms: &u64| {
-            let late = law.is_late(Instant(ms * MS), sojourn, false);
-            let strike = law.strike(Instant(ms * MS), late);
-            if strike == Strike::Again {
-                law.go_on();
+            let ok_to_drop = codel.ok_to_drop(Instant(ms * MS), sojourn, false);
+            let action = codel.next_action(Instant(ms * MS), ok_to_drop);
+            if action == CoDelAction::Drop {
+                codel.schedule_next_drop();
             }
-            strike != Strike::No
+            action != CoDelAction::Pass
         };
         (from..to).filter(due).collect()
     }
 
     #[test]
-    fn a_delay_just_below_target_is_never_punished_and_one_at_target_after_an_interval() {
-        assert_eq!(drops(&mut law(), 0, 10_000, Span(5 * MS - 1)), [0; 0]);
-        assert_eq!(drops(&mut law(), 0, 102, Span(5 * MS)), [100]);
+    fn a_delay_just_below_target_never_costs_a_packet_and_one_at_target_does_after_an_interval() {
+        assert_eq!(drops(&mut codel(), 0, 10_000, Span(5 * MS - 1)), [0; 0]);
+        assert_eq!(drops(&mut codel(), 0, 102, Span(5 * MS)), [100]);
     }
 
     #[test]
-    fn a_nearly_empty_queue_is_not_late() {
-        let mut law = law();
-        assert!((0..1000).all(|ms| !law.is_late(Instant(ms * MS), Span::from_millis(50), true)));
+    fn nothing_is_dropped_from_a_nearly_empty_queue() {
+        let mut codel = codel();
+        assert!((0..1000).all(|ms| !codel.ok_to_drop(Instant(ms * MS), Span::from_millis(50), true)));
     }
 
     #[test]
@@ -234,17 +238,17 @@ mod tests {
             at.ceil() as u64
         });
         let expected: Vec<u64> = std::iter::once(100).chain(expected).collect();
-        assert_eq!(drops(&mut law(), 0, 530, Span::from_millis(20)), expected);
+        assert_eq!(drops(&mut codel(), 0, 530, Span::from_millis(20)), expected);
     }
 
     #[test]
     fn a_dropping_state_soon_after_another_begins_with_the_drop_rate_of_the_last() {
-        let mut law = law();
-        assert_eq!(drops(&mut law, 0, 530, Span::from_millis(20)).len(), 8);
-        assert_eq!(drops(&mut law, 530, 600, Span::ZERO), [0; 0]);
+        let mut codel = codel();
+        assert_eq!(drops(&mut codel, 0, 530, Span::from_millis(20)).len(), 8);
+        assert_eq!(drops(&mut codel, 530, 600, Span::ZERO), [0; 0]);
         // Eight drops, one of them the first: count begins at 7, and the second drop follows 100 / sqrt(7) ms later.
-        assert_eq!(drops(&mut law, 600, 740, Span::from_millis(20)), [700, 738]);
-        assert_eq!(drops(&mut law, 740, 5_000, Span::ZERO), [0; 0]);
-        assert_eq!(drops(&mut law, 5_000, 5_201, Span::from_millis(20)), [5_100, 5_200], "16 intervals forget");
+        assert_eq!(drops(&mut codel, 600, 740, Span::from_millis(20)), [700, 738]);
+        assert_eq!(drops(&mut codel, 740, 5_000, Span::ZERO), [0; 0]);
+        assert_eq!(drops(&mut codel, 5_000, 5_201, Span::from_millis(20)), [5_100, 5_200], "16 intervals forget");
     }
 }

@@ -2,9 +2,9 @@
 
 /// Totals of one pipe since the beginning of the run.
 ///
-/// Conservation: `offered = delivered + dropped + lost +` [`Pipe::inside`](super::Pipe::inside), at every moment.
+/// Conservation: `offered = delivered + dropped + lost +` [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LinkCounters {
     /// Packets handed in.
     pub offered: u64,
     /// Packets handed out at the far end.

@@ -1,76 +1,83 @@
-//! One lane, managed at one of its ends: CoDel at its head, PIE at its tail.
+//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival.
 
-use super::bound::Bound;
+use super::aqm::{DequeueAqm, EnqueueAction, SharedBacklog};
 use super::codel::CoDel;
-use super::head::{Around, Head};
-use super::lane::{Lane, Waiting};
-use super::outlet::Outlet;
+use super::egress::Egress;
+use super::limit::EffectiveLimit;
+use super::packet::{Packet, Verdict};
+use super::packet_queue::{PacketQueue, QueuedPacket};
 use super::pie::Pie;
-use super::red::Early;
-use super::serviced::Store;
-use super::{Packet, Verdict};
+use super::qdisc::Qdisc;
 use units::Instant;
 
 /// A first-in, first-out queue with active management.
 #[derive(Debug)]
 pub(super) struct Fifo<P> {
-    lane: Lane<P>,
-    end: End,
+    queue: PacketQueue<P>,
+    aqm: Aqm,
     /// The largest packet so far, bytes.
-    largest: u64,
+    max_packet: u64,
 }
 
-/// Who manages a lane.
+/// The active queue management of a [`Fifo`].
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum Aqm {
     CoDel(CoDel),
     Pie(Pie),
 }
 
 impl<P> Fifo<P> {
-    pub(super) fn new(end: End) -> Self {
-        Self { lane: Lane::default(), end, largest: 0 }
+    pub(super) fn new(aqm: Aqm) -> Self {
+        Self { queue: PacketQueue::default(), aqm, max_packet: 0 }
     }
 }
 
-impl<P: Packet> Store<P> for Fifo<P> {
-    fn push(&mut self, mut newcomer: Waiting<P>, bound: Option<&Bound>, outlet: &mut Outlet<P>) -> Verdict {
-        let (packets, bytes) = self.waiting();
-        self.largest = self.largest.max(newcomer.size);
-        if bound.is_some_and(|bound| !bound.admits(packets as usize, bytes, newcomer.size)) {
-            return outlet.drop_packet(newcomer.packet);
+impl<P: Packet> Qdisc<P> for Fifo<P> {
+    fn enqueue(
+        &mut self,
+        mut packet: QueuedPacket<P>,
+        limit: Option<&EffectiveLimit>,
+        egress: &mut Egress<P>,
+    ) -> Verdict {
+        let (packets, bytes) = self.backlog();
+        self.max_packet = self.max_packet.max(packet.size);
+        if limit.is_some_and(|limit| !limit.admits(packets as usize, bytes, packet.size)) {
+            return egress.drop_packet(packet.packet);
         }
-        if let End::Pie(pie) = &mut self.end {
-            match pie.judge(newcomer.arrived, bytes, newcomer.packet.ecn_capable(), &mut outlet.random) {
-                Early::Keep => {}
-                Early::Signal => outlet.mark(&mut newcomer.packet),
-                Early::Drop => return outlet.drop_packet(newcomer.packet),
+        if let Aqm::Pie(pie) = &mut self.aqm {
+            match pie.enqueue(packet.arrived, bytes, packet.packet.ecn_capable(), &mut egress.random) {
+                EnqueueAction::Accept => {}
+                EnqueueAction::MarkOrDrop => egress.mark(&mut packet.packet),
+                EnqueueAction::Drop => return egress.drop_packet(packet.packet),
             }
         }
-        self.lane.push(newcomer);
+        self.queue.push(packet);
         Verdict::Accepted
     }
 
-    fn pop(&mut self, now: Instant, outlet: &mut Outlet<P>) -> Option<Waiting<P>> {
-        match &mut self.end {
-            End::CoDel(codel) => codel.leave(now, &mut self.lane, Around { others: 0, largest: self.largest }, outlet),
-            End::Pie(pie) => {
-                let head = self.lane.pop()?;
-                pie.on_departure(now, now.since(head.arrived), self.lane.is_empty());
+    fn dequeue(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<QueuedPacket<P>> {
+        match &mut self.aqm {
+            Aqm::CoDel(codel) => {
+                let shared = SharedBacklog { other_bytes: 0, max_packet: self.max_packet };
+                codel.dequeue(now, &mut self.queue, shared, egress)
+            }
+            Aqm::Pie(pie) => {
+                let head = self.queue.pop()?;
+                pie.on_departure(now, now.since(head.arrived), self.queue.is_empty());
                 Some(head)
             }
         }
     }
 
-    fn discard(&mut self) -> Option<Waiting<P>> {
-        self.lane.pop()
+    fn purge(&mut self) -> Option<QueuedPacket<P>> {
+        self.queue.pop()
     }
 
-    fn waiting(&self) -> (u64, u64) {
-        (self.lane.packets(), self.lane.bytes())
+    fn backlog(&self) -> (u64, u64) {
+        (self.queue.packets(), self.queue.bytes())
     }
 
-    fn since(&self) -> Option<Instant> {
-        self.lane.first().map(|first| first.arrived)
+    fn waiting_since(&self) -> Option<Instant> {
+        self.queue.head().map(|head| head.arrived)
     }
 }

@@ -1,30 +1,38 @@
 //! Links: queues, transmitters, wires, for whoever has a clock, virtual or real.
 //!
-//! [`Pipe`] is one direction of a link. Its queue either decides on arrival (`fused`) or at departure (`serviced`, in
-//! one line, `fifo`, or a lane for each flow, `fair`); the rest is one file a concept. [`codel::Law`] is CoDel's
-//! control law by itself, for queues elsewhere.
+//! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_managed`) or at departure
+//! (`dequeue_managed`), with one queue (`fifo`) or one for each flow (`fair_queue`); the rest is one file a concept.
+//! [`CoDelState`] is CoDel by itself, for queues elsewhere.
 
-pub mod codel;
-
-mod bound;
+mod aqm;
 mod cobalt;
+mod codel;
+mod config;
 mod counters;
-mod fair;
+mod dequeue_managed;
+mod egress;
+mod enqueue_managed;
+mod fair_queue;
 mod fifo;
-mod fused;
-mod head;
-mod lane;
+mod limit;
 mod loss;
-mod outlet;
+mod packet;
+mod packet_queue;
 mod pie;
 mod pipe;
+mod qdisc;
 mod red;
-mod serviced;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod transmitter;
 mod wire;
 
-pub use counters::Counters;
-pub use pipe::{Packet, Pipe, Verdict};
+pub use codel::{CoDelAction, CoDelState};
+pub use config::{
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit,
+    RateTrace, RedConfig,
+};
+pub use counters::LinkCounters;
+pub use packet::{Packet, Verdict};
+pub use pipe::Pipe;

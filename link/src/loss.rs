@@ -1,28 +1,28 @@
 //! Packets lost on the wire.
 
-use scenario::model::Loss;
+use crate::config::LossModel;
 use units::Stream;
 
 /// A loss model with its state.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Losses {
-    model: Loss,
+pub(super) struct LossState {
+    model: LossModel,
     /// Gilbert-Elliott: in the bad state. Begins good, as netem does.
     bad: bool,
 }
 
-impl Losses {
-    pub(super) fn new(model: Loss) -> Self {
+impl LossState {
+    pub(super) fn new(model: LossModel) -> Self {
         Self { model, bad: false }
     }
 
-    /// Decides one packet's fate.
+    /// Whether the next packet is lost.
     #[inline]
-    pub(super) fn strikes(&mut self, random: &mut Stream) -> bool {
+    pub(super) fn loses_packet(&mut self, random: &mut Stream) -> bool {
         match self.model {
-            Loss::None => false,
-            Loss::Random(probability) => random.chance(probability),
-            Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+            LossModel::None => false,
+            LossModel::Random(probability) => random.chance(probability),
+            LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
                 self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
                 random.chance(if self.bad { loss_bad } else { loss_good })
             }
@@ -36,20 +36,20 @@ mod tests {
 
     const PACKETS: u32 = 1_000_000;
 
-    fn fates(model: Loss) -> Vec<bool> {
-        let (mut losses, mut random) = (Losses::new(model), Stream::named(3, "loss"));
-        (0..PACKETS).map(|_| losses.strikes(&mut random)).collect()
+    fn losses(model: LossModel) -> Vec<bool> {
+        let (mut state, mut random) = (LossState::new(model), Stream::named(3, "loss"));
+        (0..PACKETS).map(|_| state.loses_packet(&mut random)).collect()
     }
 
-    fn share(fates: &[bool]) -> f64 {
-        fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
+    fn share(losses: &[bool]) -> f64 {
+        losses.iter().filter(|lost| **lost).count() as f64 / losses.len() as f64
     }
 
     #[test]
     fn random_loss_hits_its_rate_within_five_standard_errors() {
         let error = (0.01 * 0.99 / f64::from(PACKETS)).sqrt();
-        assert!((share(&fates(Loss::Random(0.01))) - 0.01).abs() < 5.0 * error);
-        assert_eq!(share(&fates(Loss::None)), 0.0);
+        assert!((share(&losses(LossModel::Random(0.01))) - 0.01).abs() < 5.0 * error);
+        assert_eq!(share(&losses(LossModel::None)), 0.0);
     }
 
     #[test]
@@ -62,15 +62,15 @@ mod tests {
         let between = bad * (1.0 - bad) * (loss_bad - loss_good) * (loss_bad - loss_good);
         let variance = rate * (1.0 - rate) + 2.0 * between * rho / (1.0 - rho);
         let error = (variance / f64::from(PACKETS)).sqrt();
-        let seen = share(&fates(Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
+        let seen = share(&losses(LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
         assert!((seen - rate).abs() < 5.0 * error, "{seen} instead of {rate}, standard error {error}");
     }
 
     #[test]
     fn gilbert_bursts_have_mean_length_one_over_to_good() {
         let to_good = 0.25;
-        let fates = fates(Loss::GilbertElliott { to_bad: 0.02, to_good, loss_bad: 1.0, loss_good: 0.0 });
-        let bursts: Vec<f64> = fates.split(|lost| !lost).filter(|b| !b.is_empty()).map(|b| b.len() as f64).collect();
+        let losses = losses(LossModel::GilbertElliott { to_bad: 0.02, to_good, loss_bad: 1.0, loss_good: 0.0 });
+        let bursts: Vec<f64> = losses.split(|lost| !lost).filter(|b| !b.is_empty()).map(|b| b.len() as f64).collect();
         let mean = bursts.iter().sum::<f64>() / bursts.len() as f64;
         // Geometric: variance (1 - p) / p^2.
         let error = ((1.0 - to_good) / (to_good * to_good) / bursts.len() as f64).sqrt();

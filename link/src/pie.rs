@@ -6,129 +6,138 @@
 //!   (section 5.5); without delay twice in a row, `p *= 0.98`;
 //! - the delay is that of the packet that left last, by its time stamps (section 4.3, the second way, and Linux's
 //!   default); zero if it left the queue empty. No departure rate is estimated (section 5.2);
-//! - no early drop while the burst allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
+//! - no early drop while the burst burst_allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
 //!   20 %, nor with two packets or less (section 4.1);
 //! - drops are spread (section 5.4): none before the probabilities since the last one add up to 0.85, and one at 8.5 at
 //!   the latest. So the share that is dropped is less than `p`: about `p / 1.85` where `p` is small;
 //! - with ECN, marks instead of drops as long as `p` is at most 10 % (section 5.1).
 //!
 //! As in Linux, and beyond the RFC, `p` grows by another 2 points at each update with more than 250 ms of delay. Unlike
-//! in Linux the burst allowance is consumed by time, as the RFC has it, not by departures.
+//! in Linux the burst burst_allowance is consumed by time, as the RFC has it, not by departures.
 
-use super::red::Early;
+use super::aqm::EnqueueAction;
+use crate::config::PieConfig;
 use units::{Instant, Span, Stream};
 
-/// Burst allowance \[`MAX_BURST`\].
-const BURST: Span = Span::from_millis(150);
+/// Burst burst_allowance.
+const MAX_BURST: Span = Span::from_millis(150);
 /// Two full packets may always wait; with their Ethernet header, as Linux counts them.
-const PAIR: u64 = 2 * 1514;
-/// Up to this probability marks do.
-const MOST_MARKED: f64 = 0.1;
+const TWO_PACKETS: u64 = 2 * 1514;
+/// Up to this probability packets are marked instead of dropped.
+const MAX_MARKED: f64 = 0.1;
 /// The greatest step up from 10 % on, and the extra step above [`VERY_LATE`].
-const STEP: f64 = 0.02;
+const MAX_STEP: f64 = 0.02;
 const VERY_LATE: Span = Span::from_millis(250);
 
 /// PIE's parameters and state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pie {
-    target: Span,
-    tupdate: Span,
-    alpha: f64,
-    beta: f64,
+    config: PieConfig,
     marks: bool,
     /// Drop probability \[`drop_prob_`\].
     probability: f64,
     /// Probabilities since the last drop \[`accu_prob_`\].
     accumulated: f64,
     /// Of the packet that left last, and at the last update \[`current_qdelay`, `qdelay_old_`\].
-    delay: Span,
-    old_delay: Span,
-    allowance: Span,
+    qdelay: Span,
+    qdelay_old: Span,
+    burst_allowance: Span,
     next_update: Instant,
 }
 
 impl Pie {
-    pub(super) fn new(target: Span, tupdate: Span, alpha: f64, beta: f64, marks: bool) -> Self {
-        assert!(tupdate > Span::ZERO, "the probability is updated now and then");
+    pub(super) fn new(config: PieConfig, marks: bool) -> Self {
+        assert!(config.tupdate > Span::ZERO, "the probability is updated now and then");
         Self {
-            target,
-            tupdate,
-            alpha,
-            beta,
+            config,
             marks,
             probability: 0.0,
             accumulated: 0.0,
-            delay: Span::ZERO,
-            old_delay: Span::ZERO,
-            allowance: BURST,
-            next_update: Instant::ZERO + tupdate,
+            qdelay: Span::ZERO,
+            qdelay_old: Span::ZERO,
+            burst_allowance: MAX_BURST,
+            next_update: Instant::ZERO + config.tupdate,
         }
     }
 
-    /// A packet arrives at `now` while `bytes` wait: [`Early::Signal`] if it is to be marked.
-    pub(super) fn judge(&mut self, now: Instant, bytes: u64, ecn_capable: bool, random: &mut Stream) -> Early {
+    /// A packet arrives at `now` while `bytes` wait: [`EnqueueAction::MarkOrDrop`] if it is to be marked.
+    pub(super) fn enqueue(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        ecn_capable: bool,
+        random: &mut Stream,
+    ) -> EnqueueAction {
         self.update_until(now);
-        if self.is_lenient(bytes) || !self.strikes(random) {
-            return Early::Keep;
+        if self.allows_all(bytes) || !self.drops_early(random) {
+            return EnqueueAction::Accept;
         }
-        if self.marks && ecn_capable && self.probability <= MOST_MARKED { Early::Signal } else { Early::Drop }
+        if self.marks && ecn_capable && self.probability <= MAX_MARKED {
+            EnqueueAction::MarkOrDrop
+        } else {
+            EnqueueAction::Drop
+        }
     }
 
     /// A packet leaves at `now` that has waited for `sojourn`.
     pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, leaves_nothing: bool) {
         self.update_until(now);
-        self.delay = if leaves_nothing { Span::ZERO } else { sojourn };
+        self.qdelay = if leaves_nothing { Span::ZERO } else { sojourn };
     }
 
-    fn is_lenient(&self, bytes: u64) -> bool {
-        self.allowance > Span::ZERO || (self.delay < self.target / 2 && self.probability < 0.2) || bytes <= PAIR
+    fn allows_all(&self, bytes: u64) -> bool {
+        self.burst_allowance > Span::ZERO
+            || (self.qdelay < self.config.target / 2 && self.probability < 0.2)
+            || bytes <= TWO_PACKETS
     }
 
-    /// Random, but neither soon after the last time nor very long after it.
-    fn strikes(&mut self, random: &mut Stream) -> bool {
+    /// Whether chance drops this packet: neither soon after the last drop nor very long after it.
+    fn drops_early(&mut self, random: &mut Stream) -> bool {
         if self.probability == 0.0 {
             self.accumulated = 0.0;
         }
         self.accumulated += self.probability;
-        let strikes = self.accumulated >= 8.5 || (self.accumulated >= 0.85 && random.chance(self.probability));
-        if strikes {
+        let drops = self.accumulated >= 8.5 || (self.accumulated >= 0.85 && random.chance(self.probability));
+        if drops {
             self.accumulated = 0.0;
         }
-        strikes
+        drops
     }
 
     /// The updates that were due by `now`: nothing but time has passed since the last packet came or went.
     fn update_until(&mut self, now: Instant) {
         while self.next_update <= now {
             self.update();
-            self.next_update += self.tupdate;
-            if self.is_at_rest() {
-                self.next_update += self.tupdate * (now.since(self.next_update).0 / self.tupdate.0);
+            self.next_update += self.config.tupdate;
+            if self.is_idle() {
+                self.next_update += self.config.tupdate * (now.since(self.next_update).0 / self.config.tupdate.0);
             }
         }
     }
 
-    fn is_at_rest(&self) -> bool {
-        self.probability == 0.0 && (self.delay, self.old_delay, self.allowance) == (Span::ZERO, Span::ZERO, BURST)
+    fn is_idle(&self) -> bool {
+        self.probability == 0.0
+            && (self.qdelay, self.qdelay_old, self.burst_allowance) == (Span::ZERO, Span::ZERO, MAX_BURST)
     }
 
     fn update(&mut self) {
-        let (delay, old, target) = (self.delay.as_secs_f64(), self.old_delay.as_secs_f64(), self.target.as_secs_f64());
-        let step = tuning(self.probability) * (self.alpha * (delay - target) + self.beta * (delay - old));
-        self.probability += if self.probability >= 0.1 { step.min(STEP) } else { step };
-        if self.delay > VERY_LATE {
-            self.probability += STEP;
+        let (delay, old, target) =
+            (self.qdelay.as_secs_f64(), self.qdelay_old.as_secs_f64(), self.config.target.as_secs_f64());
+        let step = tuning(self.probability) * (self.config.alpha * (delay - target) + self.config.beta * (delay - old));
+        self.probability += if self.probability >= 0.1 { step.min(MAX_STEP) } else { step };
+        if self.qdelay > VERY_LATE {
+            self.probability += MAX_STEP;
         }
-        if self.delay == Span::ZERO && self.old_delay == Span::ZERO {
+        if self.qdelay == Span::ZERO && self.qdelay_old == Span::ZERO {
             self.probability *= 0.98;
         }
         self.probability = self.probability.clamp(0.0, 1.0);
-        self.allowance = self.allowance.saturating_sub(self.tupdate);
-        let (calm, calm_before) = (self.delay < self.target / 2, self.old_delay < self.target / 2);
+        self.burst_allowance = self.burst_allowance.saturating_sub(self.config.tupdate);
+        let (calm, calm_before) = (self.qdelay < self.config.target / 2, self.qdelay_old < self.config.target / 2);
         if self.probability == 0.0 && calm && calm_before {
-            self.allowance = BURST;
+            self.burst_allowance = MAX_BURST;
         }
-        self.old_delay = self.delay;
+        self.qdelay_old = self.qdelay;
     }
 }
 
@@ -151,15 +160,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// PIE as the RFC has it, past its burst allowance, at this probability and delays of so many ms, now and before.
-    fn pie(probability: f64, delay: u64, old_delay: u64) -> Pie {
-        let (delay, old_delay) = (Span::from_millis(delay), Span::from_millis(old_delay));
-        let pie = Pie::new(Span::from_millis(15), Span::from_millis(15), 0.125, 1.25, true);
-        Pie { probability, delay, old_delay, allowance: Span::ZERO, ..pie }
+    /// PIE as the RFC has it, past its burst burst_allowance, at this probability and delays of so many ms, now and before.
+    fn pie(probability: f64, qdelay: u64, qdelay_old: u64) -> Pie {
+        let (qdelay, qdelay_old) = (Span::from_millis(qdelay), Span::from_millis(qdelay_old));
+        let pie = Pie::new(PieConfig::default(), true);
+        Pie { probability, qdelay, qdelay_old, burst_allowance: Span::ZERO, ..pie }
     }
 
-    fn updated(probability: f64, delay: u64, old_delay: u64) -> f64 {
-        let mut pie = pie(probability, delay, old_delay);
+    fn updated(probability: f64, delay: u64, qdelay_old: u64) -> f64 {
+        let mut pie = pie(probability, delay, qdelay_old);
         pie.update();
         pie.probability
     }
@@ -195,14 +204,15 @@ mod tests {
 
     #[test]
     fn a_burst_passes_for_as_long_as_the_allowance_lasts() {
-        let (mut random, mut pie) = (Stream::named(1, "pie"), Pie { allowance: BURST, ..pie(1.0, 100, 100) });
-        let first = (0..).find(|ms| pie.judge(Instant(ms * MS), 1 << 20, false, &mut random) != Early::Keep);
+        let (mut random, mut pie) = (Stream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
+        let first =
+            (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut random) != EnqueueAction::Accept);
         assert_eq!(first, Some(150), "ten updates of 15 ms");
         // It comes back once there is nothing to drop and the delay was below half the target twice.
-        pie.delay = Span::from_millis(7);
+        pie.qdelay = Span::from_millis(7);
         let calm = (151..).find(|ms| {
-            pie.judge(Instant(ms * MS), 0, false, &mut random);
-            pie.allowance == BURST
+            pie.enqueue(Instant(ms * MS), 0, false, &mut random);
+            pie.burst_allowance == MAX_BURST
         });
         assert!(calm.is_some() && pie.probability == 0.0);
     }
@@ -210,14 +220,14 @@ mod tests {
     #[test]
     fn short_queues_and_short_delays_are_spared() {
         let mut random = Stream::named(2, "pie");
-        let mut judge = |mut pie: Pie, bytes| pie.judge(Instant::ZERO, bytes, false, &mut random);
+        let mut judge = |mut pie: Pie, bytes| pie.enqueue(Instant::ZERO, bytes, false, &mut random);
         // A probability of one drops whatever is not spared.
-        assert_eq!(judge(pie(1.0, 100, 100), 3028), Early::Keep);
-        assert_eq!(judge(pie(1.0, 100, 100), 3029), Early::Drop);
+        assert_eq!(judge(pie(1.0, 100, 100), 3028), EnqueueAction::Accept);
+        assert_eq!(judge(pie(1.0, 100, 100), 3029), EnqueueAction::Drop);
         let ready = |probability, delay| Pie { accumulated: 8.5, ..pie(probability, delay, 100) };
-        assert_eq!(judge(ready(0.19, 7), 1 << 20), Early::Keep);
-        assert_eq!(judge(ready(0.2, 7), 1 << 20), Early::Drop);
-        assert_eq!(judge(ready(0.19, 8), 1 << 20), Early::Drop);
+        assert_eq!(judge(ready(0.19, 7), 1 << 20), EnqueueAction::Accept);
+        assert_eq!(judge(ready(0.2, 7), 1 << 20), EnqueueAction::Drop);
+        assert_eq!(judge(ready(0.19, 8), 1 << 20), EnqueueAction::Drop);
     }
 
     #[test]
@@ -225,11 +235,11 @@ mod tests {
         let mut random = Stream::named(3, "pie");
         let mut judge = |probability, capable| {
             let mut pie = Pie { accumulated: 8.5, ..pie(probability, 100, 100) };
-            pie.judge(Instant::ZERO, 1 << 20, capable, &mut random)
+            pie.enqueue(Instant::ZERO, 1 << 20, capable, &mut random)
         };
         assert_eq!(
             [judge(0.1, true), judge(0.101, true), judge(0.1, false)],
-            [Early::Signal, Early::Drop, Early::Drop]
+            [EnqueueAction::MarkOrDrop, EnqueueAction::Drop, EnqueueAction::Drop]
         );
     }
 
@@ -239,7 +249,7 @@ mod tests {
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..1_000_000 {
             gap += 1;
-            if pie.judge(Instant::ZERO, 1 << 20, false, &mut random) == Early::Drop {
+            if pie.enqueue(Instant::ZERO, 1 << 20, false, &mut random) == EnqueueAction::Drop {
                 gaps.push(f64::from(std::mem::take(&mut gap)));
             }
         }
@@ -255,9 +265,9 @@ mod tests {
     #[test]
     fn long_idle_times_leave_it_at_rest_and_in_step() {
         let mut idle = pie(0.3, 40, 40);
-        idle.delay = Span::ZERO;
+        idle.qdelay = Span::ZERO;
         idle.update_until(Instant(3_600_000 * MS + 7 * MS));
-        assert!(idle.is_at_rest());
+        assert!(idle.is_idle());
         assert_eq!(idle.next_update, Instant(3_600_015 * MS), "240 000 whole updates");
     }
 }

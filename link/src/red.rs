@@ -4,23 +4,25 @@
 //!
 //! - average: `avg += w (q - avg)` on every arrival; after an idle time as if `m` packets had met an empty queue,
 //!   `avg *= (1 - w)^m`, `m` = idle time / transmission time of a typical packet;
-//! - between the thresholds: `p_b = p (avg - least) / (most - least)`, and `p_a = p_b / (1 - count p_b)`, which
+//! - between the thresholds: `p_b = p (avg - min) / (max - min)`, and `p_a = p_b / (1 - count p_b)`, which
 //!   spreads the early drops evenly: the gap between two is uniform in `1 .. 1/p_b - 1` packets;
-//! - from `most` on everything is dropped (not "gentle").
+//! - from `max` on everything is dropped (not "gentle").
 //!
 //! The queue is measured in bytes; the drop probability does not depend on a packet's size. An early drop becomes a
-//! mark where the queue does ECN; what is above `most` is dropped all the same (`harddrop` of `tc-red`).
+//! mark where the queue does ECN; what is above `max` is dropped all the same (`harddrop` of `tc-red`).
 
+use super::aqm::EnqueueAction;
+use crate::config::RedConfig;
 use units::{Rate, Span, Stream};
 
 /// Bytes of the typical packet that idle time is counted in (the `avpkt` that `tc-red` suggests).
-const TYPICAL: u64 = 1000;
+const TYPICAL_PACKET: u64 = 1000;
 
-/// RED's parameters, as in [`scenario::model::Discipline::Red`], and state.
+/// RED's parameters and state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Red {
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     probability: f64,
     weight: f64,
     average: f64,
@@ -28,56 +30,53 @@ pub(super) struct Red {
     count: Option<u32>,
 }
 
-/// What RED wants done with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Early {
-    Keep,
-    /// Mark it if that is possible, else drop it.
-    Signal,
-    Drop,
-}
-
 impl Red {
-    pub(super) fn new(least: u64, most: u64, probability: f64, weight: f64) -> Self {
-        Self { least: least as f64, most: most as f64, probability, weight, average: 0.0, count: None }
+    pub(super) fn new(config: RedConfig) -> Self {
+        let RedConfig { min, max, probability, weight } = config;
+        Self { min: min as f64, max: max as f64, probability, weight, average: 0.0, count: None }
     }
 
     /// A packet arrives while `bytes` wait, or when queue and transmitter have been idle for so long at this rate.
-    pub(super) fn judge(&mut self, bytes: u64, idle: Option<(Span, Option<Rate>)>, random: &mut Stream) -> Early {
+    pub(super) fn enqueue(
+        &mut self,
+        bytes: u64,
+        idle: Option<(Span, Option<Rate>)>,
+        random: &mut Stream,
+    ) -> EnqueueAction {
         match idle {
             Some((span, rate)) => self.decay(span, rate),
             None => self.average += self.weight * (bytes as f64 - self.average),
         }
         match self.average {
-            average if average < self.least => self.below(),
-            average if average < self.most => self.between(random),
-            _ => self.above(),
+            average if average < self.min => self.accept(),
+            average if average < self.max => self.drop_early(random),
+            _ => self.drop_all(),
         }
     }
 
     fn decay(&mut self, idle: Span, rate: Option<Rate>) {
         // An unlimited link passes any number of packets in no time.
-        let packets = rate.map_or(f64::INFINITY, |rate| idle.0 as f64 / rate.time_for(TYPICAL).0 as f64);
+        let packets = rate.map_or(f64::INFINITY, |rate| idle.0 as f64 / rate.time_for(TYPICAL_PACKET).0 as f64);
         self.average *= libm::pow(1.0 - self.weight, packets);
     }
 
-    fn below(&mut self) -> Early {
+    fn accept(&mut self) -> EnqueueAction {
         self.count = None;
-        Early::Keep
+        EnqueueAction::Accept
     }
 
-    fn between(&mut self, random: &mut Stream) -> Early {
+    fn drop_early(&mut self, random: &mut Stream) -> EnqueueAction {
         let count = self.count.map_or(0, |count| count + 1);
-        let base = self.probability * (self.average - self.least) / (self.most - self.least);
+        let base = self.probability * (self.average - self.min) / (self.max - self.min);
         let left = 1.0 - f64::from(count) * base;
         let hit = random.unit() * left < base;
         self.count = Some(if hit { 0 } else { count });
-        if hit { Early::Signal } else { Early::Keep }
+        if hit { EnqueueAction::MarkOrDrop } else { EnqueueAction::Accept }
     }
 
-    fn above(&mut self) -> Early {
+    fn drop_all(&mut self) -> EnqueueAction {
         self.count = Some(0);
-        Early::Drop
+        EnqueueAction::Drop
     }
 }
 
@@ -87,7 +86,7 @@ mod tests {
 
     /// Weight 1: the average is the queue of the moment.
     fn red(probability: f64, weight: f64) -> Red {
-        Red::new(10_000, 30_000, probability, weight)
+        Red::new(RedConfig { min: 10_000, max: 30_000, probability, weight })
     }
 
     #[test]
@@ -98,7 +97,7 @@ mod tests {
         let (mut seen, mut gap) = ([0u32; 11], 0);
         for _ in 0..500_000 {
             gap += 1;
-            if red.judge(20_000, None, &mut random) == Early::Signal {
+            if red.enqueue(20_000, None, &mut random) == EnqueueAction::MarkOrDrop {
                 seen[std::mem::take(&mut gap)] += 1;
             }
         }
@@ -111,7 +110,9 @@ mod tests {
     fn the_share_of_early_drops_grows_linearly_between_the_thresholds() {
         for (queue, base) in [(12_000, 0.02), (15_000, 0.05), (20_000, 0.1)] {
             let (mut red, mut random, packets) = (red(0.2, 1.0), Stream::named(6, "red"), 1_000_000);
-            let drops = (0..packets).filter(|_| red.judge(queue, None, &mut random) == Early::Signal).count() as f64;
+            let drops = (0..packets)
+                .filter(|_| red.enqueue(queue, None, &mut random) == EnqueueAction::MarkOrDrop)
+                .count() as f64;
             // A renewal process: n drops take n mean gaps (uniform in 1 .. 1/base - 1), give or take sqrt(n) deviations.
             let (values, mean) = (1.0 / base - 1.0, 0.5 / base);
             let error = (drops * (values * values - 1.0) / 12.0).sqrt();
@@ -122,8 +123,8 @@ mod tests {
     #[test]
     fn never_below_the_lower_threshold_and_always_above_the_upper_one() {
         let (mut red, mut random) = (red(0.2, 1.0), Stream::named(7, "red"));
-        assert!((0..1000).all(|_| red.judge(9_999, None, &mut random) == Early::Keep));
-        assert!((0..1000).all(|_| red.judge(30_000, None, &mut random) == Early::Drop));
+        assert!((0..1000).all(|_| red.enqueue(9_999, None, &mut random) == EnqueueAction::Accept));
+        assert!((0..1000).all(|_| red.enqueue(30_000, None, &mut random) == EnqueueAction::Drop));
     }
 
     #[test]
@@ -131,13 +132,13 @@ mod tests {
         let (mut idle, mut busy, mut random) = (red(0.2, 0.002), red(0.2, 0.002), Stream::named(8, "red"));
         (idle.average, busy.average) = (9_000.0, 9_000.0);
         let rate = Rate::from_mbit(8); // a typical packet takes 1 ms
-        idle.judge(0, Some((Span::from_millis(100), Some(rate))), &mut random);
-        (0..100).for_each(|_| assert_eq!(busy.judge(0, None, &mut random), Early::Keep));
+        idle.enqueue(0, Some((Span::from_millis(100), Some(rate))), &mut random);
+        (0..100).for_each(|_| assert_eq!(busy.enqueue(0, None, &mut random), EnqueueAction::Accept));
         assert!(
             (idle.average - busy.average).abs() < 1e-6
                 && (idle.average - 9_000.0 * libm::pow(0.998, 100.0)).abs() < 1e-6
         );
-        idle.judge(0, Some((Span::ZERO, None)), &mut random);
+        idle.enqueue(0, Some((Span::ZERO, None)), &mut random);
         assert_eq!(idle.average, 0.0);
     }
 }

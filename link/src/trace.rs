@@ -4,53 +4,51 @@
 //! packets share one opportunity; what is left of a packet at its end goes with the next. An opportunity that finds
 //! nothing to carry, or not enough, is wasted.
 
-use scenario::model::Trace;
-use units::{Instant, Rate, Span};
+use crate::config::RateTrace;
+use units::{Instant, Rate};
 
 /// Bytes one opportunity carries.
-const OPPORTUNITY: u64 = 1500;
+const OPPORTUNITY: u64 = RateTrace::OPPORTUNITY;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// A trace and how far it has been used.
 #[derive(Clone, Debug)]
-pub(super) struct Cursor {
-    trace: Trace,
+pub(super) struct TraceCursor {
+    trace: RateTrace,
     mean_rate: Rate,
     /// The opportunity in use, and the bytes it can still carry.
-    at: Instant,
-    credit: u64,
+    instant: Instant,
+    room: u64,
     /// The first opportunity after it.
-    next: Place,
+    next: Opportunity,
 }
 
-/// An opportunity: which repetition of the trace, which entry.
+/// Which repetition of the trace, which entry.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    lap: u64,
+struct Opportunity {
+    repetition: u64,
     index: usize,
 }
 
-impl Place {
-    const FIRST: Self = Self { lap: 0, index: 0 };
+impl Opportunity {
+    const FIRST: Self = Self { repetition: 0, index: 0 };
 }
 
-impl Cursor {
+impl TraceCursor {
     /// At the trace's beginning, which is time zero.
-    pub(super) fn new(trace: Trace) -> Self {
+    pub(super) fn new(trace: RateTrace) -> Self {
         assert!(!trace.opportunities.is_empty() && trace.period_ms > 0, "an empty trace never carries anything");
-        let bytes = trace.opportunities.len() as u64 * OPPORTUNITY;
-        let mean_rate = Rate::of(bytes, Span::from_millis(trace.period_ms));
-        Self { trace, mean_rate, at: Instant::ZERO, credit: 0, next: Place::FIRST }
+        Self { mean_rate: trace.mean_rate(), trace, instant: Instant::ZERO, room: 0, next: Opportunity::FIRST }
     }
 
-    /// Gives back all opportunities.
+    /// Forgets which opportunities were used.
     pub(super) fn rewind(&mut self) {
-        (self.at, self.credit, self.next) = (Instant::ZERO, 0, Place::FIRST);
+        (self.instant, self.room, self.next) = (Instant::ZERO, 0, Opportunity::FIRST);
     }
 
     /// When the last opportunity given out so far is.
     pub(super) fn used_until(&self) -> Instant {
-        self.at
+        self.instant
     }
 
     /// The mean rate over one period.
@@ -64,62 +62,62 @@ impl Cursor {
     }
 
     fn opportunities_until(&self, at: Instant) -> u64 {
-        let (lap, within) = (at.as_millis() / self.trace.period_ms, at.as_millis() % self.trace.period_ms);
+        let (repetition, within) = (at.as_millis() / self.trace.period_ms, at.as_millis() % self.trace.period_ms);
         let begun = self.trace.opportunities.partition_point(|millis| *millis <= within);
-        lap * self.trace.opportunities.len() as u64 + begun as u64
+        repetition * self.trace.opportunities.len() as u64 + begun as u64
     }
 
     /// When the first byte of a packet that is there since `ready` can leave.
     pub(super) fn start(&self, ready: Instant) -> Instant {
-        if self.shares(ready) { self.at } else { self.instant(self.place_after(ready)) }
+        if self.has_room(ready) { self.instant } else { self.instant_of(self.first_after(ready)) }
     }
 
     /// Carries a packet that is there since `ready`: when its first and its last byte leave.
     pub(super) fn send(&mut self, ready: Instant, bytes: u64) -> (Instant, Instant) {
-        if !self.shares(ready) {
-            self.open(self.place_after(ready));
+        if !self.has_room(ready) {
+            self.open(self.first_after(ready));
         }
-        let (start, mut left) = (self.at, bytes);
-        while left > self.credit {
-            left -= self.credit;
+        let (start, mut left) = (self.instant, bytes);
+        while left > self.room {
+            left -= self.room;
             self.open(self.next);
         }
-        self.credit -= left;
-        (start, self.at)
+        self.room -= left;
+        (start, self.instant)
     }
 
-    /// Does the opportunity in use still have room for a packet that is there since `ready`?
-    fn shares(&self, ready: Instant) -> bool {
-        self.credit > 0 && self.at > ready
+    /// Whether the opportunity in use has room for a packet that is there since `ready`.
+    fn has_room(&self, ready: Instant) -> bool {
+        self.room > 0 && self.instant > ready
     }
 
-    fn open(&mut self, place: Place) {
-        self.at = self.instant(place);
-        self.credit = OPPORTUNITY;
-        self.next = self.following(place);
+    fn open(&mut self, opportunity: Opportunity) {
+        self.instant = self.instant_of(opportunity);
+        self.room = OPPORTUNITY;
+        self.next = self.following(opportunity);
     }
 
-    fn instant(&self, place: Place) -> Instant {
-        let millis = place.lap * self.trace.period_ms + self.trace.opportunities[place.index];
+    fn instant_of(&self, opportunity: Opportunity) -> Instant {
+        let millis = opportunity.repetition * self.trace.period_ms + self.trace.opportunities[opportunity.index];
         Instant(millis * NANOS_PER_MILLI)
     }
 
-    fn following(&self, place: Place) -> Place {
-        match place.index + 1 {
-            index if index < self.trace.opportunities.len() => Place { index, ..place },
-            _ => Place { lap: place.lap + 1, index: 0 },
+    fn following(&self, opportunity: Opportunity) -> Opportunity {
+        match opportunity.index + 1 {
+            index if index < self.trace.opportunities.len() => Opportunity { index, ..opportunity },
+            _ => Opportunity { repetition: opportunity.repetition + 1, index: 0 },
         }
     }
 
     /// The first unused opportunity later than `ready`.
-    fn place_after(&self, ready: Instant) -> Place {
-        if self.instant(self.next) > ready {
+    fn first_after(&self, ready: Instant) -> Opportunity {
+        if self.instant_of(self.next) > ready {
             return self.next;
         }
-        let (lap, within) = (ready.as_millis() / self.trace.period_ms, ready.as_millis() % self.trace.period_ms);
+        let (repetition, within) = (ready.as_millis() / self.trace.period_ms, ready.as_millis() % self.trace.period_ms);
         match self.trace.opportunities.partition_point(|millis| *millis <= within) {
-            index if index < self.trace.opportunities.len() => Place { lap, index },
-            _ => Place { lap: lap + 1, index: 0 },
+            index if index < self.trace.opportunities.len() => Opportunity { repetition, index },
+            _ => Opportunity { repetition: repetition + 1, index: 0 },
         }
     }
 }
@@ -128,8 +126,8 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    fn cursor(opportunities: &[u64], period_ms: u64) -> Cursor {
-        Cursor::new(Trace { opportunities: opportunities.into(), period_ms })
+    fn cursor(opportunities: &[u64], period_ms: u64) -> TraceCursor {
+        TraceCursor::new(RateTrace { opportunities: opportunities.into(), period_ms })
     }
 
     fn ms(n: u64) -> Instant {
@@ -159,7 +157,7 @@ mod tests {
         assert_eq!(cursor.send(Instant(1), 7500), (ms(1), ms(7)));
         assert_eq!(cursor.start(ms(7)), ms(10));
         assert_eq!(cursor.send(ms(1_000_000_003), 1500).0, ms(1_000_000_005));
-        assert_eq!(cursor.send(ms(2_000_000_005), 1500).0, ms(2_000_000_006), "5 ms of one lap, 0 of the next");
+        assert_eq!(cursor.send(ms(2_000_000_005), 1500).0, ms(2_000_000_006), "5 ms of one repetition, 0 of the next");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::packet::Direction;
 use crate::ropewalk::Ropewalk;
 use crate::tcp::TcpFlow;
 use crate::tunnel;
-use link::Counters;
+use link::LinkCounters;
 use machine::PathStatus;
 use record::fairness::Fairness;
 use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
@@ -78,7 +78,7 @@ fn check_conservation(engine: &mut Engine) {
         let c = pipe.counters();
         assert_eq!(
             c.offered,
-            c.delivered + c.dropped + c.lost + pipe.inside(),
+            c.delivered + c.dropped + c.lost + pipe.packets_inside(),
             "pipe {index} does not conserve packets: {c:?}"
         );
     }
@@ -188,8 +188,8 @@ fn busy(engine: &mut Engine) -> Vec<f64> {
 
 fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
     let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
-    let counters = |pipe: &u32| -> &Counters { engine.network.topology.pipes[*pipe as usize].counters() };
-    let total = |what: fn(&Counters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
+    let counters = |pipe: &u32| -> &LinkCounters { engine.network.topology.pipes[*pipe as usize].counters() };
+    let total = |what: fn(&LinkCounters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
     let delay_ns: f64 = pipes
         .iter()
         .map(|pipe| {

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{OVERHEAD, bulk, column, one_link, pipe};
-use scenario::model::{FlowKind, Limit, Loss, Pipe};
+use link::{LossModel, PipeConfig, QueueLimit};
+use scenario::model::FlowKind;
 use units::{Rate, Span};
 
 const PACKET: u64 = 1500;
@@ -17,7 +18,8 @@ fn mean(values: &[f64]) -> f64 {
 #[test]
 fn reno_obeys_the_square_root_law() {
     for p in [0.0002, 0.0004, 0.001] {
-        let random = Pipe { loss: Loss::Random(p), ..pipe(Rate::from_mbit(1000), Span::from_millis(25), 100_000) };
+        let random =
+            PipeConfig { loss: LossModel::Random(p), ..pipe(Rate::from_mbit(1000), Span::from_millis(25), 100_000) };
         let run = ropewalk_sim::run(&one_link("reno", random, 1500), 1).expect("reno is registered");
         let packets_per_second = run.flows[0].goodput_mbps * 1e6 / 8.0 / MSS;
         let expected = 1.31 / p.sqrt() / 0.050;
@@ -31,7 +33,7 @@ fn reno_obeys_the_square_root_law() {
 /// W_max - C (K - t - RTT)^3.
 #[test]
 fn cubic_follows_its_curve_after_a_reduction() {
-    let local = Pipe { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
+    let local = PipeConfig { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
     let mut experiment = one_link("cubic", local, 20);
     experiment.sample = Some(Span::from_millis(10));
     let run = ropewalk_sim::run(&experiment, 1).expect("cubic is registered");
@@ -132,7 +134,7 @@ fn two_reno_flows_share_fairly() {
 /// A sized flow delivers exactly its bytes, whatever gets lost.
 #[test]
 fn a_sized_flow_completes_through_heavy_loss() {
-    let lossy = Pipe { loss: Loss::Random(0.1), ..pipe(Rate::from_mbit(10), Span::from_millis(10), 50) };
+    let lossy = PipeConfig { loss: LossModel::Random(0.1), ..pipe(Rate::from_mbit(10), Span::from_millis(10), 50) };
     let mut experiment = one_link("reno", lossy, 300);
     if let FlowKind::Tcp { size, .. } = &mut experiment.flows[0].kind {
         *size = Some(1_000_001);
@@ -148,7 +150,7 @@ fn a_sized_flow_completes_through_heavy_loss() {
 #[test]
 fn a_queue_of_no_packets_passes_what_finds_the_link_free() {
     let mut tiny = pipe(Rate::from_mbit(10), Span::from_millis(10), 0);
-    tiny.queue.limit = Limit::Packets(0);
+    tiny.queue.limit = QueueLimit::Packets(0);
     let run = ropewalk_sim::run(&one_link("cubic", tiny, 20), 1).expect("cubic is registered");
     assert!(run.flows[0].delivered_bytes > 100_000, "{} bytes", run.flows[0].delivered_bytes);
 }

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{bulk, one_link, pipe};
-use scenario::model::{Loss, Pipe};
+use link::{LossModel, PipeConfig};
 use units::{Rate, Span};
 
 fn lossy() -> scenario::model::Experiment {
-    let pipe = Pipe {
-        loss: Loss::Random(0.001),
+    let pipe = PipeConfig {
+        loss: LossModel::Random(0.001),
         jitter: Span::from_micros(300),
         ..pipe(Rate::from_mbit(50), Span::from_millis(5), 60)
     };

@@ -8,5 +8,5 @@ mod tree;
 
 pub use at::At;
 pub use error::{Elsewhere, Error, Fault, did_you_mean, suggest};
-pub use quantity::{BitRate, Decimal, Packets, Percent, Quantity, QueueLimit, Size, Text, Time};
+pub use quantity::{BitRate, Decimal, Packets, Percent, Quantity, QueueSize, Size, Text, Time};
 pub use tree::{Node, key_at, name, parse, typed};

@@ -47,7 +47,7 @@ pub struct Packets(pub u32);
 
 /// A queue's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum QueueLimit {
+pub enum QueueSize {
     /// This many packets.
     Packets(u64),
     /// This many bytes.
@@ -188,7 +188,7 @@ impl Quantity for Packets {
     }
 }
 
-impl Quantity for QueueLimit {
+impl Quantity for QueueSize {
     const WHAT: &'static str = "a queue limit such as \"1000p\", \"64kB\", \"50ms\" or \"1bdp\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(p|b|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB|s|ms|us|ns|bdp)$";
 
@@ -313,7 +313,7 @@ macro_rules! quantities {
         }
     )*};
 }
-quantities! { BitRate Time Size Percent Packets QueueLimit }
+quantities! { BitRate Time Size Percent Packets QueueSize }
 
 #[cfg(test)]
 mod tests {
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(Size::read("1.5MiB"), Ok(Size(1_572_864)));
         assert_eq!(Percent::read("0.1%"), Ok(Percent(0.001)));
         assert_eq!(Percent::read("100.00%"), Ok(Percent(1.0)));
-        assert_eq!(QueueLimit::read("0.5bdp"), Ok(QueueLimit::Bdp(Decimal { digits: 5, scale: 1 })));
+        assert_eq!(QueueSize::read("0.5bdp"), Ok(QueueSize::Bdp(Decimal { digits: 5, scale: 1 })));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::keeper::helper;
 use super::{Error, Link, Shape, commands};
-use scenario::model::Limit;
+use link::QueueLimit;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -44,9 +44,9 @@ fn shape_with_tc(host: &str, device: &str, shape: &Shape) -> Result<(), Error> {
     let line = format!("ethtool -K {device} tso off gso off gro off tx-udp-segmentation off");
     commands::finish(commands::inside(host, "ethtool").args(line.split(' ').skip(1)), &line)?;
     let limit = match shape.pipe.queue.limit {
-        Limit::Time(span) => rate.bytes_in(span),
-        Limit::Bytes(bytes) => bytes,
-        Limit::Packets(packets) => packets * 1514,
+        QueueLimit::Time(span) => rate.bytes_in(span),
+        QueueLimit::Bytes(bytes) => bytes,
+        QueueLimit::Packets(packets) => packets * 1514,
     };
     let limit = u64::from(BURST) + limit;
     let tc = format!("tc -n {host} qdisc add dev {device} root tbf rate {}bit burst {BURST} limit {limit}", rate.0);

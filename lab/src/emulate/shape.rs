@@ -1,8 +1,7 @@
 //! What a link does to packets, in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
-use link::Pipe;
-use parse::{BitRate, Percent, Quantity, QueueLimit, Size, Time};
-use scenario::model::{self, Discipline, Limit, Loss, Queue};
+use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
 use std::str::FromStr;
 use units::{Instant, Span};
@@ -19,7 +18,7 @@ const QUEUE: Span = Span::from_millis(50);
 /// drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` vanishes without a word.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    pub(crate) pipe: model::Pipe,
+    pub(crate) pipe: PipeConfig,
     pub(crate) mtu: Option<u32>,
     words: String,
 }
@@ -28,13 +27,13 @@ impl Shape {
     /// Nothing but a cable.
     #[must_use]
     pub fn none() -> Self {
-        let queue = Queue { limit: Limit::Time(QUEUE), discipline: Discipline::DropTail, ecn: false };
-        let pipe = model::Pipe {
+        let queue = QueueConfig { limit: QueueLimit::Time(QUEUE), discipline: QueueDiscipline::DropTail, ecn: false };
+        let pipe = PipeConfig {
             rate: None,
             trace: None,
             delay: Span::ZERO,
             jitter: Span::ZERO,
-            loss: Loss::None,
+            loss: LossModel::None,
             overhead: ETHERNET,
             queue,
             local: false,
@@ -46,8 +45,8 @@ impl Shape {
     /// Has it nothing that the token bucket of `tc` could not do?
     pub(crate) fn is_rate_only(&self) -> bool {
         let Self { pipe, mtu, .. } = self;
-        let no_wire = (pipe.delay, pipe.jitter) == (Span::ZERO, Span::ZERO) && pipe.loss == Loss::None;
-        no_wire && mtu.is_none() && pipe.overhead == ETHERNET && !matches!(pipe.queue.limit, Limit::Packets(_))
+        let no_wire = (pipe.delay, pipe.jitter) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
+        no_wire && mtu.is_none() && pipe.overhead == ETHERNET && !matches!(pipe.queue.limit, QueueLimit::Packets(_))
     }
 
     fn set(&mut self, word: &str) -> Result<(), String> {
@@ -88,7 +87,7 @@ pub(crate) enum Change {
     Up(bool),
     Rate(units::Rate),
     Delay(Span),
-    Loss(Loss),
+    Loss(LossModel),
     Mtu(u32),
 }
 
@@ -121,17 +120,17 @@ impl Change {
     }
 }
 
-fn limit(value: &str) -> Result<Limit, String> {
-    match QueueLimit::read(value)? {
-        QueueLimit::Packets(packets) => Ok(Limit::Packets(packets)),
-        QueueLimit::Bytes(bytes) => Ok(Limit::Bytes(bytes)),
-        QueueLimit::Time(span) => Ok(Limit::Time(span)),
-        QueueLimit::Bdp(_) => Err(format!("`{value}`: a link knows no path\nwrite a time, bytes or packets")),
+fn limit(value: &str) -> Result<QueueLimit, String> {
+    match QueueSize::read(value)? {
+        QueueSize::Packets(packets) => Ok(QueueLimit::Packets(packets)),
+        QueueSize::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
+        QueueSize::Time(span) => Ok(QueueLimit::Time(span)),
+        QueueSize::Bdp(_) => Err(format!("`{value}`: a link knows no path\nwrite a time, bytes or packets")),
     }
 }
 
-fn loss(value: &str) -> Result<Loss, String> {
-    Percent::read(value).map(|Percent(share)| if share > 0.0 { Loss::Random(share) } else { Loss::None })
+fn loss(value: &str) -> Result<LossModel, String> {
+    Percent::read(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
 }
 
 fn bytes(value: &str) -> Result<u32, String> {
@@ -147,7 +146,7 @@ mod tests {
         let shape: Shape = "rate=30mbit delay=40ms jitter=8ms loss=0.5% queue=200ms mtu=1400b".parse().unwrap();
         assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
         assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
-        assert_eq!((shape.pipe.loss, shape.mtu), (Loss::Random(0.005), Some(1400)));
+        assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
         assert!(!shape.is_rate_only() && "rate=30mbit queue=20ms".parse::<Shape>().unwrap().is_rate_only());
     }
 

@@ -1,7 +1,8 @@
 //! The network as a drawing in letters, for the top of a run's log.
 
 use super::Network;
-use scenario::model::{Limit, Link, Loss, Pipe};
+use link::{LossModel, PipeConfig, QueueLimit};
+use scenario::model::Link;
 use std::fmt::Write;
 use units::Span;
 
@@ -40,14 +41,14 @@ fn link(link: &Link) -> String {
     if there == back { format!("[{}: {there}]", link.name) } else { format!("[{}: {there} / back {back}]", link.name) }
 }
 
-fn pipe(pipe: &Pipe) -> String {
+fn pipe(pipe: &PipeConfig) -> String {
     let mut words = Vec::new();
     if let Some(rate) = pipe.rate {
         words.push(format!("{} Mbit/s", rate.as_mbps()));
         words.push(match pipe.queue.limit {
-            Limit::Packets(packets) => format!("queue {packets} packets"),
-            Limit::Bytes(bytes) => format!("queue {bytes} bytes"),
-            Limit::Time(span) => format!("queue {}", time(span)),
+            QueueLimit::Packets(packets) => format!("queue {packets} packets"),
+            QueueLimit::Bytes(bytes) => format!("queue {bytes} bytes"),
+            QueueLimit::Time(span) => format!("queue {}", time(span)),
         });
     }
     if pipe.delay > Span::ZERO {
@@ -57,9 +58,9 @@ fn pipe(pipe: &Pipe) -> String {
         words.push(format!("jitter {}", time(pipe.jitter)));
     }
     match pipe.loss {
-        Loss::Random(share) => words.push(format!("loss {} %", share * 100.0)),
-        Loss::GilbertElliott { .. } => words.push("loss in bursts".into()),
-        Loss::None => {}
+        LossModel::Random(share) => words.push(format!("loss {} %", share * 100.0)),
+        LossModel::GilbertElliott { .. } => words.push("loss in bursts".into()),
+        LossModel::None => {}
     }
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

@@ -6,7 +6,10 @@
 
 use super::cable::{Hop, Port};
 use super::{MTU, Network, uplink};
-use scenario::model::{Change, CoDel, Directions, Discipline, Limit, Link, Loss, Pipe};
+use link::{
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueDiscipline, QueueLimit, RedConfig,
+};
+use scenario::model::{Change, Directions, Link};
 use units::{Rate, Span};
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
@@ -20,7 +23,7 @@ const TYPICAL: u64 = 1000;
 /// No weight that makes sense needs more.
 const MOST_BURST: u32 = 1 << 20;
 /// The loss of a wire that is down.
-const ALL: Loss = Loss::Random(1.0);
+const ALL: LossModel = LossModel::Random(1.0);
 
 impl Network<'_> {
     /// Every token bucket and, with `netem`, every wire.
@@ -55,7 +58,7 @@ impl Network<'_> {
             changed.loss = event.loss.unwrap_or(changed.loss);
             lines.push(if self.place.netem {
                 let loss = if event.up == Some(false) { ALL } else { changed.loss };
-                self.wire(event.link, forward, &Pipe { loss, ..changed.clone() }, "change")
+                self.wire(event.link, forward, &PipeConfig { loss, ..changed.clone() }, "change")
             } else {
                 self.tell(event, forward, changed)
             });
@@ -73,13 +76,13 @@ impl Network<'_> {
     /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
     /// What a sending host itself hands over may be several packets in one, which the bucket takes apart without regard to
     /// a size table (`stab`); there the bucket counts the overhead.
-    fn shaper(&self, i: usize, forward: bool, pipe: &Pipe, verb: &str) -> Vec<String> {
+    fn shaper(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> Vec<String> {
         let Some(rate) = pipe.rate else { return Vec::new() };
         let (space, device) = self.queue_at(i, forward);
         let (fifo, limit) = match pipe.queue.limit {
-            Limit::Packets(packets) => ("pfifo", packets),
-            Limit::Bytes(bytes) => ("bfifo", bytes),
-            Limit::Time(span) => ("bfifo", rate.bytes_in(span)),
+            QueueLimit::Packets(packets) => ("pfifo", packets),
+            QueueLimit::Bytes(bytes) => ("bfifo", bytes),
+            QueueLimit::Time(span) => ("bfifo", rate.bytes_in(span)),
         };
         let queue = managed(pipe, limit).unwrap_or_else(|| format!("{fifo} limit {limit}"));
         let overhead = i64::from(pipe.overhead) - ETHERNET;
@@ -99,7 +102,7 @@ impl Network<'_> {
     }
 
     /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
-    fn wire(&self, i: usize, forward: bool, pipe: &Pipe, verb: &str) -> String {
+    fn wire(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
         let (space, device) = self.wire_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
         // netem's jitter goes both ways from the delay; the scenario's only adds.
@@ -107,13 +110,13 @@ impl Network<'_> {
         let delay = pipe.delay.as_nanos() as f64 / 1e3 + half;
         let jitter = if half > 0.0 { format!(" {half}us") } else { String::new() };
         let loss = match pipe.loss {
-            Loss::Random(share) => format!(" loss random {}%", share * 100.0),
+            LossModel::Random(share) => format!(" loss random {}%", share * 100.0),
             // netem names the states' exits first, then what the bad one loses, then what the good one keeps.
-            Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+            LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
                 let [p, r, h, k] = [to_bad, to_good, loss_bad, loss_good].map(|share| share * 100.0);
                 format!(" loss gemodel {p}% {r}% {h}% {k}%")
             }
-            Loss::None => String::new(),
+            LossModel::None => String::new(),
         };
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         // With a rate, and be it without effect, netem keeps packets in order.
@@ -153,7 +156,7 @@ impl Network<'_> {
     /// A link whose wire is a process: it has one, and the kernel has no netem.
     pub(super) fn is_emulated(&self, i: usize) -> bool {
         let link = &self.experiment.links[i];
-        let long = |pipe: &Pipe| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != Loss::None;
+        let long = |pipe: &PipeConfig| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None;
         let changes = self.experiment.events.iter().any(|event| event.link == i);
         !self.place.netem && (long(&link.forward) || long(&link.reverse) || changes)
     }
@@ -172,7 +175,7 @@ impl Network<'_> {
     }
 
     /// An event as a line to an emulated link.
-    fn tell(&self, event: &Change, forward: bool, pipe: &Pipe) -> String {
+    fn tell(&self, event: &Change, forward: bool, pipe: &PipeConfig) -> String {
         let way = if forward { "there" } else { "back" };
         let up = event.up.map_or("", |up| if up { "up " } else { "down " });
         let (delay, loss) = (time(pipe.delay), percent(pipe.loss));
@@ -189,9 +192,9 @@ impl Network<'_> {
         let of_link = |i: &usize| {
             let pipe = &self.experiment.links[*i].forward;
             let bytes = match pipe.queue.limit {
-                Limit::Packets(packets) => packets * u64::from(MTU + pipe.overhead),
-                Limit::Bytes(bytes) => bytes,
-                Limit::Time(span) => pipe.rate.map_or(0, |rate| rate.bytes_in(span)),
+                QueueLimit::Packets(packets) => packets * u64::from(MTU + pipe.overhead),
+                QueueLimit::Bytes(bytes) => bytes,
+                QueueLimit::Time(span) => pipe.rate.map_or(0, |rate| rate.bytes_in(span)),
             };
             pipe.delay + pipe.jitter + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
         };
@@ -202,37 +205,37 @@ impl Network<'_> {
 }
 
 /// A queue that does more than to drop what does not fit, in the words of `tc`. Its limit is packets, or bytes with some.
-fn managed(pipe: &Pipe, limit: u64) -> Option<String> {
+fn managed(pipe: &PipeConfig, limit: u64) -> Option<String> {
     let full = u64::from(MTU + pipe.overhead);
     let (packets, bytes) = match pipe.queue.limit {
-        Limit::Packets(packets) => (packets, packets * full),
-        Limit::Bytes(_) | Limit::Time(_) => (limit.div_ceil(full), limit),
+        QueueLimit::Packets(packets) => (packets, packets * full),
+        QueueLimit::Bytes(_) | QueueLimit::Time(_) => (limit.div_ceil(full), limit),
     };
     let us = |span: Span| span.as_nanos() / 1000;
-    let codel = |codel: &CoDel| {
+    let codel = |codel: &CoDelConfig| {
         let threshold = codel.ce_threshold.map_or(String::new(), |at| format!(" ce_threshold {}us", us(at)));
         format!("target {}us interval {}us{threshold}", us(codel.target), us(codel.interval))
     };
     let words = match &pipe.queue.discipline {
-        Discipline::DropTail => return None,
-        Discipline::Red { least, most, probability, weight } => {
-            let (typical, ecn) = ((*least).min(TYPICAL), if pipe.queue.ecn { " ecn harddrop" } else { "" });
-            let (burst, bits) = (burst(*weight, *least as f64 / typical as f64), pipe.rate.map_or(0, Rate::as_bits));
+        QueueDiscipline::DropTail => return None,
+        QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
+            let (typical, ecn) = ((*min).min(TYPICAL), if pipe.queue.ecn { " ecn harddrop" } else { "" });
+            let (burst, bits) = (burst(*weight, *min as f64 / typical as f64), pipe.rate.map_or(0, Rate::as_bits));
             return Some(format!(
-                "red limit {bytes} min {least} max {most} avpkt {typical} burst {burst} probability {probability} \
+                "red limit {bytes} min {min} max {max} avpkt {typical} burst {burst} probability {probability} \
                  bandwidth {bits}bit{ecn}"
             ));
         }
         // As the simulator's: without tins, lanes for flows and not for hosts. It always does ECN.
-        Discipline::Cake { rtt } => {
+        QueueDiscipline::Cake(CakeConfig { rtt }) => {
             return Some(format!("cake unlimited besteffort flows rtt {}us memlimit {bytes}", us(*rtt)));
         }
-        Discipline::CoDel(it) => format!("codel limit {packets} {}", codel(it)),
-        Discipline::FqCodel { flows, quantum, codel: it } => {
+        QueueDiscipline::CoDel(it) => format!("codel limit {packets} {}", codel(it)),
+        QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel: it }) => {
             format!("fq_codel limit {packets} flows {flows} quantum {quantum} {}", codel(it))
         }
         // `tc` counts alpha and beta in sixteenths of 1/s (man tc-pie).
-        Discipline::Pie { target, tupdate, alpha, beta } => {
+        QueueDiscipline::Pie(PieConfig { target, tupdate, alpha, beta }) => {
             let [alpha, beta] = [alpha, beta].map(|it| (it * 16.0).round());
             format!("pie limit {packets} target {}us tupdate {}us alpha {alpha} beta {beta}", us(*target), us(*tupdate))
         }
@@ -251,23 +254,23 @@ fn burst(weight: f64, least: f64) -> u32 {
 }
 
 /// The kernel's discipline that manages a queue; none for one that only drops what does not fit.
-pub(crate) fn discipline(of: &Discipline) -> Option<&'static str> {
+pub(crate) fn discipline(of: &QueueDiscipline) -> Option<&'static str> {
     match of {
-        Discipline::DropTail => None,
-        Discipline::CoDel(_) => Some("codel"),
-        Discipline::Red { .. } => Some("red"),
-        Discipline::Pie { .. } => Some("pie"),
-        Discipline::FqCodel { .. } => Some("fq_codel"),
-        Discipline::Cake { .. } => Some("cake"),
+        QueueDiscipline::DropTail => None,
+        QueueDiscipline::CoDel(_) => Some("codel"),
+        QueueDiscipline::Red(_) => Some("red"),
+        QueueDiscipline::Pie(_) => Some("pie"),
+        QueueDiscipline::FqCodel(_) => Some("fq_codel"),
+        QueueDiscipline::Cake(_) => Some("cake"),
     }
 }
 
-fn pipe(link: &Link, forward: bool) -> &Pipe {
+fn pipe(link: &Link, forward: bool) -> &PipeConfig {
     if forward { &link.forward } else { &link.reverse }
 }
 
 /// A wire in the words of `agent link`: without rate or queue, which are the bucket's.
-fn words(pipe: &Pipe) -> String {
+fn words(pipe: &PipeConfig) -> String {
     format!("delay={} jitter={} loss={}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
 }
 
@@ -275,9 +278,9 @@ fn time(span: Span) -> String {
     format!("{}ns", span.as_nanos())
 }
 
-fn percent(loss: Loss) -> String {
+fn percent(loss: LossModel) -> String {
     match loss {
-        Loss::Random(share) => format!("{}%", share * 100.0),
-        Loss::None | Loss::GilbertElliott { .. } => "0%".into(),
+        LossModel::Random(share) => format!("{}%", share * 100.0),
+        LossModel::None | LossModel::GilbertElliott { .. } => "0%".into(),
     }
 }

@@ -2,27 +2,27 @@
 
 use super::*;
 
-fn managed(discipline: Discipline, ecn: bool) -> Pipe<Numbered> {
-    let queue = Queue { limit: Limit::Packets(u64::MAX), discipline, ecn };
+fn managed(discipline: QueueDiscipline, ecn: bool) -> Pipe<Numbered> {
+    let queue = QueueConfig { limit: QueueLimit::Packets(u64::MAX), discipline, ecn };
     // A packet takes 1.2 ms.
-    pipe(&model::Pipe { rate: Some(Rate::from_mbit(10)), queue, ..link() })
+    pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), queue, ..link() })
 }
 
-fn codel() -> Discipline {
-    Discipline::CoDel(CoDel::default())
+fn codel() -> QueueDiscipline {
+    QueueDiscipline::CoDel(CoDelConfig::default())
 }
 
-fn fq_codel() -> Discipline {
-    Discipline::FqCodel { flows: 1024, quantum: 1514, codel: CoDel::default() }
+fn fq_codel() -> QueueDiscipline {
+    QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel: CoDelConfig::default() })
 }
 
-fn pie() -> Discipline {
+fn pie() -> QueueDiscipline {
     let target = Span::from_millis(15);
-    Discipline::Pie { target, tupdate: target, alpha: 0.125, beta: 1.25 }
+    QueueDiscipline::Pie(PieConfig { target, tupdate: target, alpha: 0.125, beta: 1.25 })
 }
 
-fn red() -> Discipline {
-    Discipline::Red { least: 15_000, most: 60_000, probability: 0.1, weight: 0.002 }
+fn red() -> QueueDiscipline {
+    QueueDiscipline::Red(RedConfig { min: 15_000, max: 60_000, probability: 0.1, weight: 0.002 })
 }
 
 /// One packet every 0.8 ms, 1.5 times what the link carries, for `ms`; `look` sees every instant at which one leaves.
@@ -85,8 +85,10 @@ fn codel_marks_at_the_same_instants_instead() {
 /// Packet j waits for 0.4 j ms: the first one above 2 ms is number 6. What CoDel would drop is not its business.
 #[test]
 fn whatever_waits_for_longer_than_the_threshold_is_marked() {
-    let codel = CoDel { target: Span::MAX, ce_threshold: Some(Span::from_millis(2)), ..CoDel::default() };
-    for discipline in [Discipline::CoDel(codel), Discipline::FqCodel { flows: 1024, quantum: 1514, codel }] {
+    let codel = CoDelConfig { target: Span::MAX, ce_threshold: Some(Span::from_millis(2)), ..CoDelConfig::default() };
+    for discipline in
+        [QueueDiscipline::CoDel(codel), QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel })]
+    {
         for ecn in [false, true] {
             let mut pipe = managed(discipline, false);
             overload(&mut pipe, 100, ecn, |_, _| {});

@@ -5,9 +5,9 @@ use super::*;
 
 /// The same link with a queue that decides on arrival and one that decides at departure.
 fn both() -> [Pipe<Numbered>; 2] {
-    [Discipline::DropTail, codel_never()].map(|discipline| {
-        let queue = Queue { discipline, ..link().queue };
-        pipe(&model::Pipe { queue, ..link() })
+    [QueueDiscipline::DropTail, codel_never()].map(|discipline| {
+        let queue = QueueConfig { discipline, ..link().queue };
+        pipe(&PipeConfig { queue, ..link() })
     })
 }
 
@@ -29,9 +29,9 @@ fn a_new_rate_holds_for_what_has_not_begun() {
 
 #[test]
 fn a_faster_link_sends_the_queue_sooner_and_knows_its_limit_in_time() {
-    for discipline in [Discipline::DropTail, codel_never()] {
-        let queue = Queue { limit: Limit::Time(Span::from_millis(12)), discipline, ecn: false };
-        let mut pipe = pipe(&model::Pipe { rate: Some(Rate::from_mbit(10)), queue, ..link() });
+    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+        let queue = QueueConfig { limit: QueueLimit::Time(Span::from_millis(12)), discipline, ecn: false };
+        let mut pipe = pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), queue, ..link() });
         assert_eq!(burst(&mut pipe, 0, 20).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 11);
         pipe.set_rate(Instant(0), Rate::from_mbit(100));
         assert_eq!(burst(&mut pipe, 0, 200).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 90);
@@ -42,7 +42,7 @@ fn a_faster_link_sends_the_queue_sooner_and_knows_its_limit_in_time() {
 
 #[test]
 fn an_unlimited_link_can_get_a_rate() {
-    let mut pipe = pipe(&model::Pipe { rate: None, ..link() });
+    let mut pipe = pipe(&PipeConfig { rate: None, ..link() });
     burst(&mut pipe, 0, 2);
     pipe.set_rate(Instant(MS), Rate::from_mbit(100));
     burst(&mut pipe, MS, 2);
@@ -74,7 +74,7 @@ fn a_link_that_goes_down_loses_everything_and_begins_anew() {
         assert_eq!(arrivals(&mut pipe, 10_130 * US).len(), 1);
         burst(&mut pipe, 10_130 * US, 5);
         pipe.set_up(Instant(10_140 * US), false);
-        assert_eq!((pipe.counters().delivered, pipe.counters().lost, pipe.inside()), (1, 14, 0));
+        assert_eq!((pipe.counters().delivered, pipe.counters().lost, pipe.packets_inside()), (1, 14, 0));
         assert_eq!((pipe.next(), pipe.queued_packets(Instant(10_140 * US))), (Instant::NEVER, 0));
         assert_eq!(pipe.busy(Instant(20 * MS)), Span(1210 * US), "ten packets, and 10 us of the next");
         // The first ten waited 0, 120, ... 1080 us, the last four 10 us each until they were lost.
@@ -89,8 +89,8 @@ fn a_link_that_goes_down_loses_everything_and_begins_anew() {
 
 #[test]
 fn a_trace_link_that_comes_back_uses_the_opportunities_it_had_promised_to_lost_packets() {
-    let trace = Some(model::Trace { opportunities: [1].into(), period_ms: 1 });
-    let mut pipe = pipe(&model::Pipe { rate: None, trace, ..link() });
+    let trace = Some(RateTrace { opportunities: [1].into(), period_ms: 1 });
+    let mut pipe = pipe(&PipeConfig { rate: None, trace, ..link() });
     burst(&mut pipe, 0, 50);
     pipe.set_up(Instant(3 * MS), false);
     pipe.set_up(Instant(5 * MS), true);

@@ -1,11 +1,10 @@
 //! Drop-tail pipes, wires and trace links against what can be computed by hand.
 
 use super::*;
-use scenario::model::Trace;
 
 #[test]
 fn packet_k_of_a_burst_arrives_after_k_plus_one_transmissions_and_the_delay() {
-    let mut pipe = pipe(&model::Pipe { overhead: 38, ..link() });
+    let mut pipe = pipe(&PipeConfig { overhead: 38, ..link() });
     burst(&mut pipe, 5 * MS, 20);
     let expected: Vec<u64> = (0..20).map(|k| 15 * MS + (k + 1) * 1538 * 80).collect();
     assert_eq!(times(&mut pipe), expected);
@@ -14,7 +13,7 @@ fn packet_k_of_a_burst_arrives_after_k_plus_one_transmissions_and_the_delay() {
 
 #[test]
 fn a_link_without_rate_only_delays() {
-    let mut pipe = pipe(&model::Pipe { rate: None, ..link() });
+    let mut pipe = pipe(&PipeConfig { rate: None, ..link() });
     burst(&mut pipe, 3, 4);
     assert_eq!(pipe.queued_packets(Instant(3)), 0);
     assert_eq!(times(&mut pipe), [10 * MS + 3; 4]);
@@ -36,25 +35,25 @@ fn queueing_delay_is_queue_over_rate() {
 #[test]
 fn a_full_queue_drops_exactly_the_rest() {
     let overflow = |limit, overhead| {
-        let queue = Queue { limit, ..link().queue };
-        let mut pipe = pipe(&model::Pipe { queue, overhead, ..link() });
+        let queue = QueueConfig { limit, ..link().queue };
+        let mut pipe = pipe(&PipeConfig { queue, overhead, ..link() });
         let verdicts = burst(&mut pipe, 0, 100);
         let accepted = verdicts.iter().take_while(|verdict| **verdict == Verdict::Accepted).count();
         assert!(verdicts[accepted..].iter().all(|verdict| *verdict == Verdict::Dropped));
         assert_eq!(pipe.counters().dropped, 100 - accepted as u64);
         accepted
     };
-    assert_eq!(overflow(Limit::Packets(10), 0), 11);
-    assert_eq!(overflow(Limit::Bytes(15_380), 38), 11);
-    assert_eq!(overflow(Limit::Bytes(15_379), 38), 10);
-    assert_eq!(overflow(Limit::Time(Span(10 * 120 * US)), 0), 11);
-    assert_eq!(overflow(Limit::Packets(0), 0), 1, "a free transmitter needs no queue");
+    assert_eq!(overflow(QueueLimit::Packets(10), 0), 11);
+    assert_eq!(overflow(QueueLimit::Bytes(15_380), 38), 11);
+    assert_eq!(overflow(QueueLimit::Bytes(15_379), 38), 10);
+    assert_eq!(overflow(QueueLimit::Time(Span(10 * 120 * US)), 0), 11);
+    assert_eq!(overflow(QueueLimit::Packets(0), 0), 1, "a free transmitter needs no queue");
 }
 
 #[test]
 fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
-    let queue = Queue { limit: Limit::Packets(10), ..link().queue };
-    let mut pipe = pipe(&model::Pipe { queue, ..link() });
+    let queue = QueueConfig { limit: QueueLimit::Packets(10), ..link().queue };
+    let mut pipe = pipe(&PipeConfig { queue, ..link() });
     let accepted = (0..1000).filter(|k| pipe.offer(Instant(k * 60 * US), packet(*k, 1500)) == Verdict::Accepted);
     // Packets begin transmission at 0, 120, ... 59 880 us: 500 of them; ten more wait at the end.
     assert_eq!(accepted.count(), 510);
@@ -73,10 +72,10 @@ fn the_transmitter_is_busy_only_while_it_sends() {
 
 #[test]
 fn a_lost_packet_has_its_turn_at_the_transmitter() {
-    let mut pipe = pipe(&model::Pipe { loss: Loss::Random(1.0), ..link() });
+    let mut pipe = pipe(&PipeConfig { loss: LossModel::Random(1.0), ..link() });
     assert_eq!(burst(&mut pipe, 0, 3), [Verdict::Lost; 3]);
     assert_eq!(pipe.queued_packets(Instant(0)), 2);
-    pipe.set_loss(Instant(0), Loss::None);
+    pipe.set_loss(Instant(0), LossModel::None);
     burst(&mut pipe, 0, 1);
     assert_eq!(times(&mut pipe), [10 * MS + 480 * US]);
     assert_eq!((pipe.counters().lost, pipe.counters().busy_ns), (3, 480 * US));
@@ -85,7 +84,7 @@ fn a_lost_packet_has_its_turn_at_the_transmitter() {
 #[test]
 fn jitter_is_uniform_and_never_reorders() {
     let jitter = Span::from_millis(4);
-    let config = model::Pipe { rate: None, jitter, ..link() };
+    let config = PipeConfig { rate: None, jitter, ..link() };
     let mut apart = pipe(&config);
     let spread: Vec<f64> = (0..100_000)
         .map(|k| {
@@ -107,25 +106,25 @@ fn jitter_is_uniform_and_never_reorders() {
 
 #[test]
 fn the_delay_stage_drops_what_exceeds_its_limit() {
-    let mut unlimited = pipe(&model::Pipe { rate: None, wire_limit: Some(3), ..link() });
+    let mut unlimited = pipe(&PipeConfig { rate: None, wire_limit: Some(3), ..link() });
     assert_eq!(burst(&mut unlimited, 0, 5).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 3);
     assert_eq!(unlimited.counters().dropped, 2);
     assert_eq!(burst(&mut unlimited, 10 * MS - 1, 1), [Verdict::Dropped]);
     assert_eq!(burst(&mut unlimited, 10 * MS, 1), [Verdict::Accepted]);
 
     // 10 ms at 100 Mbit/s hold 83 packets and a third: a limit of 84 never strikes, whatever waits in the queue.
-    let mut enough = pipe(&model::Pipe { wire_limit: Some(84), ..link() });
+    let mut enough = pipe(&PipeConfig { wire_limit: Some(84), ..link() });
     assert!(burst(&mut enough, 0, 1000).iter().all(|verdict| *verdict == Verdict::Accepted));
-    let mut scarce = pipe(&model::Pipe { wire_limit: Some(83), ..link() });
+    let mut scarce = pipe(&PipeConfig { wire_limit: Some(83), ..link() });
     assert_eq!(burst(&mut scarce, 0, 1000).iter().position(|verdict| *verdict == Verdict::Dropped), Some(83));
 }
 
 #[test]
 fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
-    let trace = Some(Trace { opportunities: [1; 12].into(), period_ms: 1 });
-    for discipline in [Discipline::DropTail, codel_never()] {
-        let queue = Queue { limit: Limit::Packets(1000), discipline, ecn: false };
-        let mut pipe = pipe(&model::Pipe { rate: None, trace: trace.clone(), delay: Span::ZERO, queue, ..link() });
+    let trace = Some(RateTrace { opportunities: [1; 12].into(), period_ms: 1 });
+    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+        let queue = QueueConfig { limit: QueueLimit::Packets(1000), discipline, ecn: false };
+        let mut pipe = pipe(&PipeConfig { rate: None, trace: trace.clone(), delay: Span::ZERO, queue, ..link() });
         for k in 0..10_000u64 {
             burst(&mut pipe, k * MS, 13);
             arrivals(&mut pipe, (k + 1) * MS);
@@ -137,10 +136,10 @@ fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
 
 #[test]
 fn packets_of_a_trace_link_leave_at_opportunities() {
-    let trace = Some(Trace { opportunities: [2, 3, 7].into(), period_ms: 10 });
-    for discipline in [Discipline::DropTail, codel_never()] {
-        let queue = Queue { discipline, ..link().queue };
-        let mut pipe = pipe(&model::Pipe { rate: None, trace: trace.clone(), delay: Span(MS), queue, ..link() });
+    let trace = Some(RateTrace { opportunities: [2, 3, 7].into(), period_ms: 10 });
+    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+        let queue = QueueConfig { discipline, ..link().queue };
+        let mut pipe = pipe(&PipeConfig { rate: None, trace: trace.clone(), delay: Span(MS), queue, ..link() });
         (0..3).for_each(|k| assert_eq!(pipe.offer(Instant(0), packet(k, 750)), Verdict::Accepted));
         assert_eq!(pipe.queued_packets(Instant(2 * MS)), 1);
         assert_eq!(arrivals(&mut pipe, 5 * MS).iter().map(|(time, _)| time / MS).collect::<Vec<_>>(), [3, 3, 4]);
@@ -150,8 +149,8 @@ fn packets_of_a_trace_link_leave_at_opportunities() {
 }
 
 /// CoDel that never finds a delay too long.
-pub(super) fn codel_never() -> Discipline {
-    Discipline::CoDel(CoDel { target: Span::MAX, ..CoDel::default() })
+pub(super) fn codel_never() -> QueueDiscipline {
+    QueueDiscipline::CoDel(CoDelConfig { target: Span::MAX, ..CoDelConfig::default() })
 }
 
 /// Exponential gaps of this mean, ns.
@@ -163,9 +162,9 @@ fn poisson(random: &mut Stream, mean: f64) -> u64 {
 fn littles_law_holds_exactly_for_a_random_load() {
     // All instants are whole steps, so that samples between the steps add up to the integral of the queue's length.
     const STEP: u64 = 10 * US;
-    for discipline in [Discipline::DropTail, codel_never()] {
-        let queue = Queue { limit: Limit::Packets(12), discipline, ecn: false };
-        let (mut pipe, mut random) = (pipe(&model::Pipe { queue, ..link() }), Stream::named(2, "load"));
+    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+        let queue = QueueConfig { limit: QueueLimit::Packets(12), discipline, ecn: false };
+        let (mut pipe, mut random) = (pipe(&PipeConfig { queue, ..link() }), Stream::named(2, "load"));
         let (mut due, mut area) = (0, 0);
         for step in 0..200_000u64 {
             while due <= step {

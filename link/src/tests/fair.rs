@@ -6,15 +6,18 @@ use super::*;
 const FULL: u64 = 1200 * US;
 
 /// FQ-CoDel and CAKE that drop nothing before they are full. So many lanes that none is shared by chance.
-fn patient() -> [Discipline; 2] {
-    let codel = CoDel { target: Span::MAX, ..CoDel::default() };
-    [Discipline::FqCodel { flows: 16_384, quantum: 1514, codel }, Discipline::Cake { rtt: Span::from_secs(3600) }]
+fn patient() -> [QueueDiscipline; 2] {
+    let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
+    [
+        QueueDiscipline::FqCodel(FqCodelConfig { flows: 16_384, quantum: 1514, codel }),
+        QueueDiscipline::Cake(CakeConfig { rtt: Span::from_secs(3600) }),
+    ]
 }
 
 /// 10 Mbit/s, no delay.
-fn fair(discipline: Discipline, packets: u64) -> Pipe<Numbered> {
-    let queue = Queue { limit: Limit::Packets(packets), discipline, ecn: false };
-    pipe(&model::Pipe { rate: Some(Rate::from_mbit(10)), delay: Span::ZERO, queue, ..link() })
+fn fair(discipline: QueueDiscipline, packets: u64) -> Pipe<Numbered> {
+    let queue = QueueConfig { limit: QueueLimit::Packets(packets), discipline, ecn: false };
+    pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), delay: Span::ZERO, queue, ..link() })
 }
 
 /// Packets of `flow` at `now`, each with the number of its place.
@@ -95,8 +98,8 @@ fn a_full_queue_drops_from_the_head_of_the_fattest_lane() {
 #[test]
 fn a_newcomer_that_is_the_fattest_lane_by_itself_is_dropped() {
     for discipline in patient() {
-        let queue = Queue { limit: Limit::Bytes(1000), discipline, ecn: false };
-        let mut pipe = pipe(&model::Pipe { queue, ..link() });
+        let queue = QueueConfig { limit: QueueLimit::Bytes(1000), discipline, ecn: false };
+        let mut pipe = pipe(&PipeConfig { queue, ..link() });
         assert_eq!(burst(&mut pipe, 0, 2), [Verdict::Accepted, Verdict::Dropped], "the first one found the link free");
         assert_eq!((pipe.counters().dropped, pipe.queued_packets(Instant(0))), (1, 0));
     }
@@ -132,7 +135,7 @@ fn who_was_idle_is_new_again_and_who_was_not_takes_turns() {
 /// no longer by overflow.
 #[test]
 fn blue_takes_what_an_unresponsive_flow_sends_too_much() {
-    let mut pipe = fair(Discipline::Cake { rtt: Span::from_millis(100) }, 100);
+    let mut pipe = fair(QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }), 100);
     // Three packets in the time of two: a third must go, 85 steps of BLUE, no more than one each 5 ms.
     let mut full = 0;
     for k in 0..20_000u64 {

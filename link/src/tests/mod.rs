@@ -7,7 +7,7 @@ mod fair;
 mod property;
 
 use super::{Packet, Pipe, Verdict};
-use scenario::model::{self, CoDel, Discipline, Limit, Loss, Queue};
+use crate::config::*;
 use units::{Instant, Rate, Span, Stream};
 
 /// Nanoseconds in a microsecond and in a millisecond.
@@ -43,21 +43,21 @@ fn packet(number: u64, bytes: u32) -> Numbered {
 }
 
 /// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.
-fn link() -> model::Pipe {
-    model::Pipe {
+fn link() -> PipeConfig {
+    PipeConfig {
         rate: Some(Rate::from_mbit(100)),
         trace: None,
         delay: Span::from_millis(10),
         jitter: Span::ZERO,
-        loss: Loss::None,
+        loss: LossModel::None,
         overhead: 0,
-        queue: Queue { limit: Limit::Packets(u64::MAX), discipline: Discipline::DropTail, ecn: false },
+        queue: QueueConfig { limit: QueueLimit::Packets(u64::MAX), discipline: QueueDiscipline::DropTail, ecn: false },
         local: false,
         wire_limit: None,
     }
 }
 
-fn pipe(config: &model::Pipe) -> Pipe<Numbered> {
+fn pipe(config: &PipeConfig) -> Pipe<Numbered> {
     Pipe::new(config, Stream::named(1, "link test forward"))
 }
 
@@ -83,5 +83,5 @@ fn burst(pipe: &mut Pipe<Numbered>, now: u64, count: u64) -> Vec<Verdict> {
 
 fn balanced(pipe: &Pipe<Numbered>) -> bool {
     let books = pipe.counters();
-    books.offered == books.delivered + books.dropped + books.lost + pipe.inside()
+    books.offered == books.delivered + books.dropped + books.lost + pipe.packets_inside()
 }

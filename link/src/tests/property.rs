@@ -2,9 +2,8 @@
 
 use super::closed_form::codel_never;
 use super::*;
-use crate::Counters;
+use crate::LinkCounters;
 use proptest::prelude::*;
-use scenario::model::Trace;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -12,7 +11,7 @@ enum Step {
     Wait(u64),
     Rate(u64),
     Delay(u64),
-    Loss(Loss),
+    Loss(LossModel),
     Up(bool),
 }
 
@@ -22,7 +21,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..3 * MS).prop_map(Step::Wait),
         1 => prop_oneof![Just(100), Just(10), Just(1), Just(40)].prop_map(Step::Rate),
         1 => (0..20 * MS).prop_map(Step::Delay),
-        1 => prop_oneof![Just(Loss::None), Just(Loss::Random(0.3))].prop_map(Step::Loss),
+        1 => prop_oneof![Just(LossModel::None), Just(LossModel::Random(0.3))].prop_map(Step::Loss),
         1 => any::<bool>().prop_map(Step::Up),
     ]
 }
@@ -31,38 +30,38 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..300)
 }
 
-fn limit() -> impl Strategy<Value = Limit> {
+fn limit() -> impl Strategy<Value = QueueLimit> {
     prop_oneof![
-        (0..30u64).prop_map(Limit::Packets),
-        (0..50_000u64).prop_map(Limit::Bytes),
-        (0..5 * MS).prop_map(|ns| Limit::Time(Span(ns))),
+        (0..30u64).prop_map(QueueLimit::Packets),
+        (0..50_000u64).prop_map(QueueLimit::Bytes),
+        (0..5 * MS).prop_map(|ns| QueueLimit::Time(Span(ns))),
     ]
 }
 
-fn discipline() -> impl Strategy<Value = Discipline> {
+fn discipline() -> impl Strategy<Value = QueueDiscipline> {
     prop_oneof![
-        Just(Discipline::DropTail),
-        Just(Discipline::CoDel(QUICK)),
-        Just(Discipline::Red { least: 3_000, most: 20_000, probability: 0.2, weight: 0.1 }),
-        Just(Discipline::Pie { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 }),
-        Just(Discipline::FqCodel { flows: 2, quantum: 300, codel: QUICK }),
-        Just(Discipline::Cake { rtt: Span(5 * MS) }),
+        Just(QueueDiscipline::DropTail),
+        Just(QueueDiscipline::CoDel(QUICK)),
+        Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1 })),
+        Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
+        Just(QueueDiscipline::FqCodel(FqCodelConfig { flows: 2, quantum: 300, codel: QUICK })),
+        Just(QueueDiscipline::Cake(CakeConfig { rtt: Span(5 * MS) })),
     ]
 }
 
 /// A CoDel that acts within the few milliseconds of a test.
-const QUICK: CoDel = CoDel { target: Span(MS), interval: Span(5 * MS), ce_threshold: Some(Span(3 * MS)) };
+const QUICK: CoDelConfig = CoDelConfig { target: Span(MS), interval: Span(5 * MS), ce_threshold: Some(Span(3 * MS)) };
 
 /// Flows overtake each other.
-fn is_fair(config: &model::Pipe) -> bool {
-    matches!(config.queue.discipline, Discipline::FqCodel { .. } | Discipline::Cake { .. })
+fn is_fair(config: &PipeConfig) -> bool {
+    matches!(config.queue.discipline, QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_))
 }
 
-fn config() -> impl Strategy<Value = model::Pipe> {
-    let trace = Trace { opportunities: [0, 1, 1, 4, 9].into(), period_ms: 9 };
+fn config() -> impl Strategy<Value = PipeConfig> {
+    let trace = RateTrace { opportunities: [0, 1, 1, 4, 9].into(), period_ms: 9 };
     let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
-    let loss = Loss::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
-    let loss = prop_oneof![Just(Loss::None), Just(loss)];
+    let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
+    let loss = prop_oneof![Just(LossModel::None), Just(loss)];
     let speed = prop_oneof![
         3 => Just((Some(Rate::from_mbit(50)), None)),
         1 => Just((None, None)),
@@ -70,9 +69,9 @@ fn config() -> impl Strategy<Value = model::Pipe> {
     ];
     (speed, wire, loss, limit(), discipline(), any::<bool>()).prop_map(|(speed, wire, loss, limit, discipline, ecn)| {
         let (delay, jitter, wire_limit, overhead) = wire;
-        let queue = Queue { limit, discipline, ecn };
+        let queue = QueueConfig { limit, discipline, ecn };
         let (delay, jitter) = (Span(delay), Span(jitter));
-        model::Pipe { rate: speed.0, trace: speed.1, delay, jitter, loss, overhead, queue, wire_limit, ..link() }
+        PipeConfig { rate: speed.0, trace: speed.1, delay, jitter, loss, overhead, queue, wire_limit, ..link() }
     })
 }
 
@@ -86,7 +85,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(config: &model::Pipe) -> Self {
+    fn new(config: &PipeConfig) -> Self {
         Self { pipe: pipe(config), now: 0, offered: 0, arrived: Vec::new(), discarded: Vec::new() }
     }
 
@@ -123,8 +122,8 @@ impl Run {
     fn view(&mut self) -> (u64, u64, Span, Span, u64, u64, u64, u64) {
         let now = Instant(self.now);
         let queue = (self.pipe.queued_packets(now), self.pipe.queued_bytes(now), self.pipe.queue_delay(now));
-        let Counters { delivered, dropped, lost, .. } = *self.pipe.counters();
-        (queue.0, queue.1, queue.2, self.pipe.busy(now), delivered, dropped, lost, self.pipe.inside())
+        let LinkCounters { delivered, dropped, lost, .. } = *self.pipe.counters();
+        (queue.0, queue.1, queue.2, self.pipe.busy(now), delivered, dropped, lost, self.pipe.packets_inside())
     }
 }
 
@@ -139,7 +138,7 @@ proptest! {
             prop_assert!(run.pipe.busy(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
         }
         run.drain();
-        prop_assert_eq!(run.pipe.inside(), 0);
+        prop_assert_eq!(run.pipe.packets_inside(), 0);
         prop_assert!(balanced(&run.pipe));
         prop_assert_eq!(run.pipe.counters().delivered, run.arrived.len() as u64);
         prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
@@ -174,36 +173,37 @@ proptest! {
     /// Two implementations, one truth: CoDel that never acts is drop-tail.
     #[test]
     fn deciding_on_arrival_or_at_departure_is_the_same_without_early_drops(config in config(), steps in steps()) {
-        same_as_drop_tail(&config, &steps, Queue { discipline: codel_never(), ..config.queue })?;
+        same_as_drop_tail(&config, &steps, QueueConfig { discipline: codel_never(), ..config.queue })?;
     }
 
     /// And so are the lanes, where there is one and it does not overflow.
     #[test]
     fn a_single_lane_is_a_queue_as_any_other(config in config(), steps in steps()) {
-        let codel = CoDel { target: Span::MAX, ..CoDel::default() };
-        let discipline = Discipline::FqCodel { flows: 1, quantum: 1514, codel };
-        same_as_drop_tail(&config, &steps, Queue { discipline, limit: Limit::Packets(u64::MAX), ecn: false })?;
+        let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
+        let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 1, quantum: 1514, codel });
+        same_as_drop_tail(&config, &steps, QueueConfig { discipline, limit: QueueLimit::Packets(u64::MAX), ecn: false })?;
     }
 }
 
 /// Runs `steps` through `queue` and through a drop-tail queue of the same limit.
-fn same_as_drop_tail(config: &model::Pipe, steps: &[Step], queue: Queue) -> Result<(), TestCaseError> {
+fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) -> Result<(), TestCaseError> {
     let plain = |queue| {
-        // Jitter is drawn anew, losses and the delay stage's drops are not, where a fused queue is sent again.
-        let (loss, jitter, wire_limit) = (Loss::None, Span::ZERO, None);
-        Run::new(&model::Pipe { queue, loss, jitter, wire_limit, ..config.clone() })
+        // Jitter is drawn anew, loss and the delay stage's drops are not, where a enqueue_managed queue is sent again.
+        let (loss, jitter, wire_limit) = (LossModel::None, Span::ZERO, None);
+        Run::new(&PipeConfig { queue, loss, jitter, wire_limit, ..config.clone() })
     };
-    let (mut fused, mut serviced) = (plain(Queue { discipline: Discipline::DropTail, ..queue }), plain(queue));
+    let (mut enqueue_managed, mut dequeue_managed) =
+        (plain(QueueConfig { discipline: QueueDiscipline::DropTail, ..queue }), plain(queue));
     for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
-        fused.step(step);
-        serviced.step(step);
+        enqueue_managed.step(step);
+        dequeue_managed.step(step);
         if config.trace.is_none() {
-            prop_assert_eq!(fused.view(), serviced.view());
+            prop_assert_eq!(enqueue_managed.view(), dequeue_managed.view());
         }
     }
-    fused.drain();
-    serviced.drain();
-    prop_assert_eq!(fused.arrived, serviced.arrived);
-    prop_assert_eq!(fused.pipe.counters(), serviced.pipe.counters());
+    enqueue_managed.drain();
+    dequeue_managed.drain();
+    prop_assert_eq!(enqueue_managed.arrived, dequeue_managed.arrived);
+    prop_assert_eq!(enqueue_managed.pipe.counters(), dequeue_managed.pipe.counters());
     Ok(())
 }

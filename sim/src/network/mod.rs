@@ -123,7 +123,7 @@ impl Network {
 
     /// Packets in pipes and in the tunnel.
     pub(crate) fn inside(&self) -> u64 {
-        let pipes: u64 = self.topology.pipes.iter().map(Pipe::inside).sum();
+        let pipes: u64 = self.topology.pipes.iter().map(Pipe::packets_inside).sum();
         pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
     }
 

@@ -1,9 +1,10 @@
 //! Small experiments, built in code.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{
-    Algorithm, Application, Discipline, Draw, Experiment, Flow, FlowKind, Host, Limit, Link, Loss, Multipath, Path,
-    Pipe, Queue, Requests, Resequence, Route, Rules, Subflow, Tunnel,
+    Algorithm, Application, Draw, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests, Resequence, Route,
+    Rules, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -11,15 +12,15 @@ use units::{Instant, Rate, Span};
 pub(crate) const OVERHEAD: u32 = 38;
 
 /// A drop-tail pipe.
-pub(crate) fn pipe(rate: Rate, delay: Span, packets: u64) -> Pipe {
-    Pipe {
+pub(crate) fn pipe(rate: Rate, delay: Span, packets: u64) -> PipeConfig {
+    PipeConfig {
         rate: Some(rate),
         trace: None,
         delay,
         jitter: Span::ZERO,
-        loss: Loss::None,
+        loss: LossModel::None,
         overhead: OVERHEAD,
-        queue: Queue { limit: Limit::Packets(packets), discipline: Discipline::DropTail, ecn: false },
+        queue: QueueConfig { limit: QueueLimit::Packets(packets), discipline: QueueDiscipline::DropTail, ecn: false },
         local: false,
         wire_limit: None,
     }
@@ -44,8 +45,8 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
 }
 
 /// One flow over one link, the same in both directions.
-pub(crate) fn one_link(algorithm: &str, pipe: Pipe, seconds: u64) -> Experiment {
-    let reverse = Pipe { local: false, loss: Loss::None, ..pipe.clone() };
+pub(crate) fn one_link(algorithm: &str, pipe: PipeConfig, seconds: u64) -> Experiment {
+    let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
     Experiment {
         name: "one link".to_owned(),
         duration: Span::from_secs(seconds),
@@ -132,12 +133,12 @@ pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
 }
 
 /// One flow over so many paths of one link each.
-pub(crate) fn links(algorithm: &str, pipes: &[Pipe], seconds: u64) -> Experiment {
+pub(crate) fn links(algorithm: &str, pipes: &[PipeConfig], seconds: u64) -> Experiment {
     let mut experiment = one_link(algorithm, pipes[0].clone(), seconds);
-    let link = |(index, pipe): (usize, &Pipe)| Link {
+    let link = |(index, pipe): (usize, &PipeConfig)| Link {
         name: format!("link {index}"),
         forward: pipe.clone(),
-        reverse: Pipe { local: false, loss: Loss::None, ..pipe.clone() },
+        reverse: PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() },
     };
     experiment.links = pipes.iter().enumerate().map(link).collect();
     let path = |index: usize| Path { name: format!("path {index}"), links: vec![index], mtu: 1500 };
@@ -147,7 +148,7 @@ pub(crate) fn links(algorithm: &str, pipes: &[Pipe], seconds: u64) -> Experiment
 }
 
 /// Adds a second path of one link, and a tunnel over both that puts packets in order.
-pub(crate) fn stripe_over(experiment: &mut Experiment, second: Pipe, window: u32, timeout: Span) {
+pub(crate) fn stripe_over(experiment: &mut Experiment, second: PipeConfig, window: u32, timeout: Span) {
     experiment.links.extend(one_link("", second, 1).links);
     experiment.links[1].name = "second".to_owned();
     experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });

@@ -1,7 +1,8 @@
 //! Applications on TCP: one that writes at a rate, a client that asks. Closed forms on a path without a queue to speak of.
 
 use crate::common::{application, bulk, column, host, one_link, pipe, requests, run};
-use scenario::model::{Application, Draw, Experiment, Flow, Loss};
+use link::LossModel;
+use scenario::model::{Application, Draw, Experiment, Flow};
 use units::{Rate, Span};
 
 const RTT_MS: f64 = 100.0;
@@ -115,8 +116,8 @@ fn small_requests_follow_each_other_once_a_round_trip() {
 fn every_request_is_answered_through_heavy_loss() {
     for new in [false, true] {
         let mut experiment = wide(requests("cubic", 5000, Span::ZERO, new), 300);
-        experiment.links[0].forward.loss = Loss::Random(0.1);
-        experiment.links[0].reverse.loss = Loss::Random(0.3);
+        experiment.links[0].forward.loss = LossModel::Random(0.1);
+        experiment.links[0].reverse.loss = LossModel::Random(0.3);
         for seed in 0..5 {
             let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
             // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is much.

@@ -1,7 +1,8 @@
 //! Links that change while flows use them.
 
 use crate::common::{OVERHEAD, column, mean, one_link, pipe, run};
-use scenario::model::{Change, CoDel, Directions, Discipline, Experiment, Queue};
+use link::{CoDelConfig, QueueConfig, QueueDiscipline};
+use scenario::model::{Change, Directions, Experiment};
 use units::{Instant, Rate, Span};
 
 /// Nothing happens to the link.
@@ -46,12 +47,12 @@ fn a_link_that_was_down_carries_the_flow_again() {
 /// Conservation, and with it the slab, is checked at the end of every run.
 #[test]
 fn nothing_leaks_from_a_flapping_link_whatever_its_queue() {
-    let codel = Discipline::CoDel(CoDel::default());
-    for discipline in [Discipline::DropTail, codel] {
+    let codel = QueueDiscipline::CoDel(CoDelConfig::default());
+    for discipline in [QueueDiscipline::DropTail, codel] {
         let flaps = (1..290).map(|i| Change { up: Some(i % 2 == 0), ..change(100 * i) });
         let mut experiment = experiment("cubic", flaps.collect());
         let pipe = &mut experiment.links[0].forward;
-        pipe.queue = Queue { discipline, ..pipe.queue };
+        pipe.queue = QueueConfig { discipline, ..pipe.queue };
         let run = run(&experiment);
         assert!(run.paths[0].lost_packets > 0 && run.flows[0].delivered_bytes > 0, "{:?}", run.paths[0]);
     }

@@ -1,14 +1,16 @@
 //! ECN from end to end: marks by queues, echoes, reductions.
 
 use crate::common::{OVERHEAD, column, host, mean, one_link, pipe, run};
-use scenario::model::{CoDel, Discipline, Experiment, Limit, Pipe, Queue};
+use link::{CoDelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use scenario::model::Experiment;
 use units::{Rate, Span};
 
 /// 100 Mbit/s, a round trip of twice `delay`, and a queue that marks whatever waited for longer than `step`.
 fn stepped(algorithm: &str, delay: Span, step: Span) -> Experiment {
-    let codel = CoDel { target: Span::MAX, ce_threshold: Some(step), ..CoDel::default() };
-    let queue = Queue { limit: Limit::Packets(10_000), discipline: Discipline::CoDel(codel), ecn: true };
-    let link = Pipe { queue, ..pipe(Rate::from_mbit(100), delay, 0) };
+    let codel = CoDelConfig { target: Span::MAX, ce_threshold: Some(step), ..CoDelConfig::default() };
+    let queue =
+        QueueConfig { limit: QueueLimit::Packets(10_000), discipline: QueueDiscipline::CoDel(codel), ecn: true };
+    let link = PipeConfig { queue, ..pipe(Rate::from_mbit(100), delay, 0) };
     let mut experiment = one_link(algorithm, link, 60);
     experiment.sample = Some(Span::from_millis(1));
     // Otherwise packets come in pairs, and the queue that the second one meets is longer by one.

@@ -1,13 +1,13 @@
 //! Links with rate traces and jitter.
 
 use crate::common::{bulk, datagrams, host, one_link, pipe, run};
-use scenario::model::{Pipe, Trace};
+use link::{PipeConfig, RateTrace};
 use units::{Rate, Span};
 
 /// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
-fn traced() -> Pipe {
-    let trace = Trace { opportunities: [1, 1, 2, 5, 5, 5, 10].into(), period_ms: 10 };
-    Pipe { rate: None, trace: Some(trace), overhead: 0, ..pipe(Rate::from_mbit(1), Span::from_millis(10), 50) }
+fn traced() -> PipeConfig {
+    let trace = RateTrace { opportunities: [1, 1, 2, 5, 5, 5, 10].into(), period_ms: 10 };
+    PipeConfig { rate: None, trace: Some(trace), overhead: 0, ..pipe(Rate::from_mbit(1), Span::from_millis(10), 50) }
 }
 
 #[test]
@@ -30,7 +30,8 @@ fn tcp_fills_a_trace_link() {
 /// Jitter lets a packet catch up with the one before but not overtake it.
 #[test]
 fn jitter_on_both_ways_does_not_look_like_reordering() {
-    let jittery = Pipe { jitter: Span::from_millis(15), ..pipe(Rate::from_mbit(50), Span::from_millis(10), 100_000) };
+    let jittery =
+        PipeConfig { jitter: Span::from_millis(15), ..pipe(Rate::from_mbit(50), Span::from_millis(10), 100_000) };
     for algorithm in ["reno", "cubic", "bbr"] {
         let mut experiment = one_link(algorithm, jittery.clone(), 20);
         experiment.links[0].reverse.jitter = jittery.jitter;

@@ -1,11 +1,12 @@
 //! MPTCP flows: what several paths carry together, header bytes, a path that dies, measures of delay.
 
 use crate::common::{host, links, multipath, pipe, run};
+use link::PipeConfig;
 use record::Flow;
-use scenario::model::{Change, Directions, Experiment, Pipe, Rules};
+use scenario::model::{Change, Directions, Experiment, Rules};
 use units::{Instant, Rate, Span};
 
-fn path(mbit: u64, ms: u64) -> Pipe {
+fn path(mbit: u64, ms: u64) -> PipeConfig {
     pipe(Rate::from_mbit(mbit), Span::from_millis(ms), 100)
 }
 

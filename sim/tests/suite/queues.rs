@@ -1,22 +1,25 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
 use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run};
-use scenario::model::{CoDel, Discipline, Experiment, Limit, Pipe, Queue};
+use link::{CakeConfig, CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use scenario::model::Experiment;
 use units::{Rate, Span};
 
 /// No early drop below 20 packets; so high an upper threshold that a slow start does not reach it.
-const RED: Discipline = Discipline::Red { least: 30_000, most: 1_000_000, probability: 0.1, weight: 0.002 };
+const RED: QueueDiscipline =
+    QueueDiscipline::Red(RedConfig { min: 30_000, max: 1_000_000, probability: 0.1, weight: 0.002 });
 const TARGET: Span = Span::from_millis(5);
 const INTERVAL: Span = Span::from_millis(100);
-const CODEL: Discipline = Discipline::CoDel(CoDel { target: TARGET, interval: INTERVAL, ce_threshold: None });
+const CODEL: QueueDiscipline =
+    QueueDiscipline::CoDel(CoDelConfig { target: TARGET, interval: INTERVAL, ce_threshold: None });
 
 /// 50 Mbit/s, 20 ms: 81 packets in flight fill the link.
-fn link(discipline: Discipline, packets: u64) -> Pipe {
-    let queue = Queue { limit: Limit::Packets(packets), discipline, ecn: true };
-    Pipe { queue, ..pipe(Rate::from_mbit(50), Span::from_millis(10), 0) }
+fn link(discipline: QueueDiscipline, packets: u64) -> PipeConfig {
+    let queue = QueueConfig { limit: QueueLimit::Packets(packets), discipline, ecn: true };
+    PipeConfig { queue, ..pipe(Rate::from_mbit(50), Span::from_millis(10), 0) }
 }
 
-fn reno_under(discipline: Discipline, ecn: bool) -> Experiment {
+fn reno_under(discipline: QueueDiscipline, ecn: bool) -> Experiment {
     let mut experiment = one_link("reno", link(discipline, 10_000), 60);
     experiment.sample = Some(Span::from_millis(1));
     host(&mut experiment.flows[0]).ecn = ecn;
@@ -73,7 +76,7 @@ fn without_ecn_in_the_host_the_same_queues_drop() {
 /// RFC 8289: CoDel lets bursts pass and dissolves the standing queue; drop-tail keeps it.
 #[test]
 fn codel_holds_the_delay_at_its_target_where_drop_tail_fills_the_buffer() {
-    let [codel, full] = [CODEL, Discipline::DropTail].map(|discipline| {
+    let [codel, full] = [CODEL, QueueDiscipline::DropTail].map(|discipline| {
         let mut experiment = one_link("cubic", link(discipline, 400), 60);
         experiment.sample = Some(Span::from_millis(10));
         let run = run(&experiment);
@@ -115,12 +118,12 @@ fn two_flows_with_and_without_ecn_meet_the_same_queue() {
     assert!(run.flows[1].retransmitted_packets > 0);
 }
 
-const FQ_CODEL: Discipline = Discipline::FqCodel {
+const FQ_CODEL: QueueDiscipline = QueueDiscipline::FqCodel(FqCodelConfig {
     flows: 1024,
     quantum: 1514,
-    codel: CoDel { target: TARGET, interval: INTERVAL, ce_threshold: None },
-};
-const CAKE: Discipline = Discipline::Cake { rtt: INTERVAL };
+    codel: CoDelConfig { target: TARGET, interval: INTERVAL, ce_threshold: None },
+});
+const CAKE: QueueDiscipline = QueueDiscipline::Cake(CakeConfig { rtt: INTERVAL });
 
 /// RFC 8290, section 1: a flow that builds no queue of its own waits for the packet in transmission, and that is all.
 #[test]
@@ -142,7 +145,7 @@ fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
         assert!(count >= 2399, "and not one is dropped: {count}");
     }
     // Never fewer than 250 packets wait once CUBIC has filled the queue (see above), which takes it a second or two.
-    let (delay, _) = voice(Discipline::DropTail);
+    let (delay, _) = voice(QueueDiscipline::DropTail);
     assert!(delay.p50 > own + 250.0 * packet && delay.max > own + 390.0 * packet, "{delay:?}");
     let (delay, _) = voice(CODEL);
     assert!(delay.mean < own + TARGET.as_millis_f64() && delay.p95 > own + 2.0 * packet, "CoDel delays all: {delay:?}");

@@ -2,9 +2,13 @@
 //! no more goodput than capacity, and every situation that matters comes up.
 
 use crate::common::{application, bulk, datagrams, host, multipath, one_link, over, pipe};
+use link::{
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit,
+    RateTrace, RedConfig,
+};
 use scenario::model::{
-    Application, Change, CoDel, Device, Directions, Discipline, Draw as RandomValue, Experiment, Flow, FlowKind, Limit,
-    Link, Loss, Path, Pipe, Queue, Recovery, Requests, Resequence, Route, Rules, Trace, Tunnel,
+    Application, Change, Device, Directions, Draw as RandomValue, Experiment, Flow, FlowKind, Link, Path, Recovery,
+    Requests, Resequence, Route, Rules, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -85,13 +89,13 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
     let tunnel = run.tunnel.clone().unwrap_or_default();
     let early = dropped && queue.limit == ENDLESS;
     let reached = [
-        dropped && queue.discipline == Discipline::DropTail,
+        dropped && queue.discipline == QueueDiscipline::DropTail,
         run.paths.iter().any(|path| path.lost_packets > 0),
-        early && matches!(queue.discipline, Discipline::CoDel(_)),
-        run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, Discipline::Red { .. }),
-        early && matches!(queue.discipline, Discipline::Pie { .. }),
-        early && matches!(queue.discipline, Discipline::FqCodel { .. }),
-        dropped && matches!(queue.discipline, Discipline::Cake { .. }) && queue.limit != ENDLESS,
+        early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
+        run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
+        early && matches!(queue.discipline, QueueDiscipline::Pie(_)),
+        early && matches!(queue.discipline, QueueDiscipline::FqCodel(_)),
+        dropped && matches!(queue.discipline, QueueDiscipline::Cake(_)) && queue.limit != ENDLESS,
         tunnel.timeouts > 0,
         tunnel.overflows > 0,
         tunnel.late_packets > 0,
@@ -119,7 +123,7 @@ fn requested(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
     experiment.flows.iter().zip(&run.flows).any(|(flow, result)| matches_kind(flow) && result.requests > 1)
 }
 
-const ENDLESS: Limit = Limit::Packets(u64::MAX);
+const ENDLESS: QueueLimit = QueueLimit::Packets(u64::MAX);
 
 /// Draws an experiment.
 struct Draw(Stream);
@@ -143,39 +147,44 @@ impl Draw {
     }
 
     /// All queues of an experiment are alike, so that it is clear which discipline dropped.
-    fn queue(&mut self) -> Queue {
-        let codel = CoDel { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
+    fn queue(&mut self) -> QueueConfig {
+        let codel = CoDelConfig { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
         let discipline = match self.between(0, 5) {
-            0 => Discipline::DropTail,
-            1 => Discipline::CoDel(codel),
-            2 => Discipline::Red { least: 5_000, most: 60_000, probability: 0.1, weight: 0.01 },
-            3 => Discipline::Pie { target: codel.target, tupdate: self.millis(5, 15), alpha: 0.125, beta: 1.25 },
-            4 => Discipline::FqCodel { flows: 4, quantum: 300, codel },
-            _ => Discipline::Cake { rtt: codel.interval },
+            0 => QueueDiscipline::DropTail,
+            1 => QueueDiscipline::CoDel(codel),
+            2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01 }),
+            3 => QueueDiscipline::Pie(PieConfig {
+                target: codel.target,
+                tupdate: self.millis(5, 15),
+                alpha: 0.125,
+                beta: 1.25,
+            }),
+            4 => QueueDiscipline::FqCodel(FqCodelConfig { flows: 4, quantum: 300, codel }),
+            _ => QueueDiscipline::Cake(CakeConfig { rtt: codel.interval }),
         };
         let limit = match self.between(0, 3) {
-            0 => Limit::Packets(self.between(0, 50)),
-            1 => Limit::Bytes(self.between(2_000, 80_000)),
-            2 => Limit::Time(self.millis(1, 100)),
+            0 => QueueLimit::Packets(self.between(0, 50)),
+            1 => QueueLimit::Bytes(self.between(2_000, 80_000)),
+            2 => QueueLimit::Time(self.millis(1, 100)),
             _ => ENDLESS,
         };
-        Queue { limit, discipline, ecn: self.chance(0.5) }
+        QueueConfig { limit, discipline, ecn: self.chance(0.5) }
     }
 
-    fn link(&mut self, index: u64, queue: Queue) -> Link {
+    fn link(&mut self, index: u64, queue: QueueConfig) -> Link {
         let [forward, reverse] = [0, 1].map(|_| self.pipe(queue));
         Link { name: format!("link {index}"), forward, reverse }
     }
 
-    fn pipe(&mut self, queue: Queue) -> Pipe {
-        let trace = self.chance(0.1).then(|| Trace { opportunities: [0, 3, 3, 4, 9].into(), period_ms: 10 });
+    fn pipe(&mut self, queue: QueueConfig) -> PipeConfig {
+        let trace = self.chance(0.1).then(|| RateTrace { opportunities: [0, 3, 3, 4, 9].into(), period_ms: 10 });
         let jitter = if self.chance(0.3) { self.millis(0, 10) } else { Span::ZERO };
         let loss = match self.between(0, 3) {
-            0 => Loss::Random(0.02),
-            1 => Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
-            _ => Loss::None,
+            0 => LossModel::Random(0.02),
+            1 => LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
+            _ => LossModel::None,
         };
-        Pipe {
+        PipeConfig {
             rate: trace.is_none().then(|| Rate::from_mbit(self.between(1, 15))),
             trace,
             delay: self.millis(0, 60),
@@ -291,7 +300,7 @@ impl Draw {
             0 => change.up = Some(self.chance(0.5)),
             1 => change.rate = Some(Rate::from_mbit(self.between(1, 15))),
             2 => change.delay = Some(self.millis(0, 80)),
-            _ => change.loss = Some(Loss::Random(0.05)),
+            _ => change.loss = Some(LossModel::Random(0.05)),
         }
         change
     }
@@ -309,6 +318,6 @@ impl Draw {
     }
 }
 
-fn plain() -> Pipe {
+fn plain() -> PipeConfig {
     pipe(Rate::from_mbit(1), Span::ZERO, 0)
 }

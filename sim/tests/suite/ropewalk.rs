@@ -1,14 +1,12 @@
 //! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
 use crate::common::{application, bulk, column, datagrams, host, links, mean, pipe, run};
-use scenario::model::{
-    Algorithm, Application, Change, CoDel, Directions, Discipline, Experiment, Flow, Limit, Loss, Pipe, Queue,
-    Ropewalk, Route, Tunnel,
-};
+use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use scenario::model::{Algorithm, Application, Change, Directions, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// A tunnel over these links, in which these flows go.
-fn tunnel(pipes: &[Pipe], seconds: u64, flows: Vec<Flow>) -> Experiment {
+fn tunnel(pipes: &[PipeConfig], seconds: u64, flows: Vec<Flow>) -> Experiment {
     let mut experiment = links("cubic", pipes, seconds);
     experiment.tunnel = Some(Tunnel {
         paths: (0..pipes.len()).collect(),
@@ -30,17 +28,20 @@ fn settings(experiment: &mut Experiment) -> &mut Ropewalk {
     experiment.tunnel.as_mut().and_then(|tunnel| tunnel.ropewalk.as_mut()).expect("the tunnel is Ropewalk's")
 }
 
-fn link(mbit: u64, delay_ms: u64) -> Pipe {
+fn link(mbit: u64, delay_ms: u64) -> PipeConfig {
     let mut pipe = pipe(Rate::from_mbit(mbit), Span::from_millis(delay_ms), 0);
-    pipe.queue.limit = Limit::Time(Span::from_millis(100));
+    pipe.queue.limit = QueueLimit::Time(Span::from_millis(100));
     pipe
 }
 
 /// Every datagram arrives, and a TCP flow over it, which would notice, sends nothing again.
 #[test]
 fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
-    let lossy =
-        |mbit, delay, loss| Pipe { loss: Loss::Random(loss), jitter: Span::from_millis(8), ..link(mbit, delay) };
+    let lossy = |mbit, delay, loss| PipeConfig {
+        loss: LossModel::Random(loss),
+        jitter: Span::from_millis(8),
+        ..link(mbit, delay)
+    };
     // CUBIC's window is some 11 packets at 1 % of loss: 5 Mbit/s at 25 ms.
     for (congestion, mbit) in [("bbr", 15), ("cubic", 1)] {
         let pipes = [lossy(50, 8, 0.01), lossy(20, 40, 0.02)];
@@ -120,9 +121,9 @@ fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
     for ecn in [true, false] {
         let mut experiment = tunnel(&[link(20, 10), link(20, 10)], 10, vec![bulk("flow", "reno")]);
         host(&mut experiment.flows[0]).ecn = ecn;
-        let discipline = Discipline::CoDel(CoDel::default());
+        let discipline = QueueDiscipline::CoDel(CoDelConfig::default());
         for link in &mut experiment.links {
-            link.forward.queue = Queue { limit: Limit::Packets(1000), discipline, ecn: true };
+            link.forward.queue = QueueConfig { limit: QueueLimit::Packets(1000), discipline, ecn: true };
         }
         let run = run(&experiment);
         let (tunnel, flow) = (run.tunnel.as_ref().expect("there is one"), &run.flows[0]);

@@ -1,12 +1,13 @@
 //! The striping tunnel: shares, order, parity.
 
 use crate::common::{bulk, column, datagrams, host, one_link, pipe, run, stripe_over};
-use scenario::model::{CoDel, Discipline, Experiment, Flow, Limit, Pipe, Queue, Route, Tunnel};
+use link::{CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use scenario::model::{Experiment, Flow, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
 fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
-    let of = |ms| Pipe { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
+    let of = |ms| PipeConfig { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
     let mut experiment = one_link("", of(delays_ms[0]), 10);
     stripe_over(&mut experiment, of(delays_ms[1]), 4000, Span::from_secs(1));
     experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
@@ -148,9 +149,9 @@ fn marks_pass_through_the_tunnel() {
     for ecn in [true, false] {
         let mut experiment = striped([10, 10], vec![bulk("flow", "reno")]);
         host(&mut experiment.flows[0]).ecn = ecn;
-        let discipline = Discipline::CoDel(CoDel::default());
+        let discipline = QueueDiscipline::CoDel(CoDelConfig::default());
         for link in &mut experiment.links {
-            link.forward.queue = Queue { limit: Limit::Packets(1000), discipline, ecn: true };
+            link.forward.queue = QueueConfig { limit: QueueLimit::Packets(1000), discipline, ecn: true };
         }
         let run = run(&experiment);
         let (marked, dropped): (u64, u64) =
@@ -170,11 +171,14 @@ fn to_the_queues_of_its_paths_a_tunnel_is_one_flow() {
         let voice = datagrams("voice", Rate::from_bits(64_000), 200);
         let mut experiment = striped([10, 10], vec![bulk("flow", "cubic"), voice]);
         for link in &mut experiment.links {
-            link.forward.queue = Queue { limit: Limit::Packets(100), discipline, ecn: false };
+            link.forward.queue = QueueConfig { limit: QueueLimit::Packets(100), discipline, ecn: false };
         }
         run(&experiment).flows[1].one_way_ms
     };
-    let codel = CoDel { target: Span::MAX, ..CoDel::default() };
-    let (fair, plain) = (delay(Discipline::FqCodel { flows: 1024, quantum: 1514, codel }), delay(Discipline::DropTail));
+    let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
+    let (fair, plain) = (
+        delay(QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel })),
+        delay(QueueDiscipline::DropTail),
+    );
     assert!(fair.p50 > 0.8 * plain.p50 && plain.p50 > 60.0, "{fair:?} and {plain:?}");
 }

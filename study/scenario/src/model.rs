@@ -8,6 +8,7 @@ mod tunnel;
 pub use application::{Application, Draw, Playback, Requests, Video};
 pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
 
+use link::{LossModel, PipeConfig};
 use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
 
@@ -38,147 +39,9 @@ pub struct Link {
     /// Name, unique.
     pub name: String,
     /// From the sending to the receiving side.
-    pub forward: Pipe,
+    pub forward: PipeConfig,
     /// Back.
-    pub reverse: Pipe,
-}
-
-/// One direction of a link: a queue, a transmitter, a wire.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pipe {
-    /// Transmission rate; `None` for a link that is never the bottleneck.
-    pub rate: Option<Rate>,
-    /// Delivery opportunities instead of a rate (mahimahi trace), one instant an opportunity, repeated for ever.
-    pub trace: Option<Trace>,
-    /// Propagation delay.
-    pub delay: Span,
-    /// Uniform extra delay in `0..=jitter`; packets are not reordered by it.
-    pub jitter: Span,
-    /// Packets lost on the wire.
-    pub loss: Loss,
-    /// What the transmitter adds to each packet, bytes (Ethernet preamble, header and gap: 38).
-    pub overhead: u32,
-    /// The queue in front of the transmitter.
-    pub queue: Queue,
-    /// The queue stands in the sending host: a flow that goes straight onto the path feels its drops at once, as on a
-    /// network card. A tunnel's sockets do not report them.
-    pub local: bool,
-    /// Most packets inside the wire's delay stage (netem's `limit`), or no limit.
-    pub wire_limit: Option<u32>,
-}
-
-/// A mahimahi trace: at each instant one 1500-byte packet may leave.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// Milliseconds since the trace's beginning, ascending, repeats allowed.
-    pub opportunities: std::sync::Arc<[u64]>,
-    /// The period after which the trace repeats, milliseconds.
-    pub period_ms: u64,
-}
-
-/// How packets get lost on a wire.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loss {
-    /// None.
-    None,
-    /// Each packet with this probability.
-    Random(f64),
-    /// Gilbert-Elliott: a good and a bad state, each packet first moves the state.
-    GilbertElliott {
-        /// Probability of going from good to bad.
-        to_bad: f64,
-        /// Probability of going from bad to good.
-        to_good: f64,
-        /// Loss probability in the bad state.
-        loss_bad: f64,
-        /// Loss probability in the good state.
-        loss_good: f64,
-    },
-}
-
-/// A queue: its limit and its discipline.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queue {
-    /// When it is full.
-    pub limit: Limit,
-    /// What is done before that.
-    pub discipline: Discipline,
-    /// Mark ECN-capable packets where the discipline would drop them early.
-    pub ecn: bool,
-}
-
-/// When a queue is full. Relative limits (`1bdp`) are resolved to bytes by the reader.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
-    /// So many packets.
-    Packets(u64),
-    /// So many bytes, link overhead included.
-    Bytes(u64),
-    /// So much time at the link's present rate.
-    Time(Span),
-}
-
-/// Queue disciplines, named and parametrised as in `tc`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Discipline {
-    /// First in, first out, drop the newcomer when full.
-    DropTail,
-    /// RFC 8289.
-    CoDel(CoDel),
-    /// Random early detection (Floyd and Jacobson 1993), thresholds in bytes.
-    Red {
-        /// No early drop below this average.
-        least: u64,
-        /// Always drop above this average.
-        most: u64,
-        /// Probability at `most`.
-        probability: f64,
-        /// Weight of the newest sample in the average.
-        weight: f64,
-    },
-    /// RFC 8033.
-    Pie {
-        /// Delay to hold.
-        target: Span,
-        /// Time between two updates of the drop probability.
-        tupdate: Span,
-        /// Weight of the distance from the target, 1/s.
-        alpha: f64,
-        /// Weight of the change since the last update, 1/s.
-        beta: f64,
-    },
-    /// RFC 8290.
-    FqCodel {
-        /// Queues that flows are hashed into.
-        flows: u32,
-        /// Bytes that a flow may send each round.
-        quantum: u32,
-        /// CoDel of each queue.
-        codel: CoDel,
-    },
-    /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
-    Cake {
-        /// The round-trip time that it is tuned for.
-        rtt: Span,
-    },
-}
-
-/// CoDel's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoDel {
-    /// Acceptable standing delay.
-    pub target: Span,
-    /// The time in which it must be reached once.
-    pub interval: Span,
-    /// Mark every ECN-capable packet that waited for longer than this.
-    pub ce_threshold: Option<Span>,
-}
-
-impl Default for CoDel {
-    /// RFC 8289, section 4.
-    fn default() -> Self {
-        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None }
-    }
+    pub reverse: PipeConfig,
 }
 
 /// A chain of links from the sending to the receiving side.
@@ -426,7 +289,7 @@ pub struct Change {
     /// New propagation delay.
     pub delay: Option<Span>,
     /// New loss model.
-    pub loss: Option<Loss>,
+    pub loss: Option<LossModel>,
 }
 
 /// The directions of a link that a change touches.

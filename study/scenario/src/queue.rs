@@ -3,7 +3,7 @@
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
 use parse::At;
-use parse::{Percent, QueueLimit, Size, Time};
+use parse::{Percent, QueueSize, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 pub(crate) struct Queue {
     /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
     /// over this link times that path's round-trip time without queues. Default: 1000p, fq-codel 10240p, cake 4MiB.
-    pub(crate) limit: Option<At<QueueLimit>>,
+    pub(crate) limit: Option<At<QueueSize>>,
     /// What it does before that. Default: droptail.
     #[serde(default)]
     pub(crate) discipline: Discipline,
@@ -39,10 +39,10 @@ pub(crate) struct Queue {
     /// CAKE: the round-trip time it is tuned for. Default: 100ms.
     pub(crate) rtt: Option<At<Time>>,
     /// RED: no early drop below this average.
-    pub(crate) least: Option<At<Size>>,
+    pub(crate) min: Option<At<Size>>,
     /// RED: always drop above this average.
-    pub(crate) most: Option<At<Size>>,
-    /// RED: probability at `most`. Default: 2%.
+    pub(crate) max: Option<At<Size>>,
+    /// RED: probability at `max`. Default: 2%.
     pub(crate) probability: Option<At<Percent>>,
     /// RED: weight of the newest sample in the average, 0 to 1. Default: 0.002.
     pub(crate) weight: Option<At<f64>>,

@@ -1,6 +1,7 @@
 //! Values with a short and a long form: `loss = "1%"` or a table, `congestion = "cubic"` or a table.
 
 use crate::model::{self, Parameter};
+use link::LossModel;
 use parse::{Percent, Quantity};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use std::fmt;
 
 /// Loss: a share, or the four numbers of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss(pub(crate) model::Loss);
+pub(crate) struct Loss(pub(crate) LossModel);
 
 /// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ struct BurstLoss {
 
 impl From<BurstLoss> for Loss {
     fn from(loss: BurstLoss) -> Self {
-        Self(model::Loss::GilbertElliott {
+        Self(LossModel::GilbertElliott {
             to_bad: loss.to_bad.0,
             to_good: loss.to_good.0,
             loss_bad: loss.bad.map_or(1.0, |share| share.0),
@@ -52,7 +53,7 @@ impl From<BurstLoss> for Loss {
 
 impl From<Percent> for Loss {
     fn from(Percent(share): Percent) -> Self {
-        Self(if share == 0.0 { model::Loss::None } else { model::Loss::Random(share) })
+        Self(if share == 0.0 { LossModel::None } else { LossModel::Random(share) })
     }
 }
 

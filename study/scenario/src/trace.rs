@@ -1,6 +1,6 @@
 //! Mahimahi traces: each line a millisecond at which one 1500-byte packet may leave; the last is the period.
 
-use crate::model::Trace;
+use link::RateTrace;
 use parse::{Elsewhere, Fault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Traces {
     base: PathBuf,
-    read: BTreeMap<String, Trace>,
+    read: BTreeMap<String, RateTrace>,
 }
 
 impl Traces {
@@ -19,7 +19,7 @@ impl Traces {
     }
 
     /// The trace in the file `name`. The caller knows where the scenario names it.
-    pub(crate) fn get(&mut self, name: &str) -> Result<Trace, Fault> {
+    pub(crate) fn get(&mut self, name: &str) -> Result<RateTrace, Fault> {
         if let Some(trace) = self.read.get(name) {
             return Ok(trace.clone());
         }
@@ -42,7 +42,7 @@ impl Traces {
 }
 
 /// Reads a trace.
-fn parse(text: &str) -> Result<Trace, Fault> {
+fn parse(text: &str) -> Result<RateTrace, Fault> {
     let (mut opportunities, mut start) = (Vec::new(), 0);
     for line in text.split_inclusive('\n') {
         let span = start..start + line.trim_end().len();
@@ -60,6 +60,6 @@ fn parse(text: &str) -> Result<Trace, Fault> {
     match opportunities.last() {
         None => Err(Fault::at(0..0, "an empty trace carries nothing")),
         Some(0) => Err(Fault::at(0..0, "the last time stamp is the trace's period and cannot be 0")),
-        Some(&period_ms) => Ok(Trace { opportunities: opportunities.into(), period_ms }),
+        Some(&period_ms) => Ok(RateTrace { opportunities: opportunities.into(), period_ms }),
     }
 }

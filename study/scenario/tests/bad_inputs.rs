@@ -95,13 +95,8 @@ fn paths_and_links() {
     check(&queue("target = \"5ms\""), 7, "path.wire.queue.target", "droptail queue has no `target`");
     check(&queue("discipline = \"codel\", interval = \"0s\""), 7, "path.wire.queue.interval", "more than zero");
     check(&queue("discipline = \"fifo\""), 7, "path.wire.queue.discipline", "unknown value `fifo`");
-    check(&queue("discipline = \"red\""), 7, "path.wire.queue", "needs `least` and `most`");
-    check(
-        &queue("discipline = \"red\", least = \"9kB\", most = \"9kB\""),
-        7,
-        "path.wire.queue.most",
-        "more than `least`",
-    );
+    check(&queue("discipline = \"red\""), 7, "path.wire.queue", "needs `min` and `max`");
+    check(&queue("discipline = \"red\", min = \"9kB\", max = \"9kB\""), 7, "path.wire.queue.max", "more than `min`");
     check(&queue("ecn = true"), 7, "path.wire.queue", "marks nothing");
     for (queue_of, key, phrase) in [
         ("discipline = \"fq_codel\"", "discipline", "did you mean `fq-codel`?"),

@@ -1,5 +1,6 @@
 //! What a scenario says is what the experiment is, to the last field.
 
+use link::*;
 use ropewalk_scenario::model::*;
 use ropewalk_scenario::{Overrides, Scenario, parse};
 use std::collections::BTreeMap;
@@ -115,26 +116,26 @@ delay = "3ms"
 
 fn bottleneck() -> Link {
     // Slowest rate of the chain, 10 Mbit/s, times 1 + 1 + 9 + 11 ms: 27500 bytes; back at 1 Mbit/s 2750.
-    let forward = Pipe {
+    let forward = PipeConfig {
         rate: Some(Rate::from_mbit(10)),
         trace: None,
         delay: Span::from_millis(9),
         jitter: Span::from_micros(250),
-        loss: Loss::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
+        loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
         overhead: 38,
-        queue: Queue {
-            limit: Limit::Bytes(13_750),
-            discipline: Discipline::Red { least: 3000, most: 9000, probability: 0.1, weight: 0.01 },
+        queue: QueueConfig {
+            limit: QueueLimit::Bytes(13_750),
+            discipline: QueueDiscipline::Red(RedConfig { min: 3000, max: 9000, probability: 0.1, weight: 0.01 }),
             ecn: false,
         },
         local: true,
         wire_limit: Some(1000),
     };
-    let reverse = Pipe {
+    let reverse = PipeConfig {
         rate: Some(Rate::from_mbit(1)),
         delay: Span::from_millis(11),
-        loss: Loss::None,
-        queue: Queue { limit: Limit::Bytes(2750), discipline: Discipline::DropTail, ecn: false },
+        loss: LossModel::None,
+        queue: QueueConfig { limit: QueueLimit::Bytes(2750), discipline: QueueDiscipline::DropTail, ecn: false },
         ..forward.clone()
     };
     Link { name: "bottleneck".into(), forward, reverse }
@@ -153,8 +154,8 @@ fn a_scenario_that_says_everything_is_the_experiment_it_says() {
         ("full", Span::from_millis(1500), Some(Span::from_millis(100)))
     );
     assert_eq!(e.links[1], bottleneck());
-    let codel = Discipline::CoDel(CoDel { target: Span::from_millis(2), ..CoDel::default() });
-    let queue = Queue { limit: Limit::Time(Span::from_millis(50)), discipline: codel, ecn: true };
+    let codel = QueueDiscipline::CoDel(CoDelConfig { target: Span::from_millis(2), ..CoDelConfig::default() });
+    let queue = QueueConfig { limit: QueueLimit::Time(Span::from_millis(50)), discipline: codel, ecn: true };
     assert_eq!((e.links[0].forward.queue, &e.links[0].reverse), (queue, &e.links[0].forward));
     let chains: Vec<_> = e.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice())).collect();
     assert_eq!(chains, [("chain", &[0, 1][..]), ("lte", &[2][..])]);
@@ -236,7 +237,7 @@ fn events() -> Vec<Change> {
     vec![
         Change { delay: Some(Span::from_millis(3)), ..nothing },
         down.clone(),
-        Change { link: 1, rate: Some(Rate::from_mbit(5)), loss: Some(Loss::Random(0.02)), ..down },
+        Change { link: 1, rate: Some(Rate::from_mbit(5)), loss: Some(LossModel::Random(0.02)), ..down },
     ]
 }
 
@@ -246,9 +247,12 @@ fn a_trace_takes_the_place_of_a_rate_and_its_mean_gives_the_bandwidth_delay_prod
     // Four opportunities in 10 ms are 4.8 Mbit/s; times 40 ms, times two: 48000 bytes.
     let trace = lte.forward.trace.as_ref().unwrap();
     assert_eq!((&trace.opportunities[..], trace.period_ms), (&[1, 1, 4, 10][..], 10));
-    assert_eq!((lte.forward.rate, lte.forward.queue.limit), (None, Limit::Bytes(48_000)));
+    assert_eq!((lte.forward.rate, lte.forward.queue.limit), (None, QueueLimit::Bytes(48_000)));
     let back = &lte.reverse;
-    assert_eq!((back.rate, &back.trace, back.queue.limit), (Some(Rate::from_mbit(5)), &None, Limit::Bytes(65_536)));
+    assert_eq!(
+        (back.rate, &back.trace, back.queue.limit),
+        (Some(Rate::from_mbit(5)), &None, QueueLimit::Bytes(65_536))
+    );
 }
 
 #[test]
@@ -267,7 +271,7 @@ fn what_is_not_said_is_linuxs_default() {
     assert_eq!((e.sample, &e.tunnel, e.events.len()), (None, &None, 0));
     assert_eq!(e.links[0].forward, e.links[0].reverse);
     let plain = SMALL.replace("queue = { limit = \"1bdp\" }", "");
-    assert_eq!(experiment(&plain, &[]).links[0].forward.queue.limit, Limit::Packets(1000));
+    assert_eq!(experiment(&plain, &[]).links[0].forward.queue.limit, QueueLimit::Packets(1000));
     assert_eq!(read(SMALL, &[]).seeds, [1]);
 }
 
@@ -296,9 +300,9 @@ fn a_paths_mtu_makes_room_for_larger_datagrams() {
 #[test]
 fn one_bandwidth_delay_product_follows_the_rate_and_the_delay_of_its_cell() {
     let limit = |sets: &[&str]| experiment(SMALL, sets).links[0].forward.queue.limit;
-    assert_eq!(limit(&[]), Limit::Bytes(250_000), "100 Mbit/s times 20 ms");
-    assert_eq!(limit(&["path.wire.rate=10mbit"]), Limit::Bytes(25_000));
-    assert_eq!(limit(&["path.wire.delay=1ms", "path.wire.queue.limit=0.5bdp"]), Limit::Bytes(12_500));
+    assert_eq!(limit(&[]), QueueLimit::Bytes(250_000), "100 Mbit/s times 20 ms");
+    assert_eq!(limit(&["path.wire.rate=10mbit"]), QueueLimit::Bytes(25_000));
+    assert_eq!(limit(&["path.wire.delay=1ms", "path.wire.queue.limit=0.5bdp"]), QueueLimit::Bytes(12_500));
 }
 
 #[test]
@@ -390,21 +394,22 @@ fn queue_disciplines_have_the_defaults_of_tc() {
         let text = SMALL.replace("queue = { limit = \"1bdp\" }", &format!("queue = {{ {written} }}"));
         experiment(&text, &[]).links[0].forward.queue
     };
-    let thousand = Limit::Packets(1000);
-    let codel = CoDel { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None };
-    let discipline = Discipline::CoDel(codel);
-    assert_eq!(queue("discipline = \"codel\""), Queue { limit: thousand, discipline, ecn: false });
+    let thousand = QueueLimit::Packets(1000);
+    let codel = CoDelConfig { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None };
+    let discipline = QueueDiscipline::CoDel(codel);
+    assert_eq!(queue("discipline = \"codel\""), QueueConfig { limit: thousand, discipline, ecn: false });
     let (target, alpha, beta) = (Span::from_millis(15), 0.125, 1.25);
-    let discipline = Discipline::Pie { target, tupdate: target, alpha, beta };
-    assert_eq!(queue("discipline = \"pie\""), Queue { limit: thousand, discipline, ecn: false });
-    let discipline = Discipline::FqCodel { flows: 1024, quantum: 1514, codel };
-    let limit = Limit::Packets(10_240);
-    assert_eq!(queue("discipline = \"fq-codel\""), Queue { limit, discipline, ecn: true });
-    let (limit, discipline) = (Limit::Bytes(4 << 20), Discipline::Cake { rtt: Span::from_millis(100) });
-    assert_eq!(queue("discipline = \"cake\""), Queue { limit, discipline, ecn: true });
+    let discipline = QueueDiscipline::Pie(PieConfig { target, tupdate: target, alpha, beta });
+    assert_eq!(queue("discipline = \"pie\""), QueueConfig { limit: thousand, discipline, ecn: false });
+    let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel });
+    let limit = QueueLimit::Packets(10_240);
+    assert_eq!(queue("discipline = \"fq-codel\""), QueueConfig { limit, discipline, ecn: true });
+    let (limit, discipline) =
+        (QueueLimit::Bytes(4 << 20), QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }));
+    assert_eq!(queue("discipline = \"cake\""), QueueConfig { limit, discipline, ecn: true });
     // What is said holds.
-    let codel = CoDel { ce_threshold: Some(Span::ZERO), ..codel };
-    let discipline = Discipline::FqCodel { flows: 8, quantum: 300, codel };
+    let codel = CoDelConfig { ce_threshold: Some(Span::ZERO), ..codel };
+    let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 8, quantum: 300, codel });
     let said = "discipline = \"fq-codel\", flows = 8, quantum = \"300b\", ce_threshold = \"0s\", ecn = false";
-    assert_eq!(queue(&format!("{said}, limit = \"1000p\"")), Queue { limit: thousand, discipline, ecn: false });
+    assert_eq!(queue(&format!("{said}, limit = \"1000p\"")), QueueConfig { limit: thousand, discipline, ecn: false });
 }

@@ -1,6 +1,7 @@
 //! Every scenario that is shipped can be read, and the schema knows its keys.
 
-use ropewalk_scenario::model::{FlowKind, Limit, Loss};
+use link::{LossModel, QueueLimit};
+use ropewalk_scenario::model::FlowKind;
 use ropewalk_scenario::{Overrides, Scenario, load, schema};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ fn the_paper_scenario_has_its_table_and_its_test_bed() {
     assert_eq!(congestion.name, "highspeed");
     let netem = experiment.links.iter().find(|link| link.name == "netem").unwrap();
     assert_eq!((netem.forward.delay.as_millis(), netem.reverse.delay.as_millis()), (50, 0));
-    assert_eq!((netem.forward.loss, netem.reverse.loss), (Loss::None, Loss::None));
+    assert_eq!((netem.forward.loss, netem.reverse.loss), (LossModel::None, LossModel::None));
     assert_eq!(netem.forward.rate, None);
     // What a 1440-byte inner packet takes on the wire: outer headers 36, Ethernet 38. The kernel reached 183.35 Mbit/s.
     let tunnel = experiment.tunnel.as_ref().unwrap();
@@ -76,7 +77,7 @@ fn the_benchmarks_have_the_round_trip_and_the_queue_that_others_were_timed_with(
         let experiment = shipped(name).cells.remove(0).experiment;
         let round: u64 = experiment.links.iter().map(|l| (l.forward.delay + l.reverse.delay).as_millis()).sum();
         assert_eq!((round, experiment.flows.len(), experiment.links.len()), (20, flows, 3));
-        assert_eq!(experiment.links[1].forward.queue.limit, Limit::Packets(queue));
+        assert_eq!(experiment.links[1].forward.queue.limit, QueueLimit::Packets(queue));
         // One bandwidth-delay product of 1500-byte packets, rounded up.
         let rate = experiment.links[1].forward.rate.unwrap();
         assert_eq!(rate.bytes_in(units::Span::from_millis(20)).div_ceil(1500), queue);

@@ -1,6 +1,7 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
-use ropewalk_scenario::model::{Algorithm, FlowKind, Loss, Parameter};
+use link::LossModel;
+use ropewalk_scenario::model::{Algorithm, FlowKind, Parameter};
 use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
@@ -264,7 +265,7 @@ fn a_case_may_sweep_keys_of_its_own() {
 #[test]
 fn a_star_is_every_element_of_a_list() {
     let experiment = &own(&[]).cells[2].experiment;
-    assert!(experiment.links.iter().all(|link| link.forward.loss == Loss::Random(0.02)), "{:?}", experiment.links);
+    assert!(experiment.links.iter().all(|link| link.forward.loss == LossModel::Random(0.02)), "{:?}", experiment.links);
     let names = experiment.flows.iter().map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => congestion.name.as_str(),
         FlowKind::ConstantRate { .. } => "",

@@ -5,7 +5,7 @@
 //! losses once its parcels wait for longer than the target. Streams take turns by bytes (deficit round robin).
 
 use super::vocabulary::{Counters, Payload};
-use link::codel::{Law, Strike};
+use link::{CoDelAction, CoDelState};
 use std::collections::VecDeque;
 use units::{Instant, Span};
 
@@ -28,7 +28,7 @@ struct Lane<P> {
     bytes: u64,
     deficit: i64,
     listed: bool,
-    law: Law,
+    codel: CoDelState,
 }
 
 /// The queues.
@@ -47,8 +47,13 @@ pub(super) struct Entrance<P> {
 impl<P: Payload> Entrance<P> {
     /// Empty queues that hold so many bytes together.
     pub(super) fn new(target: Span, interval: Span, most_bytes: u64) -> Self {
-        let lane =
-            || Lane { waiting: VecDeque::new(), bytes: 0, deficit: 0, listed: false, law: Law::new(target, interval) };
+        let lane = || Lane {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            deficit: 0,
+            listed: false,
+            codel: CoDelState::new(target, interval),
+        };
         let lanes = (0..STREAMS).map(|_| lane()).collect();
         Self {
             lanes,
@@ -148,20 +153,20 @@ impl<P: Payload> Entrance<P> {
     fn leave(&mut self, now: Instant, stream: u8, counters: &mut Counters) -> Option<P> {
         loop {
             let Some(mut head) = self.pull(stream) else {
-                self.lanes[usize::from(stream)].law.calm_down();
+                self.lanes[usize::from(stream)].codel.on_empty();
                 return None;
             };
             let nearly_empty = self.bytes <= NEARLY_EMPTY;
             let (target, interval) = self.aim;
-            let law = &mut self.lanes[usize::from(stream)].law;
-            law.aim(target, interval);
-            let late = law.is_late(now, now.since(head.since), nearly_empty);
-            let strike = law.strike(now, late);
-            if strike == Strike::No {
+            let codel = &mut self.lanes[usize::from(stream)].codel;
+            codel.set_params(target, interval);
+            let ok_to_drop = codel.ok_to_drop(now, now.since(head.since), nearly_empty);
+            let action = codel.next_action(now, ok_to_drop);
+            if action == CoDelAction::Pass {
                 return Some(head.parcel);
             }
-            if strike == Strike::Again {
-                law.go_on();
+            if action == CoDelAction::Drop {
+                codel.schedule_next_drop();
             }
             if head.parcel.signal() {
                 counters.signalled += 1;

@@ -2,7 +2,7 @@
 
 use super::{bytes, positive};
 use crate::file::{self, Queue};
-use crate::model::{CoDel, Discipline};
+use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
 use parse::At;
 use parse::Fault;
 use parse::Time;
@@ -10,25 +10,27 @@ use std::ops::Range;
 use units::Span;
 
 /// The discipline of a queue.
-pub(super) fn discipline(at: &At<Queue>) -> Result<Discipline, Fault> {
+pub(super) fn discipline(at: &At<Queue>) -> Result<QueueDiscipline, Fault> {
     let queue = at.get();
     refuse_foreign(queue)?;
     match queue.discipline {
-        file::Discipline::DropTail => Ok(Discipline::DropTail),
-        file::Discipline::CoDel => controlled_delay(queue).map(Discipline::CoDel),
-        file::Discipline::Red => random_early(at),
-        file::Discipline::Pie => proportional_integral(queue),
-        file::Discipline::FqCodel => fair(queue),
-        file::Discipline::Cake => Ok(Discipline::Cake { rtt: time("rtt", &queue.rtt, 100)? }),
+        file::Discipline::DropTail => Ok(QueueDiscipline::DropTail),
+        file::Discipline::CoDel => codel(queue).map(QueueDiscipline::CoDel),
+        file::Discipline::Red => red(at),
+        file::Discipline::Pie => pie(queue),
+        file::Discipline::FqCodel => fq_codel(queue),
+        file::Discipline::Cake => {
+            Ok(QueueDiscipline::Cake(CakeConfig { rtt: time("rtt", &queue.rtt, CakeConfig::default().rtt)? }))
+        }
     }
 }
 
-/// The name of a discipline, and its keys.
-fn words(discipline: file::Discipline) -> (&'static str, &'static [&'static str]) {
+/// The name and the keys of a discipline.
+fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'static str]) {
     match discipline {
         file::Discipline::DropTail => ("droptail", &[]),
         file::Discipline::CoDel => ("codel", &["target", "interval", "ce_threshold"]),
-        file::Discipline::Red => ("red", &["least", "most", "probability", "weight"]),
+        file::Discipline::Red => ("red", &["min", "max", "probability", "weight"]),
         file::Discipline::Pie => ("pie", &["target", "tupdate", "alpha", "beta"]),
         file::Discipline::FqCodel => ("fq-codel", &["flows", "quantum", "target", "interval", "ce_threshold"]),
         file::Discipline::Cake => ("cake", &["rtt"]),
@@ -37,7 +39,7 @@ fn words(discipline: file::Discipline) -> (&'static str, &'static [&'static str]
 
 /// Refuses keys of another discipline.
 fn refuse_foreign(queue: &Queue) -> Result<(), Fault> {
-    let (name, own) = words(queue.discipline);
+    let (name, own) = name_and_keys(queue.discipline);
     let given = given(queue).into_iter().filter_map(|(key, span)| Some((key, span?)));
     match given.into_iter().find(|(key, _)| !own.contains(key)) {
         Some((key, span)) => {
@@ -60,8 +62,8 @@ fn given(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
         ("alpha", span(&queue.alpha)),
         ("beta", span(&queue.beta)),
         ("rtt", span(&queue.rtt)),
-        ("least", span(&queue.least)),
-        ("most", span(&queue.most)),
+        ("min", span(&queue.min)),
+        ("max", span(&queue.max)),
         ("probability", span(&queue.probability)),
         ("weight", span(&queue.weight)),
     ]
@@ -71,42 +73,43 @@ fn span<T>(given: &Option<At<T>>) -> Option<Range<usize>> {
     given.as_ref().map(At::span)
 }
 
-/// A time above zero, by default so many milliseconds.
-fn time(key: &str, given: &Option<At<Time>>, default_ms: u64) -> Result<Span, Fault> {
-    match given {
-        Some(time) => positive(key, time, |time| time.0.0).map(|time| time.0),
-        None => Ok(Span::from_millis(default_ms)),
-    }
+/// A time above zero.
+fn time(key: &str, given: &Option<At<Time>>, default: Span) -> Result<Span, Fault> {
+    given.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
 }
 
-/// Defaults: RFC 8289, section 4.
-fn controlled_delay(queue: &Queue) -> Result<CoDel, Fault> {
-    let ce_threshold = queue.ce_threshold.as_ref().map(|time| time.get().0);
-    Ok(CoDel {
-        target: time("target", &queue.target, 5)?,
-        interval: time("interval", &queue.interval, 100)?,
-        ce_threshold,
+fn codel(queue: &Queue) -> Result<CoDelConfig, Fault> {
+    let default = CoDelConfig::DEFAULT;
+    Ok(CoDelConfig {
+        target: time("target", &queue.target, default.target)?,
+        interval: time("interval", &queue.interval, default.interval)?,
+        ce_threshold: queue.ce_threshold.as_ref().map(|time| time.get().0),
     })
 }
 
-/// Defaults: RFC 8290, section 5.2. `tc` takes no quantum below 256 bytes either.
-fn fair(queue: &Queue) -> Result<Discipline, Fault> {
-    let flows = queue.flows.as_ref().map_or(1024, |flows| *flows.get());
+/// `tc` takes no quantum below 256 bytes either.
+fn fq_codel(queue: &Queue) -> Result<QueueDiscipline, Fault> {
+    let default = FqCodelConfig::default();
+    let flows = queue.flows.as_ref().map_or(default.flows, |flows| *flows.get());
     if let Some(given) = queue.flows.as_ref().filter(|_| !(1..=65_536).contains(&flows)) {
-        return Err(Fault::at(given.span(), "`flows` is 1 to 65536").help("usual: 1024"));
+        return Err(Fault::at(given.span(), "`flows` is 1 to 65536").help(format!("usual: {}", default.flows)));
     }
-    let quantum = queue.quantum.as_ref().map_or(Ok(1514), bytes)?;
+    let quantum = queue.quantum.as_ref().map_or(Ok(default.quantum), bytes)?;
     if let Some(given) = queue.quantum.as_ref().filter(|_| quantum < 256) {
-        return Err(Fault::at(given.span(), "`quantum` is at least 256 bytes").help("usual: 1514b, a full packet"));
+        let help = format!("usual: {}b, a full packet", default.quantum);
+        return Err(Fault::at(given.span(), "`quantum` is at least 256 bytes").help(help));
     }
-    Ok(Discipline::FqCodel { flows, quantum, codel: controlled_delay(queue)? })
+    Ok(QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel: codel(queue)? }))
 }
 
-/// Defaults: RFC 8033, section 4.2.
-fn proportional_integral(queue: &Queue) -> Result<Discipline, Fault> {
-    let (target, tupdate) = (time("target", &queue.target, 15)?, time("tupdate", &queue.tupdate, 15)?);
-    let alpha = gain("alpha", &queue.alpha, 0.125)?;
-    Ok(Discipline::Pie { target, tupdate, alpha, beta: gain("beta", &queue.beta, 1.25)? })
+fn pie(queue: &Queue) -> Result<QueueDiscipline, Fault> {
+    let default = PieConfig::default();
+    Ok(QueueDiscipline::Pie(PieConfig {
+        target: time("target", &queue.target, default.target)?,
+        tupdate: time("tupdate", &queue.tupdate, default.tupdate)?,
+        alpha: gain("alpha", &queue.alpha, default.alpha)?,
+        beta: gain("beta", &queue.beta, default.beta)?,
+    }))
 }
 
 /// `tc` takes 0 to 32 sixteenths.
@@ -121,24 +124,23 @@ fn gain(key: &str, given: &Option<At<f64>>, default: f64) -> Result<f64, Fault> 
     }
 }
 
-/// Defaults: `tc-red`'s probability, Floyd and Jacobson's weight.
-fn random_early(at: &At<Queue>) -> Result<Discipline, Fault> {
+fn red(at: &At<Queue>) -> Result<QueueDiscipline, Fault> {
     let queue = at.get();
-    let (Some(least), Some(most)) = (&queue.least, &queue.most) else {
-        return Err(
-            Fault::at(at.span(), "red needs `least` and `most`").help("for example least = \"30kB\", most = \"90kB\"")
-        );
+    let (Some(min), Some(max)) = (&queue.min, &queue.max) else {
+        let fault = Fault::at(at.span(), "red needs `min` and `max`");
+        return Err(fault.help("for example min = \"30kB\", max = \"90kB\""));
     };
-    if least.get().0 >= most.get().0 {
-        return Err(Fault::at(most.span(), "`most` must be more than `least`"));
+    if min.get().0 >= max.get().0 {
+        return Err(Fault::at(max.span(), "`max` must be more than `min`"));
     }
     if let Some(weight) = queue.weight.as_ref().filter(|weight| !(*weight.get() > 0.0 && *weight.get() <= 1.0)) {
-        return Err(Fault::at(weight.span(), "`weight` is above 0 and at most 1").help("usual: 0.002"));
+        let help = format!("usual: {}", RedConfig::WEIGHT);
+        return Err(Fault::at(weight.span(), "`weight` is above 0 and at most 1").help(help));
     }
-    Ok(Discipline::Red {
-        least: least.get().0,
-        most: most.get().0,
-        probability: queue.probability.as_ref().map_or(0.02, |share| share.get().0),
-        weight: queue.weight.as_ref().map_or(0.002, |weight| *weight.get()),
-    })
+    Ok(QueueDiscipline::Red(RedConfig {
+        min: min.get().0,
+        max: max.get().0,
+        probability: queue.probability.as_ref().map_or(RedConfig::PROBABILITY, |share| share.get().0),
+        weight: queue.weight.as_ref().map_or(RedConfig::WEIGHT, |weight| *weight.get()),
+    }))
 }

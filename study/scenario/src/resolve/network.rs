@@ -3,8 +3,9 @@
 use super::queue::{self, Relative};
 use super::{bytes, find, positive, unique};
 use crate::file::{self, File, Name, Reverse};
-use crate::model::{Link, Loss, Path, Pipe};
+use crate::model::{Link, Path};
 use crate::trace::Traces;
+use link::{LossModel, PipeConfig};
 use parse::At;
 use parse::Fault;
 use units::Span;
@@ -75,19 +76,19 @@ impl Links<'_> {
         Ok(self.links.len() - 1)
     }
 
-    fn pipe(&mut self, given: &file::Pipe) -> Result<(Pipe, Option<Relative>), Fault> {
+    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<Relative>), Fault> {
         let trace = given.trace.as_ref();
         if let (Some(trace), true) = (trace, given.rate.is_some()) {
             return Err(Fault::at(trace.span(), "a link follows a trace or has a rate, not both"));
         }
         let trace = trace.map(|name| self.traces.get(name.get()).map_err(|fault| Fault { span: name.span(), ..fault }));
         let (queue, relative) = queue::queue(given.queue.as_ref())?;
-        let pipe = Pipe {
+        let pipe = PipeConfig {
             rate: given.rate.map(|rate| rate.0),
             trace: trace.transpose()?,
             delay: given.delay.map_or(Span::ZERO, |delay| delay.0),
             jitter: given.jitter.map_or(Span::ZERO, |jitter| jitter.0),
-            loss: given.loss.map_or(Loss::None, |loss| loss.0),
+            loss: given.loss.map_or(LossModel::None, |loss| loss.0),
             overhead: given.overhead.as_ref().map_or(Ok(0), bytes)?,
             queue,
             local: given.local.unwrap_or(false),

@@ -2,10 +2,11 @@
 
 use super::discipline::discipline;
 use crate::file;
-use crate::model::{Discipline, Limit, Link, Path, Pipe, Queue};
+use crate::model::{Link, Path};
+use link::{PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace};
 use parse::At;
 use parse::Fault;
-use parse::{Decimal, QueueLimit};
+use parse::{Decimal, QueueSize};
 use std::ops::Range;
 use units::{Rate, Span};
 
@@ -16,42 +17,23 @@ pub(super) struct Relative {
     span: Range<usize>,
 }
 
-/// Linux's default length of an interface's queue.
-const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
-
 /// The queue; a relative limit is returned beside it.
-pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(Queue, Option<Relative>), Fault> {
-    let Some(at) = given else {
-        return Ok((Queue { limit: DEFAULT_LIMIT, discipline: Discipline::DropTail, ecn: false }, None));
-    };
-    let given = at.get();
-    let discipline = discipline(at)?;
-    if given.ecn == Some(true) && discipline == Discipline::DropTail {
+pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(QueueConfig, Option<Relative>), Fault> {
+    let Some(at) = given else { return Ok((QueueConfig::default(), None)) };
+    let (given, mut queue) = (at.get(), QueueConfig::new(discipline(at)?));
+    if given.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
         let fault = Fault::at(at.span(), "a drop-tail queue marks nothing");
         return Err(fault.help("`ecn` goes with codel, red, pie, fq-codel and cake"));
     }
-    let (limit, relative) = match given.limit.as_ref().map(|limit| (*limit.get(), limit.span())) {
-        None => (default_limit(discipline), None),
-        Some((QueueLimit::Packets(packets), _)) => (Limit::Packets(packets), None),
-        Some((QueueLimit::Bytes(bytes), _)) => (Limit::Bytes(bytes), None),
-        Some((QueueLimit::Time(span), _)) => (Limit::Time(span), None),
-        Some((QueueLimit::Bdp(factor), span)) => (Limit::Bytes(0), Some(Relative { factor, span })),
+    queue.ecn = given.ecn.unwrap_or(queue.ecn);
+    let Some(limit) = &given.limit else { return Ok((queue, None)) };
+    let (limit, relative) = match *limit.get() {
+        QueueSize::Packets(packets) => (QueueLimit::Packets(packets), None),
+        QueueSize::Bytes(bytes) => (QueueLimit::Bytes(bytes), None),
+        QueueSize::Time(span) => (QueueLimit::Time(span), None),
+        QueueSize::Bdp(factor) => (QueueLimit::Bytes(0), Some(Relative { factor, span: limit.span() })),
     };
-    Ok((Queue { limit, discipline, ecn: given.ecn.unwrap_or(marks_by_default(discipline)) }, relative))
-}
-
-/// As in `tc`. CAKE counts memory, and at least this much.
-fn default_limit(discipline: Discipline) -> Limit {
-    match discipline {
-        Discipline::FqCodel { .. } => Limit::Packets(10_240),
-        Discipline::Cake { .. } => Limit::Bytes(4 << 20),
-        _ => DEFAULT_LIMIT,
-    }
-}
-
-/// As in `tc`.
-fn marks_by_default(discipline: Discipline) -> bool {
-    matches!(discipline, Discipline::FqCodel { .. } | Discipline::Cake { .. })
+    Ok((QueueConfig { limit, ..queue }, relative))
 }
 
 /// Resolves `limit` of a queue on `link` for the first path over that link: the rate of the slowest link in the
@@ -61,8 +43,8 @@ pub(super) fn product(
     link: usize,
     links: &[Link],
     paths: &[Path],
-    direction: fn(&Link) -> &Pipe,
-) -> Result<Limit, Fault> {
+    direction: fn(&Link) -> &PipeConfig,
+) -> Result<QueueLimit, Fault> {
     let fault = |message: String| Err(Fault::at(relative.span.clone(), message));
     let Some(path) = paths.iter().find(|path| path.links.contains(&link)) else {
         return fault(format!("no path crosses `{}`, so it has no bandwidth-delay product", links[link].name));
@@ -74,12 +56,11 @@ pub(super) fn product(
     let round = path.links.iter().map(delay).fold(Span::ZERO, |sum, delay| sum + delay);
     match relative.factor.of(rate.bytes_in(round)) {
         0 => fault(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name)),
-        bytes => Ok(Limit::Bytes(bytes)),
+        bytes => Ok(QueueLimit::Bytes(bytes)),
     }
 }
 
-/// A pipe's rate, or what its trace carries on average (1500 bytes an opportunity).
-pub(super) fn mean_rate(pipe: &Pipe) -> Option<Rate> {
-    let trace = pipe.trace.as_ref();
-    pipe.rate.or_else(|| trace.map(|t| Rate::of(1500 * t.opportunities.len() as u64, Span::from_millis(t.period_ms))))
+/// A pipe's rate, or the mean rate of its trace.
+pub(super) fn mean_rate(pipe: &PipeConfig) -> Option<Rate> {
+    pipe.rate.or_else(|| pipe.trace.as_ref().map(RateTrace::mean_rate))
 }

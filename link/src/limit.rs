@@ -1,26 +1,26 @@
 //! When a queue is full.
 
-use scenario::model::Limit;
+use crate::config::QueueLimit;
 use units::Rate;
 
-/// A queue's limit, in the two quantities it is compared with.
+/// A queue's limit in packets and bytes.
 ///
-/// Waiting packets count, the one in transmission does not: in Linux it has left the queueing discipline for the
+/// QueuedPacket packets count, the one in transmission does not: in Linux it has left the queueing discipline for the
 /// driver. As in `pfifo` and `bfifo` the newcomer counts, and a queue filled exactly is not too full.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(super) struct EffectiveLimit {
     packets: u64,
     bytes: u64,
 }
 
-impl Bound {
+impl EffectiveLimit {
     /// `limit` at a link of this rate; a limit in time means nothing at a link without rate.
-    pub(super) fn new(limit: Limit, rate: Option<Rate>) -> Self {
+    pub(super) fn new(limit: QueueLimit, rate: Option<Rate>) -> Self {
         match (limit, rate) {
-            (Limit::Packets(packets), _) => Self { packets, bytes: u64::MAX },
-            (Limit::Bytes(bytes), _) => Self { packets: u64::MAX, bytes },
-            (Limit::Time(span), Some(rate)) => Self { packets: u64::MAX, bytes: rate.bytes_in(span) },
-            (Limit::Time(_), None) => Self { packets: u64::MAX, bytes: u64::MAX },
+            (QueueLimit::Packets(packets), _) => Self { packets, bytes: u64::MAX },
+            (QueueLimit::Bytes(bytes), _) => Self { packets: u64::MAX, bytes },
+            (QueueLimit::Time(span), Some(rate)) => Self { packets: u64::MAX, bytes: rate.bytes_in(span) },
+            (QueueLimit::Time(_), None) => Self { packets: u64::MAX, bytes: u64::MAX },
         }
     }
 
@@ -43,17 +43,17 @@ mod tests {
 
     #[test]
     fn a_queue_filled_exactly_is_not_too_full() {
-        let packets = Bound::new(Limit::Packets(3), None);
+        let packets = EffectiveLimit::new(QueueLimit::Packets(3), None);
         assert!(packets.admits(2, 1 << 40, 1500) && !packets.admits(3, 0, 1));
-        let bytes = Bound::new(Limit::Bytes(4500), None);
+        let bytes = EffectiveLimit::new(QueueLimit::Bytes(4500), None);
         assert!(bytes.admits(2, 3000, 1500) && !bytes.admits(2, 3000, 1501));
     }
 
     #[test]
     fn a_limit_in_time_is_bytes_at_the_present_rate() {
         let rate = Some(Rate::from_mbit(100));
-        let bound = Bound::new(Limit::Time(Span::from_millis(20)), rate);
-        assert!(bound.admits(0, 248_500, 1500) && !bound.admits(0, 248_501, 1500));
-        assert!(Bound::new(Limit::Time(Span::ZERO), None).admits(9, 9, 9));
+        let limit = EffectiveLimit::new(QueueLimit::Time(Span::from_millis(20)), rate);
+        assert!(limit.admits(0, 248_500, 1500) && !limit.admits(0, 248_501, 1500));
+        assert!(EffectiveLimit::new(QueueLimit::Time(Span::ZERO), None).admits(9, 9, 9));
     }
 }

@@ -1,52 +1,52 @@
 //! The part of a pipe behind its queue: the transmitter, the wire, and what happens to packets there.
 
-use super::counters::Counters;
-use super::loss::Losses;
+use super::counters::LinkCounters;
+use super::loss::LossState;
+use super::packet::{Packet, Verdict};
 use super::transmitter::{Transmission, Transmitter};
 use super::wire::Wire;
-use super::{Packet, Verdict};
-use scenario::model;
+use crate::config::PipeConfig;
 use units::{Instant, Stream};
 
-/// Transmitter and wire, with the pipe's chance and its books.
+/// Transmitter and wire, with the pipe's random stream and counters.
 #[derive(Debug)]
-pub(super) struct Outlet<P> {
+pub(super) struct Egress<P> {
     pub(super) transmitter: Transmitter,
     pub(super) wire: Wire<P>,
-    pub(super) losses: Losses,
+    pub(super) loss: LossState,
     pub(super) random: Stream,
-    pub(super) counters: Counters,
+    pub(super) counters: LinkCounters,
     /// Packets dropped or lost that the pipe's owner has not taken back yet.
     pub(super) discarded: Vec<P>,
 }
 
-impl<P: Packet> Outlet<P> {
-    pub(super) fn new(config: &model::Pipe, random: Stream) -> Self {
+impl<P: Packet> Egress<P> {
+    pub(super) fn new(config: &PipeConfig, random: Stream) -> Self {
         Self {
             transmitter: Transmitter::new(config),
             wire: Wire::new(config),
-            losses: Losses::new(config.loss),
+            loss: LossState::new(config.loss),
             random,
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
             discarded: Vec::new(),
         }
     }
 
     /// Sends a packet of `size` bytes (with overhead) that is there since `ready`, after all before it: when its
-    /// transmission starts, and what becomes of it. One that gets lost takes its turn at the transmitter.
+    /// transmission starts, and what becomes of it. A packet that gets lost takes its turn at the transmitter.
     #[inline]
     pub(super) fn send(&mut self, ready: Instant, packet: P, size: u64) -> (Instant, Verdict) {
         let Transmission { start, departure, busy } = self.transmitter.send(ready, size);
         self.counters.queue_delay_total_ns += start.since(ready).0;
         self.counters.busy_ns += busy.0;
-        let (survivor, verdict) = self.fate(departure, packet);
-        self.wire.launch(departure, survivor, &mut self.random);
+        let (survivor, verdict) = self.survive(departure, packet);
+        self.wire.send(departure, survivor, &mut self.random);
         (start, verdict)
     }
 
     #[inline]
-    fn fate(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
-        if self.losses.strikes(&mut self.random) {
+    fn survive(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
+        if self.loss.loses_packet(&mut self.random) {
             return (None, self.lose_packet(packet));
         }
         if self.wire.is_full(departure) {
@@ -55,20 +55,20 @@ impl<P: Packet> Outlet<P> {
         (Some(packet), Verdict::Accepted)
     }
 
-    /// A queue marks a packet that it lets pass.
+    /// Marks a packet that a queue lets pass.
     pub(super) fn mark(&mut self, packet: &mut P) {
         packet.mark();
         self.counters.marked += 1;
     }
 
-    /// A queue, or the delay stage, has no place for it.
+    /// Drops a packet for which the queue, or the delay stage, has no place.
     pub(super) fn drop_packet(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;
         self.discarded.push(packet);
         Verdict::Dropped
     }
 
-    /// The wire loses it, or the link is down.
+    /// Loses a packet on the wire, or because the link is down.
     pub(super) fn lose_packet(&mut self, packet: P) -> Verdict {
         self.counters.lost += 1;
         self.discarded.push(packet);
@@ -77,8 +77,8 @@ impl<P: Packet> Outlet<P> {
 
     /// The packet that arrives by `now`.
     #[inline]
-    pub(super) fn take(&mut self, now: Instant) -> Option<P> {
-        let packet = self.wire.take(now)?;
+    pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
+        let packet = self.wire.receive(now)?;
         self.counters.delivered += 1;
         self.counters.bytes_delivered += u64::from(packet.bytes());
         Some(packet)
@@ -86,7 +86,7 @@ impl<P: Packet> Outlet<P> {
 
     /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting`: the sizes of
     /// those packets that had not begun.
-    pub(super) fn cut(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
+    pub(super) fn take_down(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.outstanding(now, waiting).0;
         for packet in self.wire.clear() {
             self.counters.lost += 1;

@@ -1,0 +1,235 @@
+//! The configuration of a link's direction: rate or trace, delay, jitter, loss, and the queue with its discipline.
+//!
+//! Queue disciplines are named and parametrised as in `tc`. Each default stands here, and only here.
+
+use std::sync::Arc;
+use units::{Rate, Span};
+
+/// One direction of a link: a queue, a transmitter, a wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipeConfig {
+    /// Transmission rate; `None` for a link that is never the bottleneck.
+    pub rate: Option<Rate>,
+    /// Delivery opportunities instead of a rate, repeated for ever.
+    pub trace: Option<RateTrace>,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Uniform extra delay in `0..=jitter`; packets are not reordered by it.
+    pub jitter: Span,
+    /// Packets lost on the wire.
+    pub loss: LossModel,
+    /// What the transmitter adds to each packet, bytes (Ethernet preamble, header and gap: 38).
+    pub overhead: u32,
+    /// The queue in front of the transmitter.
+    pub queue: QueueConfig,
+    /// The queue stands in the sending host: a flow that goes straight onto the path feels its drops at once, as on a
+    /// network card. A tunnel's sockets do not report them.
+    pub local: bool,
+    /// Most packets inside the wire's delay stage (netem's `limit`), or no limit.
+    pub wire_limit: Option<u32>,
+}
+
+/// A mahimahi trace: at each instant one packet of [`OPPORTUNITY`](Self::OPPORTUNITY) bytes may leave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateTrace {
+    /// Milliseconds since the trace's beginning, ascending, repeats allowed.
+    pub opportunities: Arc<[u64]>,
+    /// The period after which the trace repeats, milliseconds.
+    pub period_ms: u64,
+}
+
+impl RateTrace {
+    /// Bytes that one opportunity carries.
+    pub const OPPORTUNITY: u64 = 1500;
+
+    /// The mean rate over one period.
+    #[must_use]
+    pub fn mean_rate(&self) -> Rate {
+        Rate::of(self.opportunities.len() as u64 * Self::OPPORTUNITY, Span::from_millis(self.period_ms))
+    }
+}
+
+/// How packets get lost on a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LossModel {
+    /// No loss.
+    #[default]
+    None,
+    /// Each packet with this probability.
+    Random(f64),
+    /// Gilbert-Elliott: a good and a bad state, each packet first moves the state.
+    GilbertElliott {
+        /// Probability of going from good to bad.
+        to_bad: f64,
+        /// Probability of going from bad to good.
+        to_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+    },
+}
+
+/// A queue: its limit and its discipline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueConfig {
+    /// When the queue is full.
+    pub limit: QueueLimit,
+    /// What the queue does before that.
+    pub discipline: QueueDiscipline,
+    /// Mark ECN-capable packets where the discipline would drop them early.
+    pub ecn: bool,
+}
+
+impl QueueConfig {
+    /// A queue with this discipline and everything else as in `tc`.
+    #[must_use]
+    pub const fn new(discipline: QueueDiscipline) -> Self {
+        Self { limit: discipline.default_limit(), discipline, ecn: discipline.default_ecn() }
+    }
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self::new(QueueDiscipline::DropTail)
+    }
+}
+
+/// When a queue is full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueLimit {
+    /// So many packets.
+    Packets(u64),
+    /// So many bytes, link overhead included.
+    Bytes(u64),
+    /// So much time at the link's present rate.
+    Time(Span),
+}
+
+/// Queue disciplines, named and parametrised as in `tc`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueDiscipline {
+    /// First in, first out, drop the newcomer when full.
+    DropTail,
+    /// RFC 8289.
+    CoDel(CoDelConfig),
+    /// Random early detection (Floyd and Jacobson 1993).
+    Red(RedConfig),
+    /// RFC 8033.
+    Pie(PieConfig),
+    /// RFC 8290.
+    FqCodel(FqCodelConfig),
+    /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
+    Cake(CakeConfig),
+}
+
+impl QueueDiscipline {
+    /// The limit that `tc` gives a queue where none is said: the length of a Linux interface's queue, and the two
+    /// disciplines' own. CAKE counts memory, and at least this much.
+    #[must_use]
+    pub const fn default_limit(&self) -> QueueLimit {
+        match self {
+            Self::FqCodel(_) => QueueLimit::Packets(10_240),
+            Self::Cake(_) => QueueLimit::Bytes(4 << 20),
+            _ => QueueLimit::Packets(1000),
+        }
+    }
+
+    /// Whether `tc` has the discipline mark where nothing is said.
+    #[must_use]
+    pub const fn default_ecn(&self) -> bool {
+        matches!(self, Self::FqCodel(_) | Self::Cake(_))
+    }
+}
+
+/// Parameters of CoDel; defaults of RFC 8289, section 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDelConfig {
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// The time in which `target` must be reached once.
+    pub interval: Span,
+    /// Mark every ECN-capable packet that waited for longer than this.
+    pub ce_threshold: Option<Span>,
+}
+
+impl CoDelConfig {
+    /// RFC 8289's `TARGET` and `INTERVAL`.
+    pub const DEFAULT: Self =
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ce_threshold: None };
+}
+
+impl Default for CoDelConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Parameters of RED.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedConfig {
+    /// No early drop below this average, bytes.
+    pub min: u64,
+    /// Always drop above this average, bytes.
+    pub max: u64,
+    /// Drop probability at `max`.
+    pub probability: f64,
+    /// Weight of the newest sample in the average.
+    pub weight: f64,
+}
+
+impl RedConfig {
+    /// The probability of `tc-red`.
+    pub const PROBABILITY: f64 = 0.02;
+    /// The weight of Floyd and Jacobson 1993.
+    pub const WEIGHT: f64 = 0.002;
+}
+
+/// Parameters of PIE; defaults of RFC 8033, section 4.2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieConfig {
+    /// Delay to hold.
+    pub target: Span,
+    /// Time between two updates of the drop probability.
+    pub tupdate: Span,
+    /// Weight of the distance from the target, 1/s.
+    pub alpha: f64,
+    /// Weight of the change since the last update, 1/s.
+    pub beta: f64,
+}
+
+impl Default for PieConfig {
+    fn default() -> Self {
+        Self { target: Span::from_millis(15), tupdate: Span::from_millis(15), alpha: 0.125, beta: 1.25 }
+    }
+}
+
+/// Parameters of FQ-CoDel; defaults of RFC 8290, section 5.2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FqCodelConfig {
+    /// Queues that flows are hashed into.
+    pub flows: u32,
+    /// Bytes that a flow may send each round.
+    pub quantum: u32,
+    /// CoDel of each queue.
+    pub codel: CoDelConfig,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self { flows: 1024, quantum: 1514, codel: CoDelConfig::DEFAULT }
+    }
+}
+
+/// Parameters of CAKE; default of `tc-cake`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CakeConfig {
+    /// The round-trip time that the queue is tuned for.
+    pub rtt: Span,
+}
+
+impl Default for CakeConfig {
+    fn default() -> Self {
+        Self { rtt: Span::from_millis(100) }
+    }
+}

@@ -1,0 +1,135 @@
+//! A queue that decides on arrival (drop-tail, RED): transmission and propagation in one event.
+//!
+//! A packet's departure and its arrival at the far end are known when it is accepted, so it goes to the wire at once,
+//! and the one pending event is the arrival of the wire's head. What is waiting is kept as start times and sizes
+//! only, and brought up to date when somebody asks. At an instant at which a transmission starts and a packet
+//! arrives, the start comes first and leaves its place to the packet.
+
+use super::aqm::EnqueueAction;
+use super::egress::Egress;
+use super::limit::EffectiveLimit;
+use super::packet::{Packet, Verdict};
+use super::red::Red;
+use crate::config::{QueueConfig, QueueDiscipline};
+use std::collections::VecDeque;
+use units::{Instant, Rate};
+
+/// The queue in front of a transmitter.
+#[derive(Debug)]
+pub(super) struct EnqueueManaged {
+    config: QueueConfig,
+    limit: EffectiveLimit,
+    red: Option<Red>,
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+}
+
+/// A packet whose transmission has not started.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    start: Instant,
+    size: u64,
+}
+
+impl EnqueueManaged {
+    pub(super) fn new(config: QueueConfig, rate: Option<Rate>) -> Self {
+        let red = match config.discipline {
+            QueueDiscipline::Red(red) => Some(Red::new(red)),
+            _ => None,
+        };
+        Self { config, limit: EffectiveLimit::new(config.limit, rate), red, waiting: VecDeque::new(), bytes: 0 }
+    }
+
+    #[inline]
+    pub(super) fn offer<P: Packet>(
+        &mut self,
+        now: Instant,
+        mut packet: P,
+        size: u64,
+        egress: &mut Egress<P>,
+    ) -> Verdict {
+        self.advance(now);
+        if !self.accepts(now, &mut packet, egress) || !self.has_room(now, size, egress) {
+            return egress.drop_packet(packet);
+        }
+        let (start, verdict) = egress.send(now, packet, size);
+        if start > now {
+            self.waiting.push_back(Waiting { start, size });
+            self.bytes += size;
+        }
+        verdict
+    }
+
+    /// Forgets the packets that have started by `now`.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Instant) {
+        while let Some(first) = self.waiting.front().filter(|first| first.start <= now) {
+            self.bytes -= first.size;
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Packets and bytes that wait, as of the last `advance`.
+    pub(super) fn backlog(&self) -> (u64, u64) {
+        (self.waiting.len() as u64, self.bytes)
+    }
+
+    /// When the packet begins its transmission that is the `count`-th from the end.
+    pub(super) fn start_of_waiting_from_last(&self, count: u64) -> Instant {
+        self.waiting[self.waiting.len() - count as usize].start
+    }
+
+    /// The sizes of the waiting packets, as of the last `advance`.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().map(|waiting| waiting.size)
+    }
+
+    /// Sends what has not started yet at a new rate. The packet in transmission is not touched.
+    pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
+        self.advance(now);
+        let (old, counters) = (egress.transmitter.rate(), &mut egress.counters);
+        let begin = egress.wire.departure_before(self.waiting.len()).map_or(now, |departure| departure.max(now));
+        egress.transmitter.set_rate(rate, begin);
+        let mut departures = Vec::with_capacity(self.waiting.len());
+        for waiting in &mut self.waiting {
+            let new = egress.transmitter.send(now, waiting.size);
+            counters.queue_delay_total_ns = counters.queue_delay_total_ns + new.start.0 - waiting.start.0;
+            counters.busy_ns = counters.busy_ns + new.busy.0 - old.map_or(0, |old| old.time_for(waiting.size).0);
+            waiting.start = new.start;
+            departures.push(new.departure);
+        }
+        egress.wire.reschedule(now, &departures, &mut egress.random);
+        self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
+    }
+
+    /// The link goes down. Those that wait have waited until now.
+    pub(super) fn take_down<P: Packet>(&mut self, now: Instant, egress: &mut Egress<P>) {
+        self.advance(now);
+        let spared: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();
+        egress.counters.queue_delay_total_ns -= spared;
+        egress.take_down(now, self.sizes());
+        self.waiting.clear();
+        self.bytes = 0;
+    }
+
+    /// A packet that finds the transmitter free does not need room.
+    #[inline]
+    fn has_room<P: Packet>(&self, now: Instant, size: u64, egress: &Egress<P>) -> bool {
+        egress.transmitter.free_at() <= now || self.limit.admits(self.waiting.len(), self.bytes, size)
+    }
+
+    #[inline]
+    fn accepts<P: Packet>(&mut self, now: Instant, packet: &mut P, egress: &mut Egress<P>) -> bool {
+        let Some(red) = &mut self.red else { return true };
+        let free_at = egress.transmitter.free_at();
+        let idle = (free_at <= now).then(|| (now.since(free_at), egress.transmitter.rate()));
+        match red.enqueue(self.bytes, idle, &mut egress.random) {
+            EnqueueAction::Accept => true,
+            EnqueueAction::MarkOrDrop if self.config.ecn && packet.ecn_capable() => {
+                egress.mark(packet);
+                true
+            }
+            EnqueueAction::MarkOrDrop | EnqueueAction::Drop => false,
+        }
+    }
+}

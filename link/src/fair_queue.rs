@@ -1,0 +1,311 @@
+//! A queue for each flow, served in turns: DRR++ with new and old flows, as in FQ-CoDel and CAKE.
+//!
+//! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*, and
+//! new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends less
+//! than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new passes
+//! through the old ones first, so that nobody stays new for ever. When the queue is full, the queue with most bytes
+//! loses packets from its head. What else is dropped or marked in a queue is its [`DequeueAqm`]'s business.
+//!
+//! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only when
+//! nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links.
+//! Of CAKE is not here: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes
+//! its place), and that an empty queue is not passed through the old ones.
+
+use super::aqm::{DequeueAqm, SharedBacklog};
+use super::egress::Egress;
+use super::limit::EffectiveLimit;
+use super::packet::{Packet, Verdict};
+use super::packet_queue::{PacketQueue, QueuedPacket};
+use super::qdisc::Qdisc;
+use std::collections::VecDeque;
+use units::{Instant, Rate};
+
+/// What FQ-CoDel and CAKE differ in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FairConfig {
+    queues: usize,
+    /// Queues that a flow may have: its own, or one next to it. Divides `queues`.
+    ways: usize,
+    /// Packets dropped at once on overflow, at most; half of the queue's bytes is enough.
+    drop_batch: u32,
+    quantum: u64,
+    /// The quantum is at most what the link sends in a 4096th of a second, but 300 bytes at least.
+    adapts_quantum: bool,
+}
+
+/// A queue for each flow, and their turns.
+#[derive(Debug)]
+pub(super) struct FairQueue<P, H> {
+    config: FairConfig,
+    quantum: i64,
+    seed: u64,
+    flows: Vec<FlowQueue<P, H>>,
+    new_flows: VecDeque<usize>,
+    old_flows: VecDeque<usize>,
+    packets: u64,
+    bytes: u64,
+    /// The largest packet so far, bytes.
+    max_packet: u64,
+    last_arrival: Instant,
+}
+
+/// The queue of a flow, with what it may still send.
+#[derive(Debug)]
+struct FlowQueue<P, H> {
+    packets: PacketQueue<P>,
+    aqm: H,
+    deficit: i64,
+    /// Whether it is among the new or the old flows.
+    listed: bool,
+    /// Hash of the flow to which it was given last.
+    tag: u64,
+}
+
+impl FairConfig {
+    /// Overflow: RFC 8290, section 4.1; Linux's `drop_batch`.
+    pub(super) fn fq_codel(flows: u32, quantum: u32) -> Self {
+        Self { queues: flows as usize, ways: 1, drop_batch: 64, quantum: u64::from(quantum), adapts_quantum: false }
+    }
+
+    /// Linux 6.1.
+    pub(super) const CAKE: Self = Self { queues: 1024, ways: 8, drop_batch: 1, quantum: 1514, adapts_quantum: true };
+
+    fn quantum(&self, rate: Option<Rate>) -> i64 {
+        let most =
+            rate.filter(|_| self.adapts_quantum).map_or(self.quantum, |rate| (rate.as_bits() / 8 / 4096).max(300));
+        self.quantum.min(most) as i64
+    }
+}
+
+impl<P: Packet, H: DequeueAqm> FairQueue<P, H> {
+    /// Empty queues with `aqm` at the head of each; `seed` is that of the hash.
+    pub(super) fn new(config: FairConfig, aqm: &H, rate: Option<Rate>, seed: u64) -> Self {
+        let mut aqm = aqm.clone();
+        aqm.set_rate(rate);
+        let flow =
+            || FlowQueue { packets: PacketQueue::default(), aqm: aqm.clone(), deficit: 0, listed: false, tag: 0 };
+        Self {
+            config,
+            quantum: config.quantum(rate),
+            seed,
+            flows: (0..config.queues).map(|_| flow()).collect(),
+            new_flows: VecDeque::new(),
+            old_flows: VecDeque::new(),
+            packets: 0,
+            bytes: 0,
+            max_packet: 0,
+            last_arrival: Instant::ZERO,
+        }
+    }
+
+    /// The queue of a flow: the one in its set that is already its own, or an unused one; else it shares the queue of
+    /// another flow, which keeps it (in Linux the newcomer takes it over, and the owner may come to yet another queue).
+    fn classify(&mut self, flow: u16) -> usize {
+        let hash = scramble(self.seed ^ u64::from(flow));
+        let direct = (hash % self.config.queues as u64) as usize;
+        let (set, way) = (direct - direct % self.config.ways, direct % self.config.ways);
+        let candidates = (0..self.config.ways).map(|k| set + (way + k) % self.config.ways);
+        let own = candidates.clone().find(|index| self.flows[*index].tag == hash);
+        let unused = || candidates.clone().find(|index| !self.flows[*index].listed);
+        match own.or_else(unused) {
+            Some(index) => {
+                self.flows[index].tag = hash;
+                index
+            }
+            None => direct,
+        }
+    }
+
+    /// Drops from the head of the longest queue, and returns its index.
+    fn prune(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<usize> {
+        let bytes_of = |index: usize| self.flows[index].packets.bytes();
+        let longer = |best: usize, index: usize| if bytes_of(index) > bytes_of(best) { index } else { best };
+        let longest = self.new_flows.iter().chain(&self.old_flows).copied().reduce(longer)?;
+        let enough = bytes_of(longest) / 2;
+        let (mut count, mut bytes) = (0, 0);
+        let flow = &mut self.flows[longest];
+        while count == 0 || (count < self.config.drop_batch && bytes < enough) {
+            let Some(waiting) = flow.packets.pop() else { break };
+            (count, bytes) = (count + 1, bytes + waiting.size);
+            egress.drop_packet(waiting.packet);
+        }
+        flow.aqm.on_overflow(now, count);
+        self.packets -= u64::from(count);
+        self.bytes -= bytes;
+        (count > 0).then_some(longest)
+    }
+
+    /// The packet that the management at the head of a queue lets go.
+    fn dequeue_flow(&mut self, now: Instant, index: usize, egress: &mut Egress<P>) -> Option<QueuedPacket<P>> {
+        let flow = &mut self.flows[index];
+        let (packets, bytes) = (flow.packets.packets(), flow.packets.bytes());
+        let shared = SharedBacklog { other_bytes: self.bytes - bytes, max_packet: self.max_packet };
+        let left = flow.aqm.dequeue(now, &mut flow.packets, shared, egress);
+        self.packets -= packets - flow.packets.packets();
+        self.bytes -= bytes - flow.packets.bytes();
+        left
+    }
+}
+
+impl<P: Packet, H: DequeueAqm> Qdisc<P> for FairQueue<P, H> {
+    fn enqueue(
+        &mut self,
+        newcomer: QueuedPacket<P>,
+        limit: Option<&EffectiveLimit>,
+        egress: &mut Egress<P>,
+    ) -> Verdict {
+        let (now, index) = (newcomer.arrived, self.classify(newcomer.packet.flow()));
+        self.packets += 1;
+        self.bytes += newcomer.size;
+        self.max_packet = self.max_packet.max(newcomer.size);
+        self.last_arrival = now;
+        let flow = &mut self.flows[index];
+        flow.packets.push(newcomer);
+        if !flow.listed {
+            (flow.listed, flow.deficit) = (true, self.quantum);
+            flow.aqm.on_activated(now);
+            self.new_flows.push_back(index);
+        }
+        let mut verdict = Verdict::Accepted;
+        while limit.is_some_and(|limit| !limit.holds(self.packets, self.bytes)) {
+            let pruned = self.prune(now, egress);
+            // The newcomer stands last: it is gone only if nothing is left.
+            if pruned == Some(index) && self.flows[index].packets.is_empty() {
+                verdict = Verdict::Dropped;
+            }
+        }
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<QueuedPacket<P>> {
+        loop {
+            let is_new = !self.new_flows.is_empty();
+            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
+            let index = *list.front()?;
+            if self.flows[index].deficit <= 0 {
+                self.flows[index].deficit += self.quantum;
+                list.pop_front();
+                self.old_flows.push_back(index);
+                continue;
+            }
+            if let Some(head) = self.dequeue_flow(now, index, egress) {
+                self.flows[index].deficit -= head.size as i64;
+                return Some(head);
+            }
+            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
+            list.pop_front();
+            self.flows[index].aqm.on_empty(now);
+            if is_new && !self.old_flows.is_empty() {
+                self.old_flows.push_back(index);
+            } else {
+                self.flows[index].listed = false;
+            }
+        }
+    }
+
+    fn purge(&mut self) -> Option<QueuedPacket<P>> {
+        let index = self
+            .new_flows
+            .iter()
+            .chain(&self.old_flows)
+            .copied()
+            .find(|index| !self.flows[*index].packets.is_empty())?;
+        let waiting = self.flows[index].packets.pop()?;
+        self.packets -= 1;
+        self.bytes -= waiting.size;
+        Some(waiting)
+    }
+
+    fn backlog(&self) -> (u64, u64) {
+        (self.packets, self.bytes)
+    }
+
+    fn waiting_since(&self) -> Option<Instant> {
+        (self.packets > 0).then_some(self.last_arrival)
+    }
+
+    /// All queues are found empty, and leave the lists.
+    fn on_idle(&mut self, now: Instant) {
+        for index in self.new_flows.drain(..).chain(self.old_flows.drain(..)) {
+            self.flows[index].aqm.on_empty(now);
+            self.flows[index].listed = false;
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.quantum = self.config.quantum(Some(rate));
+        self.flows.iter_mut().for_each(|flow| flow.aqm.set_rate(Some(rate)));
+    }
+}
+
+/// A bijection that spreads neighbours all over the numbers (SplitMix64's finaliser; Steele, Lea, Flood 2014).
+fn scramble(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cobalt::Cobalt;
+    use crate::tests::Numbered;
+    use units::Span;
+
+    /// How many of `flows` busy flows share a queue with another one, summed over hash seeds.
+    fn sharing(config: FairConfig, flows: u16, seeds: u64) -> f64 {
+        let of_seed = |seed| {
+            let head = Cobalt::new(Span::from_millis(100), true);
+            let mut fair: FairQueue<Numbered, _> = FairQueue::new(config, &head, None, scramble(seed));
+            let mut sharers = vec![0u32; config.queues];
+            for flow in 0..flows {
+                let index = fair.classify(flow);
+                fair.flows[index].listed = true;
+                sharers[index] += 1;
+            }
+            sharers.iter().filter(|sharers| **sharers > 1).sum::<u32>()
+        };
+        (0..seeds).map(of_seed).map(f64::from).sum()
+    }
+
+    #[test]
+    fn flows_share_queues_as_birthdays_and_with_eight_ways_hardly_ever() {
+        // Each of 100 flows meets none of the 99 others in 1024 queues with probability (1023/1024)^99 = 0.908.
+        let (flows, seeds) = (100.0, 200.0);
+        let alone = libm::pow(1023.0 / 1024.0, 99.0);
+        let seen = sharing(FairConfig::fq_codel(1024, 1514), 100, 200) / (flows * seeds);
+        // Sharers come in pairs: twice the binomial variance at most.
+        let error = (2.0 * alone * (1.0 - alone) / (flows * seeds)).sqrt();
+        assert!((seen - (1.0 - alone)).abs() < 5.0 * error, "{seen} for {}", 1.0 - alone);
+        // Nine of 100 in one of 128 sets: 128 x C(100, 9) / 128^9 = 2.6e-5 a seed at most, half a percent for 200.
+        assert_eq!(sharing(FairConfig::CAKE, 100, 200), 0.0);
+    }
+
+    #[test]
+    fn a_flow_finds_its_queue_again_and_a_ninth_in_a_set_shares() {
+        let config = FairConfig { queues: 8, ..FairConfig::CAKE };
+        let head = Cobalt::new(Span::from_millis(100), true);
+        let mut fair: FairQueue<Numbered, _> = FairQueue::new(config, &head, None, 7);
+        let queues: Vec<usize> = (0..8)
+            .map(|flow| {
+                let index = fair.classify(flow);
+                fair.flows[index].listed = true;
+                index
+            })
+            .collect();
+        let mut distinct = queues.clone();
+        distinct.sort_unstable();
+        assert!(distinct.into_iter().eq(0..8));
+        let shared = fair.classify(8);
+        assert!((0..8).all(|flow| fair.classify(flow) == queues[usize::from(flow)]), "all keep their queues");
+        assert_eq!(fair.classify(8), shared);
+    }
+
+    #[test]
+    fn cakes_quantum_is_what_a_slow_link_sends_in_a_quarter_of_a_millisecond() {
+        let quantum = |mbit| FairConfig::CAKE.quantum(Some(Rate::from_mbit(mbit)));
+        assert_eq!([1, 20, 100].map(quantum), [300, 610, 1514]);
+        assert_eq!(FairConfig::CAKE.quantum(None), 1514);
+        assert_eq!(FairConfig::fq_codel(1024, 1514).quantum(Some(Rate::from_mbit(1))), 1514);
+    }
+}
