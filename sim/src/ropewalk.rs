@@ -8,8 +8,8 @@ use crate::packet::{Direction, Packet, PacketDescriptor};
 use crate::tcp_setup::params_of;
 use control::Controller;
 use machine::{
-    Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, FIRST_UNORDERED, MOST_PATHS, PathSetup, Payload,
-    SEAL_BYTES, Setup, Status, Transmit, usual,
+    Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM,
+    MAX_PATHS, PathConfig, Payload, SEAL_OVERHEAD, Transmit, defaults,
 };
 use scenario::model::{self, Algorithm, OFF};
 use schedule::{Fill, Scheduler};
@@ -35,7 +35,7 @@ impl Payload for Fragment {
         Self { from: self.from + from, to: self.from + to, ..*self }
     }
 
-    fn signal(&mut self) -> bool {
+    fn signal_congestion(&mut self) -> bool {
         self.descriptor.marked |= self.descriptor.ecn_capable;
         self.descriptor.ecn_capable
     }
@@ -84,8 +84,8 @@ impl Ropewalk {
         paths: &[model::Path],
         seed: u64,
     ) -> Result<Self, Error> {
-        if tunnel.paths.len() > MOST_PATHS {
-            return Err(fault(format!("{} paths, of which it can have {MOST_PATHS}", tunnel.paths.len())));
+        if tunnel.paths.len() > MAX_PATHS {
+            return Err(fault(format!("{} paths, of which it can have {MAX_PATHS}", tunnel.paths.len())));
         }
         let end = |name: &str| -> Result<End, Error> {
             let seed = Stream::named(seed, &format!("tunnel {name}")).bits();
@@ -106,7 +106,7 @@ impl Ropewalk {
 
     /// An inner packet enters at the end that sends in its direction.
     pub(crate) fn offer(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
-        let stream = (packet.flow % u16::from(FIRST_UNORDERED)) as u8;
+        let stream = (packet.flow % u16::from(FIRST_UNORDERED_STREAM)) as u8;
         let fragment = Fragment { packet, descriptor, from: 0, to: descriptor.bytes };
         self.ends[packet.direction as usize].machine.offer(now, stream, fragment);
     }
@@ -128,14 +128,14 @@ impl Ropewalk {
         };
         let path = self.paths[transmit.path.index()];
         let datagram = self.store(Datagram { transmit, frames });
-        Some(OutgoingDatagram { path, datagram, bytes: self.headers + SEAL_BYTES + body, ecn_capable })
+        Some(OutgoingDatagram { path, datagram, bytes: self.headers + SEAL_OVERHEAD + body, ecn_capable })
     }
 
     /// A datagram sent in `direction` arrives at the other end.
     pub(crate) fn arrive(&mut self, now: Instant, direction: Direction, datagram: u32, marked: bool) {
         let Some(Datagram { transmit, frames }) = self.take(datagram) else { return };
         let machine = &mut self.ends[1 - direction as usize].machine;
-        let arrival = Arrival { path: transmit.path, number: transmit.number, marked };
+        let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce: marked };
         match transmit.content {
             Content::Data(data) => machine.receive_data(now, arrival, data),
             Content::Control { .. } => machine.receive_control(now, arrival, &frames),
@@ -163,7 +163,7 @@ impl Ropewalk {
     }
 
     /// The status of an end.
-    pub(crate) fn status(&self, direction: Direction) -> Status {
+    pub(crate) fn status(&self, direction: Direction) -> EndpointStatus {
         self.ends[direction as usize].machine.status()
     }
 
@@ -219,7 +219,8 @@ impl Default for Reassembler {
 impl Reassembler {
     /// The packet, if this was its last fragment and none is missing.
     fn add(&mut self, delivery: &Delivery<Fragment>) -> Option<(Packet, PacketDescriptor)> {
-        let Delivery { stream, payload: Fragment { packet, mut descriptor, .. }, first, last, gap, marked } = *delivery;
+        let Delivery { stream, payload: Fragment { packet, mut descriptor, .. }, first, last, gap, ce: marked } =
+            *delivery;
         let current = &mut self.current[usize::from(stream)];
         let before = if first { Some(false) } else { current.filter(|_| !gap) };
         if !(first && last) {
@@ -232,33 +233,33 @@ impl Reassembler {
     }
 }
 
-fn setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<Setup, Error> {
-    let usual = Setup::usual(scheduler(tunnel, settings)?, controller(settings)?, seed);
-    Ok(Setup {
-        repair: settings.repair.unwrap_or(usual.repair),
-        order: settings.order.unwrap_or(usual.order),
-        deliver_late: settings.deliver_late.unwrap_or(usual.deliver_late),
-        hold_most: settings.hold.unwrap_or(usual.hold_most),
-        probe: settings.probe.unwrap_or(usual.probe),
-        target: settings.target.unwrap_or(usual.target),
-        interval: settings.interval.unwrap_or(usual.interval),
-        memory: settings.memory.unwrap_or(usual.memory),
-        ..usual
+fn setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<EndpointConfig, Error> {
+    let defaults = EndpointConfig::new(scheduler(tunnel, settings)?, controller(settings)?, seed);
+    Ok(EndpointConfig {
+        retransmit: settings.repair.unwrap_or(defaults.retransmit),
+        in_order: settings.order.unwrap_or(defaults.in_order),
+        deliver_late: settings.deliver_late.unwrap_or(defaults.deliver_late),
+        max_reorder_timeout: settings.hold.unwrap_or(defaults.max_reorder_timeout),
+        probe_interval: settings.probe.unwrap_or(defaults.probe_interval),
+        codel_target: settings.target.unwrap_or(defaults.codel_target),
+        codel_interval: settings.interval.unwrap_or(defaults.codel_interval),
+        memory_bytes: settings.memory.unwrap_or(defaults.memory_bytes),
+        ..defaults
     })
 }
 
-fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usize, mtu: u32) -> PathSetup {
-    PathSetup {
+fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usize, mtu: u32) -> PathConfig {
+    PathConfig {
         backup: settings.backup.contains(&position),
         metered: settings.metered.contains(&position),
-        largest: mtu.saturating_sub(tunnel.overhead),
-        headers: tunnel.overhead,
-        most: None,
+        max_datagram_size: mtu.saturating_sub(tunnel.overhead),
+        header_bytes: tunnel.overhead,
+        max_rate: None,
     }
 }
 
 fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<dyn Scheduler>, Error> {
-    let usual = || Algorithm { name: usual::SCHEDULER.to_owned(), parameters: Default::default() };
+    let usual = || Algorithm { name: defaults::SCHEDULER.to_owned(), parameters: Default::default() };
     let chosen = settings.scheduler.clone().unwrap_or_else(usual);
     let entry = schedule::find(&chosen.name).ok_or_else(|| Error::UnknownScheduler { name: chosen.name.clone() })?;
     if entry.fill != Fill::Window {
@@ -269,7 +270,7 @@ fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<d
 }
 
 fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>, Error> {
-    let usual = || Algorithm { name: usual::CONGESTION.to_owned(), parameters: Default::default() };
+    let usual = || Algorithm { name: defaults::CONGESTION_CONTROL.to_owned(), parameters: Default::default() };
     let chosen = settings.congestion.clone().unwrap_or_else(usual);
     if chosen.name == OFF {
         return Ok(None);

@@ -207,8 +207,8 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
-        found_lost_packets: sender.map_or(0, |sender| sender.lost),
-        spurious_packets: sender.map_or(0, |sender| sender.spurious),
+        found_lost_packets: sender.map_or(0, |sender| sender.lost_packets),
+        spurious_packets: sender.map_or(0, |sender| sender.spurious_losses),
         failures: sender.map_or(0, |sender| sender.failures),
     }
 }
@@ -245,16 +245,16 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
 fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
     let sender = ropewalk.status(Direction::Forward).counters;
     let receiver = ropewalk.status(Direction::Reverse).counters;
-    let mean = receiver.held_ns as f64 / receiver.delivered.max(1) as f64 / 1e6;
+    let mean = receiver.reordered_ns as f64 / receiver.delivered.max(1) as f64 / 1e6;
     Tunnel {
         delivered_packets: ropewalk.delivered(Direction::Reverse),
-        held_packets: receiver.held,
+        held_packets: receiver.reordered,
         late_packets: receiver.late,
-        dropped_packets: sender.dropped,
+        dropped_packets: sender.ingress_dropped,
         hold_ms: Summary { mean, ..Summary::default() },
-        marked_packets: sender.signalled,
-        sent_pieces: sender.pieces + sender.repaired + sender.copies,
-        repaired_pieces: sender.repaired,
+        marked_packets: sender.ingress_marked,
+        sent_pieces: sender.fragments + sender.retransmitted + sender.redundant,
+        repaired_pieces: sender.retransmitted,
         duplicate_pieces: receiver.duplicates,
         missed_pieces: receiver.missed,
         ..Tunnel::default()

@@ -24,7 +24,7 @@ const LEAST: Span = Span::from_millis(200);
 
 impl Meter {
     /// Writes the endpoint's numbers into `peer`, whose paths are named already and stand in the order of their ids.
-    pub fn fill(&mut self, now: Instant, status: &machine::Status, peer: &mut Peer) {
+    pub fn fill(&mut self, now: Instant, status: &machine::EndpointStatus, peer: &mut Peer) {
         self.before.resize(status.paths.len().max(self.before.len()), (now, Look::default()));
         for numbers in &status.paths {
             if let Some(path) = peer.paths.get_mut(numbers.path.index()) {
@@ -36,18 +36,18 @@ impl Meter {
             path.share = if sending == 0 { 0.0 } else { path.sending_bps as f64 / sending as f64 };
         }
         let counters = &status.counters;
-        peer.repaired_pieces = counters.repaired;
+        peer.repaired_pieces = counters.retransmitted;
         peer.entrance = Entrance {
-            queued_packets: status.waiting,
-            queued_bytes: status.waiting_bytes,
-            marked_packets: counters.signalled,
-            dropped_packets: counters.dropped,
+            queued_packets: status.ingress_packets,
+            queued_bytes: status.ingress_bytes,
+            marked_packets: counters.ingress_marked,
+            dropped_packets: counters.ingress_dropped,
         };
         peer.reordering = Reordering {
-            depth_packets: status.held,
-            most_packets: peer.reordering.most_packets.max(status.held),
-            hold_ms: status.hold.as_millis_f64(),
-            held_packets: counters.held,
+            depth_packets: status.reorder_fragments,
+            most_packets: peer.reordering.most_packets.max(status.reorder_fragments),
+            hold_ms: status.reorder_timeout.as_millis_f64(),
+            held_packets: counters.reordered,
             timeouts: counters.missed,
             late_packets: counters.late,
         };
@@ -61,8 +61,8 @@ impl Meter {
         let look = Look {
             sent_bytes: numbers.sent_bytes,
             received_bytes: numbers.received_bytes,
-            sent: numbers.sent,
-            lost: numbers.lost,
+            sent: numbers.sent_packets,
+            lost: numbers.lost_packets,
         };
         let (since, before) = self.before[at];
         let span = now.since(since);
@@ -82,7 +82,7 @@ fn plain(numbers: &PathStatus, path: &mut Path) {
     let known = |span: Span| (span > Span::ZERO).then(|| span.as_millis_f64());
     path.state = if numbers.up {
         State::Up
-    } else if numbers.heard.is_none() {
+    } else if numbers.last_received.is_none() {
         State::Validating
     } else {
         State::Down
@@ -91,14 +91,14 @@ fn plain(numbers: &PathStatus, path: &mut Path) {
     path.rtt_ms = known(numbers.srtt);
     path.least_rtt_ms = known(numbers.min_rtt).filter(|_| path.rtt_ms.is_some());
     path.probe_rtt_ms = numbers.probe_rtt.map(Span::as_millis_f64);
-    path.rtt_deviation_ms = path.rtt_ms.map(|_| numbers.deviation.as_millis_f64());
-    path.delivery_bps = numbers.delivery.0;
-    path.mtu_bytes = numbers.largest;
-    path.window_bytes = Some(u64::from(numbers.window) * u64::from(numbers.largest));
-    path.in_flight_bytes = u64::from(numbers.in_flight) * u64::from(numbers.largest);
-    path.sent = Traffic { packets: numbers.sent, bytes: numbers.sent_bytes };
-    path.received = Traffic { packets: numbers.received, bytes: numbers.received_bytes };
-    path.lost_packets = numbers.lost;
-    path.marked_packets = numbers.marked;
+    path.rtt_deviation_ms = path.rtt_ms.map(|_| numbers.rttvar.as_millis_f64());
+    path.delivery_bps = numbers.delivery_rate.0;
+    path.mtu_bytes = numbers.max_datagram_size;
+    path.window_bytes = Some(u64::from(numbers.cwnd) * u64::from(numbers.max_datagram_size));
+    path.in_flight_bytes = u64::from(numbers.in_flight) * u64::from(numbers.max_datagram_size);
+    path.sent = Traffic { packets: numbers.sent_packets, bytes: numbers.sent_bytes };
+    path.received = Traffic { packets: numbers.received_packets, bytes: numbers.received_bytes };
+    path.lost_packets = numbers.lost_packets;
+    path.marked_packets = numbers.ce_packets;
     path.failures = numbers.failures;
 }

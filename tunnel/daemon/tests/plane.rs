@@ -265,7 +265,7 @@ fn ropewalk_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     let longest = transfer(&network, 200 << 20, cut);
     let told = report(&ends[0].0);
     let status = told.peers[0].status.as_ref().expect("a session");
-    assert!(status.paths.iter().all(|path| path.sent > 1000), "{status:?}");
+    assert!(status.paths.iter().all(|path| path.sent_packets > 1000), "{status:?}");
     assert!(!status.paths[0].up && status.paths[1].up, "{status:?}");
     assert!(longest < Duration::from_secs(1), "failures are found in less than a second: {longest:?}");
     assert_eq!((told.peers[0].foreign, told.peers[0].broken), (0, 0));

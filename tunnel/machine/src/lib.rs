@@ -1,22 +1,26 @@
-//! The tunnel: packets laid over several paths, and put back into order at the far end.
+//! The tunnel's sans-IO endpoint: inner packets are spread over several paths, and put back into order at the far end.
 //!
-//! Generic over the payload, which it does not look into. [`Endpoint`] is the whole machine of Ropewalk's own tunnel;
-//! [`Striper`] and [`Resequencer`] are the two halves of an MPT tunnel, which tells nothing back.
+//! An inner packet is cut into fragments; a fragment is one datagram's data. [`Endpoint`] is the whole machine of Ropewalk's
+//! own tunnel, generic over the [`Payload`], none of whose bytes it reads. [`Striper`] and [`Resequencer`] are the two halves
+//! of an MPT tunnel, whose protocol has no acknowledgements.
 
+mod config;
+pub mod defaults;
 mod endpoint;
-mod entrance;
-mod exit;
+mod fragments;
+mod ingress;
+mod packet;
 mod path;
-mod pieces;
+mod reorder;
 mod resequencer;
+mod status;
 mod striper;
-pub mod usual;
-mod vocabulary;
 
-pub use endpoint::{Endpoint, MOST_PATHS};
-pub use resequencer::{Counters as ResequencerCounters, Release, Resequencer};
-pub use striper::Striper;
-pub use vocabulary::{
-    Arrival, Content, Counters, DATA_HEADER_BYTES, Data, Delivery, Event, FIRST_UNORDERED, PathSetup, PathStatus,
-    Payload, SEAL_BYTES, Setup, Status, Transmit,
+pub use config::{EndpointConfig, MAX_PATHS, PathConfig};
+pub use endpoint::Endpoint;
+pub use packet::{
+    Arrival, Content, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
 };
+pub use resequencer::{Counters as ResequencerCounters, Release, Resequencer};
+pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
+pub use striper::Striper;

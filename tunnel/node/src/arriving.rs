@@ -3,7 +3,7 @@
 
 use crate::host::Host;
 use crate::peer::{Address, Event, Route};
-use machine::{Arrival, Data, MOST_PATHS, Payload};
+use machine::{Arrival, Fragment, MAX_PATHS, Payload};
 use seal::{Established, HEADER, PeerId, Refusal, TAG};
 use std::ops::Range;
 use units::{Instant, PathId};
@@ -70,7 +70,7 @@ impl<P: Payload, A: Address> Host<P, A> {
             peer.renew(make());
         }
         peer.ready = true;
-        peer.endpoint.greet();
+        peer.endpoint.probe_now();
         self.events.push_back((id, Event::Established { fresh }));
     }
 
@@ -90,14 +90,14 @@ impl<P: Payload, A: Address> Host<P, A> {
     ) -> Result<(), Nonsense> {
         let Opened { peer: id, path, number, life } = opened;
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return Err(Nonsense) };
-        if peer.life != life || usize::from(path) >= MOST_PATHS {
+        if peer.life != life || usize::from(path) >= MAX_PATHS {
             return Err(Nonsense);
         }
         if peer.gone[usize::from(path)].is_some() {
             peer.on_gone(now, path);
             return Ok(());
         }
-        let arrival = Arrival { path: PathId(u16::from(path)), number, marked };
+        let arrival = Arrival { path: PathId(u16::from(path)), packet_number: number, ce: marked };
         let end = datagram.len() - TAG;
         let body = Body::parse(&datagram[HEADER..end]).map_err(|_| Nonsense)?;
         // What was still on its way does not open a path again that the peer took away.
@@ -109,9 +109,13 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
         match body {
             Body::Data(header, _) => {
-                let DataHeader { stream, sequence, first, last, again, offload } = header;
+                let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
                 let payload = wrap(HEADER + DataHeader::LEN..end, offload);
-                peer.endpoint.receive_data(now, arrival, Data { stream, sequence, first, last, again, payload });
+                peer.endpoint.receive_data(
+                    now,
+                    arrival,
+                    Fragment { stream, sequence, first, last, retransmission, payload },
+                );
             }
             Body::Control(frames) => {
                 self.frames.clear();
@@ -128,7 +132,7 @@ fn opens(body: &Body<'_>, path: u8) -> bool {
     let Body::Control(frames) = body else { return false };
     let of_path = |frame: &Frame| match frame {
         Frame::Ping { .. } => true,
-        Frame::Path { path: it, state } => *it == path && *state != PathState::Gone,
+        Frame::Path { path: it, state } => *it == path && *state != PathState::Removed,
         _ => false,
     };
     frames.clone().map_while(Result::ok).any(|frame| of_path(&frame))

@@ -1,7 +1,7 @@
 //! The host: its peers and their paths, what they carry, and what happens.
 
 use crate::peer::{Address, Event, Learned, Make, Path, Peer, Route};
-use machine::{Delivery, Endpoint, PathSetup, Payload};
+use machine::{Delivery, Endpoint, PathConfig, Payload};
 use seal::{Message, PeerError, PeerId, Peers};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span};
@@ -81,8 +81,8 @@ impl<P: Payload, A: Address> Host<P, A> {
     /// A path to a peer by a route of our own, or another use of it. A session is asked for from now on.
     ///
     /// # Panics
-    /// With a path number of [`machine::MOST_PATHS`] or more.
-    pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, setup: PathSetup) {
+    /// With a path number of [`machine::MAX_PATHS`] or more.
+    pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, setup: PathConfig) {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
         peer.endpoint.set_path(PathId(u16::from(path)), setup);
         let newest = peer.paths.get(&path).map_or(0, |path| path.newest);
@@ -94,7 +94,7 @@ impl<P: Payload, A: Address> Host<P, A> {
     /// A path is used no more: the peer is told, and again if it goes on with it. Without any path of our own, we only answer.
     ///
     /// # Panics
-    /// With a path number of [`machine::MOST_PATHS`] or more.
+    /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn remove_path(&mut self, now: Instant, id: PeerId, path: u8) {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
@@ -121,7 +121,7 @@ impl<P: Payload, A: Address> Host<P, A> {
     /// so that both ends find it dead.
     ///
     /// # Panics
-    /// With a path number of [`machine::MOST_PATHS`] or more.
+    /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn set_enabled(&mut self, now: Instant, id: PeerId, path: u8, enabled: bool) {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
         peer.disabled[usize::from(path)] = !enabled;
@@ -143,7 +143,7 @@ impl<P: Payload, A: Address> Host<P, A> {
     pub fn on_link_up(&mut self, socket: u16) {
         for (peer, _) in self.by_id.values_mut() {
             if peer.paths.values().any(|path| path.route.socket == socket) {
-                peer.endpoint.greet();
+                peer.endpoint.probe_now();
             }
         }
     }
@@ -214,15 +214,15 @@ impl<P: Payload, A: Address> Host<P, A> {
         let (id, event) = self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
         let (peer, make) = self.by_id.get_mut(&id)?;
         match event {
-            machine::Event::Closed => {
+            machine::EndpointEvent::Closed => {
                 self.peers.forget(now, id);
                 peer.renew(make());
                 peer.ready = false;
             }
-            machine::Event::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
+            machine::EndpointEvent::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
                 self.peers.renew(now, id);
             }
-            machine::Event::PathGone(path) if !peer.endpoint.has_path(path) => {
+            machine::EndpointEvent::PathRemoved(path) if !peer.endpoint.has_path(path) => {
                 peer.paths.retain(|id, known| known.own || u16::from(*id) != path.0);
             }
             _ => {}

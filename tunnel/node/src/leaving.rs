@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::peer::{Address, Peer, Route};
-use machine::{Content, DATA_HEADER_BYTES, Data, Payload, SEAL_BYTES, Transmit};
+use machine::{Content, DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit};
 use seal::{HEADER, Message, PeerId, TAG};
 use units::Instant;
 use wire::frame::DataHeader;
@@ -49,7 +49,7 @@ impl<P: Payload, A: Address> Host<P, A> {
                 self.encoded.len().max(*pad_to as usize)
             }
         };
-        body + SEAL_BYTES as usize
+        body + SEAL_OVERHEAD as usize
     }
 
     /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before; a parcel's last piece may have
@@ -66,9 +66,9 @@ impl<P: Payload, A: Address> Host<P, A> {
         let body = &mut out[HEADER..end];
         match &transmit.content {
             Content::Data(data) => {
-                let Data { stream, sequence, first, last, again, ref payload } = *data;
+                let Fragment { stream, sequence, first, last, retransmission, ref payload } = *data;
                 let offload = fill(payload, &mut body[DataHeader::LEN..]);
-                let header = DataHeader { stream, sequence, first, last, again, offload };
+                let header = DataHeader { stream, sequence, first, last, retransmission, offload };
                 body[..DataHeader::LEN].copy_from_slice(&header.to_bytes());
             }
             Content::Control { .. } => {
@@ -77,7 +77,7 @@ impl<P: Payload, A: Address> Host<P, A> {
                 padding.fill(0);
             }
         }
-        let sealed = self.peers.seal(now, id, transmit.path.0 as u8, transmit.number, out).is_ok();
+        let sealed = self.peers.seal(now, id, transmit.path.0 as u8, transmit.packet_number, out).is_ok();
         if !sealed && let Some((peer, _)) = self.by_id.get_mut(&id) {
             peer.ready = false;
         }

@@ -1,6 +1,6 @@
 //! One peer: its endpoint, and by which routes its paths go.
 
-use machine::{Endpoint, MOST_PATHS, PathSetup, PathStatus, Payload, Transmit};
+use machine::{Endpoint, MAX_PATHS, PathConfig, PathStatus, Payload, Transmit};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
@@ -37,10 +37,10 @@ impl<A: Address> Route<A> {
 }
 
 /// How a path is used that only the peer knows of, and which came by this route.
-pub type Learned<A> = Box<dyn Fn(&Route<A>) -> PathSetup + Send>;
+pub type Learned<A> = Box<dyn Fn(&Route<A>) -> PathConfig + Send>;
 
 /// Makes the endpoint's parts anew, when a peer begins without memory.
-pub type Make = Box<dyn Fn() -> machine::Setup + Send>;
+pub type Make = Box<dyn Fn() -> machine::EndpointConfig + Send>;
 
 /// What happened with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum Event {
     /// The peer reaches a path from another address than before.
     Moved(PathId),
     /// About its paths.
-    Tunnel(machine::Event),
+    Tunnel(machine::EndpointEvent),
 }
 
 /// A peer.
@@ -67,15 +67,15 @@ pub(crate) struct Peer<P, A> {
     /// How often it has begun anew.
     pub(crate) life: u64,
     /// Paths that a person took out of use, known yet or not.
-    pub(crate) disabled: [bool; MOST_PATHS],
+    pub(crate) disabled: [bool; MAX_PATHS],
     /// Paths that we took away, and when the peer was last told.
-    pub(crate) gone: [Option<Instant>; MOST_PATHS],
+    pub(crate) gone: [Option<Instant>; MAX_PATHS],
 }
 
 /// A path of a peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Path<A> {
-    pub(crate) setup: PathSetup,
+    pub(crate) setup: PathConfig,
     pub(crate) route: Route<A>,
     /// It was configured here, and is not forgotten.
     pub(crate) own: bool,
@@ -84,23 +84,23 @@ pub(crate) struct Path<A> {
 }
 
 impl<P: Payload, A: Address> Peer<P, A> {
-    pub(crate) fn new(setup: machine::Setup) -> Self {
+    pub(crate) fn new(setup: machine::EndpointConfig) -> Self {
         let endpoint = Endpoint::new(setup);
         Self {
             endpoint,
             paths: BTreeMap::new(),
             ready: false,
             life: 0,
-            disabled: [false; MOST_PATHS],
-            gone: [None; MOST_PATHS],
+            disabled: [false; MAX_PATHS],
+            gone: [None; MAX_PATHS],
         }
     }
 
     /// The peer has no memory: begin anew. Paths that only the peer knew of are forgotten, too.
-    pub(crate) fn renew(&mut self, setup: machine::Setup) {
+    pub(crate) fn renew(&mut self, setup: machine::EndpointConfig) {
         self.endpoint = Endpoint::new(setup);
         self.life += 1;
-        self.gone = [None; MOST_PATHS];
+        self.gone = [None; MAX_PATHS];
         self.paths.retain(|_, path| path.own);
         for (id, path) in &mut self.paths {
             path.newest = 0;
@@ -114,7 +114,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
         id: u8,
         number: u64,
         route: &Route<A>,
-        learned: &dyn Fn(&Route<A>) -> PathSetup,
+        learned: &dyn Fn(&Route<A>) -> PathConfig,
     ) -> bool {
         let Some(path) = self.paths.get_mut(&id) else {
             let setup = learned(route);
@@ -143,7 +143,8 @@ impl<P: Payload, A: Address> Peer<P, A> {
         if !status.paths.iter().any(|path| path.up) {
             return;
         }
-        let silent = |path: &&PathStatus| !path.up && now.since(path.heard.unwrap_or(Instant::ZERO)) >= FORGET_AFTER;
+        let silent =
+            |path: &&PathStatus| !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= FORGET_AFTER;
         for path in status.paths.iter().filter(silent).map(|path| path.path) {
             if self.paths.get(&(path.0 as u8)).is_some_and(|known| !known.own) {
                 self.endpoint.forget_path(now, path);
@@ -157,7 +158,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
         let told = &mut self.gone[usize::from(id)];
         if told.is_some_and(|told| now.since(told) >= REMINDER) {
             *told = Some(now);
-            self.endpoint.deny_path(PathId(u16::from(id)));
+            self.endpoint.announce_removal(PathId(u16::from(id)));
         }
     }
 

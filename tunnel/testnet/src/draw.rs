@@ -1,7 +1,7 @@
 //! What is drawn of a world: its wires, and how its endpoints are built.
 
 use crate::Wire;
-use machine::{PathSetup, Setup};
+use machine::{EndpointConfig, PathConfig};
 use std::collections::BTreeMap;
 use units::{Span, Stream};
 
@@ -10,7 +10,8 @@ const SCHEDULERS: [&str; 8] =
     ["minrtt", "byte-deficit", "redundant", "adaptive-redundant", "blest", "ecf", "roundrobin", "weighted"];
 
 /// How paths are used.
-pub const PATH: PathSetup = PathSetup { backup: false, metered: false, largest: 1472, headers: 28, most: None };
+pub const PATH: PathConfig =
+    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
 
 /// Bytes that an endpoint may keep, of each kind.
 pub(crate) const MEMORY: u64 = 16 << 20;
@@ -34,23 +35,23 @@ pub struct Kind {
     /// Scheduler.
     pub scheduler: &'static str,
     /// Lost pieces are sent again.
-    pub repair: bool,
+    pub retransmit: bool,
     /// Pieces go up in order.
-    pub order: bool,
+    pub in_order: bool,
 }
 
 impl Kind {
     /// The daemon's defaults, with these algorithms.
     #[must_use]
     pub const fn new(congestion: &'static str, scheduler: &'static str) -> Self {
-        Self { congestion, scheduler, repair: true, order: true }
+        Self { congestion, scheduler, retransmit: true, in_order: true }
     }
 
     /// Any.
     pub fn draw(random: &mut Stream) -> Self {
         let mut one_of = |names: &[&'static str]| names[random.below(names.len() as u64) as usize];
         let (congestion, scheduler) = (one_of(&CONGESTION), one_of(&SCHEDULERS));
-        Self { congestion, scheduler, repair: random.chance(0.8), order: random.chance(0.9) }
+        Self { congestion, scheduler, retransmit: random.chance(0.8), in_order: random.chance(0.9) }
     }
 
     /// The parts of an endpoint.
@@ -58,23 +59,19 @@ impl Kind {
     /// # Panics
     /// If no algorithm has such a name.
     #[must_use]
-    pub fn setup(&self, seed: u64) -> Setup {
+    pub fn setup(&self, seed: u64) -> EndpointConfig {
         let none = BTreeMap::new();
         let control =
             |name| control::registry::find(name).expect("registered").controller(&none).expect("has defaults");
         let scheduler = schedule::find(self.scheduler).expect("registered");
-        Setup {
-            scheduler: scheduler.scheduler(&[], 0, &none).expect("has defaults"),
+        EndpointConfig {
             controller: (self.congestion != "off").then(|| control(self.congestion)),
-            repair: self.repair,
-            order: self.order,
-            deliver_late: false,
-            hold_most: Span::from_millis(500),
-            probe: Span::from_millis(200),
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            memory: MEMORY,
-            seed,
+            retransmit: self.retransmit,
+            in_order: self.in_order,
+            codel_target: Span::from_millis(5),
+            codel_interval: Span::from_millis(100),
+            memory_bytes: MEMORY,
+            ..EndpointConfig::new(scheduler.scheduler(&[], 0, &none).expect("has defaults"), None, seed)
         }
     }
 }

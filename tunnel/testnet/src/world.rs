@@ -2,7 +2,7 @@
 
 use crate::Wire;
 use crate::draw::MEMORY;
-use machine::Status;
+use machine::EndpointStatus;
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
@@ -21,7 +21,7 @@ pub trait End {
     /// Takes what came up, after all that was to be sent.
     fn collect(&mut self, now: Instant);
     /// Its endpoint in numbers.
-    fn status(&self) -> Status;
+    fn status(&self) -> EndpointStatus;
     /// The datagram with a fault in it; `None` if nobody would take it.
     fn corrupt(datagram: Self::Datagram, random: &mut Stream) -> Option<Self::Datagram>;
     /// This end is where the datagram is sent to.
@@ -122,7 +122,9 @@ impl<E: End> World<E> {
     /// # Panics
     /// If that takes longer than `most`.
     pub fn assert_quiet_within(&mut self, most: Span) {
-        let quiet = |status: Status| status.outstanding + status.waiting + status.held == 0;
+        let quiet = |status: EndpointStatus| {
+            status.fragments_in_flight + status.ingress_packets + status.reorder_fragments == 0
+        };
         let last = self.now + most;
         while !self.ends.iter().map(E::status).all(quiet) {
             assert!(self.now < last, "seed {}: nothing is left: {:?}", self.seed, self.ends.each_ref().map(E::status));
@@ -136,7 +138,7 @@ impl<E: End> World<E> {
     /// If one does.
     pub fn assert_memory(&self) {
         for status in self.ends.iter().map(E::status) {
-            let most = status.waiting_bytes.max(status.held * 1500);
+            let most = status.ingress_bytes.max(status.reorder_fragments * 1500);
             assert!(most <= MEMORY, "seed {}: memory is bounded: {status:?}", self.seed);
         }
     }

@@ -1,7 +1,7 @@
 //! What the data plane tells of itself: plain numbers, counted since the start.
 
+use machine::EndpointStatus;
 use machine::ResequencerCounters as Resequencing;
-use machine::Status;
 use seal::{Counters as Refusals, PeerStatus};
 use std::net::SocketAddr;
 use units::Instant;
@@ -135,7 +135,7 @@ pub struct PeerReport {
     /// The session; `None` only if the peer is gone.
     pub seal: Option<PeerStatus>,
     /// The machine; `None` only if the peer is gone.
-    pub status: Option<Status>,
+    pub status: Option<EndpointStatus>,
     /// Where its paths lead.
     pub routes: Vec<RouteReport>,
     /// Packets from the device for it, and their bytes.

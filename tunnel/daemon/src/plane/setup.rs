@@ -1,7 +1,7 @@
 //! What the data plane is built from, and how its building fails.
 
 use control::Value;
-use machine::usual;
+use machine::defaults;
 use nix::errno::Errno;
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::collections::BTreeMap;
@@ -156,8 +156,8 @@ impl Default for Carriage {
     fn default() -> Self {
         let choice = |name: &str| Choice { name: name.to_owned(), parameters: BTreeMap::new() };
         Self {
-            scheduler: choice(usual::SCHEDULER),
-            congestion: Some(choice(usual::CONGESTION)),
+            scheduler: choice(defaults::SCHEDULER),
+            congestion: Some(choice(defaults::CONGESTION_CONTROL)),
             repair: true,
             order: true,
             deliver_late: false,

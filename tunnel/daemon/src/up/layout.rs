@@ -9,7 +9,7 @@ use super::setup::{carriage, device_mtu, socket, system};
 use crate::config::{Config, Endpoint, Path, Peer};
 use crate::control::Error;
 use crate::plane::{PeerPath, PeerSetup, SocketSetup};
-use machine::MOST_PATHS;
+use machine::MAX_PATHS;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -122,7 +122,7 @@ impl Layout {
 
 /// The next number that is not taken; it is, then.
 fn free(next: &mut u8, taken: &mut Vec<u8>) -> Option<u8> {
-    let most = MOST_PATHS as u8;
+    let most = MAX_PATHS as u8;
     let id = (0..most).map(|step| (*next + step) % most).find(|id| !taken.contains(id))?;
     taken.push(id);
     *next = (id + 1) % most;
@@ -130,7 +130,7 @@ fn free(next: &mut u8, taken: &mut Vec<u8>) -> Option<u8> {
 }
 
 fn too_many(path: &Path) -> Error {
-    system(path, io::Error::other(format!("at most {MOST_PATHS} paths to a peer, old and new ones together")))
+    system(path, io::Error::other(format!("at most {MAX_PATHS} paths to a peer, old and new ones together")))
 }
 
 fn properties(path: &Path) -> PeerPath {

@@ -1,17 +1,18 @@
-//! What the peer is told: what has arrived, how long to wait; and whether the paths are there.
+//! Control datagrams: probes, acknowledgements, and the reorder timeout for the peer.
 
-use super::{Endpoint, FIRST_HOLD, LEAST_HOLD};
+use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
+use crate::packet::{Content, Payload, SEAL_OVERHEAD, Transmit};
 use crate::path::{BASE, Path};
-use crate::vocabulary::{Content, Event, Payload, SEAL_BYTES, Transmit};
+use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
 
-/// Feedback goes by each regular path at least this often while there is any.
-const FEED: Span = Span::from_millis(25);
-/// The peer is told how long to wait this often at most, and eight times less often if nothing changed.
-const HOLD_NEWS: Span = Span::from_millis(25);
-/// Bytes of frames that a datagram may have on every path.
-const MOST_FRAMES: usize = (BASE - SEAL_BYTES) as usize;
+/// Longest time without acknowledgements on a regular path while there are any to send.
+const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
+/// Least interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
+const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
+/// Bytes of frames that fit a datagram on every path.
+const MAX_FRAME_BYTES: usize = (BASE - SEAL_OVERHEAD) as usize;
 
 impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_control(&mut self, now: Instant) -> Option<Transmit<P>> {
@@ -19,45 +20,45 @@ impl<P: Payload> Endpoint<P> {
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
             let was_up = path.is_up();
-            let ping = path.poll_ping(now, habits, &mut self.random);
+            let ping = path.poll_ping(now, habits, &mut self.rng);
             let failed = was_up && !path.is_up();
             let id = PathId(index as u16);
             if failed {
                 self.fail_path(now, id);
-                self.events.push_back(Event::PathDown(id));
+                self.events.push_back(EndpointEvent::PathDown(id));
                 continue;
             }
             if let Some((token, size)) = ping {
                 self.control.clear();
                 self.control.push(Frame::Ping { token });
-                let pad_to = size.map_or(0, |size| size - SEAL_BYTES);
-                return self.frames_leave(now, id, pad_to);
+                let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
+                return self.send_frames(now, id, pad_to);
             }
         }
         self.poll_feedback(now)
     }
 
-    /// Frames that are bound to a path leave on it. What has arrived is told on the fastest path that seems to be there;
-    /// now and then on each of the others too, so that no single path's failure silences all.
+    /// Sends the frames that must leave on a certain path there. Acknowledgements of all paths leave on the fastest path that
+    /// seems to work, and now and then on each of the others too, so that no single path's failure silences all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
         let bound = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
         if let Some(index) = bound {
             let frames = &mut self.paths[index].as_mut()?.frames;
             self.control.clear();
             self.control.extend(frames.drain(..fitting(frames)));
-            return self.frames_leave(now, PathId(index as u16), 0);
+            return self.send_frames(now, PathId(index as u16), 0);
         }
-        let news = self.hold_news(now);
-        if news.is_none() && !self.paths.iter().flatten().any(|path| path.receipt.due() <= now) {
+        let reorder_timeout = self.reorder_timeout_frame(now);
+        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.receipt.due() <= now) {
             return None;
         }
         let fastest = self.feedback_path()?;
-        let starved = |path: &Path| path.is_up() && !path.is_backup() && now.since(path.fed) > FEED;
+        let starved = |path: &Path| path.is_up() && !path.is_backup() && now.since(path.fed) > MAX_ACK_INTERVAL;
         let other = self.paths.iter().position(|path| path.as_ref().is_some_and(starved));
         let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
         let chosen = other.unwrap_or(fastest);
         self.control.clear();
-        self.control.extend(news);
+        self.control.extend(reorder_timeout);
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
             let due = path.receipt.due();
@@ -75,11 +76,11 @@ impl<P: Payload> Endpoint<P> {
             }
         }
         self.paths[chosen.index()].as_mut()?.fed = now;
-        self.frames_leave(now, chosen, 0)
+        self.send_frames(now, chosen, 0)
     }
 
-    /// The path with the least round trip, among those that work and have lately been heard of; else the one that was
-    /// heard of last.
+    /// The path with the least round trip among those that work and have lately delivered a datagram; else the one that
+    /// delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let latest = paths().filter_map(|(_, path)| path.heard()).max()?;
@@ -88,46 +89,44 @@ impl<P: Payload> Endpoint<P> {
         fastest.or_else(|| paths().max_by_key(|(_, path)| path.heard())).map(|(id, _)| id)
     }
 
-    pub(super) fn frames_leave(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
-        let number = self.paths[id.index()].as_mut()?.send_control(now);
-        Some(Transmit { path: id, number, content: Content::Control { pad_to } })
+    pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
+        let packet_number = self.paths[id.index()].as_mut()?.send_control(now);
+        Some(Transmit { path: id, packet_number, content: Content::Control { pad_to } })
     }
 
-    /// How long the peer should wait for a missing piece, if it is time to tell: while data is on its way, and when there
-    /// is something new.
-    pub(super) fn hold_news(&mut self, now: Instant) -> Option<Frame> {
-        let (told, at) = self.told;
-        if now.since(at) < HOLD_NEWS || self.pieces.bytes() == 0 {
+    /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.
+    pub(super) fn reorder_timeout_frame(&mut self, now: Instant) -> Option<Frame> {
+        let (sent, at) = self.reorder_timeout_sent;
+        if now.since(at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes() == 0 {
             return None;
         }
-        self.aim();
-        let hold = self.hold();
-        if hold.0.abs_diff(told.0) < told.0 / 8 && now.since(at) < HOLD_NEWS * 8 {
+        self.adapt_codel();
+        let timeout = self.reorder_timeout();
+        if timeout.0.abs_diff(sent.0) < sent.0 / 8 && now.since(at) < REORDER_TIMEOUT_INTERVAL * 8 {
             return None;
         }
-        self.told = (hold, now);
-        Some(Frame::Hold { wait_us: hold.as_micros().min(u64::from(u32::MAX)) as u32 })
+        self.reorder_timeout_sent = (timeout, now);
+        Some(Frame::ReorderTimeout { micros: timeout.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
-    /// What waits at the entrance until the slow paths are worth their delay is no standing queue: CoDel's target is so much
-    /// later, and its interval a round trip at least.
-    fn aim(&mut self) {
+    /// What waits at the ingress until the slow paths are worth their delay is no standing queue: CoDel's target grows by
+    /// their excess delay, and its interval is a round trip at least.
+    fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let round_trip = up().map(Path::srtt).max().unwrap_or(Span::ZERO);
-        let (target, interval) = self.aim;
-        let target = target + self.spread(0);
-        self.entrance.aim(target, interval.max(round_trip + target));
+        let target = self.codel_target + self.max_excess_delay(0);
+        self.ingress.set_codel(target, self.codel_interval.max(round_trip + target));
     }
 
-    /// How much later the slowest path delivers than the fastest, with so many deviations of jitter.
-    fn spread(&self, deviations: u64) -> Span {
+    /// Greatest excess delay of a path, with `deviations` mean deviations of its jitter.
+    fn max_excess_delay(&self, deviations: u64) -> Span {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        up.map(|path| self.lateness(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
+        up.map(|path| self.excess_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
-    /// How much later a path delivers than the fastest. The peer's clock tells, where data has gone by both; else half of what
-    /// their round trips differ by.
-    pub(super) fn lateness(&self, path: &Path) -> Span {
+    /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else half the
+    /// difference of their round trips.
+    pub(super) fn excess_delay(&self, path: &Path) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let later = |delay: u32| up().filter_map(Path::one_way).map(|other| delay.wrapping_sub(other) as i32).max();
         if let Some(later) = path.one_way().and_then(later) {
@@ -137,26 +136,27 @@ impl<P: Payload> Endpoint<P> {
         path.srtt().saturating_sub(least) / 2
     }
 
-    /// The difference of the paths' delays and their jitter; where lost pieces are sent again, the time to doubt a path that
-    /// fails (its last acknowledgement may come nearly as late again) and to send what was on it, all of it, by another.
-    pub(super) fn hold(&self) -> Span {
+    /// How long the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with
+    /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again) and the
+    /// time to retransmit everything in flight on another.
+    pub(super) fn reorder_timeout(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let spread = self.spread(4);
-        if !self.repair {
-            return spread + LEAST_HOLD;
+        let spread = self.max_excess_delay(4);
+        if !self.retransmit {
+            return spread + MIN_REORDER_TIMEOUT;
         }
-        let find = up().map(Path::doubtful_after).max().unwrap_or(FIRST_HOLD);
-        let repair = up().map(Path::patience).min().unwrap_or(FIRST_HOLD);
-        spread + find * 2 + repair * 2 + LEAST_HOLD
+        let detection = up().map(Path::doubtful_after).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        let retransmission = up().map(Path::patience).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        spread + detection * 2 + retransmission * 2 + MIN_REORDER_TIMEOUT
     }
 }
 
-/// How many of the first frames fit a datagram; at least one, as none is so long.
+/// How many of the first frames fit a datagram; at least one, as every frame fits one.
 fn fitting(frames: &[Frame]) -> usize {
     let mut bytes = 0;
     let fits = |frame: &&Frame| {
         bytes += frame.len();
-        bytes <= MOST_FRAMES
+        bytes <= MAX_FRAME_BYTES
     };
     frames.iter().take_while(fits).count().max(1)
 }

@@ -1,60 +1,58 @@
-//! One end of a tunnel: parcels in, datagrams out, and back.
+//! One end of a tunnel.
 //!
 //! ```text
-//! device -> entrance -> (scheduler, windows, pacing) -> path ... path -> exit -> device
-//!           fair queues                    \--- kept until acknowledged, sent again if lost
+//! device -> ingress queue -> (scheduler, cwnd, pacing) -> path ... path -> reorder buffer -> device
+//!                                    \--- kept until acknowledged, retransmitted if lost
 //! ```
 //!
-//! A parcel is cut into pieces when a path is ready for them, not before: what waits has no path yet, and any path carries
-//! any piece. Pieces are numbered in their stream and kept until the peer has them. Each path has numbers of its own, and
-//! so its own losses, round trips and rates, which feed the congestion control of the registry. Feedback of all paths comes
-//! back by the fastest: a hole in the slow path's numbers is known, and its piece sent again by the fast one, about when the
-//! slow one would have brought it.
+//! An inner packet is cut into fragments when a path is ready for them, not before: what waits has no path yet, and any path
+//! carries any fragment. Fragments are numbered in their stream and kept until they are acknowledged. Each path has packet
+//! numbers of its own, and so its own losses, round trips and delivery rates, which feed the congestion control of the
+//! registry. Acknowledgements of all paths return by the fastest: a loss on a slow path is detected, and its fragment
+//! retransmitted on the fast one, about when the slow path would have delivered it.
 //!
-//! One input, then [`poll_transmit`](Endpoint::poll_transmit), [`poll_delivery`](Endpoint::poll_delivery) and
-//! [`poll_event`](Endpoint::poll_event) until they are empty; then nothing until the next input or
+//! After each input call [`poll_transmit`](Endpoint::poll_transmit), [`poll_delivery`](Endpoint::poll_delivery) and
+//! [`poll_event`](Endpoint::poll_event) until they are empty; then nothing until the next input or the
 //! [`deadline`](Endpoint::deadline).
 
 mod feedback;
 mod sending;
 
-use super::entrance::Entrance;
-use super::exit::{Exit, Rules};
+use super::config::{EndpointConfig, MAX_PATHS, PathConfig};
+use super::fragments::FragmentsInFlight;
+use super::ingress::IngressQueue;
+use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
 use super::path::{Fates, Habits, Path, Pilot, Timeout};
-use super::pieces::Pieces;
-use super::vocabulary::{
-    Arrival, Counters, Data, Delivery, Event, PathSetup, PathStatus, Payload, Setup, Status, Transmit,
-};
+use super::reorder::{ReorderBuffer, ReorderConfig};
+use super::status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
 use control::Controller;
 use schedule::Scheduler;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Span, Stream};
 use wire::frame::{Ack, Frame, PathState};
 
-/// Paths that there can be.
-pub const MOST_PATHS: usize = 16;
-/// The tunnel is in use until so long after the last data.
-const BUSY: Span = Span::from_secs(10);
-/// A path carries data while some came by it so lately.
-const IN_USE: Span = Span::from_millis(500);
-/// A piece that is older is not sent again: its flow has long helped itself.
-const REPAIR_FOR: Span = Span::from_secs(1);
-/// Pieces that are sent again on a doubtful path that has no other beside it: they ask whether it is there.
-const DOUBTED: usize = 2;
-/// The least that it is told.
-const LEAST_HOLD: Span = Span::from_millis(5);
-/// Before anything is measured.
-const FIRST_HOLD: Span = Span::from_millis(100);
+/// The tunnel counts as in use until this long after the latest data.
+const BUSY_TIME: Span = Span::from_secs(10);
+/// A path counts as in use until this long after it last delivered data.
+const PATH_IN_USE_TIME: Span = Span::from_millis(500);
+/// Age from which a fragment is no longer retransmitted: its inner flow has retransmitted it by then.
+const MAX_RETRANSMISSION_AGE: Span = Span::from_secs(1);
+/// Fragments retransmitted at the probe timeout of the only path, as probes.
+const PTO_PROBES: usize = 2;
+/// The least reorder timeout.
+const MIN_REORDER_TIMEOUT: Span = Span::from_millis(5);
+/// The reorder timeout before anything is measured.
+const INITIAL_REORDER_TIMEOUT: Span = Span::from_millis(100);
 
-/// A parcel of which pieces have left.
+/// An inner packet of which the first fragments have been sent.
 #[derive(Debug)]
-struct Cut<P> {
+struct PartlySent<P> {
     stream: u8,
-    parcel: P,
+    packet: P,
     from: u32,
     length: u32,
-    /// Bytes of a piece: all are equal but the last one, which is hardly shorter, so that a driver can send them together.
-    piece: u32,
+    /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with GSO.
+    fragment_size: u32,
 }
 
 /// One end of a tunnel.
@@ -62,162 +60,169 @@ struct Cut<P> {
 pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
     controller: Option<Box<dyn Controller>>,
-    random: Stream,
-    repair: bool,
-    hold_most: Span,
-    probe: Span,
-    /// CoDel's target and interval at the entrance, where all paths are equally fast.
-    aim: (Span, Span),
-    memory: u64,
+    rng: Stream,
+    retransmit: bool,
+    max_reorder_timeout: Span,
+    probe_interval: Span,
+    /// CoDel's target and interval as configured, which hold where all paths are equally fast.
+    codel_target: Span,
+    codel_interval: Span,
+    memory_bytes: u64,
     paths: Vec<Option<Path>>,
-    /// The next packet number of each path that was taken away: a number is never used twice.
-    numbers: [u64; MOST_PATHS],
+    /// The next packet number of each path that was removed: no number is used twice.
+    next_packet_numbers: [u64; MAX_PATHS],
     views: Vec<schedule::Path>,
-    entrance: Entrance<P>,
-    cut: Option<Cut<P>>,
-    /// The next number of each stream.
+    ingress: IngressQueue<P>,
+    partly_sent: Option<PartlySent<P>>,
+    /// The next sequence number of each stream.
     sequences: Vec<u32>,
-    pieces: Pieces<P>,
-    exit: Exit<P>,
-    /// Pieces that stay on the path of the one before.
+    fragments: FragmentsInFlight<P>,
+    reorder: ReorderBuffer<P>,
+    /// The path of the burst under way, and how many more fragments it takes.
     burst: Option<(PathId, u32)>,
     fates: Fates,
     control: Vec<Frame>,
-    events: VecDeque<Event>,
-    counters: Counters,
+    events: VecDeque<EndpointEvent>,
+    counters: EndpointCounters,
     last_data: Option<Instant>,
-    /// What the peer was told of the hold, and when.
-    told: (Span, Instant),
-    /// Something happened since the last time that nothing was left to send.
-    stirred: bool,
+    /// The reorder timeout last sent to the peer, and when.
+    reorder_timeout_sent: (Span, Instant),
+    /// Whether there was an input since nothing was left to send.
+    had_input: bool,
 }
 
 impl<P: Payload> Endpoint<P> {
-    /// An end without paths.
+    /// An endpoint without paths.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
-        let Setup { scheduler, controller, repair, order, deliver_late, hold_most, probe, target, .. } = setup;
-        let rules = Rules { order, deliver_late, hold: FIRST_HOLD.min(hold_most), repair, memory: setup.memory };
+    pub fn new(config: EndpointConfig) -> Self {
+        let reorder = ReorderConfig {
+            in_order: config.in_order,
+            deliver_late: config.deliver_late,
+            timeout: INITIAL_REORDER_TIMEOUT.min(config.max_reorder_timeout),
+            retransmit: config.retransmit,
+            memory_bytes: config.memory_bytes,
+        };
         Self {
-            scheduler,
-            controller,
-            random: Stream::named(setup.seed, "tunnel"),
-            repair,
-            hold_most,
-            probe,
-            aim: (target, setup.interval),
-            memory: setup.memory,
+            scheduler: config.scheduler,
+            controller: config.controller,
+            rng: Stream::named(config.seed, "tunnel"),
+            retransmit: config.retransmit,
+            max_reorder_timeout: config.max_reorder_timeout,
+            probe_interval: config.probe_interval,
+            codel_target: config.codel_target,
+            codel_interval: config.codel_interval,
+            memory_bytes: config.memory_bytes,
             paths: Vec::new(),
-            numbers: [0; MOST_PATHS],
+            next_packet_numbers: [0; MAX_PATHS],
             views: Vec::new(),
-            entrance: Entrance::new(target, setup.interval, setup.memory),
-            cut: None,
-            sequences: vec![0; super::entrance::STREAMS],
-            pieces: Pieces::default(),
-            exit: Exit::new(rules),
+            ingress: IngressQueue::new(config.codel_target, config.codel_interval, config.memory_bytes),
+            partly_sent: None,
+            sequences: vec![0; super::ingress::STREAMS],
+            fragments: FragmentsInFlight::default(),
+            reorder: ReorderBuffer::new(reorder),
             burst: None,
             fates: Fates::default(),
             control: Vec::new(),
             events: VecDeque::new(),
-            counters: Counters::default(),
+            counters: EndpointCounters::default(),
             last_data: None,
-            told: (Span::ZERO, Instant::ZERO),
-            stirred: false,
+            reorder_timeout_sent: (Span::ZERO, Instant::ZERO),
+            had_input: false,
         }
     }
 
-    /// A path that may be used once it has proved to work. One that exists is changed.
+    /// Adds a path, which is used once a probe was answered, or changes an existing one.
     ///
     /// # Panics
-    /// With a path number of [`MOST_PATHS`] or more.
-    pub fn set_path(&mut self, id: PathId, setup: PathSetup) {
-        assert!(id.index() < MOST_PATHS, "at most {MOST_PATHS} paths");
+    /// With a path number of [`MAX_PATHS`] or more.
+    pub fn set_path(&mut self, id: PathId, config: PathConfig) {
+        assert!(id.index() < MAX_PATHS, "at most {MAX_PATHS} paths");
         if self.paths.len() <= id.index() {
             self.paths.resize_with(id.index() + 1, || None);
         }
         match &mut self.paths[id.index()] {
             Some(path) => {
-                path.change(setup);
+                path.change(config);
                 announce(path, id);
             }
             slot => {
-                let mut path = Path::new(id, setup, self.numbers[id.index()]);
+                let mut path = Path::new(id, config, self.next_packet_numbers[id.index()]);
                 announce(&mut path, id);
                 *slot = Some(path);
             }
         }
     }
 
-    /// The path is used no more, from now on, and the peer is told. What was on it goes by the others.
+    /// Removes a path and tells the peer. What was in flight on it is retransmitted on the others.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         self.forget_path(now, id);
-        self.deny_path(id);
+        self.announce_removal(id);
     }
 
-    /// Tells the peer that a path is gone, by each of the others: frames may be lost.
-    pub fn deny_path(&mut self, id: PathId) {
-        let gone = Frame::Path { path: id.0 as u8, state: PathState::Gone };
-        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(gone.clone()));
+    /// Tells the peer that a path is removed, on each of the others: frames may be lost.
+    pub fn announce_removal(&mut self, id: PathId) {
+        let removed = Frame::Path { path: id.0 as u8, state: PathState::Removed };
+        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(removed.clone()));
     }
 
-    /// The path is not there any more, as the peer knows. What was on it goes by the others.
+    /// Removes a path of which the peer knows that it is gone. What was in flight on it is retransmitted on the others.
     pub fn forget_path(&mut self, now: Instant, id: PathId) {
         self.fail_path(now, id);
         if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
-            self.numbers[id.index()] = path.next_number();
+            self.next_packet_numbers[id.index()] = path.next_number();
         }
     }
 
-    /// Another scheduler picks the paths from now on.
+    /// Replaces the scheduler.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.scheduler = scheduler;
         self.burst = None;
     }
 
-    /// The path exists.
+    /// Whether the path exists.
     #[must_use]
     pub fn has_path(&self, id: PathId) -> bool {
         self.path(id).is_some()
     }
 
-    /// Pings all paths now: something about the peer is new.
-    pub fn greet(&mut self) {
+    /// Probes all paths now.
+    pub fn probe_now(&mut self) {
         self.paths.iter_mut().flatten().for_each(Path::hurry);
     }
 
-    /// A parcel from the device, of a flow that hashes to `stream`.
-    pub fn offer(&mut self, now: Instant, stream: u8, parcel: P) {
+    /// An inner packet arrived from the device, of a flow that hashes to `stream`.
+    pub fn offer(&mut self, now: Instant, stream: u8, packet: P) {
         self.last_data = Some(now);
-        self.stirred = true;
-        self.entrance.push(now, stream, parcel, &mut self.counters);
+        self.had_input = true;
+        self.ingress.push(now, stream, packet, &mut self.counters);
     }
 
-    /// There is room for more from the device.
+    /// Whether the ingress queue takes more from the device.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.entrance.bytes() < self.memory / 2
+        self.ingress.bytes() < self.memory_bytes / 2
     }
 
-    /// An authentic datagram with a piece arrived.
-    pub fn receive_data(&mut self, now: Instant, arrival: Arrival, data: Data<P>) {
+    /// An authentic datagram with a fragment arrived.
+    pub fn receive_data(&mut self, now: Instant, arrival: Arrival, fragment: Fragment<P>) {
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
         self.last_data = Some(now);
-        path.on_heard(now, Some(data.payload.len()));
-        path.receipt.add(now, arrival.number, arrival.marked, true);
-        let Self { exit, counters, paths, .. } = self;
+        path.on_heard(now, Some(fragment.payload.len()));
+        path.receipt.add(now, arrival.packet_number, arrival.ce, true);
+        let Self { reorder, counters, paths, .. } = self;
         let in_use = |path: PathId| {
             let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::carried);
-            carried.is_some_and(|at| now.since(at) < IN_USE)
+            carried.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
         };
-        exit.handle(now, arrival.path, data, arrival.marked, in_use, counters);
+        reorder.handle(now, arrival.path, fragment, arrival.ce, in_use, counters);
     }
 
     /// An authentic datagram with frames arrived.
     pub fn receive_control(&mut self, now: Instant, arrival: Arrival, frames: &[Frame]) {
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
         path.on_heard(now, None);
-        path.receipt.add(now, arrival.number, arrival.marked, false);
-        self.stirred = true;
+        path.receipt.add(now, arrival.packet_number, arrival.ce, false);
+        self.had_input = true;
         frames.iter().for_each(|frame| self.on_frame(now, arrival.path, frame));
     }
 
@@ -230,67 +235,70 @@ impl<P: Payload> Endpoint<P> {
                 }
             }
             Frame::Pong { token } => self.on_pong(now, from, *token),
-            Frame::Hold { wait_us } => {
-                self.exit.rules.hold = Span::from_micros(u64::from(*wait_us)).max(LEAST_HOLD).min(self.hold_most);
+            Frame::ReorderTimeout { micros } => {
+                let timeout = Span::from_micros(u64::from(*micros)).max(MIN_REORDER_TIMEOUT);
+                self.reorder.config.timeout = timeout.min(self.max_reorder_timeout);
             }
             Frame::Path { path, state } => self.on_path_state(now, PathId(u16::from(*path)), *state),
-            Frame::Close => self.events.push_back(Event::Closed),
+            Frame::Close => self.events.push_back(EndpointEvent::Closed),
         }
     }
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Some(Some(path)) = self.paths.get_mut(usize::from(ack.path)) else { return };
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         if !path.on_ack(now, ack, &mut self.fates, &mut pilot) {
-            self.counters.nonsense += 1;
+            self.counters.malformed += 1;
         }
         self.settle_fates(now);
     }
 
-    /// What became of pieces: arrived ones are let go, lost ones are sent again.
+    /// Releases acknowledged fragments, and queues lost ones for retransmission.
     fn settle_fates(&mut self, now: Instant) {
-        let repair = self.repair;
-        self.fates.acked.drain(..).for_each(|piece| self.pieces.on_acked(piece));
-        for piece in self.fates.lost.drain(..) {
-            let again = self.pieces.on_lost(piece, |born| repair && now.since(born) < REPAIR_FOR);
-            self.counters.given_up += u64::from(!again);
+        let retransmit = self.retransmit;
+        self.fates.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
+        for fragment in self.fates.lost.drain(..) {
+            let kept = self
+                .fragments
+                .on_lost(fragment, |first_sent| retransmit && now.since(first_sent) < MAX_RETRANSMISSION_AGE);
+            self.counters.abandoned += u64::from(!kept);
         }
     }
 
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         let (revived, grown) = path.on_pong(now, token, &mut pilot);
         if revived {
-            self.events.push_back(Event::PathUp(id));
+            self.events.push_back(EndpointEvent::PathUp(id));
         }
         if let Some(size) = grown {
-            self.events.push_back(Event::LargestFound(id, size));
+            self.events.push_back(EndpointEvent::MaxDatagramSize(id, size));
         }
     }
 
     fn on_path_state(&mut self, now: Instant, id: PathId, state: PathState) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         path.peer_backup = state == PathState::Backup;
-        if state == PathState::Gone {
+        if state == PathState::Removed {
             self.forget_path(now, id);
-            self.events.push_back(Event::PathGone(id));
+            self.events.push_back(EndpointEvent::PathRemoved(id));
         }
     }
 
     fn fail_path(&mut self, now: Instant, id: PathId) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let was_up = path.is_up();
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         path.fail(now, &mut self.fates, &mut pilot);
         self.settle_fates(now);
         self.burst = None;
         if was_up {
-            self.events.push_back(Event::PathDown(id));
+            self.events.push_back(EndpointEvent::PathDown(id));
         }
     }
 
-    /// The host could not send a datagram on this path: the link is gone.
+    /// The host could not send a datagram on this path: its link is down.
     pub fn on_unreachable(&mut self, now: Instant, id: PathId) {
         if self.path(id).is_some_and(Path::is_up) {
             self.fail_path(now, id);
@@ -306,30 +314,30 @@ impl<P: Payload> Endpoint<P> {
 
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let next = self.poll_control(now).or_else(|| self.poll_again(now)).or_else(|| self.poll_new(now));
-        if next.is_none() && std::mem::take(&mut self.stirred) {
+        let next = self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_new(now));
+        if next.is_none() && std::mem::take(&mut self.had_input) {
             self.end_round(now);
         }
         next
     }
 
-    /// Frames of the latest [`Content::Control`].
+    /// The frames of the latest [`Content::Control`].
     #[must_use]
     pub fn control(&self) -> &[Frame] {
         &self.control
     }
 
     fn habits(&self, now: Instant) -> Habits {
-        Habits { busy: self.last_data.is_some_and(|last| now.since(last) < BUSY), probe: self.probe }
+        Habits { busy: self.last_data.is_some_and(|last| now.since(last) < BUSY_TIME), probe: self.probe_interval }
     }
 
-    /// What goes up next.
+    /// The next fragment for the device.
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
-        self.exit.pop()
+        self.reorder.pop()
     }
 
-    /// What happened.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
@@ -337,32 +345,32 @@ impl<P: Payload> Endpoint<P> {
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let habits = self.habits(now);
-        let wants_more = self.has_new() || self.pieces.has_again();
+        let has_data = self.has_new() || self.fragments.has_retransmissions();
         let of_path = |path: &Path| {
-            let release = if wants_more && path.has_room() { path.release() } else { Instant::NEVER };
-            // One that was released already waits for something else.
+            let release = if has_data && path.has_room() { path.release() } else { Instant::NEVER };
+            // A release in the past is not what the path waits for.
             let release = if release > now { release } else { Instant::NEVER };
             path.deadline(habits).min(release)
         };
         let paths = self.paths.iter().flatten().map(of_path).min().unwrap_or(Instant::NEVER);
-        paths.min(self.exit.deadline())
+        paths.min(self.reorder.deadline())
     }
 
-    /// Time has passed.
+    /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
-        self.stirred = true;
-        self.exit.on_timeout(now, &mut self.counters);
+        self.had_input = true;
+        self.reorder.on_timeout(now, &mut self.counters);
         let up = self.paths.iter().flatten().filter(|path| path.is_up()).count();
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
-            let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+            let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
             let alone = up <= 1;
             match path.on_timeout(now, alone, &mut self.fates, &mut pilot) {
                 Timeout::Nothing => {}
                 Timeout::Failed => self.fail_path(now, PathId(index as u16)),
                 Timeout::Doubt => {
-                    let most = if alone { DOUBTED } else { usize::MAX };
-                    path.outstanding().take(most).for_each(|piece| self.pieces.on_doubt(piece));
+                    let count = if alone { PTO_PROBES } else { usize::MAX };
+                    path.outstanding().take(count).for_each(|fragment| self.fragments.on_pto(fragment));
                 }
             }
         }
@@ -373,23 +381,23 @@ impl<P: Payload> Endpoint<P> {
         self.paths.get(id.index()).and_then(Option::as_ref)
     }
 
-    /// Its numbers.
+    /// Measurements and counters.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> EndpointStatus {
         let paths = || self.paths.iter().flatten();
-        Status {
+        EndpointStatus {
             counters: self.counters,
-            paths: paths().map(|path| PathStatus { behind: self.lateness(path), ..path.status() }).collect(),
-            waiting: self.entrance.parcels(),
-            waiting_bytes: self.entrance.bytes(),
-            outstanding: self.pieces.next() - self.pieces.base(),
-            held: self.exit.held(),
-            hold: self.exit.rules.hold,
-            piece: self.piece().unwrap_or(0),
+            paths: paths().map(|path| PathStatus { excess_delay: self.excess_delay(path), ..path.status() }).collect(),
+            ingress_packets: self.ingress.packet_count(),
+            ingress_bytes: self.ingress.bytes(),
+            fragments_in_flight: self.fragments.next() - self.fragments.base(),
+            reorder_fragments: self.reorder.held(),
+            reorder_timeout: self.reorder.config.timeout,
+            fragment_size: self.fragment_size().unwrap_or(0),
         }
     }
 
-    /// Tells the peer that this end goes away: to be followed by [`poll_transmit`](Self::poll_transmit).
+    /// Tells the peer that the tunnel is closed. To be followed by [`poll_transmit`](Self::poll_transmit).
     pub fn close(&mut self) {
         if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
             path.frames.push(Frame::Close);

@@ -1,77 +1,77 @@
-//! Which piece leaves next, and on which path: lost ones first, then little ones, then as the scheduler says.
+//! The next fragment to send and its path: retransmissions first, then sparse flows, then as the scheduler picks.
 
-use super::{Cut, Endpoint};
+use super::{Endpoint, PartlySent};
+use crate::packet::{Content, Fragment, Payload, Transmit};
 use crate::path::{Path, Pilot};
-use crate::vocabulary::{Content, Data, Payload, Transmit};
 use schedule::{Packet, View};
 use units::{Instant, PathId, Span};
 
 impl<P: Payload> Endpoint<P> {
-    /// A lost piece goes first, by the fastest path that has room and carries its size.
-    pub(super) fn poll_again(&mut self, now: Instant) -> Option<Transmit<P>> {
+    /// Retransmits a lost fragment on the fastest path that has room and passes its size.
+    pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
-            let (_, bytes) = self.pieces.first_again()?;
+            let (_, bytes) = self.fragments.next_retransmission()?;
             let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
             let mut fitting = up.filter(|(_, path)| path.is_up() && path.piece() >= bytes).peekable();
             if fitting.peek().is_none() {
                 if !self.paths.iter().flatten().any(Path::is_up) {
                     return None;
                 }
-                self.pieces.give_up_again();
-                self.counters.given_up += 1;
+                self.fragments.give_up_retransmission();
+                self.counters.abandoned += 1;
                 continue;
             }
             let open = fitting.filter(|(_, path)| path.is_open(now));
             let (path, _) = open.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
-            let Some((number, data)) = self.pieces.take_again() else { continue };
-            self.counters.repaired += 1;
-            return self.data_leaves(now, path, number, data);
+            let Some((number, fragment)) = self.fragments.pop_retransmission() else { continue };
+            self.counters.retransmitted += 1;
+            return self.send_fragment(now, path, number, fragment);
         }
     }
 
-    pub(super) fn data_leaves(
+    pub(super) fn send_fragment(
         &mut self,
         now: Instant,
         path: PathId,
         number: u64,
-        data: Data<P>,
+        fragment: Fragment<P>,
     ) -> Option<Transmit<P>> {
-        self.pieces.on_sent(number, path);
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+        self.fragments.on_sent(number, path);
+        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         let state = self.paths[path.index()].as_mut()?;
-        let number = state.send(now, number, data.payload.len(), &mut pilot);
-        self.stirred = true;
-        Some(Transmit { path, number, content: Content::Data(data) })
+        let packet_number = state.send(now, number, fragment.payload.len(), &mut pilot);
+        self.had_input = true;
+        Some(Transmit { path, packet_number, content: Content::Data(fragment) })
     }
 
     pub(super) fn poll_new(&mut self, now: Instant) -> Option<Transmit<P>> {
         if !self.has_new() {
             return None;
         }
-        let piece = self.piece()?;
-        if self.cut.is_none() && self.entrance.next_is_sparse(piece) {
-            // It is little, and may wait behind nothing: not even for a window.
+        let size = self.fragment_size()?;
+        if self.partly_sent.is_none() && self.ingress.next_is_sparse(size) {
+            // A sparse flow waits for nothing, not even for the congestion window.
             let fastest = self.fastest_regular()?;
-            return self.send_next(now, fastest, piece);
+            return self.send_next(now, fastest, size);
         }
-        if self.pieces.bytes() > self.memory {
+        if self.fragments.bytes() > self.memory_bytes {
             return None;
         }
         if let Some((path, left)) = self.burst.filter(|(_, left)| *left > 0)
             && self.path(path).is_some_and(|path| path.is_open(now))
         {
             self.burst = Some((path, left - 1));
-            return self.send_next(now, path, piece);
+            return self.send_next(now, path, size);
         }
-        self.pick(now, piece)
+        self.pick(now, size)
     }
 
     pub(super) fn has_new(&self) -> bool {
-        self.cut.is_some() || self.entrance.parcels() > 0
+        self.partly_sent.is_some() || self.ingress.packet_count() > 0
     }
 
-    /// Payload of a piece that every path in use carries.
-    pub(super) fn piece(&self) -> Option<u32> {
+    /// Payload of a fragment that passes every working path.
+    pub(super) fn fragment_size(&self) -> Option<u32> {
         self.paths.iter().flatten().filter(|path| path.is_up()).map(Path::piece).min()
     }
 
@@ -81,105 +81,105 @@ impl<P: Payload> Endpoint<P> {
         up.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
     }
 
-    pub(super) fn pick(&mut self, now: Instant, piece: u32) -> Option<Transmit<P>> {
+    pub(super) fn pick(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
         self.views.clear();
         let absent = schedule::Path { open: false, active: false, ..schedule::Path::unmeasured() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
         self.level_round_trips();
-        let rest = self.cut.as_ref().map_or(0, |cut| cut.length - cut.from);
+        let rest = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
         let view = View {
             now,
-            bytes: piece,
+            bytes: size,
             paths: &self.views,
-            next: self.pieces.next(),
-            acknowledged: self.pieces.base(),
-            unsent: (self.entrance.bytes() + u64::from(rest)).div_ceil(u64::from(piece)),
+            next: self.fragments.next(),
+            acknowledged: self.fragments.base(),
+            unsent: (self.ingress.bytes() + u64::from(rest)).div_ceil(u64::from(size)),
             room: u64::MAX,
             blocked: 0,
         };
         let pick = self.scheduler.pick(&view)?;
         let path = self.path(pick.path).filter(|path| path.is_open(now))?;
         if pick.packet == Packet::Oldest {
-            return self.send_copy(now, pick.path).or_else(|| self.send_next(now, pick.path, piece));
+            return self.send_redundant(now, pick.path).or_else(|| self.send_next(now, pick.path, size));
         }
         self.burst = Some((pick.path, path.burst().saturating_sub(1)));
-        self.send_next(now, pick.path, piece)
+        self.send_next(now, pick.path, size)
     }
 
-    /// Round trips as if the answers came back by the same path: the fastest one's, and twice what a path is slower one way.
-    /// (They come back by the fastest, so that what was measured understates the difference.)
+    /// Sets round trips as if acknowledgements returned by the same path: the least, and twice each path's excess delay. (They
+    /// return by the fastest, so that the measured ones understate the difference.)
     fn level_round_trips(&mut self) {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
         let least = up.map(Path::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
-                self.views[index].srtt = least + self.lateness(path) * 2;
+                self.views[index].srtt = least + self.excess_delay(path) * 2;
             }
         }
     }
 
-    /// The oldest piece on its way that this path has not carried.
-    pub(super) fn send_copy(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
+    /// Sends the oldest fragment in flight that this path has not carried, for redundant schedulers.
+    pub(super) fn send_redundant(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
         let path = self.paths[id.index()].as_mut()?;
-        let (number, data) = self.pieces.oldest_not_carried(id, path.copied_up_to)?;
+        let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.copied_up_to)?;
         path.copied_up_to = number + 1;
-        if path.piece() < data.payload.len() {
+        if path.piece() < fragment.payload.len() {
             return None;
         }
-        self.counters.copies += 1;
-        self.data_leaves(now, id, number, data)
+        self.counters.redundant += 1;
+        self.send_fragment(now, id, number, fragment)
     }
 
-    /// The next piece of the parcel under the knife, or the first one of the next parcel.
-    pub(super) fn send_next(&mut self, now: Instant, path: PathId, piece: u32) -> Option<Transmit<P>> {
-        let cut = match self.cut.take() {
-            Some(cut) => cut,
+    /// Sends the next fragment of the partly sent inner packet, or the first one of the next inner packet.
+    pub(super) fn send_next(&mut self, now: Instant, path: PathId, size: u32) -> Option<Transmit<P>> {
+        let partly = match self.partly_sent.take() {
+            Some(partly) => partly,
             None => {
-                let (stream, parcel) = self.entrance.pop(now, &mut self.counters)?;
-                let length = parcel.len();
-                Cut { stream, from: 0, length, piece: even(length, piece), parcel }
+                let (stream, packet) = self.ingress.pop(now, &mut self.counters)?;
+                let length = packet.len();
+                PartlySent { stream, from: 0, length, fragment_size: equal_size(length, size), packet }
             }
         };
-        let to = cut.length.min(cut.from + piece.min(cut.piece));
-        let sequence = &mut self.sequences[usize::from(cut.stream)];
-        let data = Data {
-            stream: cut.stream,
+        let to = partly.length.min(partly.from + size.min(partly.fragment_size));
+        let sequence = &mut self.sequences[usize::from(partly.stream)];
+        let fragment = Fragment {
+            stream: partly.stream,
             sequence: *sequence,
-            first: cut.from == 0,
-            last: to == cut.length,
-            again: false,
-            payload: cut.parcel.slice(cut.from, to),
+            first: partly.from == 0,
+            last: to == partly.length,
+            retransmission: false,
+            payload: partly.packet.slice(partly.from, to),
         };
         *sequence = sequence.wrapping_add(1);
-        if to < cut.length {
-            self.cut = Some(Cut { from: to, ..cut });
+        if to < partly.length {
+            self.partly_sent = Some(PartlySent { from: to, ..partly });
         }
-        self.counters.pieces += 1;
-        let number = self.pieces.push(now, &data);
-        self.data_leaves(now, path, number, data)
+        self.counters.fragments += 1;
+        let number = self.fragments.push(now, &fragment);
+        self.send_fragment(now, path, number, fragment)
     }
 
     pub(super) fn end_round(&mut self, now: Instant) {
         let starved = !self.has_new();
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.random };
+        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut pilot));
     }
 }
 
-/// The size of as many pieces as `length` needs, of at most `most` each, if they are to be equal.
-fn even(length: u32, most: u32) -> u32 {
-    length.div_ceil(length.div_ceil(most).max(1))
+/// The size of equal fragments of `length`, as few as have at most `max` bytes each.
+fn equal_size(length: u32, max: u32) -> u32 {
+    length.div_ceil(length.div_ceil(max).max(1))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::even;
+    use super::equal_size;
 
     #[test]
-    fn pieces_are_as_few_as_can_be_and_equal() {
-        assert_eq!(even(65_222, 1438), 1418, "46 of them, the last one of 1412 bytes");
-        assert_eq!(even(1500, 1438), 750);
-        assert_eq!([even(1438, 1438), even(40, 1438), even(0, 1438)], [1438, 40, 0]);
+    fn fragments_are_as_few_as_possible_and_equal() {
+        assert_eq!(equal_size(65_222, 1438), 1418, "46 of them, the last one of 1412 bytes");
+        assert_eq!(equal_size(1500, 1438), 750);
+        assert_eq!([equal_size(1438, 1438), equal_size(40, 1438), equal_size(0, 1438)], [1438, 40, 0]);
     }
 }

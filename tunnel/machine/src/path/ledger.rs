@@ -223,9 +223,9 @@ impl Ledger {
         // One that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
         if self.largest_acked < Some(largest) {
             self.largest_acked = Some(largest);
-            let marked = ack.marked.wrapping_sub(self.marked) as i32;
+            let marked = ack.ce_count.wrapping_sub(self.marked) as i32;
             news.marked = (marked.max(0) as u32).min(news.acked);
-            self.marked = ack.marked;
+            self.marked = ack.ce_count;
             self.totals.marked += u64::from(news.marked);
         }
         self.detect_losses(now, &mut news, fates);
@@ -273,11 +273,11 @@ impl Ledger {
     /// Round trip (without the peer's wait) and one-way delay of the largest packet.
     fn sample(&mut self, now: Instant, at: Instant, ack: &Ack) -> Span {
         let rtt = now.since(at);
-        let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.delay_us)).max(1));
+        let rtt = Span::from_micros(rtt.as_micros().saturating_sub(u64::from(ack.ack_delay_us)).max(1));
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
         self.round_trip.add(rtt);
         // The offset of the clocks is unknown and the same on all paths.
-        let delay = ack.arrived_us.wrapping_sub((at.0 / 1000) as u32);
+        let delay = ack.receive_timestamp_us.wrapping_sub((at.0 / 1000) as u32);
         let (mean, deviation) = self.one_way.unwrap_or((delay, 0));
         let error = delay.wrapping_sub(mean) as i32;
         let change = (i64::from(error.unsigned_abs()) - i64::from(deviation)) / 4;
@@ -411,7 +411,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::frame::Ranges;
+    use wire::frame::AckRanges;
 
     #[test]
     fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
@@ -419,9 +419,9 @@ mod tests {
         let now = Instant::ZERO + Span::from_millis(1);
         (0..5).for_each(|piece| assert_eq!(ledger.on_data(now, piece, 1000, false), piece));
         let mut marks = |largest, marked| {
-            let mut ranges = Ranges::default();
+            let mut ranges = AckRanges::default();
             ranges.push(0, largest + 1);
-            let ack = Ack { path: 0, largest, delay_us: 0, arrived_us: 0, marked, ranges };
+            let ack = Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: 0, ce_count: marked, ranges };
             ledger.on_ack(now, &ack, &mut fates).expect("all has left").marked
         };
         // The second one left before the first, by another path.
@@ -438,9 +438,9 @@ mod tests {
             assert_eq!(ledger.round_trip.smoothed, Span::from_millis(expected));
         }
         ledger.on_data(at(10), 1, 1000, false);
-        let mut ranges = Ranges::default();
+        let mut ranges = AckRanges::default();
         ranges.push(0, 1);
-        let ack = Ack { path: 0, largest: 0, delay_us: 0, arrived_us: 0, marked: 0, ranges };
+        let ack = Ack { path: 0, largest: 0, ack_delay_us: 0, receive_timestamp_us: 0, ce_count: 0, ranges };
         assert!(ledger.on_ack(at(50), &ack, &mut fates).is_some());
         assert_eq!(ledger.round_trip.smoothed, Span::from_micros(22_500));
         ledger.on_probe(at(60), Span::from_millis(10));

@@ -12,7 +12,8 @@ pub(super) use life::Habits;
 pub(super) use receipt::Receipt;
 pub(super) use search::BASE;
 
-use super::vocabulary::{DATA_HEADER_BYTES, PathSetup, SEAL_BYTES};
+use super::config::PathConfig;
+use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
 use ledger::{Ledger, News};
 use life::Life;
@@ -49,7 +50,7 @@ pub(super) struct Pilot<'a> {
 #[derive(Debug)]
 pub(super) struct Path {
     id: PathId,
-    setup: PathSetup,
+    config: PathConfig,
     ledger: Ledger,
     life: Life,
     pub(super) receipt: Receipt,
@@ -92,12 +93,12 @@ pub(super) enum Timeout {
 
 impl Path {
     /// A path whose first packet has this number.
-    pub(super) fn new(id: PathId, setup: PathSetup, first: u64) -> Self {
+    pub(super) fn new(id: PathId, config: PathConfig, first: u64) -> Self {
         Self {
             id,
-            setup,
+            config,
             ledger: Ledger::new(first),
-            life: Life::new(setup.largest),
+            life: Life::new(config.max_datagram_size),
             receipt: Receipt::default(),
             fed: Instant::ZERO,
             frames: Vec::new(),
@@ -132,16 +133,16 @@ impl Path {
     }
 
     pub(super) fn is_backup(&self) -> bool {
-        self.setup.backup || self.setup.metered || self.peer_backup
+        self.config.backup || self.config.metered || self.peer_backup
     }
 
-    pub(super) fn change(&mut self, setup: PathSetup) {
-        self.setup = setup;
+    pub(super) fn change(&mut self, config: PathConfig) {
+        self.config = config;
     }
 
     /// Payload of the largest piece that it carries.
     pub(super) fn piece(&self) -> u32 {
-        self.life.search.confirmed() - SEAL_BYTES - DATA_HEADER_BYTES
+        self.life.search.confirmed() - SEAL_OVERHEAD - DATA_HEADER_BYTES
     }
 
     pub(super) fn srtt(&self) -> Span {
@@ -210,7 +211,7 @@ impl Path {
     /// What it is paced at.
     fn rate(&self) -> Rate {
         let rate = self.allowed_rate();
-        self.setup.most.map_or(rate, |most| rate.min(most))
+        self.config.max_rate.map_or(rate, |max| rate.min(max))
     }
 
     /// The controller's pacing rate, or what Linux would pace at.
@@ -228,12 +229,12 @@ impl Path {
     }
 
     fn datagram(&self) -> u32 {
-        self.setup.headers + self.life.search.confirmed()
+        self.config.header_bytes + self.life.search.confirmed()
     }
 
     /// Bytes that rates of delivery count for a packet.
     fn full_body(&self) -> u32 {
-        self.mss + SEAL_BYTES + DATA_HEADER_BYTES
+        self.mss + SEAL_OVERHEAD + DATA_HEADER_BYTES
     }
 
     /// Packets of one burst, which stay together on the path.
@@ -257,7 +258,7 @@ impl Path {
             (self.doubt_since, self.doubts) = (now, 0);
             self.notify(now, pilot, &Event::Restart { idle, timeout });
         }
-        let body = bytes + DATA_HEADER_BYTES + SEAL_BYTES;
+        let body = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
         let number = self.ledger.on_data(now, piece, bytes, body > BASE);
         self.phantom.on_sent(now, self.full_body());
         self.sent_since += 1;
@@ -267,7 +268,7 @@ impl Path {
             let burst = Pacer::burst(rate, self.ledger.min_rtt(), self.datagram());
             // One that leaves early is paid for from its time on.
             let due = now.max(self.pacer.release());
-            self.pacer.on_sent(due, body + self.setup.headers, rate, burst);
+            self.pacer.on_sent(due, body + self.config.header_bytes, rate, burst);
         }
         number
     }
@@ -436,7 +437,7 @@ impl Path {
     }
 
     fn habits(&self, habits: Habits) -> Habits {
-        Habits { busy: habits.busy && !self.setup.metered, ..habits }
+        Habits { busy: habits.busy && !self.config.metered, ..habits }
     }
 
     /// The host refused a datagram as too large.

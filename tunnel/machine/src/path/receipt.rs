@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use units::{Instant, Span};
-use wire::frame::{Ack, MOST_RANGES, Ranges};
+use wire::frame::{Ack, AckRanges, MAX_ACK_RANGES};
 
 /// The longest that an arrival goes untold.
 pub(super) const MOST_DELAY: Span = Span::from_micros(500);
@@ -55,7 +55,7 @@ impl Receipt {
             Some(run) if run.1 > number => self.insert_below(number),
             _ => self.runs.push_back((number, number + 1)),
         }
-        if self.runs.len() > MOST_RANGES {
+        if self.runs.len() > MAX_ACK_RANGES {
             self.runs.pop_front();
         }
     }
@@ -94,7 +94,7 @@ impl Receipt {
     pub(crate) fn tell(&mut self, now: Instant, path: u8) -> Option<Ack> {
         (self.untold, self.due) = (0, Instant::NEVER);
         let largest = self.runs.back()?.1 - 1;
-        let mut ranges = Ranges::default();
+        let mut ranges = AckRanges::default();
         let mut newer = None;
         for (first, end) in self.runs.iter().rev() {
             let missing = newer.map_or(0, |newer: u64| newer - end);
@@ -107,9 +107,9 @@ impl Receipt {
         Some(Ack {
             path,
             largest: largest as u32,
-            delay_us: now.since(self.largest_at).as_micros() as u32,
-            arrived_us: (self.largest_at.0 / 1000) as u32,
-            marked: self.marked,
+            ack_delay_us: now.since(self.largest_at).as_micros() as u32,
+            receive_timestamp_us: (self.largest_at.0 / 1000) as u32,
+            ce_count: self.marked,
             ranges,
         })
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_oldest_runs_are_forgotten_when_there_are_too_many() {
         let gaps: Vec<u64> = (0..100).map(|k| 2 * k).collect();
-        assert_eq!(told(&gaps).len(), MOST_RANGES);
+        assert_eq!(told(&gaps).len(), MAX_ACK_RANGES);
         assert_eq!(told(&gaps)[0], (1, 1));
     }
 
@@ -151,7 +151,7 @@ mod tests {
         receipt.add(at(200), 3, true, true);
         assert_eq!(receipt.due(), at(200));
         let ack = receipt.tell(at(250), 7).expect("told");
-        assert_eq!((ack.path, ack.largest, ack.delay_us, ack.marked), (7, 3, 50, 1));
+        assert_eq!((ack.path, ack.largest, ack.ack_delay_us, ack.ce_count), (7, 3, 50, 1));
         assert_eq!(receipt.due(), Instant::NEVER);
         receipt.add(at(300), 4, false, false);
         assert_eq!(receipt.due(), Instant::NEVER, "control alone needs no answer");

@@ -1,7 +1,7 @@
 //! A path in numbers.
 
 use super::{Path, UNPACED};
-use crate::vocabulary::PathStatus;
+use crate::status::PathStatus;
 use units::{Rate, Span};
 
 impl Path {
@@ -14,23 +14,23 @@ impl Path {
             backup: self.is_backup(),
             srtt: self.srtt(),
             min_rtt: self.ledger.min_rtt(),
-            deviation: self.ledger.round_trip.deviation,
+            rttvar: self.ledger.round_trip.deviation,
             probe_rtt: self.life.rtt,
-            behind: Span::ZERO,
-            window: self.decision.window,
+            excess_delay: Span::ZERO,
+            cwnd: self.decision.window,
             in_flight: self.ledger.in_flight,
-            pacing: Some(self.rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
-            delivery: self.delivery,
-            largest: self.life.search.confirmed(),
-            sent: totals.sent,
+            pacing_rate: Some(self.rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
+            delivery_rate: self.delivery,
+            max_datagram_size: self.life.search.confirmed(),
+            sent_packets: totals.sent,
             sent_bytes: totals.bytes,
-            delivered: self.ledger.rate.delivered(),
-            lost: totals.lost,
-            spurious: totals.spurious,
-            marked: totals.marked,
-            received: self.received,
+            delivered_packets: self.ledger.rate.delivered(),
+            lost_packets: totals.lost,
+            spurious_losses: totals.spurious,
+            ce_packets: totals.marked,
+            received_packets: self.received,
             received_bytes: self.received_bytes,
-            heard: self.heard,
+            last_received: self.heard,
             failures: self.life.failures,
         }
     }

@@ -42,25 +42,25 @@ fn run(seed: u64, met: &mut Met) {
         let receiver = &world.ends[1 - side];
         let ids: Vec<u64> = receiver.up.iter().map(|(_, id, _)| *id).collect();
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "seed {seed}: no parcel comes up twice");
-        if kind.order {
+        if kind.in_order {
             for stream in 0..5 {
                 assert!(receiver.ids(stream).is_sorted(), "seed {seed}: stream {stream} comes up in order");
             }
         }
         let status = receiver.endpoint.status();
-        let lost = status.counters.missed + sender.counters.dropped + sender.counters.given_up;
+        let lost = status.counters.missed + sender.counters.ingress_dropped + sender.counters.abandoned;
         if lost == 0 {
             assert_eq!(ids.len() as u64, offered, "seed {seed}: all that was not given up came: {status:?}");
         }
-        assert_eq!(status.counters.nonsense, 0, "seed {seed}");
-        met.repaired += sender.counters.repaired;
-        met.given_up += sender.counters.given_up;
-        met.copies += sender.counters.copies;
+        assert_eq!(status.counters.malformed, 0, "seed {seed}");
+        met.repaired += sender.counters.retransmitted;
+        met.given_up += sender.counters.abandoned;
+        met.copies += sender.counters.redundant;
         met.duplicates += status.counters.duplicates;
         met.late += status.counters.late;
-        met.spurious += sender.paths.iter().map(|path| path.spurious).sum::<u64>();
+        met.spurious += sender.paths.iter().map(|path| path.spurious_losses).sum::<u64>();
         met.failures += sender.paths.iter().map(|path| path.failures).sum::<u64>();
-        met.smaller += sender.paths.iter().filter(|path| path.up && path.largest < 1472).count() as u64;
+        met.smaller += sender.paths.iter().filter(|path| path.up && path.max_datagram_size < 1472).count() as u64;
     }
 }
 

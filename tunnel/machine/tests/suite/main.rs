@@ -5,7 +5,7 @@
 mod any_world;
 mod world;
 
-use ropewalk_machine::{Arrival, Content, Data, Event, PathSetup};
+use ropewalk_machine::{Arrival, Content, EndpointEvent, Fragment, PathConfig};
 use testnet::{Kind, PATH, Wire, ms};
 use units::{Instant, PathId, Rate, Span};
 use wire::frame::Frame;
@@ -41,11 +41,11 @@ fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
     let up = &world.ends[1].up;
     let longest = up.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
     let events: Vec<_> =
-        world.ends[0].events.iter().filter(|(_, event)| !matches!(event, Event::LargestFound(..))).collect();
+        world.ends[0].events.iter().filter(|(_, event)| !matches!(event, EndpointEvent::MaxDatagramSize(..))).collect();
     println!("{longest:?} {events:?} {:?}", world.ends[0].endpoint.status());
     assert!(world.ends[1].ids(7).iter().copied().eq(0..1000), "whole and in order");
     assert!(longest < Span::from_millis(400), "{longest}");
-    let back = events.iter().find(|(at, event)| *at > ms(3000) && *event == Event::PathUp(PathId(0)));
+    let back = events.iter().find(|(at, event)| *at > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
     assert!(back.expect("it comes back").0 < ms(3500), "{back:?}");
 }
 
@@ -59,15 +59,15 @@ fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
             offer(&mut world, 0, 1, id, 10_000);
             world.run_for(Span::from_millis(5));
         }
-        let behind = world.ends[0].endpoint.status().paths[1].behind;
-        assert!((30..36).contains(&behind.as_millis()), "{ahead}: {behind}");
+        let excess = world.ends[0].endpoint.status().paths[1].excess_delay;
+        assert!((30..36).contains(&excess.as_millis()), "{ahead}: {excess}");
     }
 }
 
 #[test]
 fn a_path_sends_no_more_than_it_is_allowed_to() {
     let mut world = world(3, vec![[Wire::plain(100, 10); 2]], Kind::new("off", "minrtt"), Span::ZERO);
-    let allowed = PathSetup { most: Some(Rate::from_mbit(20)), ..PATH };
+    let allowed = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
     world.ends[0].endpoint.set_path(PathId(0), allowed);
     world.run(ms(500));
     (0..1000).for_each(|id| offer(&mut world, 0, 1, id, 10_000));
@@ -95,7 +95,7 @@ fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
     control(&mut end, ms(1));
     for number in 0..100 {
         let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
-        end.endpoint.receive_control(ms(2), Arrival { path: PathId(0), number, marked: false }, &pings);
+        end.endpoint.receive_control(ms(2), Arrival { path: PathId(0), packet_number: number, ce: false }, &pings);
     }
     let pongs = control(&mut end, ms(2));
     let tokens = (0..100).flat_map(|number| (0..130).map(move |n| Frame::Pong { token: 1000 * number + n }));
@@ -110,8 +110,8 @@ fn what_has_arrived_on_many_bad_paths_is_told_in_several_datagrams() {
         for number in (0..40).map(|n| 1000 * n) {
             let payload = Bytes { id: 1, from: 0, to: 1000, length: 1000 };
             let (stream, sequence) = (path.0 as u8, number as u32);
-            let data = Data { stream, sequence, first: true, last: true, again: false, payload };
-            end.endpoint.receive_data(ms(2), Arrival { path, number, marked: false }, data);
+            let fragment = Fragment { stream, sequence, first: true, last: true, retransmission: false, payload };
+            end.endpoint.receive_data(ms(2), Arrival { path, packet_number: number, ce: false }, fragment);
         }
     }
     let told = control(&mut end, ms(2));

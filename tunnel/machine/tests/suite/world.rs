@@ -1,6 +1,8 @@
 //! Endpoints as ends of a world: payloads are values, and so are datagrams.
 
-use ropewalk_machine::{Arrival, Content, Data, Delivery, Endpoint, Event, Payload, Status, Transmit};
+use ropewalk_machine::{
+    Arrival, Content, Delivery, Endpoint, EndpointEvent, EndpointStatus, Fragment, Payload, Transmit,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use testnet::{Assembly, Kind, PATH, Wire};
 use units::{Instant, PathId, Span, Stream};
@@ -24,14 +26,14 @@ impl Payload for Bytes {
         assert!(from <= to && to <= self.len());
         Self { from: self.from + from, to: self.from + to, ..*self }
     }
-    fn signal(&mut self) -> bool {
+    fn signal_congestion(&mut self) -> bool {
         true
     }
 }
 
 #[derive(Clone, Debug)]
 enum Carried {
-    Data(Data<Bytes>),
+    Data(Fragment<Bytes>),
     Frames(Vec<Frame>),
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct End {
     /// Whole parcels that came up, by stream: id and time.
     pub(crate) up: Vec<(u8, u64, Instant)>,
     assembly: Assembly<Bytes>,
-    pub(crate) events: Vec<(Instant, Event)>,
+    pub(crate) events: Vec<(Instant, EndpointEvent)>,
     seen: BTreeMap<PathId, BTreeSet<u64>>,
 }
 
@@ -109,7 +111,7 @@ impl testnet::End for End {
         if !self.seen.entry(path).or_default().insert(datagram.number) {
             return; // the replay window's work
         }
-        let arrival = Arrival { path, number: datagram.number, marked: false };
+        let arrival = Arrival { path, packet_number: datagram.number, ce: false };
         match datagram.content {
             Carried::Data(data) => self.endpoint.receive_data(now, arrival, data),
             Carried::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
@@ -117,7 +119,7 @@ impl testnet::End for End {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
-        let Transmit { path, number, content } = self.endpoint.poll_transmit(now + self.ahead)?;
+        let Transmit { path, packet_number: number, content } = self.endpoint.poll_transmit(now + self.ahead)?;
         let (content, bytes) = match content {
             Content::Data(data) => {
                 let bytes = data.payload.len() + 34;
@@ -137,7 +139,7 @@ impl testnet::End for End {
         }
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> EndpointStatus {
         self.endpoint.status()
     }
 

@@ -121,7 +121,7 @@ fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() 
     world.run(ms(500));
     for id in 0..200 {
         if id == 100 {
-            assert!(testnet::End::status(&world.ends[0]).outstanding > 0, "something is on its way");
+            assert!(testnet::End::status(&world.ends[0]).fragments_in_flight > 0, "something is on its way");
             remove_path(&mut world, 1);
         }
         offer(&mut world, 0, 1, id, 8000);
@@ -261,7 +261,7 @@ fn run(seed: u64, met: &mut Met) {
             _ => {}
         }
         world.assert_memory();
-        if kind.order {
+        if kind.in_order {
             for end in &world.ends {
                 (0..4).for_each(|stream| {
                     let ids = end.up.iter().filter(|(of, _)| *of == stream).map(|(_, id)| *id);
@@ -274,7 +274,7 @@ fn run(seed: u64, met: &mut Met) {
     for end in &world.ends {
         let status = end.host.endpoint(end.peer).expect("it is there").status();
         met.refused += end.refused;
-        met.repaired += status.counters.repaired;
+        met.repaired += status.counters.retransmitted;
         met.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
         met.moved += end.events.iter().filter(|event| matches!(event, Event::Moved(_))).count() as u64;
         met.rekeyed += end.events.iter().filter(|event| **event == Event::Established { fresh: false }).count() as u64;

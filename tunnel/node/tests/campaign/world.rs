@@ -1,6 +1,6 @@
 //! Hosts as ends of a world: real handshakes, real seals, real bytes, which strangers move to other addresses.
 
-use machine::{Delivery, Payload, Status};
+use machine::{Delivery, EndpointStatus, Payload};
 use ropewalk_node::{Address, Event, Host, Nonsense, Route};
 use seal::{PeerId, Peers, PrivateKey, PublicKey};
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl Payload for Bytes {
     fn slice(&self, from: u32, to: u32) -> Self {
         Self { all: self.all.clone(), from: self.from + from as usize, to: self.from + to as usize }
     }
-    fn signal(&mut self) -> bool {
+    fn signal_congestion(&mut self) -> bool {
         true
     }
 }
@@ -258,7 +258,7 @@ impl testnet::End for End {
         }
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> EndpointStatus {
         self.host.endpoint(self.peer).expect("it is there").status()
     }
 

@@ -4,7 +4,7 @@ use super::{Context, value};
 use crate::config::file::{Named, Scalar, Tunnel};
 use crate::config::{Carriage, Choice, Late};
 use control::{BadParameter, Value};
-use machine::usual;
+use machine::defaults;
 use parse::{At, Fault, did_you_mean, suggest};
 use std::collections::BTreeMap;
 use units::Span;
@@ -13,8 +13,8 @@ use units::Span;
 const MPT_HOLD: Span = Span::from_millis(100);
 
 /// (`ropewalk` mode, `mpt` mode).
-const CONGESTION: (&str, &str) = (usual::CONGESTION, OFF);
-const SCHEDULER: (&str, &str) = (usual::SCHEDULER, "packet-round-robin");
+const CONGESTION: (&str, &str) = (defaults::CONGESTION_CONTROL, OFF);
+const SCHEDULER: (&str, &str) = (defaults::SCHEDULER, "packet-round-robin");
 /// No congestion control.
 const OFF: &str = "off";
 

@@ -43,7 +43,7 @@ impl Assembler {
 
     /// The parcel that this piece completes, if it does.
     pub(super) fn add(&mut self, delivery: &Delivery<Parcel>) -> Option<Whole<'_>> {
-        let Delivery { stream, payload, first, last, gap, marked } = delivery;
+        let Delivery { stream, payload, first, last, gap, ce: marked } = delivery;
         let offload = payload.offload;
         if *first && *last {
             // It may come between the pieces of another.
@@ -84,7 +84,7 @@ mod tests {
             fresh[..text.len()].copy_from_slice(text.as_bytes());
             let payload = Parcel { bytes: fresh.freeze(text.len()), offload: false, tos: 0 };
             let marked = *text == "marked";
-            let delivery = Delivery { stream: 7, payload, first: *first, last: *last, gap: *gap, marked };
+            let delivery = Delivery { stream: 7, payload, first: *first, last: *last, gap: *gap, ce: marked };
             let text = assembler.add(&delivery).map(|it| (String::from_utf8_lossy(it.bytes).into_owned(), it.marked));
             whole.extend(text);
         }

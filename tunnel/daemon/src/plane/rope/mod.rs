@@ -20,7 +20,7 @@ use super::report::Report;
 use super::setup::{Error, PeerSetup, RopewalkSetup, Update};
 use super::socket::{Arrival, Route, Sent, Socket};
 use deliver::{Unfit, check, write};
-use machine::{Content, FIRST_UNORDERED, MOST_PATHS, Transmit};
+use machine::{Content, FIRST_UNORDERED_STREAM, MAX_PATHS, Transmit};
 use node::Opened;
 use parcel::Parcel;
 use peer::Peer;
@@ -302,7 +302,7 @@ impl Engine for Rope {
     }
 
     fn set_path(&mut self, _io: &mut Io, now: Instant, path: usize, enabled: bool) {
-        for id in self.peers.keys().filter(|_| path < MOST_PATHS) {
+        for id in self.peers.keys().filter(|_| path < MAX_PATHS) {
             self.host.set_enabled(now, *id, path as u8, enabled);
         }
     }
@@ -340,6 +340,10 @@ impl Engine for Rope {
 fn stream(inner: &Inner, key: u64) -> u8 {
     let hash = inner.flow_hash(key);
     let hasty = inner.tos >> 2 == EXPEDITED || matches!(inner.protocol, kind::ICMP | kind::ICMPV6);
-    let unordered = 256 - u64::from(FIRST_UNORDERED);
-    if hasty { FIRST_UNORDERED + (hash % unordered) as u8 } else { (hash % u64::from(FIRST_UNORDERED)) as u8 }
+    let unordered = 256 - u64::from(FIRST_UNORDERED_STREAM);
+    if hasty {
+        FIRST_UNORDERED_STREAM + (hash % unordered) as u8
+    } else {
+        (hash % u64::from(FIRST_UNORDERED_STREAM)) as u8
+    }
 }

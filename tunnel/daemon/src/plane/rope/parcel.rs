@@ -26,7 +26,7 @@ impl Payload for Parcel {
     }
 
     /// A mark, if the flow understands marks; else the first packet of a super-packet is lost.
-    fn signal(&mut self) -> bool {
+    fn signal_congestion(&mut self) -> bool {
         let skip = if self.offload { Offload::LEN } else { 0 };
         let Some(bytes) = self.bytes.unique_mut() else { return false };
         if ecn::mark(&mut bytes[skip..]) {

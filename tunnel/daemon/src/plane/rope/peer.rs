@@ -7,7 +7,7 @@ use crate::plane::batch::Outlet;
 use crate::plane::report::{Count, PeerReport, RouteReport};
 use crate::plane::setup::{Carriage, Error, PeerPath, PeerSetup, SocketSetup};
 use crate::plane::socket::{Route, Socket};
-use machine::{Endpoint, MOST_PATHS, PathSetup, Setup};
+use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig};
 use seal::{Entropy, PeerId, SystemEntropy};
 use std::net::SocketAddr;
 use units::{Instant, PathId};
@@ -48,7 +48,7 @@ impl Peer {
         }
         let peer = Self {
             setup,
-            lanes: (0..MOST_PATHS).map(|_| None).collect(),
+            lanes: (0..MAX_PATHS).map(|_| None).collect(),
             assembler: Assembler::new(),
             sent: Count::default(),
             received: Count::default(),
@@ -135,8 +135,8 @@ pub(super) fn check<'a>(
     let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
     machine(setup)?;
     host.sessions().check(&setup.public).map_err(|error| bad(error.to_string()))?;
-    if setup.paths.iter().any(|path| usize::from(path.id) >= MOST_PATHS) {
-        return Err(bad(format!("at most {MOST_PATHS} paths")));
+    if setup.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
+        return Err(bad(format!("at most {MAX_PATHS} paths")));
     }
     for path in &setup.paths {
         let PeerPath { name, socket: at, remote, .. } = path;
@@ -155,7 +155,7 @@ fn make(setup: &PeerSetup) -> node::Make {
 }
 
 /// The machine's setup, built from names.
-fn machine(setup: &PeerSetup) -> Result<Setup, Error> {
+fn machine(setup: &PeerSetup) -> Result<EndpointConfig, Error> {
     let Carriage { scheduler, congestion, .. } = &setup.carriage;
     let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
     let weights = setup.weights();
@@ -170,13 +170,13 @@ fn machine(setup: &PeerSetup) -> Result<Setup, Error> {
     });
     let mut seed = [0; 8];
     SystemEntropy.fill(&mut seed);
-    let usual = Setup::usual(built, controller.transpose()?, u64::from_le_bytes(seed));
-    Ok(Setup {
-        repair: setup.carriage.repair,
-        order: setup.carriage.order,
+    let defaults = EndpointConfig::new(built, controller.transpose()?, u64::from_le_bytes(seed));
+    Ok(EndpointConfig {
+        retransmit: setup.carriage.repair,
+        in_order: setup.carriage.order,
         deliver_late: setup.carriage.deliver_late,
-        hold_most: setup.carriage.hold_most.unwrap_or(usual.hold_most),
-        ..usual
+        max_reorder_timeout: setup.carriage.hold_most.unwrap_or(defaults.max_reorder_timeout),
+        ..defaults
     })
 }
 
@@ -186,18 +186,24 @@ fn route(path: &PeerPath) -> node::Route<Place> {
 }
 
 /// How a path is used.
-fn usage(path: &PeerPath) -> PathSetup {
+fn usage(path: &PeerPath) -> PathConfig {
     let PeerPath { backup, metered, rate, .. } = *path;
-    PathSetup { backup, metered, most: rate, ..sizes(path.mtu, path.remote) }
+    PathConfig { backup, metered, max_rate: rate, ..sizes(path.mtu, path.remote) }
 }
 
 /// How a path is used that the peer opened.
-pub(super) fn learned(route: &node::Route<Place>) -> PathSetup {
+pub(super) fn learned(route: &node::Route<Place>) -> PathConfig {
     sizes(USUAL_MTU, route.remote.0.remote)
 }
 
 /// What fits an MTU: IPv4 (RFC 791) or IPv6 (RFC 8200) and UDP take their part of it.
-fn sizes(mtu: u16, remote: SocketAddr) -> PathSetup {
-    let headers = if remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
-    PathSetup { backup: false, metered: false, largest: u32::from(mtu).saturating_sub(headers), headers, most: None }
+fn sizes(mtu: u16, remote: SocketAddr) -> PathConfig {
+    let header_bytes = if remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+    PathConfig {
+        backup: false,
+        metered: false,
+        max_datagram_size: u32::from(mtu).saturating_sub(header_bytes),
+        header_bytes,
+        max_rate: None,
+    }
 }

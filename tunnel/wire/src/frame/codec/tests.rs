@@ -1,4 +1,4 @@
-use super::super::MOST_RANGES;
+use super::super::MAX_ACK_RANGES;
 use super::*;
 use proptest::prelude::*;
 
@@ -19,17 +19,18 @@ fn read(body: &[u8]) -> Result<Vec<Frame>, Malformed> {
     }
 }
 
-fn ack(runs: &[(u32, u32)]) -> Ack {
-    let mut ranges = Ranges::default();
-    for (missing, arrived) in runs {
-        assert!(ranges.push(*missing, *arrived));
+fn ack(lengths: &[(u32, u32)]) -> Ack {
+    let mut ranges = AckRanges::default();
+    for (gap, length) in lengths {
+        assert!(ranges.push(*gap, *length));
     }
-    Ack { path: 2, largest: 0xffff_fffe, delay_us: 37, arrived_us: 0x0102_0304, marked: 15_293, ranges }
+    Ack { path: 2, largest: 0xffff_fffe, ack_delay_us: 37, receive_timestamp_us: 0x0102_0304, ce_count: 15_293, ranges }
 }
 
 #[test]
-fn a_piece_has_a_header_of_six_bytes() {
-    let header = DataHeader { stream: 9, sequence: 0x0a0b_0c0d, first: true, last: false, again: false, offload: true };
+fn the_data_header_has_six_bytes() {
+    let header =
+        DataHeader { stream: 9, sequence: 0x0a0b_0c0d, first: true, last: false, retransmission: false, offload: true };
     let mut body = header.to_bytes().to_vec();
     assert_eq!(body, [0x49, 9, 0x0a, 0x0b, 0x0c, 0x0d]);
     body.push(0x45);
@@ -38,12 +39,12 @@ fn a_piece_has_a_header_of_six_bytes() {
 }
 
 #[test]
-fn control_frames_stand_as_the_table_says() {
+fn control_frames_are_encoded_as_documented() {
     let frames = [
         Frame::Ack(ack(&[(0, 5), (1, 100)])),
         Frame::Ping { token: 0x0102_0304_0506_0708 },
-        Frame::Hold { wait_us: 0x1122_3344 },
-        Frame::Path { path: 3, state: PathState::Gone },
+        Frame::ReorderTimeout { micros: 0x1122_3344 },
+        Frame::Path { path: 3, state: PathState::Removed },
         Frame::Close,
     ];
     let bytes = written(&frames);
@@ -64,15 +65,15 @@ fn padding_ends_the_frames() {
 }
 
 #[test]
-fn what_no_sender_writes_is_refused() {
+fn malformed_frames_are_rejected() {
     let cut = written(&[Frame::Close, Frame::Ping { token: 1 }]);
     assert_eq!(read(&cut[..9]), Err(Malformed::Truncated));
     for (bytes, reason) in [
         (&[7][..], Malformed::Type),
         (&[0x3f], Malformed::Type),
         (&[5, 0, 3], Malformed::Value),
-        (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], Malformed::Value), // no run
-        (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0], Malformed::Value), // a run of nothing
+        (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], Malformed::Value), // no range
+        (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0], Malformed::Value), // an empty range
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0xc0, 0, 0, 0, 0x80, 0, 0, 0], Malformed::Value), // half the space
     ] {
         assert_eq!(read(bytes), Err(reason), "{bytes:?}");
@@ -81,31 +82,31 @@ fn what_no_sender_writes_is_refused() {
 }
 
 #[test]
-fn an_acknowledgement_of_too_many_runs_is_refused_and_a_full_one_is_not() {
-    let mut full = Ranges::default();
+fn an_ack_of_too_many_ranges_is_rejected_and_a_full_one_is_not() {
+    let mut full = AckRanges::default();
     while full.push(1, 1) {}
     let frame = Frame::Ack(Ack { ranges: full, ..ack(&[]) });
     let mut bytes = written(core::slice::from_ref(&frame));
     assert_eq!(read(&bytes).unwrap(), [frame]);
-    bytes[13] = MOST_RANGES as u8 + 1;
+    bytes[13] = MAX_ACK_RANGES as u8 + 1;
     bytes.extend_from_slice(&[1, 1]);
     assert_eq!(read(&bytes), Err(Malformed::Value));
 }
 
 prop_compose! {
-    fn any_ack()(path: u8, largest: u32, delay_us: u32, arrived_us: u32, marked: u32,
-                 runs in proptest::collection::vec((1..1000_u32, 1..100_000_u32), 1..=MOST_RANGES)) -> Ack {
-        Ack { path, largest, delay_us, arrived_us, marked, ..ack(&runs) }
+    fn any_ack()(path: u8, largest: u32, ack_delay_us: u32, receive_timestamp_us: u32, ce_count: u32,
+                 lengths in proptest::collection::vec((1..1000_u32, 1..100_000_u32), 1..=MAX_ACK_RANGES)) -> Ack {
+        Ack { path, largest, ack_delay_us, receive_timestamp_us, ce_count, ..ack(&lengths) }
     }
 }
 
 fn any_frame() -> impl Strategy<Value = Frame> {
-    let state = prop_oneof![Just(PathState::Regular), Just(PathState::Backup), Just(PathState::Gone)];
+    let state = prop_oneof![Just(PathState::Regular), Just(PathState::Backup), Just(PathState::Removed)];
     prop_oneof![
         any_ack().prop_map(Frame::Ack),
         any::<u64>().prop_map(|token| Frame::Ping { token }),
         any::<u64>().prop_map(|token| Frame::Pong { token }),
-        any::<u32>().prop_map(|wait_us| Frame::Hold { wait_us }),
+        any::<u32>().prop_map(|micros| Frame::ReorderTimeout { micros }),
         (any::<u8>(), state).prop_map(|(path, state)| Frame::Path { path, state }),
         Just(Frame::Close),
     ]
@@ -113,17 +114,17 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(frames in proptest::collection::vec(any_frame(), 0..8), padding in 0..3_usize) {
+    fn encoded_frames_are_decoded(frames in proptest::collection::vec(any_frame(), 0..8), padding in 0..3_usize) {
         let mut bytes = written(&frames);
         bytes.resize(bytes.len() + padding, 0);
         prop_assert_eq!(read(&bytes).unwrap(), frames);
     }
 
     #[test]
-    fn data_is_read_as_written(stream: u8, sequence: u32, bits in 0..16_u8, piece: Vec<u8>) {
-        let [first, last, again, offload] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
-        let header = DataHeader { stream, sequence, first, last, again, offload };
-        let body = [&header.to_bytes()[..], &piece].concat();
-        prop_assert_eq!(DataHeader::parse(&body), Ok((header, &piece[..])));
+    fn an_encoded_data_header_is_decoded(stream: u8, sequence: u32, bits in 0..16_u8, fragment: Vec<u8>) {
+        let [first, last, retransmission, offload] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+        let header = DataHeader { stream, sequence, first, last, retransmission, offload };
+        let body = [&header.to_bytes()[..], &fragment].concat();
+        prop_assert_eq!(DataHeader::parse(&body), Ok((header, &fragment[..])));
     }
 }

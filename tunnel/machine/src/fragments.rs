@@ -1,0 +1,184 @@
+//! Fragments in flight: kept until the peer has acknowledged them, so that what one path loses any path can retransmit.
+
+use super::packet::{Fragment, Payload};
+use std::collections::VecDeque;
+use units::{Instant, PathId};
+
+/// A fragment that has been sent.
+#[derive(Clone, Debug)]
+pub(super) struct SentFragment<P> {
+    pub stream: u8,
+    pub sequence: u32,
+    pub first: bool,
+    pub last: bool,
+    /// `None` once acknowledged or given up.
+    payload: Option<P>,
+    bytes: u32,
+    /// Bit set of the paths that it was sent on.
+    sent_on: u64,
+    /// Transmissions neither acknowledged nor lost.
+    transmissions: u32,
+    first_sent: Instant,
+    /// Whether it is in the retransmission queue.
+    queued: bool,
+}
+
+impl<P: Payload> SentFragment<P> {
+    fn fragment(&self, retransmission: bool) -> Option<Fragment<P>> {
+        let payload = self.payload.clone()?;
+        let Self { stream, sequence, first, last, .. } = *self;
+        Some(Fragment { stream, sequence, first, last, retransmission, payload })
+    }
+}
+
+/// All fragments in flight, numbered over all streams in the order of their first transmission.
+#[derive(Clone, Debug)]
+pub(super) struct FragmentsInFlight<P> {
+    base: u64,
+    fragments: VecDeque<SentFragment<P>>,
+    bytes: u64,
+    /// Retransmission queue, oldest loss first.
+    retransmissions: VecDeque<u64>,
+}
+
+impl<P> Default for FragmentsInFlight<P> {
+    fn default() -> Self {
+        Self { base: 0, fragments: VecDeque::new(), bytes: 0, retransmissions: VecDeque::new() }
+    }
+}
+
+impl<P: Payload> FragmentsInFlight<P> {
+    /// Number of the oldest that is not acknowledged.
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Number of the next fragment.
+    pub(super) fn next(&self) -> u64 {
+        self.base + self.fragments.len() as u64
+    }
+
+    /// Payload in flight, bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds a fragment; returns its number.
+    pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>) -> u64 {
+        let number = self.next();
+        let bytes = fragment.payload.len();
+        self.bytes += u64::from(bytes);
+        self.fragments.push_back(SentFragment {
+            stream: fragment.stream,
+            sequence: fragment.sequence,
+            first: fragment.first,
+            last: fragment.last,
+            payload: Some(fragment.payload.clone()),
+            bytes,
+            sent_on: 0,
+            transmissions: 0,
+            first_sent: now,
+            queued: false,
+        });
+        number
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut SentFragment<P>> {
+        let index = number.checked_sub(self.base)?;
+        self.fragments.get_mut(index as usize)
+    }
+
+    /// A fragment was sent on `path`.
+    pub(super) fn on_sent(&mut self, number: u64, path: PathId) {
+        if let Some(fragment) = self.get_mut(number) {
+            fragment.sent_on |= 1 << path.0;
+            fragment.transmissions += 1;
+        }
+    }
+
+    /// A transmission was acknowledged.
+    pub(super) fn on_acked(&mut self, number: u64) {
+        let Some(fragment) = self.get_mut(number) else { return };
+        fragment.transmissions = fragment.transmissions.saturating_sub(1);
+        self.release(number);
+    }
+
+    /// Lets go of a fragment that is acknowledged or given up.
+    fn release(&mut self, number: u64) {
+        let Some(fragment) = self.get_mut(number) else { return };
+        if fragment.payload.take().is_some() {
+            self.bytes -= u64::from(self.fragments[(number - self.base) as usize].bytes);
+        }
+        while self.fragments.front().is_some_and(|fragment| fragment.payload.is_none()) {
+            self.fragments.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// A transmission was lost. The fragment is retransmitted if `retransmit`, given the time of its first transmission, says
+    /// so; false if it is given up.
+    pub(super) fn on_lost(&mut self, number: u64, retransmit: impl Fn(Instant) -> bool) -> bool {
+        let Some(fragment) = self.get_mut(number) else { return true };
+        fragment.transmissions = fragment.transmissions.saturating_sub(1);
+        if fragment.payload.is_none() || fragment.transmissions > 0 || fragment.queued {
+            return true;
+        }
+        if !retransmit(fragment.first_sent) {
+            self.release(number);
+            return false;
+        }
+        fragment.queued = true;
+        self.retransmissions.push_back(number);
+        true
+    }
+
+    /// The probe timeout of a path passed: the fragment is retransmitted, although its transmission may still arrive (tail
+    /// loss: no later packet shows a gap).
+    pub(super) fn on_pto(&mut self, number: u64) {
+        let Some(fragment) = self.get_mut(number) else { return };
+        if fragment.payload.is_some() && !fragment.queued {
+            fragment.queued = true;
+            self.retransmissions.push_back(number);
+        }
+    }
+
+    /// Whether the retransmission queue may hold a fragment.
+    pub(super) fn has_retransmissions(&self) -> bool {
+        !self.retransmissions.is_empty()
+    }
+
+    /// Number and bytes of the next retransmission; it stays in the queue.
+    pub(super) fn next_retransmission(&mut self) -> Option<(u64, u32)> {
+        loop {
+            let number = *self.retransmissions.front()?;
+            match self.get_mut(number) {
+                Some(fragment) if fragment.payload.is_some() => return Some((number, fragment.bytes)),
+                _ => self.retransmissions.pop_front(),
+            };
+        }
+    }
+
+    /// Takes the next retransmission out of the queue.
+    pub(super) fn pop_retransmission(&mut self) -> Option<(u64, Fragment<P>)> {
+        let number = self.retransmissions.pop_front()?;
+        let fragment = self.get_mut(number)?;
+        fragment.queued = false;
+        Some((number, fragment.fragment(true)?))
+    }
+
+    /// Gives up the next retransmission, which fits no path any more.
+    pub(super) fn give_up_retransmission(&mut self) {
+        if let Some(number) = self.retransmissions.pop_front() {
+            self.release(number);
+        }
+    }
+
+    /// The oldest fragment from number `from` on that is not acknowledged and was not sent on `path`.
+    pub(super) fn oldest_not_sent_on(&self, path: PathId, from: u64) -> Option<(u64, Fragment<P>)> {
+        let skip = from.saturating_sub(self.base) as usize;
+        let mut rest = self.fragments.iter().enumerate().skip(skip);
+        let (index, fragment) =
+            rest.find(|(_, fragment)| fragment.payload.is_some() && fragment.sent_on & (1 << path.0) == 0)?;
+        Some((self.base + index as u64, fragment.fragment(true)?))
+    }
+}

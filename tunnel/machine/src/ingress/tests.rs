@@ -1,0 +1,86 @@
+use super::*;
+
+/// An inner packet, which a mark can signal if its flow is ECN-capable.
+#[derive(Clone, Debug)]
+struct TestPacket {
+    id: u32,
+    bytes: u32,
+    ect: bool,
+}
+
+impl Payload for TestPacket {
+    fn len(&self) -> u32 {
+        self.bytes
+    }
+    fn slice(&self, _: u32, _: u32) -> Self {
+        self.clone()
+    }
+    fn signal_congestion(&mut self) -> bool {
+        self.ect
+    }
+}
+
+fn ms(n: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(n)
+}
+
+fn ingress(max_bytes: u64) -> (IngressQueue<TestPacket>, EndpointCounters) {
+    (IngressQueue::new(Span::from_millis(5), Span::from_millis(100), max_bytes), EndpointCounters::default())
+}
+
+#[test]
+fn a_sparse_flow_goes_first_and_others_take_turns_by_bytes() {
+    let (mut ingress, mut counters) = ingress(1 << 30);
+    for id in 0..40 {
+        let (stream, bytes) = if id % 2 == 0 { (1, 1514) } else { (2, 757) };
+        ingress.push(ms(0), stream, TestPacket { id, bytes, ect: false }, &mut counters);
+    }
+    let mut order: Vec<u8> =
+        (0..6).filter_map(|_| ingress.pop(ms(0), &mut counters)).map(|(stream, _)| stream).collect();
+    assert_eq!(order, [1, 2, 2, 1, 2, 2]);
+    assert!(!ingress.next_is_sparse(1514), "both have a backlog");
+    ingress.push(ms(0), 3, TestPacket { id: 99, bytes: 84, ect: false }, &mut counters);
+    assert!(ingress.next_is_sparse(1514) && !ingress.next_is_sparse(83));
+    order = (0..2).filter_map(|_| ingress.pop(ms(0), &mut counters)).map(|(stream, _)| stream).collect();
+    assert_eq!(order[0], 3);
+}
+
+/// A queue that is drained at 1 packet a millisecond and always holds 20: the first signal comes after an interval, then
+/// more and more often (RFC 8289: an interval, 100 / sqrt(2), 100 / sqrt(3) ... later).
+#[test]
+fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
+    for ect in [true, false] {
+        let (mut ingress, mut counters) = ingress(1 << 30);
+        let mut times = Vec::new();
+        let mut id = 0;
+        for at in 0..400 {
+            while ingress.packet_count() < 20 {
+                id += 1;
+                ingress.push(ms(at), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
+            }
+            let before = counters.ingress_marked + counters.ingress_dropped;
+            ingress.pop(ms(at), &mut counters);
+            if counters.ingress_marked + counters.ingress_dropped > before {
+                times.push(at);
+            }
+        }
+        // The sojourn passes 5 ms at 5 ms; the first signal is an interval later.
+        let expected = [105.0, 205.0, 275.7, 333.4, 383.4];
+        assert_eq!(times.len(), expected.len(), "{times:?}");
+        for (at, expected) in times.iter().zip(expected) {
+            assert!((*at as f64 - expected).abs() <= 2.0, "{times:?}");
+        }
+        assert_eq!(counters.ingress_marked > 0, ect);
+        assert_eq!(counters.ingress_dropped > 0, !ect);
+    }
+}
+
+#[test]
+fn a_full_ingress_drops_from_the_longest_queue() {
+    let (mut ingress, mut counters) = ingress(10_000);
+    (0..9).for_each(|id| ingress.push(ms(0), 1, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
+    (0..4).for_each(|id| ingress.push(ms(0), 2, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
+    assert_eq!((ingress.bytes(), counters.ingress_dropped), (10_000, 3));
+    let first = std::iter::from_fn(|| ingress.pop(ms(0), &mut counters)).find(|(stream, _)| *stream == 1);
+    assert_eq!(first.expect("some are left").1.id, 3, "the oldest went");
+}

@@ -1,0 +1,99 @@
+//! Inner packets, their fragments, and the datagrams that carry them, as an [`Endpoint`](super::Endpoint) takes and gives them.
+
+use units::PathId;
+
+/// Streams from this one on are unordered: an inner packet of one fragment is delivered as it arrives.
+pub const FIRST_UNORDERED_STREAM: u8 = 240;
+
+/// Bytes of a sealed datagram outside its body: GRE with key and sequence number (12), and the AEAD's tag (16).
+pub const SEAL_OVERHEAD: u32 = 12 + 16;
+
+/// Bytes of the header before a fragment.
+pub const DATA_HEADER_BYTES: u32 = 6;
+
+/// An inner packet, or a fragment of one. The machine reads none of its bytes.
+pub trait Payload: Clone {
+    /// Length in bytes.
+    fn len(&self) -> u32;
+    /// The bytes `from..to`.
+    #[must_use]
+    fn slice(&self, from: u32, to: u32) -> Self;
+    /// Signals congestion to the packet's sender by a CE mark, or by dropping a part of a super-packet. False if only
+    /// dropping all of it would be a signal.
+    fn signal_congestion(&mut self) -> bool {
+        false
+    }
+    /// Whether the length is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A fragment of an inner packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment<P> {
+    /// The stream (flow) of the inner packet.
+    pub stream: u8,
+    /// Sequence number in the stream, modulo 2^32.
+    pub sequence: u32,
+    /// Whether it is the first fragment of its inner packet.
+    pub first: bool,
+    /// Whether it is the last fragment of its inner packet.
+    pub last: bool,
+    /// Whether it was sent before.
+    pub retransmission: bool,
+    /// The bytes.
+    pub payload: P,
+}
+
+/// The body of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content<P> {
+    /// One fragment.
+    Data(Fragment<P>),
+    /// The frames of [`Endpoint::control`](super::Endpoint::control), padded to `pad_to` bytes of body if they are fewer.
+    Control {
+        /// The least length of the body, bytes.
+        pad_to: u32,
+    },
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit<P> {
+    /// The path to send it on.
+    pub path: PathId,
+    /// Packet number on the path, from 0 without gaps.
+    pub packet_number: u64,
+    /// The body.
+    pub content: Content<P>,
+}
+
+/// The envelope of a received datagram: authentic, and no replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The path that it arrived on.
+    pub path: PathId,
+    /// Packet number on the path.
+    pub packet_number: u64,
+    /// Whether the outer IP header bears CE.
+    pub ce: bool,
+}
+
+/// A fragment that is delivered. The fragments of an inner packet follow each other, unless one was given up. An inner packet
+/// of one fragment may be delivered between two fragments of another if it need not be in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// The stream.
+    pub stream: u8,
+    /// The bytes.
+    pub payload: P,
+    /// Whether it is the first fragment of its inner packet.
+    pub first: bool,
+    /// Whether it is the last fragment of its inner packet.
+    pub last: bool,
+    /// Whether a fragment before it was given up, so that an inner packet under way stays incomplete.
+    pub gap: bool,
+    /// Whether its datagram bore CE.
+    pub ce: bool,
+}

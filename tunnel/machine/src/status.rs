@@ -1,0 +1,125 @@
+//! Events, counters and measurements that an [`Endpoint`](super::Endpoint) reports.
+
+use units::{Instant, PathId, Rate, Span};
+
+/// A change of an endpoint or of one of its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointEvent {
+    /// A probe was answered: the path works.
+    PathUp(PathId),
+    /// The path stopped working.
+    PathDown(PathId),
+    /// Path MTU discovery raised the largest datagram (UDP payload, bytes).
+    MaxDatagramSize(PathId, u32),
+    /// The peer removed the path.
+    PathRemoved(PathId),
+    /// The peer closed the tunnel.
+    Closed,
+}
+
+/// Measurements and counters of one path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathStatus {
+    /// The path's id.
+    pub path: PathId,
+    /// Whether it works.
+    pub up: bool,
+    /// Whether either end uses it as a backup.
+    pub backup: bool,
+    /// Smoothed round trip of data and acknowledgement, which may return by another path.
+    pub srtt: Span,
+    /// Least round trip.
+    pub min_rtt: Span,
+    /// Mean deviation of the round trip.
+    pub rttvar: Span,
+    /// Round trip of the latest probe, on this path both ways.
+    pub probe_rtt: Option<Span>,
+    /// One-way delay to the peer in excess of the fastest path's.
+    pub excess_delay: Span,
+    /// Congestion window, packets.
+    pub cwnd: u32,
+    /// Packets in flight.
+    pub in_flight: u32,
+    /// Pacing rate; zero if nothing is paced.
+    pub pacing_rate: Rate,
+    /// The latest sample of the delivery rate.
+    pub delivery_rate: Rate,
+    /// The largest datagram (UDP payload) known to pass, bytes.
+    pub max_datagram_size: u32,
+    /// Datagrams with data sent.
+    pub sent_packets: u64,
+    /// Bytes of data sent.
+    pub sent_bytes: u64,
+    /// Datagrams with data acknowledged.
+    pub delivered_packets: u64,
+    /// Datagrams with data declared lost.
+    pub lost_packets: u64,
+    /// Datagrams declared lost and acknowledged later.
+    pub spurious_losses: u64,
+    /// CE marks that the peer saw.
+    pub ce_packets: u64,
+    /// Datagrams with data received.
+    pub received_packets: u64,
+    /// Bytes of data received.
+    pub received_bytes: u64,
+    /// Arrival of the latest datagram.
+    pub last_received: Option<Instant>,
+    /// Times that it stopped working.
+    pub failures: u64,
+}
+
+/// Counters of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Inner packets from the device.
+    pub ingress_packets: u64,
+    /// Inner packets dropped at the ingress queue, by CoDel or for want of room.
+    pub ingress_dropped: u64,
+    /// Inner packets marked or trimmed at the ingress queue.
+    pub ingress_marked: u64,
+    /// Fragments sent for the first time.
+    pub fragments: u64,
+    /// Lost fragments that were retransmitted.
+    pub retransmitted: u64,
+    /// Duplicates that a redundant scheduler sent.
+    pub redundant: u64,
+    /// Fragments that the sender gave up.
+    pub abandoned: u64,
+    /// Fragments delivered.
+    pub delivered: u64,
+    /// Fragments that waited in the reorder buffer for earlier ones.
+    pub reordered: u64,
+    /// Sum of their waits, nanoseconds.
+    pub reordered_ns: u64,
+    /// Fragments that arrived twice.
+    pub duplicates: u64,
+    /// Fragments that arrived after the receiver had given them up.
+    pub late: u64,
+    /// Missing fragments that the receiver gave up.
+    pub missed: u64,
+    /// Fragments dropped because the reorder buffer was full.
+    pub reorder_dropped: u64,
+    /// Malformed frames and fragments.
+    pub malformed: u64,
+}
+
+/// Measurements and counters of an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointStatus {
+    /// The counters.
+    pub counters: EndpointCounters,
+    /// The paths.
+    pub paths: Vec<PathStatus>,
+    /// Inner packets in the ingress queue.
+    pub ingress_packets: u64,
+    /// Bytes in the ingress queue.
+    pub ingress_bytes: u64,
+    /// Fragments in flight.
+    pub fragments_in_flight: u64,
+    /// Fragments in the reorder buffer.
+    pub reorder_fragments: u64,
+    /// Longest wait for a missing fragment.
+    pub reorder_timeout: Span,
+    /// Payload of a full fragment, bytes.
+    pub fragment_size: u32,
+}
