@@ -120,7 +120,7 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
-    let table = TABLE.replace("goodput_mpbs", "trajectory_percent");
+    let table = TABLE.replace("goodput_mpbs", "cwnd_trajectory_error_percent");
     write(&dir, "no-baseline.toml", &format!("{GOOD}{table}"));
     let figure = "\n[[figure]]\nlines = \"path.one.rate\"\nvalue = \"goodput_mpbs\"\n";
     let [good, sweep] = [GOOD.replace("\"1s\"", "\"1s\"\nsample = \"100ms\""), TABLE.replace("mpbs", "mbps")];

@@ -124,7 +124,7 @@ fn a_finished_folder_is_reused_reported_and_compared() {
 #[test]
 fn a_baseline_is_kept_with_the_results_and_reported_again_without_its_folder() {
     let (dir, file) = sweep("baseline");
-    let shown = "[[table]]\nrows = \"path.one.delay\"\nvalue = [\"goodput_mbps\", \"trajectory_percent\"]\n";
+    let shown = "[[table]]\nrows = \"path.one.delay\"\nvalue = [\"goodput_mbps\", \"cwnd_trajectory_error_percent\"]\n";
     let [theirs, ours] = ["kernel-6.1", "ours"].map(|name| dir.join(name));
     let sampled = format!("sample = \"50ms\"\n{SWEEP}");
     write(&dir, "small.toml", &sampled);

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn datagrams_are_counted_and_have_no_window() {
         let sample = |sent, arrived| Sample { datagrams: Some(sent), arrived, ..Sample::default() };
-        let all = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "window_packets"]);
+        let all = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "cwnd_packets"]);
         assert_eq!((&all[0], &all[1]), (&vec![25.0, 25.0], &vec![1.6, 2.4]));
         assert!(all[2].iter().all(|window| window.is_nan()));
     }
@@ -89,7 +89,7 @@ mod tests {
             ..Sample::default()
         };
         let samples = [sample(10, 4, 20_000), sample(14, 0, 0), sample(20, 6, 30_000)];
-        let all = columns(&samples, ["sent_packets", "window_packets", "rtt_ms"]);
+        let all = columns(&samples, ["sent_packets", "cwnd_packets", "srtt_ms"]);
         assert_eq!(all[0], [10.0, 4.0, 6.0]);
         assert!(all[1][1].is_nan() && all[2][1].is_nan(), "{all:?}");
         assert_eq!([all[1][0], all[2][2]], [4.0, 30.0]);

@@ -30,7 +30,7 @@ pub(crate) fn summarise(
         mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
         if !network.leads(k) {
-            (one.recoveries, one.undone, one.timeouts) = (0, 0, 0);
+            (one.recoveries, one.spurious_recoveries, one.timeouts) = (0, 0, 0);
         }
         if matches!(flow.kind, FlowKind::Tcp { .. }) {
             // Of a tunnel's packets nobody knows which flow they carry.
@@ -209,7 +209,7 @@ fn summary(
         sent_packets: sum(|it| it.sent),
         retransmitted_packets: sum(|it| it.retransmitted),
         recoveries: seen.episodes.recoveries,
-        undone: seen.episodes.undone,
+        spurious_recoveries: seen.episodes.undone,
         timeouts: seen.episodes.timeouts,
         receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
         send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
@@ -217,7 +217,7 @@ fn summary(
         completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
         requests: if asks { seen.times.count } else { 0 },
-        requests_ms: if asks { seen.times.summary } else { Summary::default() },
+        response_time_ms: if asks { seen.times.summary } else { Summary::default() },
         rtt_ms: rtt(
             &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
             f64::from(main.min_rtt) / 1e3,
@@ -237,7 +237,7 @@ fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Obser
         throughput_mbps: rate,
         sent_packets: seen.sent,
         dropped_packets: seen.lost,
-        one_way_ms: seen.times.summary,
+        one_way_delay_ms: seen.times.summary,
         ..Flow::default()
     }
 }

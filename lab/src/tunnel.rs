@@ -21,8 +21,8 @@ pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
         dropped_packets: number(&entrance["dropped_packets"]),
         marked_packets: number(&entrance["marked_packets"]),
         timeouts: number(&exit["timeouts"]),
-        most_held: number(&exit["most_packets"]),
-        hold_ms: Summary { mean: exit["hold_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
+        max_held_packets: number(&exit["most_packets"]),
+        reorder_delay_ms: Summary { mean: exit["hold_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
         ..Tunnel::default()
     })
 }

@@ -84,7 +84,7 @@ fn reno_fills_a_path_as_the_closed_form_says() {
     assert!((goodput / full - 1.0).abs() < 0.03, "goodput {goodput}, closed form {full}");
     assert!((20.0..21.0).contains(&flow.rtt_ms.min), "least RTT {} ms", flow.rtt_ms.min);
     // Window and queue: 17 packets in flight fill the path, 40 more the queue.
-    let window = column(&run, "window_packets").iter().fold(0.0_f64, |most, window| most.max(*window));
+    let window = column(&run, "cwnd_packets").iter().fold(0.0_f64, |most, window| most.max(*window));
     assert!(window > 57.0, "the window never passed what path and queue hold: {window}");
     assert_eq!(flow.dropped_packets, run.paths[0].dropped_packets, "counted at the hosts and at the queue");
     assert!(flow.dropped_packets > 0 && flow.retransmitted_packets >= flow.dropped_packets);

@@ -97,7 +97,7 @@ fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
                 throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
                 sent_packets: source.sent,
                 dropped_packets,
-                one_way_ms: source.delay.summary(),
+                one_way_delay_ms: source.delay.summary(),
                 ..Flow::default()
             }
         }
@@ -117,14 +117,14 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, on: Span)
         retransmitted_packets: tcp.total(|counters| counters.retransmitted),
         dropped_packets,
         recoveries: tcp.total(|counters| counters.recoveries),
-        undone: tcp.total(|counters| counters.undone),
+        spurious_recoveries: tcp.total(|counters| counters.undone),
         timeouts: tcp.total(|counters| counters.timeouts),
         receive_window_limited_s: tcp.total(|counters| counters.receive_window_limited.as_secs_f64()),
         send_buffer_limited_s: tcp.total(|counters| counters.send_buffer_limited.as_secs_f64()),
         completion_s: completion.map(Span::as_secs_f64),
         share: None,
         requests: tcp.client().map_or(0, |client| client.times.count()),
-        requests_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
+        response_time_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
         peak_mbps: tcp.peak.rate().as_mbps(),
         ..tcp.video().map_or_else(Flow::default, Video::record)
@@ -143,8 +143,8 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
         send_buffer_limited_s: sent.send_buffer_limited.as_secs_f64(),
         protocol_delay_ms: multi.protocol_delay.summary(),
         head_of_line_degree_ms: multi.head_of_line_degree.summary(),
-        head_of_line_ms: multi.head_of_line.summary(),
-        most_waiting_packets: received.most_waiting,
+        head_of_line_delay_ms: multi.head_of_line.summary(),
+        max_out_of_order_packets: received.most_waiting,
         copied_packets: sent.copies,
         reinjected_packets: sent.reinjected,
         duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
@@ -207,8 +207,8 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
-        found_lost_packets: sender.map_or(0, |sender| sender.lost_packets),
-        spurious_packets: sender.map_or(0, |sender| sender.spurious_losses),
+        declared_lost_packets: sender.map_or(0, |sender| sender.lost_packets),
+        spurious_losses: sender.map_or(0, |sender| sender.spurious_losses),
         failures: sender.map_or(0, |sender| sender.failures),
     }
 }
@@ -224,9 +224,9 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let forward = Direction::Forward as usize;
     let egress = &mpt.egress[forward];
     let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
-    let hold_ms = egress.reorder_delay.summary();
+    let reorder_delay_ms = egress.reorder_delay.summary();
     let Some(resequencer) = &egress.resequencer else {
-        return Tunnel { delivered_packets: egress.passed, dropped_packets, hold_ms, ..Tunnel::default() };
+        return Tunnel { delivered_packets: egress.passed, dropped_packets, reorder_delay_ms, ..Tunnel::default() };
     };
     let counters = resequencer.counters();
     Tunnel {
@@ -236,8 +236,8 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
         dropped_packets,
         timeouts: counters.timeouts,
         overflows: counters.overflows,
-        most_held: counters.most_held,
-        hold_ms,
+        max_held_packets: counters.most_held,
+        reorder_delay_ms,
         ..Tunnel::default()
     }
 }
@@ -251,12 +251,12 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
         held_packets: receiver.reordered,
         late_packets: receiver.late,
         dropped_packets: sender.ingress_dropped,
-        hold_ms: Summary { mean, ..Summary::default() },
+        reorder_delay_ms: Summary { mean, ..Summary::default() },
         marked_packets: sender.ingress_marked,
-        sent_pieces: sender.fragments + sender.retransmitted + sender.redundant,
-        repaired_pieces: sender.retransmitted,
-        duplicate_pieces: receiver.duplicates,
-        missed_pieces: receiver.missed,
+        sent_fragments: sender.fragments + sender.retransmitted + sender.redundant,
+        retransmitted_fragments: sender.retransmitted,
+        duplicate_fragments: receiver.duplicates,
+        missing_fragments: receiver.missed,
         ..Tunnel::default()
     }
 }

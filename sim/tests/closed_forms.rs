@@ -37,8 +37,8 @@ fn cubic_follows_its_curve_after_a_reduction() {
     let mut experiment = one_link("cubic", local, 20);
     experiment.sample = Some(Span::from_millis(10));
     let run = ropewalk_sim::run(&experiment, 1).expect("cubic is registered");
-    let window = column(&run, "flow flow", "window_packets");
-    let threshold = column(&run, "flow flow", "threshold_packets");
+    let window = column(&run, "flow flow", "cwnd_packets");
+    let threshold = column(&run, "flow flow", "ssthresh_packets");
     // HyStart sets the threshold, the first full queue lowers it.
     let cut = (1..threshold.len()).find(|i| threshold[*i] < threshold[*i - 1]).expect("the queue overflows");
     let most = window[..cut].iter().copied().fold(0.0, f64::max);
@@ -90,7 +90,7 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
     let mut experiment = one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32);
     experiment.sample = Some(Span::from_millis(50));
     let run = ropewalk_sim::run(&experiment, 1).expect("bbr is registered");
-    let window = column(&run, "flow flow", "window_packets");
+    let window = column(&run, "flow flow", "cwnd_packets");
     let starts: Vec<f64> =
         (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
     println!("window falls to 4 at {starts:?} s");

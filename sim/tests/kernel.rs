@@ -57,8 +57,8 @@ fn single_path_windows_follow_the_kernels() {
         let run = ropewalk_sim::run(&cell.experiment, 1).expect("registered");
         let name = &run.flows[0].congestion_control;
         let kernel = traces.runs.iter().find(|trace| &trace.congestion_control == name).expect("measured");
-        let (goodput, window) = (column(&run, "flow tcp", "goodput_mbps"), column(&run, "flow tcp", "window_packets"));
-        let threshold = column(&run, "flow tcp", "threshold_packets");
+        let (goodput, window) = (column(&run, "flow tcp", "goodput_mbps"), column(&run, "flow tcp", "cwnd_packets"));
+        let threshold = column(&run, "flow tcp", "ssthresh_packets");
         // Both from the first second on: the kernel's sampler starts some tenths before its flow.
         let per_second = (1.0 / traces.interval_s) as usize;
         let (ours, theirs) = (mean(&goodput[per_second..]), mean(&kernel.goodput_per_second_mbps[1..19]));

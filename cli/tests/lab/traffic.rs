@@ -79,7 +79,7 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
     for (flow, count, bytes) in [(call, 500, 500), (burst, 1000, 1000)] {
         assert_eq!(number(flow, "sent_packets"), count);
         assert_eq!(number(flow, "delivered_bytes") + number(flow, "dropped_packets") * bytes, count * bytes, "{flow}");
-        assert!(flow["one_way_ms"]["min"].as_f64().unwrap() >= 10.0, "{flow}");
+        assert!(flow["one_way_delay_ms"]["min"].as_f64().unwrap() >= 10.0, "{flow}");
     }
     let path = &study.run["paths"][0];
     let lost = |flow: &Value| number(flow, "dropped_packets");
@@ -93,7 +93,7 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
         let (requests, bytes) = (number(flow, "requests"), number(flow, "delivered_bytes"));
         assert!(requests > 0 && (requests * 20_000..(requests + 1) * 20_000).contains(&bytes), "{flow}");
         assert!(number(flow, "sent_packets") >= requests * 14, "of all connections: {flow}");
-        let fastest = flow["requests_ms"]["min"].as_f64().unwrap();
+        let fastest = flow["response_time_ms"]["min"].as_f64().unwrap();
         assert!(fastest >= least && (requests - 1) as f64 * (fastest + 50.0) <= 4000.0, "{flow}");
     }
 }

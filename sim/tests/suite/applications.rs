@@ -36,7 +36,7 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
         // What was written during the handshake is sent in the first second; its window is given back in a few timeouts.
         let greatest = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
-        let most = greatest(column(&run, "flow flow", "window_packets"));
+        let most = greatest(column(&run, "flow flow", "cwnd_packets"));
         assert!(most <= 2.0 * outstanding + 2.0, "{algorithm}: {most} packets, {outstanding} are used");
         let out = greatest(column(&run, "flow flow", "in_flight_packets"));
         assert!((outstanding - 2.0..=outstanding).contains(&out), "{algorithm}: {out} of {outstanding}");
@@ -70,7 +70,7 @@ fn a_window_that_stood_idle_is_halved_once_a_timeout() {
     let mut experiment = wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10);
     experiment.sample = Some(Span::from_millis(2));
     let run = run(&experiment);
-    let window = column(&run, "flow flow", "window_packets");
+    let window = column(&run, "flow flow", "cwnd_packets");
     let interval = 100.0 * f64::from(MSS) * 8.0 / 1.22e6;
     // (The first write waits for the handshake, so that the time before the second is shorter.)
     for write in 2..9 {
@@ -87,7 +87,7 @@ fn a_window_that_stood_idle_is_halved_once_a_timeout() {
 #[test]
 fn a_request_takes_the_rounds_of_slow_start() {
     let bytes = 30 * MSS;
-    let times = |think, new| run(&wide(requests("reno", bytes, think, new), 60)).flows[0].requests_ms;
+    let times = |think, new| run(&wide(requests("reno", bytes, think, new), 60)).flows[0].response_time_ms;
     let near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
     let persistent = times(Span::from_millis(10), false);
     assert!(near(persistent.max, 3.0), "with the handshake: {persistent:?}");
@@ -137,7 +137,7 @@ fn sizes_and_thinking_are_drawn_with_their_means() {
     let count = flow.requests as f64;
     let size = flow.delivered_bytes as f64 / count;
     assert!((size / 20_000.0 - 1.0).abs() < 5.0 / count.sqrt(), "{size} bytes a request");
-    let think = 2_000_000.0 / count - flow.requests_ms.mean;
+    let think = 2_000_000.0 / count - flow.response_time_ms.mean;
     assert!((think / 400.0 - 1.0).abs() < 5.0 / count.sqrt(), "{think} ms of thinking");
 }
 

@@ -74,7 +74,7 @@ fn goodput_follows_the_rate() {
 fn the_rtt_follows_the_delay() {
     let to = |ms, at| Change { delay: Some(Span::from_millis(ms)), ..change(at) };
     let run = run(&experiment("cubic", vec![to(40, 10_000), to(5, 20_000)]));
-    let rtt = column(&run, "flow flow", "rtt_ms");
+    let rtt = column(&run, "flow flow", "srtt_ms");
     // A data packet and its acknowledgement are transmitted, and at most 60 packets wait.
     let transmission = Rate::from_mbit(20).time_for(u64::from(1500 + 52 + 2 * OVERHEAD)).as_millis_f64();
     let queue = Rate::from_mbit(20).time_for(61 * u64::from(1500 + OVERHEAD)).as_millis_f64();

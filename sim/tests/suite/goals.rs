@@ -130,7 +130,7 @@ fn subflows_have_series_of_their_own_that_add_up_to_the_flows() {
     experiment.flows = vec![mptcp("lia")];
     experiment.sample = Some(Span::from_secs(1));
     let run = run(&experiment);
-    for name in ["throughput_mbps", "sent_packets", "dropped_packets", "window_packets", "in_flight_packets"] {
+    for name in ["throughput_mbps", "sent_packets", "dropped_packets", "cwnd_packets", "in_flight_packets"] {
         let [whole, first, second] =
             ["flow mptcp", "subflow mptcp/path", "subflow mptcp/second"].map(|subject| column(&run, subject, name));
         assert_eq!(whole.len(), 20);

@@ -38,7 +38,7 @@ fn jitter_on_both_ways_does_not_look_like_reordering() {
         experiment.flows.push(bulk("second", algorithm));
         experiment.flows.iter_mut().for_each(|flow| host(flow).receive_buffer[2] = 1_000_000);
         for flow in run(&experiment).flows {
-            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.undone, flow.timeouts);
+            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.spurious_recoveries, flow.timeouts);
             assert_eq!(troubles, (0, 0, 0, 0), "{algorithm}: {flow:?}");
             assert!(flow.rtt_ms.max > flow.rtt_ms.min + 15.0, "there was jitter");
         }

@@ -33,8 +33,7 @@ fn a_mark_halves_the_window_and_nothing_is_sent_again() {
         let run = run(&reno_under(discipline, true));
         let (flow, path) = (&run.flows[0], &run.paths[0]);
         assert_eq!((path.dropped_packets, flow.retransmitted_packets, flow.timeouts), (0, 0, 0), "{flow:?}");
-        let (marked, window) =
-            (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "window_packets"));
+        let (marked, window) = (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "cwnd_packets"));
         let marks: Vec<usize> = (0..marked.len()).filter(|ms| marked[*ms] > 0.0).collect();
         let alone = marks.windows(3).filter(|three| three[1] - three[0] > 500 && three[2] - three[1] > 500);
         let alone: Vec<usize> = alone.map(|three| three[1]).collect();
@@ -54,7 +53,7 @@ fn a_mark_halves_the_window_and_nothing_is_sent_again() {
 fn many_marks_in_a_window_cut_it_once() {
     let run = run(&reno_under(RED, true));
     let (marked, threshold) =
-        (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "threshold_packets"));
+        (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "ssthresh_packets"));
     let is_cut = |ms: &usize| !threshold[*ms].is_nan() && threshold[*ms] != threshold[*ms - 1];
     let cuts: Vec<usize> = (1..1000).filter(is_cut).collect();
     let marks: f64 = marked[..1000].iter().sum();
@@ -134,7 +133,7 @@ fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
         experiment.flows.push(datagrams("voice", Rate::from_bits(64_000), 200));
         let run = run(&experiment);
         assert!(run.flows[0].goodput_mbps > 0.9 * 50.0 * 1448.0 / 1538.0, "{:?}", run.flows[0]);
-        (run.flows[1].one_way_ms, run.flows[1].delivered_bytes / 200)
+        (run.flows[1].one_way_delay_ms, run.flows[1].delivered_bytes / 200)
     };
     let rate = Rate::from_mbit(50);
     let own = 10.0 + rate.time_for(u64::from(200 + OVERHEAD)).as_millis_f64();

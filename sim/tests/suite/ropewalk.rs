@@ -60,9 +60,9 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let steady = &run.flows[0];
         assert_eq!(steady.delivered_bytes, steady.sent_packets * 1000, "{congestion}: {tunnel:?}");
         let bulk = &run.flows[1];
-        let troubles = (bulk.retransmitted_packets, bulk.undone, bulk.timeouts);
+        let troubles = (bulk.retransmitted_packets, bulk.spurious_recoveries, bulk.timeouts);
         assert_eq!(troubles, (0, 0, 0), "{congestion}: {bulk:?} {tunnel:?}");
-        assert!(tunnel.repaired_pieces > 0 && tunnel.missed_pieces == 0, "{tunnel:?}");
+        assert!(tunnel.retransmitted_fragments > 0 && tunnel.missing_fragments == 0, "{tunnel:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
     let run = run(&experiment);
     let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
     assert_eq!(flow.delivered_bytes, 4000 * flow.sent_packets, "{tunnel:?}");
-    assert!(tunnel.sent_pieces >= 3 * flow.sent_packets, "{tunnel:?}");
+    assert!(tunnel.sent_fragments >= 3 * flow.sent_packets, "{tunnel:?}");
 }
 
 /// Two links of 60 Mbit/s, 5 and 10 ms, in a tunnel with this flow; payload in Mbit/s and data packets of the slower link

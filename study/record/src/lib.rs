@@ -114,7 +114,7 @@ pub struct Flow {
     /// Episodes of loss recovery.
     pub recoveries: u64,
     /// Episodes that proved spurious and were undone.
-    pub undone: u64,
+    pub spurious_recoveries: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Time the sender was held back by the receive window, seconds.
@@ -131,7 +131,7 @@ pub struct Flow {
     pub requests: u64,
     /// From each request to the last byte of its answer.
     #[serde(default)]
-    pub requests_ms: Summary,
+    pub response_time_ms: Summary,
     /// Video: from the flow's start to the first frame played, seconds; none if none was.
     #[serde(default)]
     pub startup_s: Option<f64>,
@@ -160,7 +160,7 @@ pub struct Flow {
     pub rtt_ms: Summary,
     /// UDP: from sender to receiver, of each datagram that arrived.
     #[serde(default)]
-    pub one_way_ms: Summary,
+    pub one_way_delay_ms: Summary,
     /// The most goodput in any half second of the run's clock, Mbit/s.
     #[serde(default)]
     pub peak_mbps: f64,
@@ -174,10 +174,10 @@ pub struct Flow {
     pub head_of_line_degree_ms: Summary,
     /// MPTCP: from a packet's arrival at the receiving host to its delivery in order.
     #[serde(default)]
-    pub head_of_line_ms: Summary,
-    /// MPTCP: most packets that waited for earlier ones at once.
+    pub head_of_line_delay_ms: Summary,
+    /// MPTCP: most packets that waited for earlier ones at once: the length of the out-of-order queue.
     #[serde(default)]
-    pub most_waiting_packets: u64,
+    pub max_out_of_order_packets: u64,
     /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
     #[serde(default)]
     pub copied_packets: u64,
@@ -258,60 +258,60 @@ pub struct Path {
     pub utilisation: f64,
     /// Mean queueing delay of its links together, milliseconds.
     pub queue_delay_ms: f64,
-    /// Ropewalk's tunnel: datagrams with data that its sender found lost.
+    /// Ropewalk's tunnel: datagrams with data that its sender declared lost.
     #[serde(default)]
-    pub found_lost_packets: u64,
+    pub declared_lost_packets: u64,
     /// Ropewalk's tunnel: of these, datagrams that arrived after all.
     #[serde(default)]
-    pub spurious_packets: u64,
+    pub spurious_losses: u64,
     /// Ropewalk's tunnel: times that its sender found the path not to work.
     #[serde(default)]
     pub failures: u64,
 }
 
-/// What a tunnel did with the packets of the data direction. Ropewalk's own counts pieces of packets where it says so.
+/// What a tunnel did with the packets of the data direction. Ropewalk's own counts fragments of packets where it says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tunnel {
-    /// Packets handed up.
+    /// Packets delivered at the far end.
     pub delivered_packets: u64,
-    /// Packets (Ropewalk: pieces) that had to wait for earlier ones.
+    /// Packets (Ropewalk: fragments) that had to wait for earlier ones.
     pub held_packets: u64,
-    /// Packets (Ropewalk: pieces) dropped because later ones had already gone up.
+    /// Packets (Ropewalk: fragments) dropped because later ones had already been delivered.
     pub late_packets: u64,
-    /// Packets dropped at the near end: because the tunnel device was full, or by the entrance's CoDel.
+    /// Packets dropped at the near end: because the tunnel device was full, or by the ingress queue's CoDel.
     pub dropped_packets: u64,
     /// Times the timeout released packets.
     pub timeouts: u64,
     /// Times a packet beyond the window flushed everything.
     pub overflows: u64,
     /// The most packets held at once.
-    pub most_held: u64,
+    pub max_held_packets: u64,
     /// Time packets were held. Of Ropewalk's the mean alone is known.
-    pub hold_ms: Summary,
-    /// Ropewalk: packets marked at the entrance instead of being dropped.
+    pub reorder_delay_ms: Summary,
+    /// Ropewalk: packets marked in the ingress queue instead of being dropped.
     #[serde(default)]
     pub marked_packets: u64,
-    /// Ropewalk: pieces sent, first time or again.
+    /// Ropewalk: fragments sent, first time or again.
     #[serde(default)]
-    pub sent_pieces: u64,
-    /// Ropewalk: pieces sent again because they were lost, or seemed to be.
+    pub sent_fragments: u64,
+    /// Ropewalk: fragments sent again because they were lost, or seemed to be.
     #[serde(default)]
-    pub repaired_pieces: u64,
-    /// Ropewalk: pieces that arrived twice.
+    pub retransmitted_fragments: u64,
+    /// Ropewalk: fragments that arrived twice.
     #[serde(default)]
-    pub duplicate_pieces: u64,
-    /// Ropewalk: pieces that were waited for in vain.
+    pub duplicate_fragments: u64,
+    /// Ropewalk: fragments that were waited for in vain.
     #[serde(default)]
-    pub missed_pieces: u64,
+    pub missing_fragments: u64,
 }
 
 /// The columns that a flow's or subflow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are
 /// those of one sample's interval, the others are as they were at its end.
 pub const FLOW_COLUMNS: [&str; 9] = [
     "goodput_mbps",
-    "window_packets",
-    "threshold_packets",
-    "rtt_ms",
+    "cwnd_packets",
+    "ssthresh_packets",
+    "srtt_ms",
     "in_flight_packets",
     "retransmitted_packets",
     "throughput_mbps",
@@ -324,7 +324,7 @@ pub const FLOW_COLUMNS: [&str; 9] = [
 pub struct Series {
     /// `flow NAME`, `subflow FLOW/PATH` or `path NAME`.
     pub subject: String,
-    /// Column names, with their units: `window_packets`, `rtt_ms`, `queue_packets`, `goodput_mbps` ...
+    /// Column names, with their units: `cwnd_packets`, `srtt_ms`, `queue_packets`, `goodput_mbps` ...
     pub columns: Vec<String>,
     /// Seconds since the start of the run.
     pub time_s: Vec<f64>,

@@ -41,10 +41,10 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
     ("goodput_mbps", "Throughput", "Mbit/s", "goodput", false),
     ("throughput_mbps", "Throughput", "Mbit/s", "", false),
     ("capacity_mbps", "Throughput", "Mbit/s", "capacity", true),
-    ("window_packets", "Window", "packets", "window", false),
-    ("threshold_packets", "Window", "packets", "ssthresh", true),
+    ("cwnd_packets", "Window", "packets", "cwnd", false),
+    ("ssthresh_packets", "Window", "packets", "ssthresh", true),
     ("in_flight_packets", "Window", "packets", "in flight", true),
-    ("rtt_ms", "Smoothed RTT", "ms", "", false),
+    ("srtt_ms", "Smoothed RTT", "ms", "", false),
     ("queue_packets", "Queue", "packets", "", false),
     ("queue_ms", "Queueing delay", "ms", "", false),
     ("retransmitted_packets", "Losses and marks", "packets per sample", "retransmitted", false),
@@ -56,7 +56,7 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
 const COUNTED: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
 
 /// Columns of a flow or subflow that the baseline's line is drawn for.
-const WITH_BASELINE: [&str; 3] = ["window_packets", "goodput_mbps", THROUGHPUT];
+const WITH_BASELINE: [&str; 3] = ["cwnd_packets", "goodput_mbps", THROUGHPUT];
 const THROUGHPUT: &str = "throughput_mbps";
 
 /// The unit of a column.

@@ -16,7 +16,7 @@ const GOODPUT: &str = "goodput_mbps";
 /// What is compared beside it where no layout says it.
 const USUAL: [&str; 2] = ["rtt_ms.mean", "retransmitted_packets"];
 /// How near windows are, where both have series.
-const WINDOW: &str = "quantile_percent";
+const WINDOW: &str = "cwnd_quantile_error_percent";
 
 /// Two studies.
 #[derive(Clone, Debug)]

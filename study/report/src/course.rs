@@ -2,19 +2,20 @@
 //!
 //! Three numbers, all in percent of the baseline's mean window, over the time that both series cover:
 //!
-//! - `trajectory_percent`: the root mean square of the difference, instant by instant. A loss that comes a moment earlier
+//! - `cwnd_trajectory_error_percent`: the root mean square of the difference, instant by instant. A loss that comes a moment earlier
 //!   moves every later sawtooth, so the baseline may be shifted by up to two seconds: the least value counts.
-//! - `quantile_percent`: the mean distance of the two quantile functions. When something happens does not matter, only for
+//! - `cwnd_quantile_error_percent`: the mean distance of the two quantile functions. When something happens does not matter, only for
 //!   how long the window has which size.
-//! - `window_percent`: how much greater our mean window is.
+//! - `mean_cwnd_error_percent`: how much greater our mean window is.
 
 use crate::resample::resampled;
 
 /// The numbers, as a table's `value` names them.
-pub(crate) const NAMES: [&str; 3] = ["trajectory_percent", "window_percent", "quantile_percent"];
+pub(crate) const NAMES: [&str; 3] =
+    ["cwnd_trajectory_error_percent", "mean_cwnd_error_percent", "cwnd_quantile_error_percent"];
 
 /// The column of a flow's series that is compared.
-pub(crate) const COLUMN: &str = "window_packets";
+pub(crate) const COLUMN: &str = "cwnd_packets";
 
 /// How far the baseline may be shifted either way, seconds.
 const MOST_SHIFT: f64 = 2.0;
@@ -37,8 +38,8 @@ pub(crate) fn number(name: &str, ours: &Course, baseline: &Course) -> Option<f64
     let [mine, theirs] = [ours, baseline].map(|course| course.within(common));
     let mean = theirs.mean().filter(|mean| *mean > 0.0)?;
     let off = match name {
-        "trajectory_percent" => trajectory(ours, baseline)?,
-        "window_percent" => mine.mean()? - mean,
+        "cwnd_trajectory_error_percent" => trajectory(ours, baseline)?,
+        "mean_cwnd_error_percent" => mine.mean()? - mean,
         _ => quantiles(&mine.values, &theirs.values)?,
     };
     Some(100.0 * off / mean)
@@ -122,9 +123,9 @@ mod tests {
     #[test]
     fn a_constant_difference_is_the_same_in_all_three() {
         let [ours, baseline] = [90.0, 100.0].map(|window| course(0.1, 0.1, move |_| window));
-        assert_eq!(number("trajectory_percent", &ours, &baseline), Some(10.0));
-        assert_eq!(number("window_percent", &ours, &baseline), Some(-10.0));
-        assert_near(number("quantile_percent", &ours, &baseline), 10.0, 1e-9);
+        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &baseline), Some(10.0));
+        assert_eq!(number("mean_cwnd_error_percent", &ours, &baseline), Some(-10.0));
+        assert_near(number("cwnd_quantile_error_percent", &ours, &baseline), 10.0, 1e-9);
     }
 
     #[test]
@@ -132,35 +133,35 @@ mod tests {
         // Too slow to be shifted away: a wave of one minute about a constant has amplitude / sqrt(2).
         let ours = course(0.1, 0.1, |time| 100.0 + 20.0 * (time * std::f64::consts::TAU / 60.0).sin());
         let baseline = course(0.1, 0.1, |_| 100.0);
-        assert_near(number("trajectory_percent", &ours, &baseline), 20.0 / 2_f64.sqrt(), 0.5);
+        assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 20.0 / 2_f64.sqrt(), 0.5);
     }
 
     #[test]
     fn other_instants_do_not_matter() {
         let ours = course(0.1, 0.1, |time| 3.0 * time);
         let baseline = course(0.037, 0.0713, |time| 3.0 * time);
-        assert_near(number("trajectory_percent", &ours, &baseline), 0.0, 1e-6);
-        assert_near(number("window_percent", &ours, &baseline), 0.0, 0.1);
+        assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 0.0, 1e-6);
+        assert_near(number("mean_cwnd_error_percent", &ours, &baseline), 0.0, 0.1);
     }
 
     #[test]
     fn a_phase_of_two_seconds_is_forgiven_and_more_is_not() {
         let baseline = course(0.1, 0.1, sawtooth);
         let late = |by: f64| course(0.1, 0.1, move |time| sawtooth(time - by));
-        assert_near(number("trajectory_percent", &late(2.0), &baseline), 0.0, 1e-6);
+        assert_near(number("cwnd_trajectory_error_percent", &late(2.0), &baseline), 0.0, 1e-6);
         // A second that is left: for 9 of 10 s off by 5 packets, for 1 of 10 s by 45. sqrt(0.9 * 25 + 0.1 * 2025) = 15.
-        assert_near(number("trajectory_percent", &late(3.0), &baseline), 100.0 * 15.0 / 75.0, 0.6);
-        assert_near(number("quantile_percent", &late(5.0), &baseline), 0.0, 0.2);
-        assert_near(number("window_percent", &late(5.0), &baseline), 0.0, 0.2);
+        assert_near(number("cwnd_trajectory_error_percent", &late(3.0), &baseline), 100.0 * 15.0 / 75.0, 0.6);
+        assert_near(number("cwnd_quantile_error_percent", &late(5.0), &baseline), 0.0, 0.2);
+        assert_near(number("mean_cwnd_error_percent", &late(5.0), &baseline), 0.0, 0.2);
     }
 
     #[test]
     fn a_quarter_of_the_run_may_be_missing_and_no_more() {
         let ours = course(0.1, 0.1, |_| 100.0);
         let from = |start: f64| course(start, 0.1, |_| 100.0);
-        assert_eq!(number("trajectory_percent", &ours, &from(15.0)), Some(0.0));
-        assert_eq!(number("trajectory_percent", &ours, &from(17.5)), None, "even 2 s of shift leave 74 %");
-        assert_eq!(number("trajectory_percent", &ours, &Course::default()), None);
+        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(15.0)), Some(0.0));
+        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(17.5)), None, "even 2 s of shift leave 74 %");
+        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &Course::default()), None);
     }
 
     #[test]

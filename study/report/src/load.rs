@@ -7,7 +7,7 @@ use scenario::Scope;
 
 /// Mean and standard deviation, percent; swings from three quarters to one or back; and how long after the scope's beginning
 /// it has moved, seconds.
-pub(crate) const NAMES: [&str; 4] = ["load_percent", "load_deviation_percent", "load_swings", "load_moved_s"];
+pub(crate) const NAMES: [&str; 4] = ["load_percent", "load_deviation_percent", "load_flaps", "load_responsiveness_s"];
 
 /// One of these values; nothing for a flow as a whole.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
@@ -15,7 +15,7 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     match field {
         "load_percent" => load::mean(&loads).map(|mean| 100.0 * mean),
         "load_deviation_percent" => load::deviation(&loads).map(|deviation| 100.0 * deviation),
-        "load_swings" => (!loads.is_empty()).then(|| load::swings(&loads) as f64),
+        "load_flaps" => (!loads.is_empty()).then(|| load::swings(&loads) as f64),
         _ => moved(run, scope, &times, &loads),
     }
 }
@@ -84,7 +84,7 @@ mod tests {
             Some(37.5),
             "four of 1, four of 1/4"
         );
-        assert_eq!(part("tcp/a", None, None, "load_swings"), Some(1.0));
+        assert_eq!(part("tcp/a", None, None, "load_flaps"), Some(1.0));
         assert_eq!(part("tcp", None, None, "load_percent"), None);
     }
 
@@ -92,7 +92,7 @@ mod tests {
     fn a_load_moves_after_the_scope_begins() {
         let moved = |from_s| {
             let scope = Scope { flow: Some("tcp/a".to_owned()), from_s, ..Scope::default() };
-            value(&run(), "load_moved_s", &scope)
+            value(&run(), "load_responsiveness_s", &scope)
         };
         assert_eq!(moved(Some(10.0)), Some(9.0), "the window that ends at 20 s and the four after the gap");
         assert_eq!(moved(Some(45.0)), None, "it does not change");

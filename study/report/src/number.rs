@@ -87,14 +87,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
         ("_bytes", "bytes"),
         ("_percent", "%"),
     ];
-    // Where the field's own words say too little.
-    const NAMES: [(&str, &str); 4] = [
-        ("drop", "dropped packets"),
-        ("trajectory", "trajectory error"),
-        ("window", "error of the mean window"),
-        ("quantile", "quantile error"),
-    ];
     match field {
+        "drop_percent" => return ("dropped packets".to_owned(), "%"),
         "jain" => return ("Jain's index".to_owned(), ""),
         "share" => return ("share of the goodput".to_owned(), ""),
         "cpu_s_per_gb" => return ("CPU time".to_owned(), "s/GB"),
@@ -106,9 +100,8 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
     let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((head, ""));
-    let told = NAMES.iter().find(|(short, _)| unit == "%" && *short == name);
-    let name = told.map_or(name, |(_, told)| told);
-    (format!("{name} {tail}").trim().replace('_', " ").replace("rtt", "RTT"), unit)
+    let name = format!("{name} {tail}").trim().replace('_', " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
+    (name, unit)
 }
 
 /// The same in one text: "goodput, Mbit/s".
@@ -150,9 +143,9 @@ mod tests {
         assert_eq!(title("goodput_mbps"), "goodput, Mbit/s");
         assert_eq!(title("rtt_ms.p95"), "RTT p95, ms");
         assert_eq!(title("recoveries"), "recoveries");
-        assert_eq!(title("requests_ms.p99"), "requests p99, ms");
+        assert_eq!(title("response_time_ms.p99"), "response time p99, ms");
         assert_eq!(title("jain"), "Jain's index");
-        assert_eq!(title("window_percent"), "error of the mean window, %");
-        assert_eq!(title("window_packets"), "window, packets");
+        assert_eq!(title("mean_cwnd_error_percent"), "mean cwnd error, %");
+        assert_eq!(title("cwnd_packets"), "cwnd, packets");
     }
 }

@@ -29,7 +29,7 @@ const FLOW: [Field<Flow>; 7] = [
     ("p95 ms", |flow| flow.rtt_ms.p95),
     ("sent", |flow| flow.sent_packets as f64),
     ("retrans.", |flow| flow.retransmitted_packets as f64),
-    ("undone", |flow| flow.undone as f64),
+    ("spurious", |flow| flow.spurious_recoveries as f64),
     ("RTOs", |flow| flow.timeouts as f64),
 ];
 
@@ -39,14 +39,14 @@ const SHARE: [Field<Flow>; 1] = [("share %", |flow| flow.share.map_or(f64::NAN, 
 /// Only where there are requests.
 const REQUESTS: [Field<Flow>; 3] = [
     ("requests", |flow| flow.requests as f64),
-    ("request ms", |flow| if flow.requests > 0 { flow.requests_ms.mean } else { f64::NAN }),
-    ("request p95 ms", |flow| if flow.requests > 0 { flow.requests_ms.p95 } else { f64::NAN }),
+    ("response ms", |flow| if flow.requests > 0 { flow.response_time_ms.mean } else { f64::NAN }),
+    ("response p95 ms", |flow| if flow.requests > 0 { flow.response_time_ms.p95 } else { f64::NAN }),
 ];
 
 /// Only where there are MPTCP flows.
 const MULTIPATH: [Field<Flow>; 5] = [
     ("protocol delay ms", |flow| of_multipath(flow, flow.protocol_delay_ms.mean)),
-    ("head-of-line ms", |flow| of_multipath(flow, flow.head_of_line_ms.mean)),
+    ("head-of-line ms", |flow| of_multipath(flow, flow.head_of_line_delay_ms.mean)),
     ("copied", |flow| of_multipath(flow, flow.copied_packets as f64)),
     ("reinjected", |flow| of_multipath(flow, flow.reinjected_packets as f64)),
     ("rescued", |flow| of_multipath(flow, flow.rescued_packets as f64)),
@@ -98,8 +98,8 @@ const PATH: [Field<Path>; 6] = [
 const TUNNEL: [Field<Tunnel>; 8] = [
     ("delivered", |tunnel| tunnel.delivered_packets as f64),
     ("held", |tunnel| tunnel.held_packets as f64),
-    ("hold ms", |tunnel| tunnel.hold_ms.mean),
-    ("p95 ms", |tunnel| tunnel.hold_ms.p95),
+    ("reorder ms", |tunnel| tunnel.reorder_delay_ms.mean),
+    ("p95 ms", |tunnel| tunnel.reorder_delay_ms.p95),
     ("late", |tunnel| tunnel.late_packets as f64),
     ("dropped", |tunnel| tunnel.dropped_packets as f64),
     ("timeouts", |tunnel| tunnel.timeouts as f64),

@@ -26,7 +26,7 @@ type OfRun = fn(&Run) -> Option<f64>;
 
 /// What a part of the run's time has: of these columns of a flow's series the mean over time,
 const MEANS: [&str; 6] =
-    ["goodput_mbps", "throughput_mbps", "window_packets", "threshold_packets", "rtt_ms", "in_flight_packets"];
+    ["goodput_mbps", "throughput_mbps", "cwnd_packets", "ssthresh_packets", "srtt_ms", "in_flight_packets"];
 /// and of these the sum.
 const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
 

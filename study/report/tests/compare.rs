@@ -8,7 +8,7 @@ use std::slice::from_ref;
 fn cells(samples: u32) -> Vec<Run> {
     let series = Series {
         subject: "flow tcp".to_owned(),
-        columns: ["goodput_mbps", "window_packets"].map(str::to_owned).to_vec(),
+        columns: ["goodput_mbps", "cwnd_packets"].map(str::to_owned).to_vec(),
         time_s: (1..=samples).map(f64::from).collect(),
         values: vec![vec![100.0; samples as usize], (1..=samples).map(f64::from).collect()],
     };

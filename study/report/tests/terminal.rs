@@ -172,7 +172,7 @@ fn the_course_of_windows_is_compared_with_the_baseline() {
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &theirs });
     let table = &mut study.layout.tables[0];
     (table.columns, table.references) = (None, Vec::new());
-    table.values = ["window_percent", "quantile_percent"].map(made_up::column).to_vec();
+    table.values = ["mean_cwnd_error_percent", "cwnd_quantile_error_percent"].map(made_up::column).to_vec();
     table.scope.only = [("path.eno2.delay".to_owned(), vec!["10ms".to_owned()])].into();
     let text = terminal(&study, 120, false);
     let cubic: Vec<&str> = text.lines().find(|line| line.starts_with("cubic")).unwrap().split_whitespace().collect();
@@ -180,7 +180,7 @@ fn the_course_of_windows_is_compared_with_the_baseline() {
     assert!(cubic[1] == "20.0" && cubic[2].starts_with("20."), "{text}");
     assert!(text.contains("kernel-6.1: median |error of the mean window| 20.0 %; 0 of 8 cells under 10 %"), "{text}");
     assert!(!text.contains("coming") && !text.contains("baseline)"), "{text}");
-    study.layout.tables[0].values = vec![made_up::column("trajectory_percent")];
+    study.layout.tables[0].values = vec![made_up::column("cwnd_trajectory_error_percent")];
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
     let text = terminal(&study, 120, false);
     assert!(text.contains("median |trajectory error| 0.0 %; 8 of 8 cells under 10 %"), "{text}");

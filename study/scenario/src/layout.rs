@@ -64,7 +64,7 @@ pub struct Figure {
     /// Of bars, the swept key along the axis.
     #[serde(default)]
     pub across: Option<String>,
-    /// Of lines a column of the time series, such as `window_packets`; of bars a value as in a table.
+    /// Of lines a column of the time series, such as `cwnd_packets`; of bars a value as in a table.
     pub value: String,
     /// What part of the study. A setting of the keys that are left makes a chart.
     pub scope: Scope,
@@ -237,7 +237,7 @@ with_scope_keys! {
         bars: Option<At<String>>,
         /// With bars: the swept key whose values are along the axis; or "flow".
         across: Option<At<String>>,
-        /// Of lines a column of a flow's time series, such as window_packets; of bars a value as in a table.
+        /// Of lines a column of a flow's time series, such as cwnd_packets; of bars a value as in a table.
         value: At<String>,
     }
 }

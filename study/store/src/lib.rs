@@ -19,6 +19,7 @@
 mod error;
 mod files;
 mod manifest;
+mod names;
 mod parts;
 mod results;
 mod rows;

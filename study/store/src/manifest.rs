@@ -1,6 +1,6 @@
 //! `manifest.json`: what was run, with what, and whether it is complete.
 
-use crate::{Error, files};
+use crate::{Error, files, names};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -53,7 +53,11 @@ impl Manifest {
     pub(crate) fn find(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(FILE);
         match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(Error::damaged(&path)),
+            Ok(bytes) => {
+                let mut manifest: Self = serde_json::from_slice(&bytes).map_err(Error::damaged(&path))?;
+                names::in_layout(&mut manifest.layout);
+                Ok(Some(manifest))
+            }
             Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
             Err(why) => Err(Error::Io { doing: "read", path, why }),
         }

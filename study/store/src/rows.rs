@@ -43,14 +43,14 @@ impl Row for Flow {
         to.count("retransmitted_packets", &mut self.retransmitted_packets);
         to.count("dropped_packets", &mut self.dropped_packets);
         to.count("recoveries", &mut self.recoveries);
-        to.count("undone", &mut self.undone);
+        to.count("spurious_recoveries", &mut self.spurious_recoveries);
         to.count("timeouts", &mut self.timeouts);
         to.number("receive_window_limited_s", &mut self.receive_window_limited_s);
         to.number("send_buffer_limited_s", &mut self.send_buffer_limited_s);
         to.maybe("completion_s", &mut self.completion_s);
         to.maybe("share", &mut self.share);
         to.count("requests", &mut self.requests);
-        summary("requests_ms", &mut self.requests_ms, to);
+        summary("response_time_ms", &mut self.response_time_ms, to);
         to.maybe("startup_s", &mut self.startup_s);
         to.count("stalls", &mut self.stalls);
         to.number("stall_s", &mut self.stall_s);
@@ -60,12 +60,12 @@ impl Row for Flow {
         to.number("video_mbps", &mut self.video_mbps);
         to.count("switches", &mut self.switches);
         summary("rtt_ms", &mut self.rtt_ms, to);
-        summary("one_way_ms", &mut self.one_way_ms, to);
+        summary("one_way_delay_ms", &mut self.one_way_delay_ms, to);
         to.number("peak_mbps", &mut self.peak_mbps);
         summary("protocol_delay_ms", &mut self.protocol_delay_ms, to);
         summary("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, to);
-        summary("head_of_line_ms", &mut self.head_of_line_ms, to);
-        to.count("most_waiting_packets", &mut self.most_waiting_packets);
+        summary("head_of_line_delay_ms", &mut self.head_of_line_delay_ms, to);
+        to.count("max_out_of_order_packets", &mut self.max_out_of_order_packets);
         to.count("copied_packets", &mut self.copied_packets);
         to.count("reinjected_packets", &mut self.reinjected_packets);
         to.count("duplicate_bytes", &mut self.duplicate_bytes);
@@ -109,8 +109,8 @@ impl Row for Path {
         to.count("marked_packets", &mut self.marked_packets);
         to.number("utilisation", &mut self.utilisation);
         to.number("queue_delay_ms", &mut self.queue_delay_ms);
-        to.count("found_lost_packets", &mut self.found_lost_packets);
-        to.count("spurious_packets", &mut self.spurious_packets);
+        to.count("declared_lost_packets", &mut self.declared_lost_packets);
+        to.count("spurious_losses", &mut self.spurious_losses);
         to.count("failures", &mut self.failures);
     }
 }
@@ -123,13 +123,13 @@ impl Row for Tunnel {
         to.count("dropped_packets", &mut self.dropped_packets);
         to.count("timeouts", &mut self.timeouts);
         to.count("overflows", &mut self.overflows);
-        to.count("most_held", &mut self.most_held);
-        summary("hold_ms", &mut self.hold_ms, to);
+        to.count("max_held_packets", &mut self.max_held_packets);
+        summary("reorder_delay_ms", &mut self.reorder_delay_ms, to);
         to.count("marked_packets", &mut self.marked_packets);
-        to.count("sent_pieces", &mut self.sent_pieces);
-        to.count("repaired_pieces", &mut self.repaired_pieces);
-        to.count("duplicate_pieces", &mut self.duplicate_pieces);
-        to.count("missed_pieces", &mut self.missed_pieces);
+        to.count("sent_fragments", &mut self.sent_fragments);
+        to.count("retransmitted_fragments", &mut self.retransmitted_fragments);
+        to.count("duplicate_fragments", &mut self.duplicate_fragments);
+        to.count("missing_fragments", &mut self.missing_fragments);
     }
 }
 

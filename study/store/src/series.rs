@@ -3,8 +3,8 @@
 //! Long form is what plotting tools take, and runs with different columns share one file. Neighbouring rows with the
 //! same subject and column are one vector. A column without samples is kept as one row without a time.
 
-use crate::Key;
 use crate::table::{Column, Table};
+use crate::{Key, names};
 use parquet::data_type::ByteArray;
 use record::Series;
 
@@ -53,7 +53,7 @@ pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
         let same = |row: &usize| subjects[*row] == subjects[start] && columns[*row] == columns[start];
         let end = (start..table.rows()).take_while(same).count() + start;
         let vector = |column: &[Option<f64>]| column[start..end].iter().copied().flatten().collect::<Vec<_>>();
-        let (subject, name) = (text(&subjects[start])?, text(&columns[start])?);
+        let (subject, name) = (text(&subjects[start])?, names::current(&text(&columns[start])?).into_owned());
         if all.last().is_none_or(|series| series.subject != subject) {
             all.push(Series { subject, columns: Vec::new(), time_s: vector(times), values: Vec::new() });
         }

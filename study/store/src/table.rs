@@ -2,7 +2,7 @@
 //!
 //! Three kinds of column are enough. Every column may have gaps, as data frames write them.
 
-use crate::{Error, files};
+use crate::{Error, files, names};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -146,7 +146,7 @@ fn read_group(group: &dyn RowGroupReader) -> Parquet<Table> {
             Physical::BYTE_ARRAY => Column::Texts(read_column::<ByteArrayType>(group, index, rows)?),
             other => return Err(ParquetError::General(format!("a column of type {other}"))),
         };
-        columns.push((about.column_descr().name().to_owned(), column));
+        columns.push((names::current(about.column_descr().name()).into_owned(), column));
     }
     Ok(Table { columns })
 }

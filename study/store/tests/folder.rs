@@ -178,3 +178,14 @@ fn a_run_that_would_not_read_back_is_refused_at_once() {
     bad.series[0].time_s.pop();
     assert!(matches!(results.add(0, 1, &bad), Err(Error::Refused { .. })));
 }
+
+#[test]
+fn a_folder_with_earlier_names_is_read_with_todays() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/validation/mptcp-6.1");
+    let (_, runs) = Results::open(&kept).unwrap();
+    let series: Vec<_> = runs.iter().flat_map(|run| &run.series).collect();
+    for name in ["cwnd_packets", "ssthresh_packets", "srtt_ms"] {
+        assert!(series.iter().any(|series| series.columns.iter().any(|column| column == name)), "{name}");
+    }
+    assert!(runs.iter().flat_map(|run| &run.flows).all(|flow| flow.recoveries >= flow.spurious_recoveries));
+}

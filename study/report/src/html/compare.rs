@@ -131,7 +131,7 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
 /// Some of the lines, and how near windows are where both have them. The plots on the page are numbered from `plot` on.
 fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], plot: usize) -> String {
     let windows = comparison.has_windows();
-    let window = windows.then(|| format!("window's {}", title("quantile_percent")));
+    let window = windows.then(|| title("cwnd_quantile_error_percent"));
     let heads = comparison.values.iter().map(|value| title(value)).chain(window);
     let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
     let row = |line: &&Compared<'_>| {

@@ -77,7 +77,7 @@ pub(crate) fn figure() -> Figure {
     Figure {
         title: "Windows".to_owned(),
         lines: "flow.tcp.congestion".to_owned(),
-        value: "window_packets".to_owned(),
+        value: "cwnd_packets".to_owned(),
         ..Figure::default()
     }
 }
@@ -129,7 +129,7 @@ fn run(algorithm: &str, delay: u32, seed: u64, samples: u32) -> Run {
         sent_packets: packets,
         retransmitted_packets: 80,
         recoveries: 9,
-        undone: 2,
+        spurious_recoveries: 2,
         timeouts: 0,
         rtt_ms: Summary { mean: rtt, p50: rtt, p95: rtt * 1.3, p99: rtt * 1.5, min: rtt * 0.8, max: rtt * 2.0 },
         ..Flow::default()
@@ -165,9 +165,9 @@ fn series(goodput: f64, delay: f64, seed: u64, samples: u32) -> Vec<Series> {
         subject: "flow tcp".to_owned(),
         columns: names(&[
             "goodput_mbps",
-            "window_packets",
-            "threshold_packets",
-            "rtt_ms",
+            "cwnd_packets",
+            "ssthresh_packets",
+            "srtt_ms",
             "in_flight_packets",
             "retransmitted_packets",
         ]),

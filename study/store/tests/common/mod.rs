@@ -31,14 +31,14 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         retransmitted_packets: 3,
         dropped_packets: 2,
         recoveries: 4,
-        undone: 5,
+        spurious_recoveries: 5,
         timeouts: 6,
         receive_window_limited_s: x / 11.0,
         send_buffer_limited_s: x / 13.0,
         completion_s,
         share: completion_s,
         requests: seed,
-        requests_ms: summary,
+        response_time_ms: summary,
         startup_s: completion_s,
         stalls: 12,
         stall_s: x / 23.0,
@@ -48,12 +48,12 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         video_mbps: x / 29.0,
         switches: 15,
         rtt_ms: summary,
-        one_way_ms: summary,
+        one_way_delay_ms: summary,
         peak_mbps: x / 19.0,
         protocol_delay_ms: summary,
         head_of_line_degree_ms: summary,
-        head_of_line_ms: summary,
-        most_waiting_packets: 7,
+        head_of_line_delay_ms: summary,
+        max_out_of_order_packets: 7,
         copied_packets: 8,
         reinjected_packets: 9,
         duplicate_bytes: 10,
@@ -63,7 +63,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         |name: &str, interrupt_s| Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s };
     let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
-    let tunnel = Tunnel { held_packets: 1 << 40, hold_ms: summary, ..Tunnel::default() };
+    let tunnel = Tunnel { held_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
     let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
     if cell % 2 == 1 {
         parameters.insert("only odd cells".to_owned(), String::new());
@@ -93,7 +93,7 @@ fn series(cell: usize, x: f64) -> Vec<Series> {
     vec![
         Series {
             subject: "flow one".to_owned(),
-            columns: vec!["window_packets".to_owned(), "rtt_ms".to_owned()],
+            columns: vec!["cwnd_packets".to_owned(), "srtt_ms".to_owned()],
             values: vec![curve.clone(), curve],
             time_s,
         },

@@ -1,0 +1,71 @@
+//! Names that columns and values had in earlier versions: results folders with them are read, and never written.
+
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The earlier name, and today's. The name of a distribution stands for all its columns (`hold_ms.p95`).
+const RENAMED: [(&str, &str); 20] = [
+    ("window_packets", "cwnd_packets"),
+    ("threshold_packets", "ssthresh_packets"),
+    ("undone", "spurious_recoveries"),
+    ("requests_ms", "response_time_ms"),
+    ("one_way_ms", "one_way_delay_ms"),
+    ("head_of_line_ms", "head_of_line_delay_ms"),
+    ("most_waiting_packets", "max_out_of_order_packets"),
+    ("found_lost_packets", "declared_lost_packets"),
+    ("spurious_packets", "spurious_losses"),
+    ("most_held", "max_held_packets"),
+    ("hold_ms", "reorder_delay_ms"),
+    ("sent_pieces", "sent_fragments"),
+    ("repaired_pieces", "retransmitted_fragments"),
+    ("duplicate_pieces", "duplicate_fragments"),
+    ("missed_pieces", "missing_fragments"),
+    ("load_swings", "load_flaps"),
+    ("load_moved_s", "load_responsiveness_s"),
+    ("trajectory_percent", "cwnd_trajectory_error_percent"),
+    ("quantile_percent", "cwnd_quantile_error_percent"),
+    ("window_percent", "mean_cwnd_error_percent"),
+];
+
+/// The smoothed RTT of a time series. (The `rtt_ms` of a record is a distribution, `rtt_ms.mean`.)
+const SERIES_RTT: (&str, &str) = ("rtt_ms", "srtt_ms");
+
+/// Today's name.
+pub(crate) fn current(name: &str) -> Cow<'_, str> {
+    if name == SERIES_RTT.0 {
+        return SERIES_RTT.1.into();
+    }
+    let base = name.split('.').next().unwrap_or(name);
+    match RENAMED.iter().find(|(earlier, _)| *earlier == base) {
+        Some((_, today)) => format!("{today}{}", &name[base.len()..]).into(),
+        None => name.into(),
+    }
+}
+
+/// Gives the values that a layout shows today's names.
+pub(crate) fn in_layout(layout: &mut Value) {
+    match layout {
+        Value::Object(entries) => entries.iter_mut().for_each(|(key, below)| match below {
+            Value::String(name) if key == "value" => *name = current(name).into_owned(),
+            _ => in_layout(below),
+        }),
+        Value::Array(items) => items.iter_mut().for_each(in_layout),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_names_are_read_as_todays() {
+        let names = ["window_packets", "hold_ms.p95", "rtt_ms", "rtt_ms.p95", "goodput_mbps", "parameter.undone"];
+        let today =
+            ["cwnd_packets", "reorder_delay_ms.p95", "srtt_ms", "rtt_ms.p95", "goodput_mbps", "parameter.undone"];
+        assert_eq!(names.map(current), today);
+        let mut layout = serde_json::json!({"figures": [{"title": "undone", "value": "window_packets"}]});
+        in_layout(&mut layout);
+        assert_eq!(layout, serde_json::json!({"figures": [{"title": "undone", "value": "cwnd_packets"}]}));
+    }
+}
