@@ -25,9 +25,14 @@ pub(crate) fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Columns of the terminal; 80 where there is none.
+/// Columns and rows of the terminal; 80 and 24 where there is none.
+pub(crate) fn size() -> (usize, usize) {
+    terminal_size::terminal_size().map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()))
+}
+
+/// Columns of the terminal.
 pub(crate) fn width() -> usize {
-    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
+    size().0
 }
 
 /// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).

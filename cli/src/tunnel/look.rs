@@ -32,7 +32,7 @@ pub(super) fn top(tunnel: Option<&str>) -> Result<(), Failure> {
     let client = the(tunnel)?;
     status(&client)?;
     let look = || client.status().map_err(|error| error.to_string());
-    daemon::top(look).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
+    daemon::top(look, output::size).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
 }
 
 pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 //! Three kinds of column are enough. Every column may have gaps, as data frames write them.
 
 use crate::{Error, files, names};
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result as Parquet};
@@ -93,7 +93,7 @@ fn refused(path: &Path, why: ParquetError) -> Error {
 fn write_groups(file: &mut File, head: &Table, groups: impl Iterator<Item = Table>) -> Parquet<()> {
     let value = ColumnPath::from("value"); // of a series: bytes of like weight side by side compress best
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(Compression::SNAPPY)
         .set_created_by("ropewalk".to_owned())
         .set_column_dictionary_enabled(value.clone(), false)
         .set_column_encoding(value, Encoding::BYTE_STREAM_SPLIT);

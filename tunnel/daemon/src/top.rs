@@ -2,110 +2,143 @@
 
 use crate::show::{bits, duration};
 use crate::status::{Path, Peer, State, Status};
-use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
-use std::io;
-use std::time::{Duration, Instant};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{self, SetArg, Termios};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-/// Between two looks.
+/// Between two pictures.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Eighths of a column.
 const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// Draws what `look` answers until q, Esc or Ctrl-C.
+// Colours and weights of the terminal (ECMA-48, section 8.3.117).
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const GREY: &str = "90";
+
+/// Draws what `look` answers until q, Esc or Ctrl-C. `size` is asked for columns and rows before each picture.
 ///
 /// # Errors
 /// The terminal refuses, or `look` fails when it is asked first; later failures are shown, and the next look tries again.
-pub fn top(mut look: impl FnMut() -> Result<Status, String>) -> io::Result<()> {
+pub fn top(mut look: impl FnMut() -> Result<Status, String>, size: impl Fn() -> (usize, usize)) -> io::Result<()> {
     let mut shown = look().map_err(io::Error::other)?;
     let mut trouble = None;
-    let mut terminal = ratatui::try_init()?;
-    let outcome = loop {
-        if let Err(error) = terminal.draw(|frame| draw(frame, &shown, trouble.as_deref())) {
-            break Err(error);
-        }
-        match quits_within(INTERVAL) {
-            Ok(false) => {}
-            Ok(true) => break Ok(()),
-            Err(error) => break Err(error),
+    let screen = Screen::open()?;
+    loop {
+        let (columns, rows) = size();
+        screen.draw(&picture(&shown, trouble.as_deref(), columns), rows)?;
+        if quits_within(INTERVAL)? {
+            return Ok(());
         }
         match look() {
             Ok(status) => (shown, trouble) = (status, None),
             Err(error) => trouble = Some(error),
         }
-    };
-    ratatui::try_restore()?;
-    outcome
+    }
 }
 
+/// The terminal's second screen, without echo and cursor; the first comes back when this is dropped.
+struct Screen(Termios);
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let before = termios::tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        termios::cfmakeraw(&mut raw);
+        termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &raw)?;
+        let screen = Self(before);
+        put("\x1b[?1049h\x1b[?25l")?;
+        Ok(screen)
+    }
+
+    /// Draws the first `rows` lines from the upper left corner.
+    fn draw(&self, lines: &[String], rows: usize) -> io::Result<()> {
+        let lines: Vec<_> = lines.iter().take(rows).map(|line| format!("{line}\x1b[K")).collect();
+        put(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody left to tell.
+        let _ = put("\x1b[?25h\x1b[?1049l");
+        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &self.0);
+    }
+}
+
+fn put(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Waits for a key; whether it is q, Esc or Ctrl-C, or the end of the input.
 fn quits_within(time: Duration) -> io::Result<bool> {
-    let end = Instant::now() + time;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if !event::poll(left)? {
-            return Ok(false);
-        }
-        match event::read()? {
-            Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
-                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(true),
-                _ => {}
-            },
-            // A new size: draw at once.
-            Event::Resize(..) => return Ok(false),
-            _ => {}
-        }
+    let mut stdin = io::stdin();
+    let timeout = PollTimeout::try_from(time).expect("a second fits");
+    match poll(&mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)], timeout) {
+        Ok(0) | Err(Errno::EINTR) => return Ok(false),
+        Ok(_) => {}
+        Err(errno) => return Err(errno.into()),
     }
+    // An arrow key is an Esc with more behind it.
+    let mut keys = [0; 16];
+    let read = stdin.read(&mut keys)?;
+    Ok(matches!(keys[..read], [] | [b'q' | b'\x1b' | b'\x03']))
 }
 
-/// One picture.
-fn draw(frame: &mut Frame<'_>, status: &Status, trouble: Option<&str>) {
-    let heights = status.peers.iter().map(|peer| Constraint::Length(2 + 2 * peer.paths.len() as u16));
-    let rows: Vec<_> = [Constraint::Length(2)].into_iter().chain(heights).chain([Constraint::Min(0)]).collect();
-    let areas = Layout::vertical(rows).split(frame.area());
-    frame.render_widget(Paragraph::new(heading(status, trouble)), areas[0]);
-    for (peer, area) in status.peers.iter().zip(areas.iter().skip(1)) {
-        draw_peer(frame, peer, *area);
-    }
-}
-
-fn heading(status: &Status, trouble: Option<&str>) -> Vec<Line<'static>> {
-    let it = &status.interface;
+/// The lines of one picture, `width` columns wide.
+fn picture(status: &Status, trouble: Option<&str>, width: usize) -> Vec<String> {
+    let interface = &status.interface;
     let drops: u64 = status.drops.iter().map(|drop| drop.packets).sum();
-    let first = Line::from(vec![
-        it.name.clone().bold(),
-        format!("  {}  {}  up {}  {drops} dropped", status.mode, it.addresses.join(" "), duration(status.uptime_s))
-            .into(),
-    ]);
-    let second = trouble.map_or_else(|| Line::from("q quits".dim()), |trouble| Line::from(trouble.to_owned().red()));
-    vec![first, second]
+    let (addresses, up) = (interface.addresses.join(" "), duration(status.uptime_s));
+    let name = styled(BOLD, &interface.name);
+    let mut lines = vec![
+        format!("{name}  {}  {addresses}  up {up}  {drops} dropped", status.mode),
+        trouble.map_or_else(|| styled(DIM, "q quits"), |trouble| styled(RED, trouble)),
+    ];
+    for peer in &status.peers {
+        lines.extend(peer_lines(peer, width));
+    }
+    lines
 }
 
-fn draw_peer(frame: &mut Frame<'_>, peer: &Peer, area: Rect) {
+fn styled(style: &str, text: &str) -> String {
+    format!("\x1b[{style}m{text}\x1b[m")
+}
+
+fn peer_lines(peer: &Peer, width: usize) -> Vec<String> {
     let (reordering, entrance) = (&peer.reordering, &peer.entrance);
     let name = peer.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
     let foot = format!(
-        " reordering {} packets, hold {:.0} ms, {} late; queue {} bytes ",
+        "reordering {} packets, hold {:.0} ms, {} late; queue {} bytes",
         reordering.depth_packets, reordering.hold_ms, reordering.late_packets, entrance.queued_bytes
     );
-    let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(foot);
-    let inner = block.inner(area);
     let fastest = peer.paths.iter().map(|path| path.delivery_bps.max(path.sending_bps)).max().unwrap_or(0).max(1);
-    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, fastest, inner.width)).collect();
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+    let paths = peer.paths.iter().flat_map(|path| path_lines(path, fastest, width));
+    [rule(&format!("peer {name}"), width)].into_iter().chain(paths).chain([rule(&foot, width)]).collect()
+}
+
+/// A line across the screen with a text in it.
+fn rule(text: &str, width: usize) -> String {
+    let text = format!("── {text} ");
+    let rest = width.saturating_sub(text.chars().count());
+    text + &"─".repeat(rest)
 }
 
 /// A line of numbers, and a bar: what is sent, against what the fastest path delivers.
-fn path_lines(path: &Path, fastest: u64, width: u16) -> [Line<'static>; 2] {
+fn path_lines(path: &Path, fastest: u64, width: usize) -> [String; 2] {
     let color = match path.state {
-        State::Up => Color::Green,
-        State::Validating => Color::Yellow,
-        State::Down => Color::Red,
-        State::Disabled => Color::DarkGray,
+        State::Up => GREEN,
+        State::Validating => YELLOW,
+        State::Down => RED,
+        State::Disabled => GREY,
     };
     let rtt = path.rtt_ms.map_or("-".into(), |rtt| format!("{rtt:.1} ms"));
     let numbers = format!(
@@ -115,26 +148,21 @@ fn path_lines(path: &Path, fastest: u64, width: u16) -> [Line<'static>; 2] {
         path.loss * 100.0,
         path.share * 100.0
     );
-    let state = Span::styled(format!("{:<10}", path.state.word()), Style::new().fg(color));
-    let name = format!("{:<10.10} ", path.name).bold();
-    [
-        Line::from(vec![name, state, numbers.into()]),
-        Line::styled(bar(path.sending_bps, fastest, width), Style::new().fg(color)),
-    ]
+    let name = styled(BOLD, &format!("{:<10.10} ", path.name));
+    let state = styled(color, &format!("{:<10}", path.state.word()));
+    [format!("{name}{state}{numbers}"), styled(color, &bar(path.sending_bps, fastest, width))]
 }
 
 /// `value` of `most` in `width` columns, to an eighth of a column.
-fn bar(value: u64, most: u64, width: u16) -> String {
-    let eighths = (u128::from(value) * u128::from(width) * 8 / u128::from(most.max(1))) as usize;
-    let eighths = eighths.min(usize::from(width) * 8);
+fn bar(value: u64, most: u64, width: usize) -> String {
+    let eighths = (u128::from(value) * width as u128 * 8 / u128::from(most.max(1))) as usize;
+    let eighths = eighths.min(width * 8);
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
 
     #[test]
     fn a_bar_is_as_long_as_its_share_to_an_eighth_of_a_column() {
@@ -145,16 +173,23 @@ mod tests {
 
     #[test]
     fn the_picture_shows_every_path_in_eighty_columns() {
-        let mut terminal = Terminal::new(TestBackend::new(80, 12)).unwrap();
-        terminal.draw(|frame| draw(frame, &Status::example(), None)).unwrap();
-        let picture = terminal.backend().to_string();
+        let picture: Vec<_> = picture(&Status::example(), None, 80).iter().map(|line| plain(line)).collect();
+        assert!(picture.iter().all(|line| line.chars().count() <= 80), "{picture:#?}");
+        let all = picture.join("\n");
         for text in
             ["rw0", "fibre", "lte", "↑ 50.0 Mbit/s", "48.0 ms", "0.2% loss  71%", "reordering 12 packets, hold 42 ms"]
         {
-            assert!(picture.contains(text), "{text}\n{picture}");
+            assert!(all.contains(text), "{text}\n{all}");
         }
-        // Two lines of heading, the frame's own two, and two for each path.
-        let foot = picture.lines().position(|line| line.contains("reordering"));
-        assert_eq!(foot, Some(2 + 1 + 2 * Status::example().peers[0].paths.len()), "{picture}");
+        // Two lines of heading, one above the paths, and two for each path.
+        let foot = picture.iter().position(|line| line.contains("reordering"));
+        assert_eq!(foot, Some(2 + 1 + 2 * Status::example().peers[0].paths.len()), "{all}");
+    }
+
+    /// Without colours and weights.
+    fn plain(line: &str) -> String {
+        let mut parts = line.split("\x1b[");
+        let first = parts.next().unwrap_or_default().to_owned();
+        first + &parts.map(|part| part.split_once('m').expect("styles only").1).collect::<String>()
     }
 }

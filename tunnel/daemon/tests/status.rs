@@ -36,7 +36,7 @@ fn the_dump_has_a_line_for_everything_and_tabs_between() {
 /// OpenMetrics 1.0: comments, then `name{labels} value`; counters end in `_total`; `# EOF` ends it.
 #[test]
 fn the_metrics_are_open_metrics_in_base_units() {
-    let text = metrics(&Arc::new(Status::example()));
+    let text = metrics(&Status::example());
     assert!(text.ends_with("# EOF\n"), "{text}");
     let mut families = BTreeSet::new();
     for line in text.lines().filter(|line| *line != "# EOF") {

@@ -1,6 +1,6 @@
 //! The two ciphers of the data: AES-256-GCM where the CPU has instructions for it, ChaCha20-Poly1305 elsewhere.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use crate::keys::KEY;
 

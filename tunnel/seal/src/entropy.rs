@@ -1,6 +1,8 @@
 //! Where unpredictable bytes come from. A machine never draws them itself: the daemon lends it the system's generator, a
 //! simulation a seeded one, and then the real handshake gives the same bytes again.
 
+use ring::rand::{SecureRandom, SystemRandom};
+
 /// A source of unpredictable bytes.
 pub trait Entropy {
     /// Fills `bytes`. The whole security of the tunnel rests on nobody being able to guess them.
@@ -13,7 +15,7 @@ impl<F: FnMut(&mut [u8])> Entropy for F {
     }
 }
 
-/// The generator of AWS-LC, seeded by the operating system: for drivers, never for simulations.
+/// The operating system's generator (`getrandom`): for drivers, never for simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemEntropy;
 
@@ -21,7 +23,7 @@ impl Entropy for SystemEntropy {
     /// # Panics
     /// If the system has no entropy to give: going on without would be worse.
     fn fill(&mut self, bytes: &mut [u8]) {
-        aws_lc_rs::rand::fill(bytes).expect("the system gives entropy");
+        SystemRandom::new().fill(bytes).expect("the system gives entropy");
     }
 }
 

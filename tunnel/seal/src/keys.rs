@@ -6,8 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use aws_lc_rs::agreement::{self, UnparsedPublicKey, X25519};
 use base64ct::{Base64, Encoding};
+use curve25519_dalek::montgomery::MontgomeryPoint;
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::entropy::{Entropy, draw};
@@ -132,17 +133,14 @@ impl PresharedKey {
 
 /// The Curve25519 point of a private key.
 pub(crate) fn derive(private: &[u8; KEY]) -> [u8; KEY] {
-    let key = agreement::PrivateKey::from_private_key(&X25519, private).expect("any 32 bytes are a private key");
-    let public = key.compute_public_key().expect("a private key has a public one");
-    public.as_ref().try_into().expect("a point is 32 bytes")
+    MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
 /// The shared secret of a private and a public key. None for the few points of low order, with which the secret would be
 /// zero for everybody (RFC 7748 section 6.1).
-pub(crate) fn agree(private: &[u8; KEY], public: &[u8]) -> Option<Zeroizing<[u8; KEY]>> {
-    let private = agreement::PrivateKey::from_private_key(&X25519, private).ok()?;
-    let public = UnparsedPublicKey::new(&X25519, public);
-    agreement::agree(&private, public, (), |secret| secret.try_into().map(Zeroizing::new).map_err(|_| ())).ok()
+pub(crate) fn agree(private: &[u8; KEY], public: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
+    let secret = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*private).to_bytes());
+    (!bool::from(secret.ct_eq(&[0; KEY]))).then_some(secret)
 }
 
 fn parse(text: &str) -> Result<[u8; KEY], KeyError> {

@@ -1,7 +1,8 @@
 //! Message authentication that needs no secret of one's own: mac1 shows that a stranger knows whom he talks to, mac2 that
 //! he can read what is sent to his address (WireGuard white paper, section 5.4.4). HMAC-SHA-256, cut to 16 bytes.
 
-use aws_lc_rs::{constant_time, digest, hmac};
+use ring::{digest, hmac};
+use subtle::ConstantTimeEq;
 
 use crate::keys::PublicKey;
 
@@ -44,6 +45,6 @@ impl MacKey {
 
     /// Whether `mac` is the code of `message`, in constant time.
     pub(crate) fn verify(&self, message: &[u8], mac: &[u8]) -> bool {
-        constant_time::verify_slices_are_equal(&self.mac(message), mac).is_ok()
+        self.mac(message).ct_eq(mac).into()
     }
 }

@@ -1,15 +1,18 @@
 //! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
 //! public key, tells its own under encryption, and the preshared key enters with the second message.
 //!
-//! Snow runs the pattern. Curve25519 comes from AWS-LC: it takes the same time for every key, here points of low order are
-//! refused, and private keys are wiped. Chance is drawn before, so that a seeded run gives the same bytes.
+//! Snow runs the pattern. The primitives are lent to it here: with this curve points of low order are refused and private
+//! keys are wiped, and the cipher is that of the data. Random bytes are drawn before, so that a seeded run
+//! gives the same bytes.
 
+use blake2::{Blake2s256, Digest};
 use snow::params::{CipherChoice, DHChoice, HashChoice};
-use snow::resolvers::{CryptoResolver, DefaultResolver};
-use snow::types::{Cipher, Dh, Hash, Random};
+use snow::resolvers::CryptoResolver;
+use snow::types::{Dh, Hash, Random};
 use snow::{Builder, Error, HandshakeState};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::cipher::{Cipher, DataKey, TAG};
 use crate::entropy::{Entropy, draw};
 use crate::keys::{KEY, PresharedKey, PrivateKey, PublicKey, agree, derive};
 use crate::message::HEADER;
@@ -93,7 +96,7 @@ fn builder<'a>(entropy: &mut dyn Entropy, own: &'a PrivateKey, prologue: &'a [u8
     builder.prologue(prologue).expect("given once")
 }
 
-/// Snow's primitives, but for chance and the curve.
+/// The primitives of one handshake.
 struct Primitives {
     ephemeral: [u8; KEY],
 }
@@ -108,11 +111,11 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
+        (*choice == HashChoice::Blake2s).then(|| Box::new(Blake2s(Blake2s256::new())) as _)
     }
 
-    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        DefaultResolver.resolve_cipher(choice)
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn snow::types::Cipher>> {
+        (*choice == CipherChoice::ChaChaPoly).then(|| Box::new(ChaChaPoly(data_key(&[0; KEY]))) as _)
     }
 }
 
@@ -177,9 +180,76 @@ impl Dh for Curve {
     }
 
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
-        let secret = agree(&self.private, &public[..KEY]).ok_or(Error::Dh)?;
+        let public = public.first_chunk().ok_or(Error::Dh)?;
+        let secret = agree(&self.private, public).ok_or(Error::Dh)?;
         out[..KEY].copy_from_slice(&*secret);
         Ok(())
+    }
+}
+
+/// The hash of the handshake (Noise section 12.5).
+struct Blake2s(Blake2s256);
+
+impl Hash for Blake2s {
+    fn name(&self) -> &'static str {
+        "BLAKE2s"
+    }
+
+    fn block_len(&self) -> usize {
+        64
+    }
+
+    fn hash_len(&self) -> usize {
+        32
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn input(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    fn result(&mut self, out: &mut [u8]) {
+        out[..32].copy_from_slice(&self.0.finalize_reset());
+    }
+}
+
+/// The cipher of the handshake's messages (Noise section 12.3): the nonce is 32 bits of zero and the counter.
+struct ChaChaPoly(DataKey);
+
+fn data_key(key: &[u8; KEY]) -> DataKey {
+    DataKey::new(Cipher::ChaCha20Poly1305, key)
+}
+
+fn nonce_of(counter: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&counter.to_le_bytes());
+    nonce
+}
+
+impl snow::types::Cipher for ChaChaPoly {
+    fn name(&self) -> &'static str {
+        "ChaChaPoly"
+    }
+
+    fn set(&mut self, key: &[u8; KEY]) {
+        self.0 = data_key(key);
+    }
+
+    fn encrypt(&self, counter: u64, header: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
+        let (body, rest) = out.split_at_mut(plaintext.len());
+        body.copy_from_slice(plaintext);
+        self.0.seal(nonce_of(counter), header, body, rest.first_chunk_mut().expect("snow leaves room for the tag"));
+        plaintext.len() + TAG
+    }
+
+    fn decrypt(&self, counter: u64, header: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+        let mut sealed = Zeroizing::new(sealed.to_vec());
+        let plaintext = self.0.open(nonce_of(counter), header, &mut sealed).ok_or(Error::Decrypt)?;
+        out.get_mut(..plaintext.len()).ok_or(Error::Decrypt)?.copy_from_slice(plaintext);
+        Ok(plaintext.len())
     }
 }
 

@@ -32,7 +32,7 @@ const ROOMS: &[Room] = &[
     pure("record", &["units"], &["serde"]),
     pure("scenario", &["link", "parse", "units"], &["libm", "schemars", "serde", "serde_json", "toml"]),
     pure("wire", &[], &[]),
-    pure("seal", &["units"], &["aws-lc-rs", "base64ct", "snow", "zeroize"]),
+    pure("seal", &["units"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["control", "machine", "schedule", "units"], &[]),
