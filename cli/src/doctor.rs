@@ -3,7 +3,7 @@
 use crate::driver::AGENT;
 use crate::{Failure, output};
 use control::registry::REGISTRY;
-use lab::{BackEnd, Diagnosis};
+use lab::{BackendReport, Diagnosis};
 use std::fmt::Write;
 
 /// The widest that lines may be: longer ones are tiring to read.
@@ -24,7 +24,7 @@ pub(crate) fn doctor(json: bool) -> Result<(), Failure> {
 
 fn text(found: &Diagnosis, width: usize) -> String {
     let width = width.clamp(40, WIDEST);
-    let mut text = table(&kernels(&found.back_ends), width);
+    let mut text = table(&kernels(&found.backends), width);
     text.push('\n');
     text.push_str(&table(&programs(found), width));
     text.push_str("\n--on sim runs every scenario, on any machine. No kernel runs\n");
@@ -32,16 +32,16 @@ fn text(found: &Diagnosis, width: usize) -> String {
     let _ = match &found.remedy {
         Some(line) => writeln!(text, "\nWhat is missing comes with\n\n    {line}"),
         None if !found.missing.is_empty() => Ok(()),
-        None if found.back_ends.iter().any(|it| it.virtual_time && it.mptcp) => writeln!(text, "\nNothing is missing."),
+        None if found.backends.iter().any(|it| it.virtual_time && it.mptcp) => writeln!(text, "\nNothing is missing."),
         None => writeln!(text, "\n{ELSEWHERE}"),
     };
     text
 }
 
 /// A column a kernel.
-fn kernels(back_ends: &[BackEnd]) -> Vec<Vec<String>> {
-    let row = |label: &str, cell: &dyn Fn(&BackEnd) -> String| {
-        std::iter::once(label.to_owned()).chain(back_ends.iter().map(cell)).collect()
+fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
+    let row = |label: &str, cell: &dyn Fn(&BackendReport) -> String| {
+        std::iter::once(label.to_owned()).chain(backends.iter().map(cell)).collect()
     };
     let yes = |has: bool, or: &str| if has { "yes" } else { or }.to_owned();
     vec![
@@ -65,8 +65,8 @@ fn kernels(back_ends: &[BackEnd]) -> Vec<Vec<String>> {
 }
 
 /// Of a kernel that is there.
-fn own(back_end: &BackEnd, text: &str) -> String {
-    if back_end.release.is_some() { text.to_owned() } else { String::new() }
+fn own(backend: &BackendReport, text: &str) -> String {
+    if backend.release.is_some() { text.to_owned() } else { String::new() }
 }
 
 fn programs(found: &Diagnosis) -> Vec<Vec<String>> {
@@ -80,7 +80,7 @@ fn programs(found: &Diagnosis) -> Vec<Vec<String>> {
 
 /// What is the simulator's alone, an item a line.
 fn list(found: &Diagnosis, width: usize) -> String {
-    let foreign = format!("algorithms that no kernel here has: {}", foreign(&found.back_ends).join(", "));
+    let foreign = format!("algorithms that no kernel here has: {}", foreign(&found.backends).join(", "));
     let items = found.simulator_only.iter().copied().chain([foreign.as_str()]);
     let lines = items.flat_map(|item| {
         let lines = wrapped(item, width - 4).into_iter().enumerate();
@@ -90,8 +90,8 @@ fn list(found: &Diagnosis, width: usize) -> String {
 }
 
 /// The simulator's algorithms that no kernel here has.
-fn foreign(back_ends: &[BackEnd]) -> Vec<&'static str> {
-    let has = |name: &str| back_ends.iter().any(|it| it.congestion.iter().any(|own| own == name));
+fn foreign(backends: &[BackendReport]) -> Vec<&'static str> {
+    let has = |name: &str| backends.iter().any(|it| it.congestion.iter().any(|own| own == name));
     REGISTRY.iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use lab::Program;
 
     fn found() -> Diagnosis {
-        let uml = BackEnd {
+        let uml = BackendReport {
             name: "uml",
             release: Some("6.1.176".into()),
             program: Some("/usr/local/lib/somewhere/very/far/below/all/others/linux".into()),
@@ -154,12 +154,13 @@ mod tests {
             netem: true,
             tick_ms: Some(10.0),
             lacks: vec!["MPTCP", "tunnels"],
-            ..BackEnd::default()
+            ..BackendReport::default()
         };
-        let netns = BackEnd { name: "netns", fault: Some("test beds need root".into()), ..BackEnd::default() };
+        let netns =
+            BackendReport { name: "netns", fault: Some("test beds need root".into()), ..BackendReport::default() };
         let program = Program { name: "ethtool", package: "ethtool", purpose: "devices without offloads" };
         Diagnosis {
-            back_ends: vec![uml, netns],
+            backends: vec![uml, netns],
             missing: vec![program],
             simulator_only: &["rate traces"],
             remedy: Some("apt-get install ethtool".into()),
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_no_kernel_has_is_the_simulators_alone() {
-        let foreign = foreign(&found().back_ends);
+        let foreign = foreign(&found().backends);
         assert!(foreign.contains(&"copa") && !foreign.contains(&"cubic"), "{foreign:?}");
     }
 }

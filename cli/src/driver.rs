@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::arguments::{On, Run as Arguments, Traffic};
-use lab::{Choice, Generator, Lab};
+use lab::{BackendChoice, Generator, Lab};
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
@@ -41,9 +41,9 @@ impl Driver {
     pub(crate) fn find(arguments: &Arguments) -> Result<Self, Failure> {
         let choice = match arguments.on {
             On::Sim => return simulator(arguments),
-            On::Kernel => Choice::Any,
-            On::Uml => Choice::Guest,
-            On::Netns => Choice::Host,
+            On::Kernel => BackendChoice::Any,
+            On::Uml => BackendChoice::Uml,
+            On::Netns => BackendChoice::Netns,
         };
         let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
         let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);

@@ -10,14 +10,14 @@ fn the_table_and_the_json_document_tell_the_same() {
     let [table, json] = [ropewalk(&["doctor"]), ropewalk(&["doctor", "--json"])];
     assert_eq!((table.code, json.code), (Some(0), Some(0)), "{}{}", table.stderr, json.stderr);
     let found: Value = serde_json::from_str(&json.stdout).unwrap();
-    for back_end in found["back_ends"].as_array().unwrap() {
-        assert!(table.stdout.contains(&format!("--on {}", back_end["name"].as_str().unwrap())));
-        if let Some(release) = back_end["release"].as_str() {
+    for backend in found["backends"].as_array().unwrap() {
+        assert!(table.stdout.contains(&format!("--on {}", backend["name"].as_str().unwrap())));
+        if let Some(release) = backend["release"].as_str() {
             assert!(table.stdout.contains(release), "{}", table.stdout);
         }
     }
     let own = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    assert_eq!(found["back_ends"][1]["release"], own.trim(), "this machine's kernel");
+    assert_eq!(found["backends"][1]["release"], own.trim(), "this machine's kernel");
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{}", table.stdout);
 }
 
@@ -29,19 +29,19 @@ fn where_a_kernel_runs_the_doctor_has_said_so() {
                     video = { kind = \"live\", ladder = [\"1mbit\"] }\n";
     program::write(&dir, "video.toml", scenario);
     let file = dir.join("video.toml").display().to_string();
-    for back_end in found["back_ends"].as_array().unwrap() {
-        let outcome = ropewalk(&["run", &file, "--on", back_end["name"].as_str().unwrap()]);
+    for backend in found["backends"].as_array().unwrap() {
+        let outcome = ropewalk(&["run", &file, "--on", backend["name"].as_str().unwrap()]);
         // Video is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
-        let expected = if back_end["release"].is_null() || !may_run(back_end) { 4 } else { 3 };
-        assert_eq!(outcome.code, Some(expected), "{back_end}: {}", outcome.stderr);
+        let expected = if backend["release"].is_null() || !may_run(backend) { 4 } else { 3 };
+        assert_eq!(outcome.code, Some(expected), "{backend}: {}", outcome.stderr);
         let helps = expected == 4 || ["flow.v", "video.toml:", "--on sim"].iter().all(|it| outcome.stderr.contains(it));
         assert!(helps, "{}", outcome.stderr);
     }
 }
 
 /// A guest that does not boot is found out by its first run only.
-fn may_run(back_end: &Value) -> bool {
-    back_end["name"] == "uml" || back_end["fault"].is_null()
+fn may_run(backend: &Value) -> bool {
+    backend["name"] == "uml" || backend["fault"].is_null()
 }
 
 #[test]

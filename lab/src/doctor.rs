@@ -1,11 +1,11 @@
 //! What this machine can run, and what would have to be added: facts, for whoever prints them.
 
-use crate::guest::Guest;
-use crate::host::Host;
-use crate::kernel::{self, Kernel};
-use crate::plan::Plan;
+use crate::host_kernel::HostKernel;
+use crate::protocol::Plan;
 use crate::support::{self, Abilities};
-use crate::{Error, bed};
+use crate::uml::Guest;
+use crate::uml_kernel::{self, UmlKernel};
+use crate::{Error, testbed};
 use serde::Serialize;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ const PROGRAMS: &[Program] = &[
 
 /// One of the kernels: what `--on NAME` runs on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct BackEnd {
+pub struct BackendReport {
     /// `uml` or `netns`.
     pub name: &'static str,
     /// Why it does not run; nothing if it does.
@@ -72,7 +72,7 @@ pub struct BackEnd {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// User-Mode Linux, then the machine's own kernel.
-    pub back_ends: Vec<BackEnd>,
+    pub backends: Vec<BackendReport>,
     /// Programs that the lab calls and that are there.
     pub present: Vec<Program>,
     /// Programs that the lab calls and that are not.
@@ -87,30 +87,30 @@ pub struct Diagnosis {
 /// [`Lab::find`](crate::Lab::find).
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
-    let back_ends = vec![guest(program, agent), host()];
-    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| is_there(it, &back_ends[0]));
+    let backends = vec![guest(program, agent), host()];
+    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| is_there(it, &backends[0]));
     let surroundings = Surroundings::look();
-    let remedy = remedy(&missing, &back_ends[0], surroundings);
-    Diagnosis { back_ends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
+    let remedy = remedy(&missing, &backends[0], surroundings);
+    Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
 }
 
 /// By itself, or as another that does the same: a kernel may have any name.
-fn is_there(program: &Program, guest: &BackEnd) -> bool {
+fn is_there(program: &Program, guest: &BackendReport) -> bool {
     let other = match program.name {
         "linux" => guest.program.is_some(),
-        "tcpdump" => kernel::on_path("dumpcap").is_some(),
+        "tcpdump" => uml_kernel::on_path("dumpcap").is_some(),
         _ => false,
     };
-    other || kernel::on_path(program.name).is_some()
+    other || uml_kernel::on_path(program.name).is_some()
 }
 
-fn guest(program: &str, agent: &str) -> BackEnd {
-    let kernel = match Kernel::find() {
+fn guest(program: &str, agent: &str) -> BackendReport {
+    let kernel = match UmlKernel::find() {
         Ok(kernel) => kernel,
-        Err(why) => return BackEnd { name: "uml", fault: Some(why.to_string()), ..BackEnd::default() },
+        Err(why) => return BackendReport { name: "uml", fault: Some(why.to_string()), ..BackendReport::default() },
     };
     let fault = boot(&kernel, program, agent).err().map(|why| why.to_string());
-    BackEnd {
+    BackendReport {
         fault,
         release: Some(kernel.version.clone()),
         program: Some(kernel.program.display().to_string()),
@@ -120,14 +120,14 @@ fn guest(program: &str, agent: &str) -> BackEnd {
 }
 
 /// As root or not: what can be seen is told, and what could not be used is a fault.
-fn host() -> BackEnd {
-    let possible = bed::possible();
-    let host = Host::look(possible.is_ok());
-    BackEnd { fault: possible.err(), release: Some(host.version), ..able("netns", &host.abilities) }
+fn host() -> BackendReport {
+    let possible = testbed::possible();
+    let host = HostKernel::look(possible.is_ok());
+    BackendReport { fault: possible.err(), release: Some(host.version), ..able("netns", &host.abilities) }
 }
 
-fn able(name: &'static str, abilities: &Abilities) -> BackEnd {
-    BackEnd {
+fn able(name: &'static str, abilities: &Abilities) -> BackendReport {
+    BackendReport {
         name,
         congestion: abilities.congestion.clone(),
         mptcp: abilities.mptcp,
@@ -136,13 +136,13 @@ fn able(name: &'static str, abilities: &Abilities) -> BackEnd {
         ipv6: abilities.v6,
         tick_ms: abilities.tick.map(|tick| tick.as_secs_f64() * 1e3),
         lacks: support::lacks(abilities),
-        ..BackEnd::default()
+        ..BackendReport::default()
     }
 }
 
 /// Boots a guest that lays a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
-fn boot(kernel: &Kernel, program: &str, agent: &str) -> Result<(), Error> {
-    let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
+fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
+    let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
     let agent = [program, agent].map(str::to_owned);
     let mut setup =
         vec!["ip link add v0 type veth peer name v1", "tc qdisc add dev v0 root tbf rate 1mbit burst 2kb limit 9kb"];
@@ -173,7 +173,7 @@ impl Surroundings {
 }
 
 /// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
-fn remedy(missing: &[Program], guest: &BackEnd, at: Surroundings) -> Option<String> {
+fn remedy(missing: &[Program], guest: &BackendReport, at: Surroundings) -> Option<String> {
     let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
     packages.sort_unstable();
     packages.dedup();
@@ -197,18 +197,18 @@ mod tests {
 
     const AT: Surroundings = Surroundings { root: true, debian: true, checkout: true };
 
-    fn best() -> BackEnd {
-        BackEnd { virtual_time: true, mptcp: true, ..BackEnd::default() }
+    fn best() -> BackendReport {
+        BackendReport { virtual_time: true, mptcp: true, ..BackendReport::default() }
     }
 
     #[test]
     fn the_remedy_is_one_command_and_nothing_where_nothing_is_missing() {
         assert_eq!(remedy(&[], &best(), AT), None);
-        assert_eq!(remedy(&[], &BackEnd::default(), AT).unwrap(), "cargo xtask kernel");
-        let all = remedy(PROGRAMS, &BackEnd::default(), AT).unwrap();
+        assert_eq!(remedy(&[], &BackendReport::default(), AT).unwrap(), "cargo xtask kernel");
+        let all = remedy(PROGRAMS, &BackendReport::default(), AT).unwrap();
         assert_eq!(all, "cargo xtask setup");
         let elsewhere = Surroundings { checkout: false, ..AT };
-        assert_eq!(remedy(&[], &BackEnd::default(), elsewhere), None, "there is nothing to build it from");
+        assert_eq!(remedy(&[], &BackendReport::default(), elsewhere), None, "there is nothing to build it from");
         let both = &PROGRAMS[3..5];
         let install = "apt-get install --yes --no-install-recommends iproute2";
         assert_eq!(remedy(both, &best(), elsewhere).unwrap(), install, "a package once");
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn what_is_found_agrees_with_itself() {
         let found = doctor("/bin/false", "");
-        assert_eq!(found.back_ends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
-        assert!(found.back_ends[0].fault.is_some(), "a guest whose agent does nothing has no answer");
-        assert!(found.back_ends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
+        assert_eq!(found.backends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
+        assert!(found.backends[0].fault.is_some(), "a guest whose agent does nothing has no answer");
+        assert!(found.backends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
         assert!(found.present.iter().all(|it| !found.missing.contains(it)));
     }
 }

@@ -1,4 +1,4 @@
-//! Why an experiment cannot be run on a kernel.
+//! Errors of the lab.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ pub enum Error {
         /// What is lacking.
         what: String,
     },
-    /// The run failed: what happened, and the end of what the guest said.
-    Guest {
+    /// The run failed.
+    Failed {
         /// What happened.
         why: String,
-        /// The end of the guest's messages.
-        said: String,
+        /// The end of the messages of the run.
+        output: String,
     },
 }
 
 impl Error {
-    pub(crate) fn guest(why: impl fmt::Display) -> Self {
-        Self::Guest { why: why.to_string(), said: String::new() }
+    pub(crate) fn failed(why: impl fmt::Display) -> Self {
+        Self::Failed { why: why.to_string(), output: String::new() }
     }
 }
 
@@ -34,8 +34,8 @@ impl fmt::Display for Error {
         match self {
             Self::NoKernel(why) => write!(f, "{why}"),
             Self::Lacks { key, what } => write!(f, "{key}: the lab has no {what}"),
-            Self::Guest { why, said } if said.is_empty() => write!(f, "{why}"),
-            Self::Guest { why, said } => write!(f, "{why}; its last words:\n{said}"),
+            Self::Failed { why, output } if output.is_empty() => write!(f, "{why}"),
+            Self::Failed { why, output } => write!(f, "{why}; the end of its messages:\n{output}"),
         }
     }
 }

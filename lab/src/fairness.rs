@@ -1,16 +1,15 @@
-//! How flows shared that always have data, by the formula of every driver.
+//! Fairness among greedy flows, from their delivered bytes in each second.
 
-use crate::plan::Observation;
-use crate::summary::on;
+use crate::protocol::FlowResults;
 use record::fairness::{Fairness, between};
 use scenario::model::{Application, Experiment, Flow, FlowKind};
-use units::Instant;
+use units::{Instant, Span};
 
-/// How the flows that always have data shared, and which they are; none if fewer than two compete.
+/// The greedy flows and their fairness; none if fewer than two compete.
 pub(crate) fn fairness(
     experiment: &Experiment,
     starts: &[Instant],
-    seen: &[Observation],
+    seen: &[FlowResults],
 ) -> Option<(Vec<usize>, Fairness)> {
     let greedy = |flow: &Flow| matches!(&flow.kind, FlowKind::Tcp { application: Application::Greedy, .. });
     let flows: Vec<usize> = (0..seen.len()).filter(|k| greedy(&experiment.flows[*k])).collect();
@@ -18,34 +17,41 @@ pub(crate) fn fairness(
         return None;
     }
     let end = |k: &usize| {
-        let stop = starts[*k] + on(experiment, &experiment.flows[*k], starts[*k]);
+        let stop = starts[*k] + active_time(experiment, &experiment.flows[*k], starts[*k]);
         seen[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
     };
-    let seconds = flows.iter().map(|k| seen[*k].seconds.len()).min()?;
-    let row = |second: usize| flows.iter().map(|k| seen[*k].seconds[second]).collect();
+    let seconds = flows.iter().map(|k| seen[*k].delivered_by_second.len()).min()?;
+    let row = |second: usize| flows.iter().map(|k| seen[*k].delivered_by_second[second]).collect();
     let totals: Vec<Vec<u64>> = std::iter::once(vec![0; flows.len()]).chain((0..seconds).map(row)).collect();
     let fairness = between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
     Some((flows, fairness))
 }
 
+/// How long a flow that began at `start` may send: until its stop or the end of the run.
+pub(crate) fn active_time(experiment: &Experiment, flow: &Flow, start: Instant) -> Span {
+    let end = Instant::ZERO + experiment.duration;
+    flow.stop.unwrap_or(end).min(end).since(start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Span;
 
     /// Of three flows two compete: one from the beginning, one from half a second on to the end of its 3 MB.
     #[test]
-    fn flows_that_always_have_data_share_what_they_get_while_all_are_on() {
+    fn greedy_flows_share_what_is_delivered_while_all_are_active() {
         let text = "name = \"x\"\nduration = \"10s\"\n[[path]]\nname = \"w\"\nrate = \"20mbit\"\n\
                     [[flow]]\nname = \"a\"\n[[flow]]\nname = \"steady\"\nrate = \"1mbit\"\n\
                     [[flow]]\nname = \"b\"\nsize = \"3MB\"\n";
         let scenario = scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides::default());
         let experiment = &scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment;
         let starts = [0, 0, 500].map(|ms| Instant::ZERO + Span::from_millis(ms));
-        let read = |a_second: u64, from: u64, to: u64, completion: Option<Span>| Observation {
-            seconds: (1..=10).map(|second: u64| second.clamp(from, to).saturating_sub(from) * a_second).collect(),
+        let read = |a_second: u64, from: u64, to: u64, completion: Option<Span>| FlowResults {
+            delivered_by_second: (1..=10)
+                .map(|second: u64| second.clamp(from, to).saturating_sub(from) * a_second)
+                .collect(),
             completion,
-            ..Observation::default()
+            ..FlowResults::default()
         };
         let steady = read(125_000, 0, 10, None);
         let seen = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];

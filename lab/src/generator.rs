@@ -1,7 +1,7 @@
-//! What makes the traffic of a run: the lab's agent, or the programs that people know.
+//! What makes the traffic of a run: the lab's agent, or well-known programs.
 
 use crate::support::Abilities;
-use crate::{Error, kernel};
+use crate::{Error, uml_kernel};
 use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
 use serde::{Deserialize, Serialize};
 use units::Span;
@@ -19,14 +19,14 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// Whether its programs are there.
+    /// Checks that its programs are installed.
     pub(crate) fn find(self) -> Result<Self, Error> {
         let programs: &[&str] = match self {
             Self::Agent => &[],
             Self::Iperf3 => &["iperf3", "mptcpize"],
             Self::Ftp => &["vsftpd", "wget", "mptcpize"],
         };
-        match programs.iter().find(|name| kernel::on_path(name).is_none()) {
+        match programs.iter().find(|name| uml_kernel::on_path(name).is_none()) {
             None => Ok(self),
             Some(name) => Err(Error::NoKernel(format!("such traffic needs {name} (Debian: apt-get install {name})"))),
         }
@@ -48,12 +48,12 @@ impl Generator {
         })
     }
 
-    /// The sink connects, not the source.
+    /// Whether the source listens and the sink connects.
     pub(crate) fn source_listens(self) -> bool {
         self == Self::Ftp
     }
 
-    /// Connections of an MPTCP flow that are TCP: those for FTP's commands.
+    /// Number of an MPTCP flow's connections that are TCP: FTP's control connection.
     pub(crate) fn plain_connections(self) -> u64 {
         u64::from(self == Self::Ftp)
     }
@@ -68,7 +68,7 @@ impl Generator {
     }
 }
 
-/// Both send all they can, over TCP.
+/// What iperf3 and FTP lack: both are greedy TCP.
 fn program_lacks(flow: &Flow) -> Option<(&'static str, String)> {
     let key = match &flow.kind {
         FlowKind::ConstantRate { .. } => "kind",

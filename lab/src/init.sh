@@ -18,5 +18,5 @@ fi
 # Only what is allowed here can be chosen in other namespaces.
 sysctl -qw net.ipv4.tcp_allowed_congestion_control="$(sysctl -n net.ipv4.tcp_available_congestion_control)"
 sysctl -qw net.core.netdev_max_backlog=100000
-sh -e /run/lab/setup.sh && AGENT /run/lab/plan.json /run/lab/observed.json
+sh -e /run/lab/setup.sh && AGENT /run/lab/plan.json /run/lab/results.json
 AGENT off

@@ -1,13 +1,15 @@
 //! The lab: kernels, and experiments run on them.
 
-use crate::bed::{self, Keeper};
-use crate::guest::Guest;
-use crate::host::Host;
-use crate::kernel::Kernel;
-use crate::network::{ENDS, Network, Place, Recorder, picture};
-use crate::packet::payload;
-use crate::plan::{Application, Kind, Observed, Plan, Tcp, Traffic, Udp};
+use crate::backend::{Backend, BackendChoice};
+use crate::host_kernel::HostKernel;
+use crate::network::{CaptureProgram, ENDS, Environment, Network, draw_topology};
+use crate::packet_size::payload;
+use crate::protocol::{Application, FlowSpec, Plan, RunResults, TcpSpec, Transport, UdpSpec};
 use crate::script::script;
+use crate::shell::{commented, quoted};
+use crate::testbed::{self, Reaper};
+use crate::uml::Guest;
+use crate::uml_kernel::UmlKernel;
 use crate::{Error, Generator, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
@@ -22,35 +24,14 @@ const SAMPLE: Span = Span::from_millis(100);
 const GUEST: &str = "/run/lab";
 const SOCKETS: &str = "/run/ropewalk";
 
-/// A kernel to run on.
-#[derive(Clone, Debug)]
-enum Ground {
-    /// User-Mode Linux, one for each run.
-    Guest(Kernel),
-    /// This machine's own.
-    Host(Host),
-}
-
-/// Which kernels are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// For each experiment the first that can run it: User-Mode Linux with virtual time, the machine's own, User-Mode Linux
-    /// in real time.
-    Any,
-    /// User-Mode Linux.
-    Guest,
-    /// The machine's own, in network namespaces.
-    Host,
-}
-
 /// The kernels there are, and the program that is agent and tunnel daemon.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    grounds: Vec<Ground>,
+    backends: Vec<Backend>,
     program: String,
     agent: String,
     generator: Generator,
-    recorder: Option<Recorder>,
+    capture_program: Option<CaptureProgram>,
 }
 
 impl Lab {
@@ -59,13 +40,13 @@ impl Lab {
     ///
     /// # Errors
     /// There is none of those wanted: why.
-    pub fn find(choice: Choice, program: &str, agent: &str) -> Result<Self, Error> {
-        let guest = || Kernel::find().map(Ground::Guest);
-        let host = || Host::find().map(Ground::Host);
-        let grounds = match choice {
-            Choice::Guest => vec![guest()?],
-            Choice::Host => vec![host()?],
-            Choice::Any => match (guest(), host()) {
+    pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
+        let guest = || UmlKernel::find().map(Backend::Uml);
+        let host = || HostKernel::find().map(Backend::Netns);
+        let backends = match choice {
+            BackendChoice::Uml => vec![guest()?],
+            BackendChoice::Netns => vec![host()?],
+            BackendChoice::Any => match (guest(), host()) {
                 (Err(one), Err(other)) => return Err(Error::NoKernel(format!("{one}; and {other}"))),
                 // In real time User-Mode Linux carries a tenth of what the machine's own kernel does.
                 (Ok(guest), Ok(host)) if !guest.is_virtual() => vec![host, guest],
@@ -73,7 +54,7 @@ impl Lab {
             },
         };
         let (program, agent) = (program.to_owned(), agent.to_owned());
-        Ok(Self { grounds, program, agent, generator: Generator::Agent, recorder: None })
+        Ok(Self { backends, program, agent, generator: Generator::Agent, capture_program: None })
     }
 
     /// From now on, this makes the traffic.
@@ -90,17 +71,17 @@ impl Lab {
     /// # Errors
     /// There is no program that records: which it could be.
     pub fn capture(mut self) -> Result<Self, Error> {
-        self.recorder = Some(Recorder::find().map_err(Error::NoKernel)?);
+        self.capture_program = Some(CaptureProgram::find().map_err(Error::NoKernel)?);
         Ok(self)
     }
 
     /// The kernels in words, those that these experiments run on, for a record of what was run.
     #[must_use]
     pub fn describe<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> String {
-        let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.ground(it).ok()).collect();
+        let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.backend(it).ok()).collect();
         used.sort_unstable();
         used.dedup();
-        let all: Vec<String> = used.iter().map(|at| self.grounds[*at].describe()).collect();
+        let all: Vec<String> = used.iter().map(|at| self.backends[*at].describe()).collect();
         all.join(", ") + self.generator.describe()
     }
 
@@ -109,19 +90,19 @@ impl Lab {
     /// # Errors
     /// The first thing that it cannot do, of each kernel.
     pub fn check(&self, experiment: &Experiment) -> Result<(), Error> {
-        self.ground(experiment).map(drop)
+        self.backend(experiment).map(drop)
     }
 
     /// What the kernel that it runs on does in its own way, whatever the experiment says.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
-        self.ground(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.grounds[at].abilities()))
+        self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].abilities()))
     }
 
     /// These experiments may run side by side without disturbing each other: their time is virtual.
     #[must_use]
     pub fn is_virtual<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> bool {
-        experiments.into_iter().all(|it| self.ground(it).is_ok_and(|at| self.grounds[at].is_virtual()))
+        experiments.into_iter().all(|it| self.backend(it).is_ok_and(|at| self.backends[at].is_virtual()))
     }
 
     /// How the cells of a study are set up: the commands, in order. What only some cells have is preceded by their
@@ -129,12 +110,12 @@ impl Lab {
     #[must_use]
     pub fn script<'a>(&self, cells: impl IntoIterator<Item = &'a Experiment>) -> String {
         let lines = |experiment: &Experiment| {
-            let ground = &self.grounds[self.ground(experiment).unwrap_or(0)];
-            let place = self.place(ground, "", GUEST);
-            let network = Network::new(experiment, &place);
+            let backend = &self.backends[self.backend(experiment).unwrap_or(0)];
+            let environment = self.environment(backend, "", GUEST);
+            let network = Network::new(experiment, &environment);
             let events = network.events();
             let events = events.into_iter().map(|(at, line)| format!("at {} s: {line}", at.as_secs_f64()));
-            let head = format!("# {}\n{}", ground.describe(), commented(&picture(&network)));
+            let head = format!("# {}\n{}", backend.describe(), commented(&draw_topology(&network)));
             std::iter::once(head).chain(network.setup()).chain(events).collect()
         };
         let cells: Vec<Vec<String>> = cells.into_iter().map(lines).collect();
@@ -148,24 +129,24 @@ impl Lab {
     /// # Errors
     /// The lab cannot do what the experiment asks for, or the run failed.
     pub fn run(&self, experiment: &Experiment, seed: u64, keep: Option<&Path>) -> Result<Run, Error> {
-        let ground = &self.grounds[self.ground(experiment)?];
-        let mut best: Option<Observed> = None;
+        let backend = &self.backends[self.backend(experiment)?];
+        let mut best: Option<RunResults> = None;
         for _ in 0..ATTEMPTS {
-            let observed = self.observe(ground, experiment, seed, (keep, best.as_ref()))?;
-            let (stolen, length) = (observed.stolen, observed.length);
-            let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * length.as_secs_f64();
+            let results = self.observe(backend, experiment, seed, (keep, best.as_ref()))?;
+            let (stolen, duration) = (results.stolen, results.duration);
+            let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * duration.as_secs_f64();
             if best.as_ref().is_none_or(|best| stolen < best.stolen) {
-                best = Some(observed);
+                best = Some(results);
             }
-            if ground.is_virtual() || !disturbed {
+            if backend.is_virtual() || !disturbed {
                 break;
             }
         }
-        let place = self.place(ground, "", GUEST);
-        let observed = best.expect("there was an attempt");
+        let environment = self.environment(backend, "", GUEST);
+        let results = best.expect("there was an attempt");
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
-        let mut run = summary::summarise(experiment, &Network::new(experiment, &place), seed, &starts, &observed)?;
-        if ground.is_virtual() {
+        let mut run = summary::summarise(experiment, &Network::new(experiment, &environment), seed, &starts, &results)?;
+        if backend.is_virtual() {
             // Nothing takes time there but what waits for it: what the kernel counted is rounding.
             (run.stolen_s, run.cpu) = (Some(0.0), Vec::new());
         }
@@ -175,42 +156,42 @@ impl Lab {
     /// One run at a place of its own. What it leaves is kept unless there was a better run; of one that fails, too.
     fn observe(
         &self,
-        ground: &Ground,
+        backend: &Backend,
         experiment: &Experiment,
         seed: u64,
-        (keep, best): (Option<&Path>, Option<&Observed>),
-    ) -> Result<Observed, Error> {
-        let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::guest)?;
-        let name = bed::name();
+        (keep, best): (Option<&Path>, Option<&RunResults>),
+    ) -> Result<RunResults, Error> {
+        let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
+        let name = testbed::name();
         let agent = [self.program.clone(), self.agent.clone()];
         let words = agent.each_ref().map(String::as_str);
-        bed::sweep();
-        let _keeper = Keeper::start(&words, &name, Some(folder.path())).map_err(Error::guest)?;
-        let seen = match ground {
-            Ground::Guest(_) => GUEST.to_owned(),
-            Ground::Host(_) => folder.path().display().to_string(),
+        testbed::sweep();
+        let _reaper = Reaper::start(&words, &name, Some(folder.path())).map_err(Error::failed)?;
+        let seen = match backend {
+            Backend::Uml(_) => GUEST.to_owned(),
+            Backend::Netns(_) => folder.path().display().to_string(),
         };
-        let place = self.place(ground, &name, &seen);
-        let network = Network::new(experiment, &place);
-        let plan = plan(experiment, &network, &place, seed);
-        let mut setup = vec![commented(&picture(&network))];
+        let environment = self.environment(backend, &name, &seen);
+        let network = Network::new(experiment, &environment);
+        let plan = plan(experiment, &network, &environment, seed);
+        let mut setup = vec![commented(&draw_topology(&network))];
         setup.extend(network.setup());
-        let observed = match ground {
-            Ground::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
-            Ground::Host(_) => Host::run(&agent, folder.path(), &setup, &plan),
+        let results = match backend {
+            Backend::Uml(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
+            Backend::Netns(_) => HostKernel::run(&agent, folder.path(), &setup, &plan),
         };
-        let is_better = |seen: &Observed| best.is_none_or(|best| seen.stolen < best.stolen);
-        if let Some(keep) = keep.filter(|_| observed.as_ref().map_or(true, is_better)) {
-            copy(folder.path(), keep).map_err(Error::guest)?;
+        let is_better = |seen: &RunResults| best.is_none_or(|best| seen.stolen < best.stolen);
+        if let Some(keep) = keep.filter(|_| results.as_ref().map_or(true, is_better)) {
+            copy(folder.path(), keep).map_err(Error::failed)?;
         }
-        observed
+        results
     }
 
     /// The first kernel that can run this; or what each of them lacks, by the key of the first.
-    fn ground(&self, experiment: &Experiment) -> Result<usize, Error> {
+    fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut lacks: Vec<(String, String)> = Vec::new();
-        for (at, ground) in self.grounds.iter().enumerate() {
-            let abilities = ground.abilities();
+        for (at, backend) in self.backends.iter().enumerate() {
+            let abilities = backend.abilities();
             match support::check(experiment, abilities).and_then(|()| self.generator.check(experiment, abilities)) {
                 Ok(()) => return Ok(at),
                 Err(Error::Lacks { key, what }) => lacks.push((key, what)),
@@ -221,83 +202,73 @@ impl Lab {
         if lacks.iter().all(|(_, other)| *other == what) {
             return Err(Error::Lacks { key, what });
         }
-        let each = self.grounds.iter().zip(&lacks).map(|(ground, (_, what))| format!("{what} ({})", ground.describe()));
+        let each =
+            self.backends.iter().zip(&lacks).map(|(backend, (_, what))| format!("{what} ({})", backend.describe()));
         Err(Error::Lacks { key, what: each.collect::<Vec<_>>().join(", nor ") })
     }
 
-    fn place(&self, ground: &Ground, name: &str, folder: &str) -> Place {
+    fn environment(&self, backend: &Backend, name: &str, folder: &str) -> Environment {
         let program = quoted(&self.program);
-        let (prefix, sockets) = match ground {
-            Ground::Guest(_) => (String::new(), SOCKETS.to_owned()),
-            Ground::Host(_) => (format!("{name}-"), folder.to_owned()),
+        let (prefix, sockets) = match backend {
+            Backend::Uml(_) => (String::new(), SOCKETS.to_owned()),
+            Backend::Netns(_) => (format!("{name}-"), folder.to_owned()),
         };
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
-        let burst = if ground.is_virtual() { 1 } else { 2 };
+        let burst = if backend.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
-        let (netem, generator, recorder) = (ground.abilities().netem, self.generator, self.recorder);
-        Place { prefix, folder: folder.to_owned(), sockets, program, agent, netem, burst, generator, recorder }
+        let (netem, generator, capture_program) = (backend.abilities().netem, self.generator, self.capture_program);
+        Environment {
+            prefix,
+            folder: folder.to_owned(),
+            sockets,
+            program,
+            agent,
+            netem,
+            burst,
+            generator,
+            capture_program,
+        }
     }
 }
 
-impl Ground {
-    fn describe(&self) -> String {
-        match self {
-            Self::Guest(kernel) => {
-                let clock = if kernel.is_virtual { "virtual" } else { "real" };
-                format!("Linux {} (User-Mode Linux, {clock} time)", kernel.version)
-            }
-            Self::Host(host) => format!("Linux {} (network namespaces)", host.version),
-        }
-    }
-
-    fn abilities(&self) -> &support::Abilities {
-        match self {
-            Self::Guest(kernel) => &kernel.abilities,
-            Self::Host(host) => &host.abilities,
-        }
-    }
-
-    fn is_virtual(&self) -> bool {
-        matches!(self, Self::Guest(kernel) if kernel.is_virtual)
-    }
-}
-
-fn plan(experiment: &Experiment, network: &Network<'_>, place: &Place, seed: u64) -> Plan {
+fn plan(experiment: &Experiment, network: &Network<'_>, environment: &Environment, seed: u64) -> Plan {
     let span = |at: Instant| at.since(Instant::ZERO);
-    let traffic = |(k, flow): (usize, &Flow)| Traffic {
+    let traffic = |(k, flow): (usize, &Flow)| FlowSpec {
         start: span(start(flow, seed)),
         stop: flow.stop.map(span),
-        sides: network.sides(k),
-        kind: kind(experiment, network, k, seed),
+        ends: network.flow_ends(k),
+        transport: kind(experiment, network, k, seed),
     };
-    let processes = |end: &str| (format!("tunnel {end}"), format!("{}/{end}.pid", place.folder));
+    let processes = |end: &str| (format!("tunnel {end}"), format!("{}/{end}.pid", environment.folder));
     Plan {
         duration: experiment.duration,
         sample: experiment.sample.unwrap_or(SAMPLE),
         flows: experiment.flows.iter().enumerate().map(traffic).collect(),
         events: network.events(),
-        counters: (0..experiment.paths.len()).flat_map(|p| network.counters(p)).collect(),
+        link_counters: (0..experiment.paths.len()).flat_map(|p| network.link_counters(p)).collect(),
         processes: experiment.tunnel.iter().flat_map(|_| ENDS.map(processes)).collect(),
-        statuses: network.statuses(),
-        silence: network.silence(),
+        tunnel_statuses: network.tunnel_statuses(),
+        stop_senders: network.stop_senders(),
         drain: network.drain(),
-        totals: network.totals(),
-        last: network.last(),
+        device_counters: network.device_counters(),
+        cleanup: network.end_captures(),
     }
 }
 
 /// What flow `k` is.
-fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> Kind {
+fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> Transport {
     let flow = &experiment.flows[k];
     let payload = payload(experiment, flow);
     let (congestion, application, size) = match &flow.kind {
         FlowKind::Tcp { congestion, application, size, .. } => (congestion, application, *size),
         FlowKind::ConstantRate { rate, packet } => {
-            return Kind::Udp(Udp { interval: rate.time_for(u64::from(*packet)), packet: *packet, payload });
+            return Transport::Udp(UdpSpec { interval: rate.time_for(u64::from(*packet)), packet: *packet, payload });
         }
     };
     let application = match application {
-        model::Application::Greedy => network.tool(k, start(flow, seed)).map_or(Application::Greedy, Application::Tool),
+        model::Application::Greedy => {
+            network.programs(k, start(flow, seed)).map_or(Application::Greedy, Application::Programs)
+        }
         model::Application::Steady { rate, write } => {
             Application::Steady { rate: *rate, write: write.unwrap_or(u64::from(payload)) }
         }
@@ -307,21 +278,12 @@ fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> 
         model::Application::Video(_) => unreachable!("refused by `check`"),
     };
     let subflows = (flow.route == Route::Subflows).then(|| network.subflows(k));
-    Kind::Tcp(Tcp { congestion: congestion.name.clone(), application, size, subflows })
+    Transport::Tcp(TcpSpec { congestion: congestion.name.clone(), application, size, subflows })
 }
 
 /// When a flow begins: drawn as the simulator draws it.
 fn start(flow: &Flow, seed: u64) -> Instant {
     flow.start + Span(Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
-}
-
-fn commented(text: &str) -> String {
-    text.lines().map(|line| format!("# {line}")).collect::<Vec<_>>().join("\n")
-}
-
-/// A word for the shell.
-pub(crate) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What is worth keeping of a run: plain files, without secrets.

@@ -1,51 +1,51 @@
-//! The lab: lends real Linux kernels a network. The experiment that the simulator takes in, the record it makes out.
+//! The lab: runs experiments on real Linux kernels. The experiment that the simulator takes in, the record it makes out.
 //!
-//! The kernel is User-Mode Linux, a kernel as an ordinary program, without root and without touching the machine it runs
-//! on: each run boots one, which takes about a second. Or it is the machine's own, in network namespaces, where that can
-//! do what the other cannot. [`bed`] makes such hosts and shaped links for others than the lab.
+//! The kernel is User-Mode Linux, a kernel as an ordinary program, which needs no root and changes nothing on the machine:
+//! each run boots one, which takes about a second. Or it is the machine's own, in network namespaces, where that can
+//! do what the other cannot. [`testbed`] makes such hosts and shaped links for other users than the lab.
 //!
-//! - `support`: what the lab can do; everything else is refused in words.
-//! - `network`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces.
-//! - `kernel`: which User-Mode Linux there is; whether its clock is virtual; what it can do.
+//! - `support`: what a kernel can run; everything else is refused in words.
+//! - `backend`: the kernels; `uml_kernel` and `uml`: User-Mode Linux and a guest that it boots; `host_kernel`: the machine's
+//!   own kernel.
 //! - `lab`: a run from experiment to record.
-//! - `guest`: boots that kernel, watches it, collects what it found. `host`: the same on the machine's own.
-//! - `agent`: what runs there: traffic, events at their instants, samples of TCP's state. `generator`: other programs for
-//!   the traffic.
-//! - `bed`: hosts as network namespaces, joined by links; `emulate`: a link in real time.
-//! - `packet`: how large packets are. `fairness`: how flows shared. `distribution`: many times in
-//!   a few numbers.
-//! - `plan`: what the two sides tell each other. `processes`: finds and ends those of a run.
+//! - `network`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces; `script`: those of a whole study.
+//! - `agent`: what runs where the kernel is: traffic, events at their instants, samples of TCP's state; `protocol`: its
+//!   messages; `generator`: external programs that make traffic.
+//! - `testbed`: hosts as network namespaces, joined by links; `emulator`: a link in real time.
+//! - `summary`, `series`, `fairness`, `tunnel`: the results as a [`record::Run`]; `mptcp`: refuses a connection that lacks a
+//!   subflow.
+//! - `packet_size`: sizes of packets. `processes`: finds and ends those of a run. `shell`: quoting.
 //! - `doctor`: what this machine can run, and what would have to be added.
-//! - `script`: how a whole study was set up, as text.
-//! - `mptcp`: refuses a connection that lacks a subflow. `summary`, `series`, `tunnel`: what was observed as a [`record::Run`].
 
-pub mod bed;
+pub mod testbed;
 
 mod agent;
-mod distribution;
+mod backend;
 mod doctor;
-mod emulate;
+mod emulator;
 mod error;
 mod fairness;
 mod generator;
-mod guest;
-mod host;
-mod kernel;
+mod host_kernel;
 mod lab;
 mod mptcp;
 mod namespace;
 mod network;
-mod packet;
-mod plan;
+mod packet_size;
 mod processes;
+mod protocol;
 mod script;
 mod series;
+mod shell;
 mod summary;
 mod support;
 mod tunnel;
+mod uml;
+mod uml_kernel;
 
 pub use agent::main as agent;
-pub use doctor::{BackEnd, Diagnosis, Program, doctor};
+pub use backend::BackendChoice;
+pub use doctor::{BackendReport, Diagnosis, Program, doctor};
 pub use error::Error;
 pub use generator::Generator;
-pub use lab::{Choice, Lab};
+pub use lab::Lab;

@@ -1,11 +1,11 @@
-//! Work inside a network namespace of `ip netns`.
+//! Work in a network namespace of `ip netns`.
 
 use std::error::Error;
 use std::fs::File;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Does `work` inside the namespace `name`: on a thread of its own, because a namespace is a thread's.
+/// Does `work` in the namespace `name`, on a thread of its own, because a namespace is an attribute of a thread.
 pub(crate) fn within<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| {

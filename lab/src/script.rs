@@ -1,9 +1,9 @@
-//! How the cells of a study were set up, for whoever wants to do it again by hand.
+//! The set-up of a study's cells as a script, to be repeated by hand.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// All lines of all cells in order, each once; one that is not every cell's has the cells' numbers in front.
+/// All lines of all cells in order, each once; a line that not all cells have is preceded by the cells' numbers.
 pub(crate) fn script(cells: &[Vec<String>]) -> String {
     let mut lines: Vec<&String> = Vec::new();
     let mut users: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_some_cells_says_which() {
+    fn a_line_of_some_cells_has_their_numbers() {
         let cell = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let cells = [cell(&["a", "b"]), cell(&["a", "c"]), cell(&["a", "b"]), cell(&["a", "b"])];
         assert_eq!(script(&cells), "a\n[0,2-3] b\n[1] c\n");

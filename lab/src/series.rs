@@ -1,16 +1,16 @@
-//! A flow's time series: every driver's columns, and what only a kernel tells.
+//! A flow's time series: the columns of every driver, and some that only a kernel has.
 
-use crate::plan::Sample;
+use crate::protocol::Sample;
 use record::{FLOW_COLUMNS, Series};
 use units::{Rate, Span};
 
-/// What only a kernel tells.
-const OWN: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
-const COLUMNS: usize = FLOW_COLUMNS.len() + OWN.len();
+/// Columns that only a kernel has.
+const KERNEL_COLUMNS: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
+const COLUMNS: usize = FLOW_COLUMNS.len() + KERNEL_COLUMNS.len();
 /// `TCP_INFINITE_SSTHRESH`.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// The series of a flow or subflow, whose full packets have `packet` bytes.
+/// The series of a flow or subflow, whose full packets have `packet_size` bytes.
 pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: Span) -> Series {
     let count = samples.len();
     let mut values = vec![Vec::new(); COLUMNS];
@@ -22,19 +22,19 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
     }
     Series {
         subject: subject.to_owned(),
-        columns: FLOW_COLUMNS.iter().chain(&OWN).map(|column| (*column).to_owned()).collect(),
+        columns: FLOW_COLUMNS.iter().chain(&KERNEL_COLUMNS).map(|column| (*column).to_owned()).collect(),
         time_s: (1..=count as u64).map(|number| Span(interval.0 * number).as_secs_f64()).collect(),
         values,
     }
 }
 
-/// One sample's values; rates and counts are those of the interval since the sample before.
+/// A sample's values; rates and counts are of the interval since the previous sample.
 fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
     // A program's own count, at its end, may be less than the kernel's before.
     row[0] = Rate::of(sample.delivered.saturating_sub(before.delivered), interval).as_mbps();
     let throughput = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
-    // A kernel does not tell which of a flow's packets were dropped when: row[8] stays unknown.
+    // When a flow's packets were dropped is unknown: row[8] stays NaN.
     if let Some(sent) = sample.datagrams {
         (row[6], row[7]) = (throughput, f64::from(sent - before.datagrams.unwrap_or(0)));
     }
@@ -43,22 +43,22 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
     row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
     row[6] = throughput;
     row[7] = f64::from(tcp.sent - earlier.sent);
-    if !tcp.stands() {
+    if !tcp.is_established() {
         return row;
     }
-    row[1] = f64::from(tcp.window);
-    if tcp.threshold < NO_THRESHOLD {
-        row[2] = f64::from(tcp.threshold);
+    row[1] = f64::from(tcp.snd_cwnd);
+    if tcp.snd_ssthresh < NO_THRESHOLD {
+        row[2] = f64::from(tcp.snd_ssthresh);
     }
     row[3] = f64::from(tcp.rtt) / 1e3;
     row[4] = f64::from(tcp.in_flight);
     row[9] = mbps(tcp.pacing_rate);
     row[10] = mbps(tcp.delivery_rate);
-    row[11] = f64::from(tcp.state);
+    row[11] = f64::from(tcp.ca_state);
     row
 }
 
-/// From bytes a second, to the kbit/s, which keeps files small; all ones are no limit.
+/// Bytes a second as Mbit/s, rounded to the kbit/s, which keeps files small; NaN for all ones, the kernel's "no limit".
 fn mbps(bytes: u64) -> f64 {
     if bytes == u64::MAX { f64::NAN } else { (bytes as f64 * 8.0 / 1e3).round() / 1e3 }
 }
@@ -66,7 +66,7 @@ fn mbps(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::TcpInfo;
+    use crate::protocol::TcpInfo;
 
     fn columns(samples: &[Sample], of: [&str; 3]) -> Vec<Vec<f64>> {
         let series = series("flow x", samples, 1000, Span::from_millis(100));
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn between_connections_counts_go_on_and_there_is_no_window() {
-        let sample = |sent, window, rtt| Sample {
-            tcp: Some(TcpInfo { sent, window, rtt, ..TcpInfo::default() }),
+        let sample = |sent, snd_cwnd, rtt| Sample {
+            tcp: Some(TcpInfo { sent, snd_cwnd, rtt, ..TcpInfo::default() }),
             ..Sample::default()
         };
         let samples = [sample(10, 4, 20_000), sample(14, 0, 0), sample(20, 6, 30_000)];

@@ -4,13 +4,13 @@
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
-use crate::distribution::distribution;
-use crate::fairness::fairness;
+use crate::fairness::{active_time, fairness};
 use crate::network::Network;
-use crate::packet::packet;
-use crate::plan::{self, Observation, Observed, Sample, TcpInfo};
+use crate::packet_size::packet;
+use crate::protocol::{self, FlowResults, RunResults, Sample, TcpInfo};
 use crate::series::series;
 use crate::{Error, mptcp, tunnel};
+use record::distribution::summary_of;
 use record::{Cpu, Digest, Flow, Path, Run, Series, Subflow, Summary, Work};
 use scenario::model::{Application, Directions, Experiment, FlowKind, Route};
 use serde_json::Value;
@@ -22,11 +22,11 @@ pub(crate) fn summarise(
     network: &Network<'_>,
     seed: u64,
     starts: &[Instant],
-    observed: &Observed,
+    results: &RunResults,
 ) -> Result<Run, Error> {
-    let links = Counts::read(network, observed)?;
+    let links = DeviceCounters::read(network, results)?;
     let (mut flows, mut subflows) = (Vec::new(), Vec::new());
-    for (k, (flow, seen)) in experiment.flows.iter().zip(&observed.flows).enumerate() {
+    for (k, (flow, seen)) in experiment.flows.iter().zip(&results.flows).enumerate() {
         mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
         if !network.leads(k) {
@@ -39,14 +39,14 @@ pub(crate) fn summarise(
         flows.push(one);
         subflows.extend(self::subflows(experiment, flow, seen, (starts[k], network.pair(k)), &links));
     }
-    let fairness = fairness(experiment, starts, &observed.flows);
+    let fairness = fairness(experiment, starts, &results.flows);
     for (at, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
         flows[*at].share = Some(*share);
     }
     let fairness = fairness.map(|(_, it)| it);
-    let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&observed.statuses)).transpose()?;
-    let paths = paths(experiment, network, observed, &links)?;
-    let all = || experiment.flows.iter().zip(&observed.flows);
+    let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&results.tunnel_statuses)).transpose()?;
+    let paths = paths(experiment, network, results, &links)?;
+    let all = || experiment.flows.iter().zip(&results.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
         all().flat_map(|(flow, seen)| all_series(experiment, flow, seen, interval)).collect()
     });
@@ -59,8 +59,8 @@ pub(crate) fn summarise(
         subflows,
         jain: fairness.as_ref().map(|it| it.jain),
         convergence_s: fairness.and_then(|it| it.convergence_s),
-        stolen_s: Some(observed.stolen.as_secs_f64()),
-        cpu: cpu(&observed.cpu),
+        stolen_s: Some(results.stolen.as_secs_f64()),
+        cpu: cpu(&results.cpu),
         paths,
         tunnel,
         series,
@@ -69,7 +69,7 @@ pub(crate) fn summarise(
 }
 
 /// The machine's CPU time, then that of each process.
-fn cpu(seen: &plan::Cpu) -> Vec<Cpu> {
+fn cpu(seen: &protocol::Cpu) -> Vec<Cpu> {
     let [user, system, interrupt] = seen.machine.map(Span::as_secs_f64);
     let machine = (Cpu::MACHINE, [user, system], Some(interrupt));
     let processes = seen.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
@@ -86,7 +86,7 @@ fn cpu(seen: &plan::Cpu) -> Vec<Cpu> {
 fn all_series(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
-    seen: &Observation,
+    seen: &FlowResults,
     interval: Span,
 ) -> Vec<Series> {
     let packet = u64::from(packet(experiment, flow));
@@ -101,12 +101,12 @@ fn all_series(
 }
 
 /// What the hosts' devices counted: packets that left a pair's source on a path, and those that came to its sink.
-struct Counts(Vec<((usize, usize), [u64; 2])>);
+struct DeviceCounters(Vec<((usize, usize), [u64; 2])>);
 
-impl Counts {
-    fn read(network: &Network<'_>, observed: &Observed) -> Result<Self, Error> {
+impl DeviceCounters {
+    fn read(network: &Network<'_>, results: &RunResults) -> Result<Self, Error> {
         let count = |index: usize, side: &str| -> Result<u64, Error> {
-            let all = parsed(observed.totals.get(index))?;
+            let all = parsed(results.device_counters.get(index))?;
             Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
         };
         let both = |(n, at)| Ok((at, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
@@ -133,11 +133,11 @@ impl Counts {
 fn subflows(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
-    seen: &Observation,
+    seen: &FlowResults,
     (start, pair): (Instant, usize),
-    links: &Counts,
+    links: &DeviceCounters,
 ) -> Vec<Subflow> {
-    let whole = on(experiment, flow, start);
+    let whole = active_time(experiment, flow, start);
     let on = seen.completion.map_or(whole, |after| after.min(whole));
     let packet = u64::from(packet(experiment, flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
@@ -161,12 +161,6 @@ fn subflows(
     flow.kind.subflows().iter().zip(&seen.subflows).map(one).collect()
 }
 
-/// How long the flow's source was on.
-pub(crate) fn on(experiment: &Experiment, flow: &scenario::model::Flow, start: Instant) -> Span {
-    let end = Instant::ZERO + experiment.duration;
-    flow.stop.unwrap_or(end).min(end).since(start)
-}
-
 fn last(samples: &[Sample]) -> Option<TcpInfo> {
     samples.iter().rev().find_map(|sample| sample.tcp)
 }
@@ -179,13 +173,13 @@ fn summary(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
     start: Instant,
-    seen: &Observation,
+    seen: &FlowResults,
 ) -> Result<Flow, Error> {
-    let whole = on(experiment, flow, start);
+    let whole = active_time(experiment, flow, start);
     let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
         return Ok(datagrams(experiment, flow, seen, whole));
     };
-    let none = || Error::guest(format!("flow {} never connected", flow.name));
+    let none = || Error::failed(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
     // A flow of a size ends when it is done.
     let (delivered, on) = match seen.completion {
@@ -208,11 +202,11 @@ fn summary(
         throughput_mbps: Rate::of(came * u64::from(packet(experiment, flow)), on).as_mbps(),
         sent_packets: sum(|it| it.sent),
         retransmitted_packets: sum(|it| it.retransmitted),
-        recoveries: seen.episodes.recoveries,
-        spurious_recoveries: seen.episodes.undone,
-        timeouts: seen.episodes.timeouts,
-        receive_window_limited_s: main.receive_window_limited as f64 / 1e6,
-        send_buffer_limited_s: main.send_buffer_limited as f64 / 1e6,
+        recoveries: seen.tcp_ext.recoveries,
+        spurious_recoveries: seen.tcp_ext.undone,
+        timeouts: seen.tcp_ext.timeouts,
+        receive_window_limited_s: main.rwnd_limited as f64 / 1e6,
+        send_buffer_limited_s: main.sndbuf_limited as f64 / 1e6,
         duplicate_bytes: duplicates(seen, delivered),
         completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
         peak_mbps: peak(seen, experiment.sample),
@@ -227,7 +221,7 @@ fn summary(
 }
 
 /// A flow of UDP that was on for this long.
-fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Observation, on: Span) -> Flow {
+fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &FlowResults, on: Span) -> Flow {
     let delivered_bytes = seen.times.count * u64::from(packet(experiment, flow));
     let rate = Rate::of(delivered_bytes, on).as_mbps();
     Flow {
@@ -244,14 +238,14 @@ fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &Obser
 
 /// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
 /// for its turn, and nobody can tell.
-fn duplicates(seen: &Observation, delivered: u64) -> u64 {
+fn duplicates(seen: &FlowResults, delivered: u64) -> u64 {
     let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
     let all: u64 = seen.subflows.iter().map(came).sum();
     seen.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
 /// The most goodput in half a second, if samples are as close as that.
-fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
+fn peak(seen: &FlowResults, interval: Option<Span>) -> f64 {
     let half = Span::from_millis(500);
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
     let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
@@ -263,8 +257,8 @@ fn peak(seen: &Observation, interval: Option<Span>) -> f64 {
 
 /// The distribution of the smoothed RTT.
 fn rtt(samples: &[Sample], min: f64) -> Summary {
-    let all = samples.iter().filter_map(|it| it.tcp).filter(TcpInfo::stands).map(|it| f64::from(it.rtt) / 1e3);
-    let all = distribution(all.collect());
+    let all = samples.iter().filter_map(|it| it.tcp).filter(TcpInfo::is_established).map(|it| f64::from(it.rtt) / 1e3);
+    let all = summary_of(all.collect());
     if all.max > 0.0 { Summary { min, ..all } } else { all }
 }
 
@@ -273,10 +267,10 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
 fn paths(
     experiment: &Experiment,
     network: &Network<'_>,
-    observed: &Observed,
-    links: &Counts,
+    results: &RunResults,
+    links: &DeviceCounters,
 ) -> Result<Vec<Path>, Error> {
-    let (mut printed, mut later) = (observed.counters.iter(), observed.late_counters.iter());
+    let (mut printed, mut later) = (results.link_counters.iter(), results.final_link_counters.iter());
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
@@ -299,7 +293,7 @@ fn paths(
             dropped_packets: dropped,
             lost_packets: lost,
             utilisation,
-            queue_delay_ms: queue_delay(experiment, observed, p),
+            queue_delay_ms: queue_delay(experiment, results, p),
             ..Path::default()
         });
     }
@@ -313,7 +307,7 @@ fn count(all: &[Value], kind: &str, key: &str) -> u64 {
 /// What `tc -j` or `ip -j` printed.
 pub(crate) fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
     let text = text.map_or("[]", String::as_str);
-    serde_json::from_str(text).map_err(|why| Error::guest(format!("the guest's counters are no JSON: {why}")))
+    serde_json::from_str(text).map_err(|why| Error::failed(format!("the guest's counters are no JSON: {why}")))
 }
 
 /// What the data direction of link `i` could have carried, bytes; its rate may change under way.
@@ -331,12 +325,12 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
 
 /// By how much the smoothed RTT was above its least value, on average over all samples of the path's flows, milliseconds.
 /// Through a tunnel it cannot be told from the tunnel's own.
-fn queue_delay(experiment: &Experiment, observed: &Observed, p: usize) -> f64 {
+fn queue_delay(experiment: &Experiment, results: &RunResults, p: usize) -> f64 {
     let mut all: Vec<TcpInfo> = Vec::new();
-    for (flow, seen) in experiment.flows.iter().zip(&observed.flows) {
+    for (flow, seen) in experiment.flows.iter().zip(&results.flows) {
         match flow.route {
             Route::Path(path) if path == p => {
-                all.extend(seen.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::stands));
+                all.extend(seen.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::is_established));
             }
             Route::Subflows => {
                 let own = flow.kind.subflows().iter().zip(&seen.subflows).filter(|(subflow, _)| subflow.path == p);
@@ -370,7 +364,7 @@ mod tests {
     #[test]
     fn the_machine_comes_first_and_only_it_has_interrupts() {
         let processes = vec![("tunnel near".to_owned(), [40, 400].map(Span::from_millis))];
-        let all = cpu(&plan::Cpu { machine: [8000, 1520, 1060].map(Span::from_millis), processes });
+        let all = cpu(&protocol::Cpu { machine: [8000, 1520, 1060].map(Span::from_millis), processes });
         assert_eq!(all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [Cpu::MACHINE, "tunnel near"]);
         assert_eq!([all[0].interrupt_s, all[1].interrupt_s], [Some(1.06), None]);
         assert!((all[0].busy_s() - 10.58).abs() < 1e-9 && (all[1].busy_s() - 0.44).abs() < 1e-9);

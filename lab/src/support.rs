@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::network::{MTU, discipline};
-use crate::packet::{STAMP, payload};
+use crate::packet_size::{TIMESTAMP, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
     Algorithm, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
@@ -217,7 +217,7 @@ fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Re
     let key = format!("flow.{}", flow.name);
     let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, host, multipath, .. } = &flow.kind
     else {
-        let is_small = payload(experiment, flow) < STAMP;
+        let is_small = payload(experiment, flow) < TIMESTAMP;
         return refuse(
             &key,
             &[(is_small, "packet", "datagrams with less than 8 bytes of payload: they carry the time")],

@@ -1,16 +1,16 @@
-//! What the ends of a tunnel told of themselves, as the record has it.
+//! The tunnel's record, from the status of both daemons.
 
 use crate::Error;
 use record::{Summary, Tunnel};
 use serde_json::Value;
 
-/// The data direction: what the near end sent, and what the far end handed up.
+/// The record of the data direction: what the near end sent, and what the far end delivered.
 pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
     let read = |text: &String| {
         serde_json::from_str::<Value>(text)
-            .map_err(|why| Error::guest(format!("the tunnel's status is no JSON: {why}")))
+            .map_err(|why| Error::failed(format!("the tunnel's status is no JSON: {why}")))
     };
-    let [near, far] = statuses else { return Err(Error::guest("an end of the tunnel told nothing")) };
+    let [near, far] = statuses else { return Err(Error::failed("an end of the tunnel printed no status")) };
     let (near, far) = (read(near)?, read(far)?);
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let (entrance, exit) = (&near["peers"][0]["entrance"], &far["peers"][0]["reordering"]);

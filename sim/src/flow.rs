@@ -1,10 +1,10 @@
 //! The flows of a run: TCP and MPTCP, or UDP at a constant rate.
 
 use crate::application::Application;
-use crate::distribution::Distribution;
 use crate::error::Error;
 use crate::tcp::TcpFlow;
 use crate::tcp_setup::TcpSetup;
+use record::Distribution;
 use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, Span, Stream};
 

@@ -11,7 +11,6 @@
 
 mod application;
 mod connection;
-mod distribution;
 mod engine;
 mod error;
 mod event_queue;

@@ -1,6 +1,6 @@
 //! Both ends of an MPTCP connection, and what is measured of its subflows.
 
-use crate::distribution::Distribution;
+use record::Distribution;
 use transport::mptcp::{Ack, Receiver, Segment, Sender, SubflowState};
 use transport::tcp::SegmentKind;
 use units::{Instant, Span};

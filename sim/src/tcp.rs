@@ -2,11 +2,11 @@
 
 use crate::application::{Application, Client, Message, RequestKind, Video};
 use crate::connection::Connection;
-use crate::distribution::Distribution;
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
 use crate::tcp_setup::TcpSetup;
 use control::Ecn;
+use record::Distribution;
 use scenario::model::{Requests, Route};
 use transport::mptcp;
 use transport::tcp::sender::SenderCounters;

@@ -1,10 +1,10 @@
 //! The tunnel: MPT's, with one ingress and one egress a direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
-use crate::distribution::Distribution;
 use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
 use machine::{Resequencer, Striper};
+use record::Distribution;
 use scenario::model;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId};

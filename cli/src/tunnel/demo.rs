@@ -5,7 +5,7 @@ use crate::{Failure, output};
 use daemon::control::Client;
 use daemon::keys;
 use daemon::status::State;
-use lab::bed::{self, Bed, LEFT, RIGHT};
+use lab::testbed::{self, LEFT, RIGHT, Testbed};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ const ACT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn demo(mode: &str) -> Result<(), Failure> {
-    bed::possible().map_err(|why| {
+    testbed::possible().map_err(|why| {
         Failure::Environment(format!(
             "the demonstration makes network namespaces and TUN devices: {why}\n  as root: sudo ropewalk demo tunnel\n  \
              without root, simulated: ropewalk run scenarios/two-paths-failover.toml"
@@ -47,22 +47,22 @@ fn play(folder: &Path, mode: &str) -> Outcome<()> {
     for (k, (name, shape)) in PATHS.iter().enumerate() {
         say(&format!("path {k}, {name}: {shape}"));
     }
-    let mut bed = Bed::pair(&[program, "lab-agent"], &PATHS.map(|(_, shape)| shape))?;
-    write(&bed, folder, mode)?;
-    let ends = [LEFT, RIGHT].map(|host| End::start(&bed, host, program, folder));
+    let mut testbed = Testbed::pair(&[program, "lab-agent"], &PATHS.map(|(_, shape)| shape))?;
+    write(&testbed, folder, mode)?;
+    let ends = [LEFT, RIGHT].map(|host| End::start(&testbed, host, program, folder));
     let [left, right] = ends;
     let (left, right) = (left?, right?);
     left.wait()?;
     right.wait()?;
     say("the tunnel is up on both ends, on both paths");
-    transfer(&mut bed, &left)?;
+    transfer(&mut testbed, &left)?;
     drop((left, right));
     say("everything is removed again");
     Ok(())
 }
 
 /// Configurations of both ends.
-fn write(bed: &Bed, folder: &Path, mode: &str) -> Outcome<()> {
+fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
     let private = [keys::genkey(), keys::genkey()];
     for host in [LEFT, RIGHT] {
         let (other, inner) = (1 - host, INNER[host]);
@@ -84,7 +84,7 @@ fn write(bed: &Bed, folder: &Path, mode: &str) -> Outcome<()> {
         // In `ropewalk` mode the right host is a server: it learns from the left one where that is.
         let calls = mode == "mpt" || host == LEFT;
         for (k, (name, _)) in PATHS.iter().enumerate().filter(|_| calls) {
-            let (device, source, remote) = (bed.device(k), bed.v4(k, host), bed.v4(k, other));
+            let (device, source, remote) = (testbed.device(k), testbed.v4(k, host), testbed.v4(k, other));
             write!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n")?;
             writeln!(text, "endpoint = \"{remote}\"")?;
         }
@@ -101,9 +101,9 @@ struct End {
 }
 
 impl End {
-    fn start(bed: &Bed, host: usize, program: &str, folder: &Path) -> Outcome<Self> {
+    fn start(testbed: &Testbed, host: usize, program: &str, folder: &Path) -> Outcome<Self> {
         let own: PathBuf = folder.join(host.to_string());
-        let mut command: Command = bed.command(host, program);
+        let mut command: Command = testbed.command(host, program);
         command.arg("up").arg(own.join("rw0.toml")).env("ROPEWALK_RUN", &own).env("RUST_LOG", "warn");
         let child = command.stdin(Stdio::null()).spawn()?;
         Ok(Self { child, client: Client::new(&own, "rw0") })
@@ -143,26 +143,26 @@ struct Tally {
 }
 
 /// Three acts of one TCP connection through the tunnel.
-fn transfer(bed: &mut Bed, left: &End) -> Outcome<()> {
+fn transfer(testbed: &mut Testbed, left: &End) -> Outcome<()> {
     let address: SocketAddr = format!("{}:{PORT}", INNER[RIGHT]).parse()?;
-    let listener = bed.within(RIGHT, move || Ok(TcpListener::bind(address)?))?;
-    let outgoing = bed.within(LEFT, move || Ok(TcpStream::connect(address)?))?;
+    let listener = testbed.within(RIGHT, move || Ok(TcpListener::bind(address)?))?;
+    let outgoing = testbed.within(LEFT, move || Ok(TcpStream::connect(address)?))?;
     let (incoming, _) = listener.accept()?;
     let tally = Tally::default();
     thread::scope(|scope| {
         scope.spawn(|| send(outgoing, &tally));
         scope.spawn(|| receive(incoming, &tally));
-        let outcome = acts(bed, left, &tally);
+        let outcome = acts(testbed, left, &tally);
         tally.ends.store(true, Relaxed);
         outcome
     })
 }
 
-fn acts(bed: &mut Bed, left: &End, tally: &Tally) -> Outcome<()> {
+fn acts(testbed: &mut Testbed, left: &End, tally: &Tally) -> Outcome<()> {
     act("both paths", tally, left)?;
-    bed.change(0, "both down")?;
+    testbed.change(0, "both down")?;
     act("the fibre is pulled out", tally, left)?;
-    bed.change(0, "both up")?;
+    testbed.change(0, "both up")?;
     act("the fibre is back", tally, left)
 }
 

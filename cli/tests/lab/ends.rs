@@ -21,7 +21,7 @@ const MPTCP: &str = "[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\n";
 
 /// A folder with the scenario `x.toml`, unless there is nothing to run it on.
 fn scenario(name: &str, duration: &str, rest: &str) -> Option<(PathBuf, MutexGuard<'static, ()>)> {
-    if let Err(why) = lab::bed::possible() {
+    if let Err(why) = lab::testbed::possible() {
         return skip(&why);
     }
     let turn = turn();

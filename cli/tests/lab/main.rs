@@ -85,7 +85,7 @@ impl Study {
     /// More than `share` of `most` has to arrive, and not more than all; and nothing `lost`, where that is said. All this only
     /// if the machine did not disturb the run.
     fn assert_fills(&self, most: f64, share: f64, lost: Option<u64>) {
-        let [stolen, duration] = [("observed.json", "stolen"), ("plan.json", "duration")]
+        let [stolen, duration] = [("results.json", "stolen"), ("plan.json", "duration")]
             .map(|(file, key)| self.raw(file)[key].as_f64().unwrap());
         if stolen > DISTURBED * duration {
             let percent = stolen / duration * 100.0;

@@ -13,7 +13,7 @@ fn the_record_has_what_iperf3_counted() {
     let (end, flow) = (&study.raw("iperf3-0.json")["end"], &study.run["flows"][0]);
     assert_eq!(end["sender_tcp_congestion"], "reno");
     assert_eq!(flow["delivered_bytes"], end["sum_received"]["bytes"]);
-    let samples = &study.raw("observed.json")["flows"][0]["samples"];
+    let samples = &study.raw("results.json")["flows"][0]["samples"];
     let kernel = samples.as_array().unwrap().iter().filter_map(|it| it["received"].as_u64()).max().unwrap();
     let [read, written] = ["sum_received", "sum_sent"].map(|side| end[side]["bytes"].as_u64().unwrap());
     // The end of a connection takes a number of its own.
@@ -34,7 +34,7 @@ fn a_file_by_ftp_comes_over_both_paths() {
     assert_eq!(study.run["flows"][0]["delivered_bytes"], 5_000_000);
     let took = study.run["flows"][0]["completion_s"].as_f64().unwrap();
     assert!(took >= 5e6 * 8.0 / 40e6, "{took} s");
-    let seen = &study.raw("observed.json")["flows"][0]["subflows"];
+    let seen = &study.raw("results.json")["flows"][0]["subflows"];
     let most = |samples: &serde_json::Value| samples.as_array()?.iter().filter_map(|it| it["received"].as_u64()).max();
     let shares: Vec<u64> = seen.as_array().unwrap().iter().filter_map(most).collect();
     assert!(shares.len() == 2 && shares.iter().all(|share| *share > 500_000), "{shares:?}");
@@ -52,7 +52,7 @@ fn programs_for_what_they_cannot_do_are_refused() {
     let file = dir.join("x.toml").display().to_string();
     let simulated = ropewalk(&["run", &file, "--traffic", "iperf3"]);
     assert!(simulated.code == Some(2) && simulated.stderr.contains("add --on kernel"), "{}", simulated.stderr);
-    if lab::bed::possible().is_ok() {
+    if lab::testbed::possible().is_ok() {
         let endless = ropewalk(&["run", &file, "--on", "netns", "--traffic", "ftp"]);
         assert!(endless.code == Some(3) && endless.stderr.contains("flow.tcp.size"), "{}", endless.stderr);
     }

@@ -21,7 +21,7 @@ fn one_flow_fills_one_path_and_what_the_run_leaves_is_kept() {
     let picture = script.lines().find(|line| line.starts_with("# ") && line.contains("s0 --+--")).unwrap();
     assert!(picture.contains("10 Mbit/s, queue 40 packets, 10 ms") && picture.ends_with("d0"), "{picture}");
     assert!(script.contains(" tbf rate 10000000bit ") && script.contains("ip netns add s0"), "{script}");
-    assert_eq!(study.raw("plan.json")["flows"][0]["kind"]["Tcp"]["congestion"], "reno");
+    assert_eq!(study.raw("plan.json")["flows"][0]["transport"]["Tcp"]["congestion"], "reno");
     assert!(!study.file("messages").is_empty(), "what the commands said");
     assert!(std::fs::read_to_string(study.dir.join("setup.txt")).unwrap().contains(" tbf rate 10000000bit "));
     assert!(std::fs::read_to_string(study.dir.join("manifest.json")).unwrap().contains("User-Mode Linux"));

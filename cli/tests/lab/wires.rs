@@ -1,7 +1,7 @@
 //! What a link does to packets in the machine's own kernel, as the record of a run tells it: against what can be worked out.
 
 use crate::{skip, turn};
-use lab::{Choice, Error, Lab};
+use lab::{BackendChoice, Error, Lab};
 use record::Run;
 use scenario::Overrides;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn run(sets: &[&str]) -> Option<Run> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = scenario::parse("test", SCENARIO, Path::new(""), &Overrides { sets, quick: false });
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    let lab = Lab::find(Choice::Host, env!("CARGO_BIN_EXE_ropewalk"), "lab-agent");
+    let lab = Lab::find(BackendChoice::Netns, env!("CARGO_BIN_EXE_ropewalk"), "lab-agent");
     match lab.and_then(|lab| lab.run(&scenario.cells[0].experiment, 1, None)) {
         Ok(run) => Some(run),
         Err(Error::NoKernel(why)) => skip(&why),

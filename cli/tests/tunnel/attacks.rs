@@ -3,7 +3,7 @@
 use crate::ends::{DEVICE, Ends, USUAL, memory, within};
 use crate::traffic::{Echo, Transfer};
 use crate::wire::{Frame, Wire};
-use lab::bed::{LEFT, RIGHT};
+use lab::testbed::{LEFT, RIGHT};
 use std::net::UdpSocket;
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const FLOOD: u64 = 6000;
 
 /// Packets that the kernel of a host got from its tunnel.
 fn came_out(ends: &Ends, host: usize) -> u64 {
-    let devices = ends.bed.run(host, "cat /proc/net/dev").unwrap();
+    let devices = ends.testbed.run(host, "cat /proc/net/dev").unwrap();
     let line = devices.lines().find_map(|line| line.trim().strip_prefix(&format!("{DEVICE}:"))).expect("it is there");
     line.split_whitespace().nth(1).expect("bytes, then packets").parse().unwrap()
 }
@@ -80,10 +80,10 @@ fn a_flood_of_handshakes_neither_stops_the_tunnel_nor_fills_its_memory_nor_is_an
     [RIGHT, LEFT].into_iter().for_each(|host| ends.wait_until_up(host));
     let initiation = wire.recorded().into_iter().find(Frame::is_initiation).expect("the left host calls");
     drop(wire);
-    let device = ends.bed.device(0);
-    ends.bed.run(LEFT, &format!("ip address add 10.88.0.99/24 dev {device}")).unwrap();
-    let stranger = ends.bed.within(LEFT, || Ok(UdpSocket::bind("10.88.0.99:7777")?)).unwrap();
-    stranger.connect((ends.bed.v4(0, RIGHT), crate::ends::PORT)).unwrap();
+    let device = ends.testbed.device(0);
+    ends.testbed.run(LEFT, &format!("ip address add 10.88.0.99/24 dev {device}")).unwrap();
+    let stranger = ends.testbed.within(LEFT, || Ok(UdpSocket::bind("10.88.0.99:7777")?)).unwrap();
+    stranger.connect((ends.testbed.v4(0, RIGHT), crate::ends::PORT)).unwrap();
     stranger.set_nonblocking(true).unwrap();
 
     let mut echo = Echo::start(&ends, LEFT);

@@ -3,7 +3,7 @@
 use daemon::control::Client;
 use daemon::keys;
 use daemon::status::{self, State, Status};
-use lab::bed::{self, Bed, LEFT, RIGHT};
+use lab::testbed::{self, LEFT, RIGHT, Testbed};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -58,10 +58,10 @@ impl Plan {
         }
     }
 
-    fn outside(self, bed: &Bed, link: usize, host: usize) -> IpAddr {
+    fn outside(self, testbed: &Testbed, link: usize, host: usize) -> IpAddr {
         match self.outer {
-            Family::V4 => bed.v4(link, host).into(),
-            Family::V6 => bed.v6(link, host).into(),
+            Family::V4 => testbed.v4(link, host).into(),
+            Family::V6 => testbed.v6(link, host).into(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Plan {
 pub(crate) struct Ends {
     // Fields are dropped in this order.
     daemons: [Option<Child>; 2],
-    pub(crate) bed: Bed,
+    pub(crate) testbed: Testbed,
     pub(crate) plan: Plan,
     links: usize,
     folder: PathBuf,
@@ -93,17 +93,17 @@ impl Ends {
 
     /// As [`Ends::up`], but nothing is started yet.
     pub(crate) fn prepared(plan: Plan, links: &[&str]) -> Option<Self> {
-        if let Err(why) = bed::possible() {
+        if let Err(why) = testbed::possible() {
             eprintln!("skipped: {why}");
             return None;
         }
         // Who panicked has cleaned up all the same.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let bed = Bed::pair(&[&program(), "lab-agent"], links).unwrap();
+        let testbed = Testbed::pair(&[&program(), "lab-agent"], links).unwrap();
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
-        let ends = Self { daemons: [None, None], bed, plan, links: links.len(), folder, _turn: turn };
+        let ends = Self { daemons: [None, None], testbed, plan, links: links.len(), folder, _turn: turn };
         let private = [keys::genkey(), keys::genkey()];
         [LEFT, RIGHT].into_iter().for_each(|host| ends.configure(host, &private));
         Some(ends)
@@ -117,8 +117,8 @@ impl Ends {
         let mut text = format!("[interface]\naddress = \"{own}/{network}\"\nprivate-key = \"{}\"\n", private[host]);
         write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer}/{single}\"\n").unwrap();
         for link in (0..self.links).filter(|_| host == LEFT) {
-            let [source, remote] = [host, other].map(|host| plan.outside(&self.bed, link, host));
-            let device = self.bed.device(link);
+            let [source, remote] = [host, other].map(|host| plan.outside(&self.testbed, link, host));
+            let device = self.testbed.device(link);
             write!(text, "\n[[path]]\nname = \"{device}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n").unwrap();
             write!(text, "endpoint = \"{remote}\"\nlisten-port = {PORT}\n").unwrap();
         }
@@ -151,7 +151,7 @@ impl Ends {
 
     /// The program on a host.
     pub(crate) fn command(&self, host: usize) -> Command {
-        let mut command = self.bed.command(host, &program());
+        let mut command = self.testbed.command(host, &program());
         command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
         command
     }

@@ -2,7 +2,7 @@
 
 use crate::ends::{Ends, USUAL, within};
 use crate::traffic::Transfer;
-use lab::bed::{LEFT, RIGHT};
+use lab::testbed::{LEFT, RIGHT};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ fn a_path_that_falls_silent_costs_less_than_a_second_and_one_that_is_back_is_use
     let transfer = Transfer::endless(&ends, LEFT);
     transfer.wait_for(8 << 20);
     transfer.longest_gap();
-    ends.bed.change(0, "both down").unwrap();
+    ends.testbed.change(0, "both down").unwrap();
     sleep(Duration::from_secs(2));
     transfer.wait_for(1 << 20);
     let gap = transfer.longest_gap();
     let before = ends.path(RIGHT, 0).received.bytes;
-    ends.bed.change(0, "both up").unwrap();
+    ends.testbed.change(0, "both up").unwrap();
     // More than probes are.
     let used = || ends.path(RIGHT, 0).received.bytes > before + (256 << 10);
     let back = within(Duration::from_secs(10), used);

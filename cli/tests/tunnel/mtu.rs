@@ -3,7 +3,7 @@
 use crate::ends::{Ends, USUAL, within};
 use crate::traffic::Transfer;
 use daemon::status::State;
-use lab::bed::LEFT;
+use lab::testbed::LEFT;
 use std::time::Duration;
 
 /// How long finding a path's MTU may take while data flows.
@@ -32,7 +32,7 @@ fn a_black_hole_that_appears_while_a_transfer_runs_is_survived() {
     let large = || (0..2).all(|link| ends.path(LEFT, link).mtu_bytes >= 1480);
     assert!(within(SEARCH, large).is_some(), "1500 bytes pass");
     transfer.longest_gap();
-    ends.bed.change(0, "both mtu=1280b").unwrap();
+    ends.testbed.change(0, "both mtu=1280b").unwrap();
     let noticed = within(SEARCH, || {
         let path = ends.path(LEFT, 0);
         path.mtu_bytes <= 1280 && path.state == State::Up

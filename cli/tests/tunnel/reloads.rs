@@ -4,7 +4,7 @@ use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::Transfer;
 use daemon::keys;
 use daemon::status::State;
-use lab::bed::{LEFT, RIGHT};
+use lab::testbed::{LEFT, RIGHT};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -81,8 +81,8 @@ fn a_changed_endpoint_a_backup_and_a_rate_are_taken_over_while_data_flow() {
     transfer.wait_for(4 << 20);
     assert!(brought(&ends, "p1") < before + (64 << 10), "a backup carries while the other path works");
     // The other path calls another address of the server: both are the same host's.
-    let [old, new] = [ends.bed.v4(0, RIGHT), "10.88.0.77".parse().unwrap()];
-    ends.bed.run(RIGHT, &format!("ip address add {new}/24 dev {}", ends.bed.device(0))).unwrap();
+    let [old, new] = [ends.testbed.v4(0, RIGHT), "10.88.0.77".parse().unwrap()];
+    ends.testbed.run(RIGHT, &format!("ip address add {new}/24 dev {}", ends.testbed.device(0))).unwrap();
     ends.edit(LEFT, |text| text.replace(&format!("endpoint = \"{old}\""), &format!("endpoint = \"{new}\"")));
     assert_eq!(ends.reload(LEFT).unwrap(), "path p0: removed\npath p0: added\n");
     let led = || ends.path(LEFT, 1).remote.is_some_and(|remote| remote.starts_with(&new.to_string()));
@@ -127,7 +127,7 @@ fn a_preshared_key_that_both_ends_change_costs_no_flow_anything() {
 fn peers_come_and_go_and_a_network_that_moves_between_them_keeps_its_route() {
     let Some(ends) = Ends::up(USUAL, &["rate=60mbit delay=10ms"]) else { return };
     let transfer = Transfer::endless(&ends, LEFT);
-    let routes = || ends.bed.run(LEFT, &format!("ip route show dev {DEVICE}")).unwrap();
+    let routes = || ends.testbed.run(LEFT, &format!("ip route show dev {DEVICE}")).unwrap();
     let has = |network: &str| routes().lines().any(|line| line.split(' ').next() == Some(network));
     let other = keys::pubkey(&keys::genkey()).unwrap();
     let first = format!("allowed-ips = \"{}/32\"", USUAL.inside(RIGHT));
@@ -171,7 +171,7 @@ fn a_reload_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
         });
         let told = ends.reload(LEFT).unwrap_err();
         assert!(phrases.iter().all(|phrase| told.contains(phrase)), "{phrases:?} in {told}");
-        let routes = ends.bed.run(LEFT, &format!("ip route show dev {DEVICE}")).unwrap();
+        let routes = ends.testbed.run(LEFT, &format!("ip route show dev {DEVICE}")).unwrap();
         let status = ends.status(LEFT);
         assert!(!routes.contains("10.99.0.0/24"), "{routes}");
         assert_eq!((status.peers[0].paths.len(), status.peers[0].allowed_ips.len()), (before, 1));
@@ -200,7 +200,7 @@ fn the_devices_addresses_and_mtu_change_while_data_flow() {
     let both = format!("address = [\"{own}\", \"{more}\"]\nmtu = 1400");
     ends.edit(LEFT, |text| text.replace(&format!("address = \"{own}\""), &both));
     assert_eq!(ends.reload(LEFT).unwrap(), "interface.address, interface.mtu changed\n");
-    let shown = || ends.bed.run(LEFT, &format!("ip address show dev {DEVICE}")).unwrap();
+    let shown = || ends.testbed.run(LEFT, &format!("ip address show dev {DEVICE}")).unwrap();
     assert!(shown().contains("10.78.0.1/24") && shown().contains("mtu 1400"), "{}", shown());
     ends.edit(LEFT, |text| text.replace(&both, &format!("address = \"{own}\"")));
     assert_eq!(ends.reload(LEFT).unwrap(), "interface.address, interface.mtu changed\n");
@@ -215,17 +215,17 @@ fn a_device_that_is_pulled_takes_its_path_along_and_brings_it_back_when_it_is_pu
     let transfer = Transfer::endless(&ends, LEFT);
     transfer.wait_for(8 << 20);
     transfer.longest_gap();
-    ends.bed.run(LEFT, "ip link delete p1").unwrap();
+    ends.testbed.run(LEFT, "ip link delete p1").unwrap();
     let down = within(PATIENCE, || ends.path(LEFT, 1).state == State::Down);
     transfer.wait_for(4 << 20);
     let gap = transfer.longest_gap();
-    let far = ends.bed.namespace(RIGHT);
-    ends.bed.run(LEFT, &format!("ip link add p1 type veth peer name p1 netns {far}")).unwrap();
+    let far = ends.testbed.namespace(RIGHT);
+    ends.testbed.run(LEFT, &format!("ip link add p1 type veth peer name p1 netns {far}")).unwrap();
     for host in [RIGHT, LEFT] {
-        ends.bed.run(host, "ip link set p1 up").unwrap();
+        ends.testbed.run(host, "ip link set p1 up").unwrap();
         // As a modem does: the device is there before its address is.
         sleep(Duration::from_millis(200));
-        ends.bed.run(host, &format!("ip address add {}/24 dev p1", ends.bed.v4(1, host))).unwrap();
+        ends.testbed.run(host, &format!("ip address add {}/24 dev p1", ends.testbed.v4(1, host))).unwrap();
     }
     let up = within(PATIENCE, || ends.path(LEFT, 1).state == State::Up);
     let used = carries(&ends, "p1");

@@ -3,7 +3,7 @@
 use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::{Echo, Transfer};
 use daemon::control::{State, is_running, socket_path};
-use lab::bed::{LEFT, RIGHT};
+use lab::testbed::{LEFT, RIGHT};
 use std::time::Duration;
 
 /// How long a restart may cost.
@@ -32,15 +32,15 @@ fn left_behind(ends: &Ends, host: usize) {
     let folder = ends.folder(host);
     assert!(State::read(&folder, DEVICE).is_some() && is_running(&folder, DEVICE).is_none());
     assert!(socket_path(&folder, DEVICE).exists());
-    let gone = || ends.bed.run(host, &format!("ip link show {DEVICE}")).is_err();
+    let gone = || ends.testbed.run(host, &format!("ip link show {DEVICE}")).is_err();
     assert!(within(Duration::from_secs(1), gone).is_some(), "the device outlives its process");
 }
 
 fn repaired(ends: &Ends, host: usize) {
     let state = is_running(&ends.folder(host), DEVICE).expect("a state file of a process that runs");
     assert_eq!(state.pid, ends.pid(host));
-    let addresses = ends.bed.run(host, &format!("ip address show dev {DEVICE}")).unwrap();
+    let addresses = ends.testbed.run(host, &format!("ip address show dev {DEVICE}")).unwrap();
     assert!(addresses.contains(&ends.plan.inside(host).to_string()), "{addresses}");
-    let routes = ends.bed.run(host, &format!("ip route show dev {DEVICE}")).unwrap();
+    let routes = ends.testbed.run(host, &format!("ip route show dev {DEVICE}")).unwrap();
     assert!(routes.lines().any(|line| line.starts_with(&format!("{} ", ends.plan.inside(1 - host)))), "{routes}");
 }

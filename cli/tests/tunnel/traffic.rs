@@ -44,8 +44,8 @@ impl Transfer {
     /// Sends `bytes`, a multiple of 64 KiB, over one TCP connection from a host to the other one.
     pub(crate) fn start(ends: &Ends, from: usize, bytes: u64) -> Self {
         let address = SocketAddr::new(ends.plan.inside(1 - from), PORTS.fetch_add(1, Relaxed));
-        let listener = ends.bed.within(1 - from, || Ok(TcpListener::bind(address)?)).unwrap();
-        let outgoing = ends.bed.within(from, || Ok(TcpStream::connect_timeout(&address, PATIENCE)?)).unwrap();
+        let listener = ends.testbed.within(1 - from, || Ok(TcpListener::bind(address)?)).unwrap();
+        let outgoing = ends.testbed.within(from, || Ok(TcpStream::connect_timeout(&address, PATIENCE)?)).unwrap();
         let (incoming, _) = listener.accept().unwrap();
         incoming.set_read_timeout(Some(PATIENCE)).unwrap();
         outgoing.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -135,7 +135,7 @@ impl Echo {
         let port = PORTS.fetch_add(1, Relaxed);
         let socket = |host| {
             let address = SocketAddr::new(ends.plan.inside(host), port);
-            let socket = ends.bed.within(host, || Ok(UdpSocket::bind(address)?)).unwrap();
+            let socket = ends.testbed.within(host, || Ok(UdpSocket::bind(address)?)).unwrap();
             socket.connect(SocketAddr::new(ends.plan.inside(1 - host), port)).unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             socket

@@ -2,7 +2,7 @@
 
 use crate::ends::{Ends, Family, Plan, USUAL};
 use crate::traffic::Transfer;
-use lab::bed::{LEFT, RIGHT};
+use lab::testbed::{LEFT, RIGHT};
 use std::time::Instant;
 
 /// How much is sent: a gigabyte with `ROPEWALK_TEST_BYTES=1073741824`.

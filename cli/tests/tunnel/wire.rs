@@ -67,7 +67,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn open(ends: &Ends, host: usize, link: usize) -> Self {
-        let device = ends.bed.device(link);
+        let device = ends.testbed.device(link);
         let open = || {
             let all = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::EthAll)?;
             let mut addresses = getifaddrs()?.filter(|it| it.interface_name == device);
@@ -75,7 +75,7 @@ impl Wire {
             bind(all.as_raw_fd(), &link.ok_or("no such device")?)?;
             Ok(all)
         };
-        Self { all: ends.bed.within(host, open).unwrap(), far: ends.bed.v4(link, 1 - host).octets() }
+        Self { all: ends.testbed.within(host, open).unwrap(), far: ends.testbed.v4(link, 1 - host).octets() }
     }
 
     /// The daemon's datagrams since this was asked last.

@@ -1,21 +1,21 @@
-//! CPU time: of the machine, and of single processes.
+//! CPU time of the machine and of single processes.
 
 use super::Outcome;
-use crate::plan::Cpu;
+use crate::protocol::Cpu;
 use std::fs;
 use units::Span;
 
-/// `USER_HZ`, in which the kernel counts here.
+/// The unit of `/proc/stat`: 1 / `USER_HZ`.
 const TICK: Span = Span::from_millis(10);
 
-/// What had been used when it was made.
-pub(super) struct Meter {
+/// Measures CPU time from its creation on.
+pub(super) struct CpuMeter {
     processes: Vec<(String, u32)>,
     before: Cpu,
 }
 
-impl Meter {
-    /// Measures these processes, whose numbers stand in files, and this one as `traffic`.
+impl CpuMeter {
+    /// Measures these processes, given by name and pid file, and the agent itself as `traffic`.
     pub(super) fn begin(processes: &[(String, String)]) -> Outcome<Self> {
         let number = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
         let mut all = vec![("traffic".to_owned(), std::process::id())];
@@ -27,7 +27,7 @@ impl Meter {
         Ok(Self { processes: all, before })
     }
 
-    /// What has been used since.
+    /// The CPU time used since.
     pub(super) fn read(&self) -> Outcome<Cpu> {
         let mut cpu = used(&self.processes)?;
         cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
@@ -42,7 +42,7 @@ fn used(processes: &[(String, u32)]) -> Outcome<Cpu> {
     let machine = machine(&fs::read_to_string("/proc/stat")?).ok_or("/proc/stat has no line `cpu`")?;
     let one = |(name, number): &(String, u32)| {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).map_err(|why| format!("{name}: {why}"))?;
-        Ok((name.clone(), process(&stat).ok_or_else(|| format!("{name}: it is not as it should be"))?))
+        Ok((name.clone(), process(&stat).ok_or_else(|| format!("{name}: it has an unknown format"))?))
     };
     Ok(Cpu { machine, processes: processes.iter().map(one).collect::<Outcome<_>>()? })
 }
@@ -55,7 +55,7 @@ fn machine(stat: &str) -> Option<[Span; 3]> {
     Some([sum([0, 1])?, TICK * *all.get(2)?, sum([5, 6])?])
 }
 
-/// Fields 14 and 15, counted from the number; the name, which may hold anything, stands in brackets before.
+/// User and system time: fields 14 and 15 of `/proc/PID/stat`. The name, field 2, is in brackets and may hold anything.
 fn process(stat: &str) -> Option<[Span; 2]> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11).map(|word| word.parse().ok());

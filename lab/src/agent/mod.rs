@@ -1,50 +1,53 @@
-//! The agent inside the guest: makes the traffic, runs the events' commands at their instants, samples, answers.
+//! The agent, which carries out a run where its kernel is: makes the traffic, runs the events' commands, samples the flows,
+//! and writes the results.
 //!
-//! One process. A socket belongs to the namespace in which it was made, so the threads make theirs in the flow's hosts.
+//! It is one process. A socket belongs to the namespace in which it was made, so each thread enters its flow's host.
 
-mod counters;
 mod cpu;
-mod datagrams;
-mod pulse;
+mod flow;
+mod flow_counters;
+mod netstat;
+mod programs;
 mod requests;
+mod sampler;
+mod schedule;
+mod sock_diag;
+mod socket;
+mod steal;
 mod stream;
-mod tally;
-mod tcp_info;
-mod timetable;
-mod tool;
 mod traffic;
-mod watcher;
+mod udp;
 
 use crate::namespace::{enter, within};
-use crate::plan::{Observation, Observed, Plan};
-use crate::{bed, emulate};
-use pulse::Pulse;
+use crate::protocol::{FlowResults, Plan, RunResults};
+use crate::{emulator, testbed};
+use sampler::FlowSampler;
+use schedule::Task;
 use std::error::Error;
 use std::fs;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use timetable::Task;
+use steal::StealMeter;
 use units::Span;
-use watcher::Watcher;
 
-/// From the agent's start to the beginning of the run: time for its threads to get ready.
+/// From the agent's start to the beginning of the run, so that its threads are ready.
 const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `agent PLAN ANSWER` carries out a plan; `agent off` switches the guest off. Outside of guests `agent link ...`,
-/// `agent keep BED` and `agent bed LINK ...` are the processes of test beds.
+/// `agent PLAN RESULTS` carries out a plan; `agent off` powers the guest off. Outside of guests `agent link ...` is an
+/// emulated link, `agent reap TESTBED` a reaper, and `agent testbed LINK ...` a testbed.
 #[must_use]
 pub fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["off"] => switch_off(),
-        ["link", ref link @ ..] => emulate::main(link),
-        ["keep", bed] => bed::keep(bed, None),
-        ["keep", bed, folder] => bed::keep(bed, Some(folder)),
-        ["bed", ref links @ ..] => bed::hold(links),
+        ["link", ref link @ ..] => emulator::main(link),
+        ["reap", testbed] => testbed::reap(testbed, None),
+        ["reap", testbed, folder] => testbed::reap(testbed, Some(folder)),
+        ["testbed", ref links @ ..] => testbed::interactive_main(links),
         [plan, answer] => carry_out(plan, answer),
-        _ => Err("the lab's agent is a helper: it runs inside the lab's guests and beside its test beds".into()),
+        _ => Err("the lab's agent is started by the lab, inside its guests and for its testbeds".into()),
     };
     done.map_or_else(
         |why| {
@@ -55,10 +58,10 @@ pub fn main(words: &[String]) -> ExitCode {
     )
 }
 
-/// Only the guest's first process may be our parent: elsewhere this would switch off the machine.
+/// Powers a guest off. Refused outside of User-Mode Linux, where it would power the machine off.
 fn switch_off() -> Outcome<()> {
     if !fs::read_to_string("/proc/cpuinfo")?.contains("User Mode Linux") {
-        return Err("this is no guest of the lab".into());
+        return Err("this is not a guest of the lab".into());
     }
     nix::sys::reboot::reboot(nix::sys::reboot::RebootMode::RB_POWER_OFF)?;
     Ok(())
@@ -66,55 +69,65 @@ fn switch_off() -> Outcome<()> {
 
 fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
     let plan: Plan = serde_json::from_slice(&fs::read(plan)?)?;
-    let observed = run(&plan)?;
-    Ok(fs::write(answer, serde_json::to_vec(&observed)?)?)
+    let results = run(&plan)?;
+    Ok(fs::write(answer, serde_json::to_vec(&results)?)?)
 }
 
-fn run(plan: &Plan) -> Outcome<Observed> {
+fn run(plan: &Plan) -> Outcome<RunResults> {
     let flows = plan.flows.iter().map(traffic::open).collect::<Outcome<Vec<_>>>()?;
     let zero = Instant::now() + PREPARATION;
     for (flow, it) in flows.iter().zip(&plan.flows) {
         let end = it.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
         flow.begin([it.start, end].map(|at| zero + duration(at)))?;
     }
-    let mut watchers = plan.flows.iter().map(Watcher::new).collect::<Outcome<Vec<_>>>()?;
-    let (pulse, meter) = (Pulse::begin(), cpu::Meter::begin(&plan.processes)?);
-    let mut length = duration(plan.duration);
-    for (at, task) in timetable::of(plan) {
-        if watchers.iter().all(Watcher::has_seen_all) {
-            length = zero.elapsed();
+    let mut samplers = plan.flows.iter().map(FlowSampler::new).collect::<Outcome<Vec<_>>>()?;
+    let (steal, meter) = (StealMeter::begin(), cpu::CpuMeter::begin(&plan.processes)?);
+    let mut actual = duration(plan.duration);
+    for (at, task) in schedule::of(plan) {
+        if samplers.iter().all(FlowSampler::is_complete) {
+            actual = zero.elapsed();
             break;
         }
         let due = zero + duration(at);
         until(due);
         match task {
             Task::Sample => {
-                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.sample(flow.tally()))?;
+                samplers.iter_mut().zip(&flows).try_for_each(|(sampler, flow)| sampler.sample(flow.counters()))?;
             }
-            Task::Tally => {
-                watchers.iter_mut().zip(&flows).try_for_each(|(watcher, flow)| watcher.tally(flow.tally()))?;
+            Task::Delivered => {
+                samplers.iter_mut().zip(&flows).try_for_each(|(sampler, flow)| sampler.counters(flow.counters()))?;
             }
             Task::Stop(flow) => flows[flow].stop(),
             Task::Run(line) => drop(printed(line)?),
         }
     }
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
-    let (stolen, cpu) = (pulse.stolen(), meter.read()?);
-    let (counters, statuses) = (all(&plan.counters)?, all(&plan.statuses)?);
-    let seen = watchers.into_iter().zip(&flows).map(|(watcher, flow)| watcher.finish(flow.tally()));
-    let mut seen = seen.collect::<Outcome<Vec<Observation>>>()?;
+    let (stolen, cpu) = (steal.stolen(), meter.read()?);
+    let (link_counters, tunnel_statuses) = (all(&plan.link_counters)?, all(&plan.tunnel_statuses)?);
+    let seen = samplers.into_iter().zip(&flows).map(|(sampler, flow)| sampler.finish(flow.counters()));
+    let mut seen = seen.collect::<Outcome<Vec<FlowResults>>>()?;
     flows.iter().try_for_each(|flow| flow.finish())?;
-    all(&plan.silence)?;
+    all(&plan.stop_senders)?;
     std::thread::sleep(duration(plan.drain));
     for (seen, flow) in seen.iter_mut().zip(&flows) {
-        seen.lost = flow.tally().sent().saturating_sub(flow.tally().count());
+        seen.lost = flow.counters().sent().saturating_sub(flow.counters().count());
     }
-    let (late_counters, totals) = (all(&plan.counters)?, all(&plan.totals)?);
-    all(&plan.last)?;
-    Ok(Observed { length: span(length), stolen, flows: seen, counters, late_counters, statuses, totals, cpu })
+    let (final_link_counters, device_counters) = (all(&plan.link_counters)?, all(&plan.device_counters)?);
+    all(&plan.cleanup)?;
+    Ok(RunResults {
+        duration: span(actual),
+        stolen,
+        flows: seen,
+        link_counters,
+        final_link_counters,
+        tunnel_statuses,
+        device_counters,
+        cpu,
+    })
 }
 
-/// What a command prints. One that needs no shell gets none: its start takes a guest in real time a tenth of a second.
+/// Runs a command and returns its output. It gets a shell only if it needs one: in a guest in real time a process takes a
+/// tenth of a second to start.
 fn printed(line: &str) -> Outcome<String> {
     let needs_shell = line.contains(['=', '\'', '"', '$', '>', '|']);
     let words: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };
@@ -125,7 +138,7 @@ fn printed(line: &str) -> Outcome<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Sleeps until then; not at all if that is over.
+/// Sleeps until then; not at all if that is in the past.
 fn until(due: Instant) {
     std::thread::sleep(due.saturating_duration_since(Instant::now()));
 }

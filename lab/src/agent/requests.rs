@@ -1,11 +1,11 @@
-//! Requests and answers, one at a time: the client at the sink's host asks, the server at the source's answers, so that data
-//! flows as a flow's data does. A request says how much it asks for.
+//! Requests and responses, one at a time: the client is at the sink's host and the server at the source's, so that data flow
+//! from source to sink. A request carries the size of its response.
 
-use super::tally::Tally;
-use super::tcp_info::Hosts;
-use super::traffic::{listen, socket};
+use super::flow_counters::FlowCounters;
+use super::sock_diag::FlowSockDiag;
+use super::socket::{listen, socket};
 use super::{Outcome, duration, enter, until, within};
-use crate::plan::{Side, Tcp};
+use crate::protocol::{FlowEnd, TcpSpec};
 use scenario::model::Requests;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,36 +16,37 @@ use std::time::Instant;
 /// Bytes written or read at once.
 const BLOCK: usize = 64 * 1024;
 
-/// Starts server and client; the first request leaves at `start`. Seed and name of the flow are those of its luck.
+/// Starts server and client; the first request is sent at `start`. Sizes and pauses are drawn by the seed and the flow's
+/// name.
 pub(super) fn begin(
-    tcp: &Tcp,
-    sides: [Side; 2],
+    tcp: &TcpSpec,
+    ends: [FlowEnd; 2],
     start: Instant,
     (requests, seed, name): (Requests, u64, &str),
-    tally: &Arc<Tally>,
+    counters: &Arc<FlowCounters>,
 ) -> Outcome<()> {
-    let listener = within(&sides[0].space, || listen(tcp, sides[0].address))?;
+    let listener = within(&ends[0].netns, || listen(tcp, ends[0].address))?;
     thread::spawn(move || serve(&listener));
-    let mut hosts = Hosts::of(&sides)?;
-    let (tcp, tally, mut luck) = (tcp.clone(), tally.clone(), Requests::luck(seed, name));
+    let mut hosts = FlowSockDiag::of(&ends)?;
+    let (tcp, counters, mut rng) = (tcp.clone(), counters.clone(), Requests::luck(seed, name));
     thread::spawn(move || -> Outcome<()> {
-        enter(&sides[1].space)?;
+        enter(&ends[1].netns)?;
         let (mut next, mut open) = (start, None);
         loop {
             until(next);
-            if tally.connections().have_stopped() {
+            if counters.connections().have_stopped() {
                 return Ok(());
             }
-            let (asked, size) = (Instant::now(), requests.next_size(&mut luck));
+            let (sent, size) = (Instant::now(), requests.next_size(&mut rng));
             let stream = match open.take() {
                 Some(stream) => stream,
-                None => connect(&tcp, &sides[0], &tally)?,
+                None => connect(&tcp, &ends[0], &counters)?,
             };
-            ask(&stream, size, &tally)?;
-            tally.time(asked.elapsed());
-            next = Instant::now() + duration(requests.next_think(&mut luck));
+            request(&stream, size, &counters)?;
+            counters.add_time(sent.elapsed());
+            next = Instant::now() + duration(requests.next_think(&mut rng));
             if requests.new_connections {
-                tally.close(stream, &mut hosts)?;
+                counters.close(stream, &mut hosts)?;
             } else {
                 open = Some(stream);
             }
@@ -54,42 +55,42 @@ pub(super) fn begin(
     Ok(())
 }
 
-fn connect(tcp: &Tcp, server: &Side, tally: &Tally) -> Outcome<Arc<TcpStream>> {
+fn connect(tcp: &TcpSpec, server: &FlowEnd, counters: &FlowCounters) -> Outcome<Arc<TcpStream>> {
     let socket = socket(tcp, server.address)?;
     socket.connect(&server.address.into())?;
-    tally.open(socket.into(), false)
+    counters.open(socket.into(), false)
 }
 
-/// Asks for so many bytes, and reads them.
-fn ask(mut stream: &TcpStream, size: u64, tally: &Tally) -> Outcome<()> {
-    let mut request = [0; Requests::ASK as usize];
-    request[..8].copy_from_slice(&size.to_le_bytes());
-    stream.write_all(&request)?;
+/// Requests `size` bytes and reads them.
+fn request(mut stream: &TcpStream, size: u64, counters: &FlowCounters) -> Outcome<()> {
+    let mut message = [0; Requests::ASK as usize];
+    message[..8].copy_from_slice(&size.to_le_bytes());
+    stream.write_all(&message)?;
     let (mut block, mut left) = (vec![0; BLOCK], size);
     while left > 0 {
         let bytes = stream.read(&mut block)? as u64;
         if bytes == 0 {
             return Err("the server has gone".into());
         }
-        tally.read(bytes);
+        counters.read(bytes);
         left -= bytes;
     }
     Ok(())
 }
 
-/// One connection after the other, as they come.
+/// Serves one connection after the other.
 fn serve(listener: &TcpListener) -> Outcome<()> {
     loop {
-        // It ends with the client, in the middle of an answer where the flow stops.
-        let _ = answer(&listener.accept()?.0);
+        // It fails where the flow stops in the middle of a response.
+        let _ = respond(&listener.accept()?.0);
     }
 }
 
-fn answer(mut stream: &TcpStream) -> Outcome<()> {
-    let (mut request, block) = ([0; Requests::ASK as usize], vec![0; BLOCK]);
+fn respond(mut stream: &TcpStream) -> Outcome<()> {
+    let (mut message, block) = ([0; Requests::ASK as usize], vec![0; BLOCK]);
     loop {
-        stream.read_exact(&mut request)?;
-        let mut left = u64::from_le_bytes(request[..8].try_into()?);
+        stream.read_exact(&mut message)?;
+        let mut left = u64::from_le_bytes(message[..8].try_into()?);
         while left > 0 {
             let part = left.min(BLOCK as u64);
             stream.write_all(&block[..part as usize])?;

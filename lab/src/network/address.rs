@@ -16,12 +16,12 @@ pub(crate) enum Family {
 
 /// A cable's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cable {
+pub(crate) struct Subnet {
     pub(crate) area: u8,
     pub(crate) number: u8,
 }
 
-impl Cable {
+impl Subnet {
     /// From the source of pair `k` to path `p`.
     pub(crate) fn source(k: usize, p: usize) -> Self {
         Self { area: 1 + 2 * p as u8, number: k as u8 }

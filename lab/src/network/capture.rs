@@ -9,14 +9,14 @@ const BYTES: u32 = 128;
 
 /// A program that records packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recorder {
+pub(crate) enum CaptureProgram {
     /// One file for all devices of a host, pcapng.
     Dumpcap,
     /// One for each, pcap.
     Tcpdump,
 }
 
-impl Recorder {
+impl CaptureProgram {
     /// The first of them that is on the path.
     ///
     /// # Errors
@@ -56,33 +56,33 @@ impl Recorder {
 impl Network<'_> {
     /// Starts the recorders, if there are to be some, and waits until they record.
     pub(super) fn captures(&self) -> Vec<String> {
-        let one = |(space, line, file): (String, String, String)| {
-            let (file, log) = (self.place.file(&file), self.place.file(&format!("{file}.log")));
+        let one = |(netns, line, file): (String, String, String)| {
+            let (file, log) = (self.environment.file(&file), self.environment.file(&format!("{file}.log")));
             [
-                format!("ip netns exec {space} {line} {file} >{log} 2>&1 & echo $! >{file}.pid"),
+                format!("ip netns exec {netns} {line} {file} >{log} 2>&1 & echo $! >{file}.pid"),
                 // The file's first block says what it is; it is there when the devices are open.
                 format!("timeout 20 sh -c 'until [ -s {file} ]; do sleep 0.05; done'"),
             ]
         };
-        self.recorders().into_iter().flat_map(one).collect()
+        self.capture_commands().into_iter().flat_map(one).collect()
     }
 
     /// Commands after which all that was recorded is in its files.
-    pub(crate) fn last(&self) -> Vec<String> {
+    pub(crate) fn end_captures(&self) -> Vec<String> {
         let one = |(_, _, file): (String, String, String)| {
-            let pid = self.place.file(&format!("{file}.pid"));
+            let pid = self.environment.file(&format!("{file}.pid"));
             // One that has ended may be there until somebody asks what became of it.
             let runs = "grep -qs \"^State:.[^ZX]\" /proc/$pid/status";
             format!(
                 "pid=$(cat {pid}); rm {pid}; kill -INT $pid; for n in $(seq 200); do {runs} || break; sleep 0.05; done"
             )
         };
-        self.recorders().into_iter().map(one).collect()
+        self.capture_commands().into_iter().map(one).collect()
     }
 
     /// Namespace, command line and file of each.
-    fn recorders(&self) -> Vec<(String, String, String)> {
-        let Some(recorder) = self.place.recorder else { return Vec::new() };
+    fn capture_commands(&self) -> Vec<(String, String, String)> {
+        let Some(capture_program) = self.environment.capture_program else { return Vec::new() };
         let mut all = Vec::new();
         for (k, pair) in self.pairs.iter().enumerate() {
             for (is_source, end) in [true, false].into_iter().zip(super::ENDS) {
@@ -91,7 +91,7 @@ impl Network<'_> {
                     devices.push(super::tunnel::device(end));
                 }
                 let name = format!("{}{k}", if is_source { 's' } else { 'd' });
-                let lines = recorder.lines(&name, &devices);
+                let lines = capture_program.lines(&name, &devices);
                 all.extend(lines.into_iter().map(|(line, file)| (self.host(is_source, k), line, file)));
             }
         }

@@ -1,6 +1,6 @@
 //! TCP and MPTCP on a pair's hosts: system settings, routes, endpoints.
 
-use super::{Cable, Network, Pair, uplink};
+use super::{HostPair, Network, Subnet, uplink};
 use crate::Generator;
 use scenario::model::{Flow, FlowKind, Host, Route};
 
@@ -9,7 +9,7 @@ const TIMESTAMPS: u32 = 12;
 
 impl Network<'_> {
     /// What makes the hosts of pair `k` what their flow says.
-    pub(super) fn settings(&self, k: usize, pair: &Pair) -> Vec<String> {
+    pub(super) fn settings(&self, k: usize, pair: &HostPair) -> Vec<String> {
         let flow = &self.experiment.flows[pair.flow];
         let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.gateways(k, pair, "") };
         let mut lines = Vec::new();
@@ -17,17 +17,17 @@ impl Network<'_> {
         let any_stops = (0..self.pair_of.len()).any(stops);
         let mut all = sysctls(host, any_stops);
         // FTP's server has no word for it.
-        let is_file = self.place.generator == Generator::Ftp;
+        let is_file = self.environment.generator == Generator::Ftp;
         all.extend(is_file.then(|| format!("tcp_congestion_control={}", congestion.name)));
         let all: Vec<String> = all.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
-        for space in [true, false].map(|is_source| self.host(is_source, k)) {
-            lines.push(format!("ip netns exec {space} sysctl -qw {}", all.join(" ")));
+        for netns in [true, false].map(|is_source| self.host(is_source, k)) {
+            lines.push(format!("ip netns exec {netns} sysctl -qw {}", all.join(" ")));
         }
         lines.extend(self.gateways(k, pair, &route(host)));
         if host.pacing {
             lines.extend(pair.paths.iter().map(|p| {
-                let (space, device) = (self.host(true, k), uplink(*p));
-                format!("tc -n {space} qdisc add dev {device} root fq limit 1000000 flow_limit 1000000")
+                let (netns, device) = (self.host(true, k), uplink(*p));
+                format!("tc -n {netns} qdisc add dev {device} root fq limit 1000000 flow_limit 1000000")
             }));
         }
         if flow.route == Route::Subflows {
@@ -37,14 +37,14 @@ impl Network<'_> {
     }
 
     /// Each path leads to the other host's address on that path, and to nothing else.
-    fn gateways(&self, k: usize, pair: &Pair, options: &str) -> Vec<String> {
+    fn gateways(&self, k: usize, pair: &HostPair, options: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for &p in &pair.paths {
-            let [source, sink] = [Cable::source(k, p), Cable::sink(k, p)];
+            let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)];
             for (is_source, own, other) in [(true, source, sink), (false, sink, source)] {
-                let (space, to, via) =
+                let (netns, to, via) =
                     (self.host(is_source, k), other.network(self.family), own.address(self.family, 2));
-                lines.push(format!("ip -n {space} route add {to} via {via} dev {}{options}", uplink(p)));
+                lines.push(format!("ip -n {netns} route add {to} via {via} dev {}{options}", uplink(p)));
             }
         }
         lines
@@ -52,20 +52,20 @@ impl Network<'_> {
 
     /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other opens a subflow to each:
     /// routes make it one a path.
-    fn endpoints(&self, k: usize, pair: &Pair, flow: &Flow) -> Vec<String> {
+    fn endpoints(&self, k: usize, pair: &HostPair, flow: &Flow) -> Vec<String> {
         let others = pair.paths.len() - 1;
         let mut lines: Vec<String> = Vec::new();
-        for space in [true, false].map(|is_source| self.host(is_source, k)) {
-            lines.push(format!("ip netns exec {space} sysctl -qw net.mptcp.enabled=1"));
-            lines.push(format!("ip -n {space} mptcp limits set subflows {others} add_addr_accepted {others}"));
+        for netns in [true, false].map(|is_source| self.host(is_source, k)) {
+            lines.push(format!("ip netns exec {netns} sysctl -qw net.mptcp.enabled=1"));
+            lines.push(format!("ip -n {netns} mptcp limits set subflows {others} add_addr_accepted {others}"));
         }
-        let is_source = self.place.generator.source_listens();
+        let is_source = self.environment.generator.source_listens();
         for (subflow, p) in flow.kind.subflows().iter().zip(&pair.paths).skip(1) {
-            let cable = if is_source { Cable::source(k, *p) } else { Cable::sink(k, *p) };
-            let (space, address) = (self.host(is_source, k), cable.address(self.family, 1));
+            let subnet = if is_source { Subnet::source(k, *p) } else { Subnet::sink(k, *p) };
+            let (netns, address) = (self.host(is_source, k), subnet.address(self.family, 1));
             let backup = if subflow.backup { " backup" } else { "" };
             let device = uplink(*p);
-            lines.push(format!("ip -n {space} mptcp endpoint add {address} dev {device} signal{backup}"));
+            lines.push(format!("ip -n {netns} mptcp endpoint add {address} dev {device} signal{backup}"));
         }
         lines
     }

@@ -17,22 +17,22 @@
 //! - `capture`: packets on record. `tools`: programs that make traffic.
 
 mod address;
-mod cable;
 mod capture;
+mod drawing;
+mod generators;
 mod host;
-mod picture;
 mod shape;
-mod tools;
+mod topology;
 mod tunnel;
 
-pub(crate) use address::{Cable, Family};
-pub(crate) use capture::Recorder;
-pub(crate) use picture::picture;
+pub(crate) use address::{Family, Subnet};
+pub(crate) use capture::CaptureProgram;
+pub(crate) use drawing::draw_topology;
 pub(crate) use shape::discipline;
 pub(crate) use tunnel::ENDS;
 
 use crate::Generator;
-use crate::plan::Side;
+use crate::protocol::FlowEnd;
 use scenario::model::{Experiment, Flow, FlowKind, Host, Route};
 use std::net::SocketAddr;
 use units::{Instant, Span};
@@ -44,7 +44,7 @@ pub(crate) const MTU: u32 = 1500;
 
 /// Where a network is built.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Environment {
     /// What names of namespaces begin with.
     pub(crate) prefix: String,
     /// The run's folder, as processes there see it.
@@ -61,12 +61,12 @@ pub(crate) struct Place {
     /// What makes the traffic.
     pub(crate) generator: Generator,
     /// What records packets, if they are to be recorded.
-    pub(crate) recorder: Option<Recorder>,
+    pub(crate) capture_program: Option<CaptureProgram>,
 }
 
 /// A source and a sink, and the paths between them.
 #[derive(Clone, Debug)]
-struct Pair {
+struct HostPair {
     paths: Vec<usize>,
     /// The flow whose settings its hosts have: the first one of TCP.
     flow: usize,
@@ -76,8 +76,8 @@ struct Pair {
 #[derive(Clone, Debug)]
 pub(crate) struct Network<'a> {
     experiment: &'a Experiment,
-    place: &'a Place,
-    pairs: Vec<Pair>,
+    environment: &'a Environment,
+    pairs: Vec<HostPair>,
     /// Of each flow, its pair.
     pair_of: Vec<usize>,
     family: Family,
@@ -85,25 +85,25 @@ pub(crate) struct Network<'a> {
 
 impl<'a> Network<'a> {
     /// The network of an experiment that [`crate::check`] has passed.
-    pub(crate) fn new(experiment: &'a Experiment, place: &'a Place) -> Self {
-        let (mut pairs, mut pair_of) = (Vec::<Pair>::new(), Vec::new());
+    pub(crate) fn new(experiment: &'a Experiment, environment: &'a Environment) -> Self {
+        let (mut pairs, mut pair_of) = (Vec::<HostPair>::new(), Vec::new());
         let mut tunnel = None;
         for (k, flow) in experiment.flows.iter().enumerate() {
             let own = pairs.len();
             let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(own) } else { own };
             if pair == own {
-                pairs.push(Pair { paths: paths(experiment, flow), flow: k });
+                pairs.push(HostPair { paths: paths(experiment, flow), flow: k });
             } else if host(&experiment.flows[pairs[pair].flow]).is_none() {
                 pairs[pair].flow = k;
             }
             pair_of.push(pair);
         }
-        Self { experiment, place, pairs, pair_of, family: Family::of_all(experiment) }
+        Self { experiment, environment, pairs, pair_of, family: Family::of_all(experiment) }
     }
 
     /// Every command that lays it out, in order.
     pub(crate) fn setup(&self) -> Vec<String> {
-        let mut lines = self.cables();
+        let mut lines = self.interfaces();
         lines.extend(self.routes());
         lines.extend(self.pairs.iter().enumerate().flat_map(|(k, pair)| self.settings(k, pair)));
         lines.extend(self.shapers());
@@ -124,16 +124,16 @@ impl<'a> Network<'a> {
     }
 
     /// The hosts of flow `k`: its namespaces, and the addresses that the connection is opened between.
-    pub(crate) fn sides(&self, k: usize) -> [Side; 2] {
+    pub(crate) fn flow_ends(&self, k: usize) -> [FlowEnd; 2] {
         let pair = self.pair_of[k];
         let path = self.pairs[pair].paths[0];
         let of = |is_source: bool| {
-            let cable = if is_source { Cable::source(pair, path) } else { Cable::sink(pair, path) };
+            let subnet = if is_source { Subnet::source(pair, path) } else { Subnet::sink(pair, path) };
             let address = match self.experiment.flows[k].route {
                 Route::Tunnel => self.family.inner(if is_source { 1 } else { 2 }),
-                Route::Path(_) | Route::Subflows => cable.address(self.family, 1),
+                Route::Path(_) | Route::Subflows => subnet.address(self.family, 1),
             };
-            Side { space: self.host(is_source, pair), address: SocketAddr::new(address, port_of(k)) }
+            FlowEnd { netns: self.host(is_source, pair), address: SocketAddr::new(address, port_of(k)) }
         };
         [of(true), of(false)]
     }
@@ -141,20 +141,20 @@ impl<'a> Network<'a> {
     /// Of flow `k`, for each of its paths, the address of the source there.
     pub(crate) fn subflows(&self, k: usize) -> Vec<std::net::IpAddr> {
         let pair = self.pair_of[k];
-        self.pairs[pair].paths.iter().map(|p| Cable::source(pair, *p).address(self.family, 1)).collect()
+        self.pairs[pair].paths.iter().map(|p| Subnet::source(pair, *p).address(self.family, 1)).collect()
     }
 
     /// Commands after which no host sends any more.
-    pub(crate) fn silence(&self) -> Vec<String> {
-        self.ends().step_by(2).map(|(space, device)| format!("ip -n {space} link set dev {device} down")).collect()
+    pub(crate) fn stop_senders(&self) -> Vec<String> {
+        self.ends().step_by(2).map(|(netns, device)| format!("ip -n {netns} link set dev {device} down")).collect()
     }
 
     /// Commands that print the counters of the hosts' devices: of each pair and each of its paths, source, then sink.
-    pub(crate) fn totals(&self) -> Vec<String> {
-        self.ends().map(|(space, device)| format!("ip -s -j -n {space} link show dev {device}")).collect()
+    pub(crate) fn device_counters(&self) -> Vec<String> {
+        self.ends().map(|(netns, device)| format!("ip -s -j -n {netns} link show dev {device}")).collect()
     }
 
-    /// Which pair and path each two of [`Self::totals`] are of.
+    /// Which pair and path each two of [`Self::device_counters`] are of.
     pub(crate) fn attached(&self) -> Vec<(usize, usize)> {
         self.pairs.iter().enumerate().flat_map(|(k, pair)| pair.paths.iter().map(move |p| (k, *p))).collect()
     }
@@ -177,7 +177,7 @@ impl<'a> Network<'a> {
 
     /// The namespace of a pair's source or sink.
     fn host(&self, is_source: bool, pair: usize) -> String {
-        format!("{}{}{pair}", self.place.prefix, if is_source { 's' } else { 'd' })
+        format!("{}{}{pair}", self.environment.prefix, if is_source { 's' } else { 'd' })
     }
 }
 

@@ -4,7 +4,7 @@
 //! packet leaves it at the beginning of its transmission; the time that this takes is added to the delay. Where the kernel
 //! has no `netem`, a wire is a process that plays it (`agent link`), and takes changes through a named pipe.
 
-use super::cable::{Hop, Port};
+use super::topology::{Hop, Interface};
 use super::{MTU, Network, uplink};
 use link::{
     CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueDiscipline, QueueLimit, RedConfig,
@@ -33,7 +33,7 @@ impl Network<'_> {
         ways.flat_map(|(i, forward)| {
             let pipe = pipe(&self.experiment.links[i], forward);
             let mut lines = self.shaper(i, forward, pipe, "add");
-            if self.place.netem {
+            if self.environment.netem {
                 lines.push(self.wire(i, forward, pipe, "add"));
             }
             lines
@@ -56,7 +56,7 @@ impl Network<'_> {
             }
             changed.delay = event.delay.unwrap_or(changed.delay);
             changed.loss = event.loss.unwrap_or(changed.loss);
-            lines.push(if self.place.netem {
+            lines.push(if self.environment.netem {
                 let loss = if event.up == Some(false) { ALL } else { changed.loss };
                 self.wire(event.link, forward, &PipeConfig { loss, ..changed.clone() }, "change")
             } else {
@@ -67,8 +67,8 @@ impl Network<'_> {
     }
 
     /// Commands that print the counters of a path's data direction: of each link that is used its queue, then its wire.
-    pub(crate) fn counters(&self, p: usize) -> Vec<String> {
-        let show = |(space, device): Port| format!("tc -s -j -n {space} qdisc show dev {device}");
+    pub(crate) fn link_counters(&self, p: usize) -> Vec<String> {
+        let show = |(netns, device): Interface| format!("tc -s -j -n {netns} qdisc show dev {device}");
         let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
         self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(both).collect()
     }
@@ -78,7 +78,7 @@ impl Network<'_> {
     /// a size table (`stab`); there the bucket counts the overhead.
     fn shaper(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> Vec<String> {
         let Some(rate) = pipe.rate else { return Vec::new() };
-        let (space, device) = self.queue_at(i, forward);
+        let (netns, device) = self.queue_at(i, forward);
         let (fifo, limit) = match pipe.queue.limit {
             QueueLimit::Packets(packets) => ("pfifo", packets),
             QueueLimit::Bytes(bytes) => ("bfifo", bytes),
@@ -90,20 +90,20 @@ impl Network<'_> {
         let size = if overhead == 0 || by_bucket { String::new() } else { format!(" stab overhead {overhead}") };
         let own = if by_bucket { format!(" overhead {overhead}") } else { String::new() };
         // Room for rounding: a packet that is larger than the bucket would be dropped.
-        let bucket = (MTU + pipe.overhead) * self.place.burst + 64;
+        let bucket = (MTU + pipe.overhead) * self.environment.burst + 64;
         let bits = rate.as_bits();
         let mut lines = vec![format!(
-            "tc -n {space} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{own} limit {limit}"
+            "tc -n {netns} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{own} limit {limit}"
         )];
         if verb == "add" {
-            lines.push(format!("tc -n {space} qdisc add dev {device} parent 1:1 handle 10: {queue}"));
+            lines.push(format!("tc -n {netns} qdisc add dev {device} parent 1:1 handle 10: {queue}"));
         }
         lines
     }
 
     /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
     fn wire(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
-        let (space, device) = self.wire_at(i, forward);
+        let (netns, device) = self.wire_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
         // netem's jitter goes both ways from the delay; the scenario's only adds.
         let half = pipe.jitter.as_nanos() as f64 / 2e3;
@@ -122,11 +122,11 @@ impl Network<'_> {
         // With a rate, and be it without effect, netem keeps packets in order.
         let unlimited = if half > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
         let rate = pipe.rate.map_or(unlimited, |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
-        format!("tc -n {space} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
+        format!("tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
     }
 
     /// Where the queue of a link's direction stands.
-    fn queue_at(&self, i: usize, forward: bool) -> Port {
+    fn queue_at(&self, i: usize, forward: bool) -> Interface {
         if let Some((k, p)) = self.local(i, forward) {
             return (self.host(forward, k), uplink(p));
         }
@@ -135,7 +135,7 @@ impl Network<'_> {
     }
 
     /// Where its delay and loss are: on the wire's router, and on a device that all packets of that direction cross.
-    fn wire_at(&self, i: usize, forward: bool) -> Port {
+    fn wire_at(&self, i: usize, forward: bool) -> Interface {
         let routers = self.routers(i);
         let wire = routers.iter().position(|name| name.ends_with('b')).unwrap_or(0);
         let is_first_of_two = !forward && wire == 0 && routers.len() > 1;
@@ -158,7 +158,7 @@ impl Network<'_> {
         let link = &self.experiment.links[i];
         let long = |pipe: &PipeConfig| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None;
         let changes = self.experiment.events.iter().any(|event| event.link == i);
-        !self.place.netem && (long(&link.forward) || long(&link.reverse) || changes)
+        !self.environment.netem && (long(&link.forward) || long(&link.reverse) || changes)
     }
 
     /// The process that is the wire of link `i`, and the wait for it.
@@ -166,25 +166,25 @@ impl Network<'_> {
         let link = &self.experiment.links[i];
         let [(a, a_device), (b, b_device)] = &hop.ports;
         let words = [&link.forward, &link.reverse].map(words).join(" / ");
-        let (fifo, log) = (self.control(i), self.place.file(&format!("link{i}.log")));
+        let (fifo, log) = (self.control(i), self.environment.file(&format!("link{i}.log")));
         vec![
             format!("mkfifo {fifo}"),
-            format!("{} link {a} {a_device} {b} {b_device} {words} <>{fifo} >{log} 2>&1 &", self.place.agent),
+            format!("{} link {a} {a_device} {b} {b_device} {words} <>{fifo} >{log} 2>&1 &", self.environment.agent),
             format!("timeout 10 sh -c 'until grep -qs ready {log}; do sleep 0.05; done'"),
         ]
     }
 
     /// An event as a line to an emulated link.
     fn tell(&self, event: &Change, forward: bool, pipe: &PipeConfig) -> String {
-        let way = if forward { "there" } else { "back" };
+        let direction = if forward { "forward" } else { "reverse" };
         let up = event.up.map_or("", |up| if up { "up " } else { "down " });
         let (delay, loss) = (time(pipe.delay), percent(pipe.loss));
-        format!("echo {way} {up}delay={delay} loss={loss} >{}", self.control(event.link))
+        format!("echo {direction} {up}delay={delay} loss={loss} >{}", self.control(event.link))
     }
 
     /// The named pipe that an emulated link listens to.
     fn control(&self, i: usize) -> String {
-        self.place.file(&format!("link{i}"))
+        self.environment.file(&format!("link{i}"))
     }
 
     /// Time for what is under way when the run ends to arrive, before what never did is counted.

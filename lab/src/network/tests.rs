@@ -21,8 +21,8 @@ fn experiment(text: &str, sets: &[&str]) -> Experiment {
     scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment.clone()
 }
 
-fn place(netem: bool) -> Place {
-    Place {
+fn environment(netem: bool) -> Environment {
+    Environment {
         prefix: String::new(),
         folder: "/run/lab".into(),
         sockets: "/run/ropewalk".into(),
@@ -31,12 +31,12 @@ fn place(netem: bool) -> Place {
         netem,
         burst: 1,
         generator: Generator::Agent,
-        recorder: None,
+        capture_program: None,
     }
 }
 
 fn setup(text: &str, sets: &[&str], netem: bool) -> Vec<String> {
-    Network::new(&experiment(text, sets), &place(netem)).setup()
+    Network::new(&experiment(text, sets), &environment(netem)).setup()
 }
 
 fn starting<'a>(lines: &'a [String], word: &str) -> Vec<&'a str> {
@@ -73,10 +73,7 @@ fn red_and_cake_are_as_the_simulators() {
             .to_owned()
     };
     let red = "red limit 100000 min 5000 max 15000 avpkt 1000 burst 65 probability 0.02 bandwidth 20000000bit";
-    assert_eq!(
-        queue("discipline = \"red\", least = \"5kB\", most = \"15kB\", probability = \"2%\", weight = 0.002"),
-        red
-    );
+    assert_eq!(queue("discipline = \"red\", min = \"5kB\", max = \"15kB\", probability = \"2%\", weight = 0.002"), red);
     assert_eq!(
         queue("discipline = \"cake\", rtt = \"50ms\""),
         "cake unlimited besteffort flows rtt 50000us memlimit 100000"
@@ -89,7 +86,7 @@ fn an_event_states_the_whole_discipline_anew() {
                  [[event]]\nat = \"600ms\"\npath = \"w\"\nup = false\ndirection = \"forward\"\n";
     let text = format!("{SINGLE}{event}");
     let experiment = experiment(&text, &["path.w.overhead=14b"]);
-    let place = place(true);
+    let environment = environment(true);
     let shaper = "tc -n l0a qdisc change dev right root handle 1: tbf rate 1000000bit burst 1578b limit 13";
     let wire = |loss: &str| {
         format!(
@@ -98,7 +95,7 @@ fn an_event_states_the_whole_discipline_anew() {
     };
     let [first, second] = [500, 600].map(Span::from_millis);
     let expected = [(first, shaper.to_owned()), (first, wire("1%")), (second, wire("100%"))];
-    assert_eq!(Network::new(&experiment, &place).events(), expected);
+    assert_eq!(Network::new(&experiment, &environment).events(), expected);
 }
 
 #[test]
@@ -181,10 +178,10 @@ fn both_ends_of_a_tunnel_are_configured_and_started() {
 fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
     let rival = "[[flow]]\nname = \"u\"\nstop = \"500ms\"\n";
     let experiment = experiment(&format!("{DOUBLE}{TUNNEL}{rival}"), &["host.initial_window=20"]);
-    let place = place(true);
-    let network = Network::new(&experiment, &place);
+    let environment = environment(true);
+    let network = Network::new(&experiment, &environment);
     let lines = network.setup();
-    let sinks = [0, 1].map(|k| network.sides(k)[1].clone()).map(|side| format!("{} {}", side.space, side.address));
+    let sinks = [0, 1].map(|k| network.flow_ends(k)[1].clone()).map(|side| format!("{} {}", side.netns, side.address));
     assert_eq!(sinks, ["d0 10.77.0.2:5000", "d0 10.77.0.2:5001"]);
     assert_eq!([network.leads(0), network.leads(1), network.attached().len() == 2], [true, false, true]);
     assert_eq!((starting(&lines, "ROPEWALK_RUN=").len(), starting(&lines, "ip netns add s").len()), (2, 1));
@@ -197,7 +194,7 @@ fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
 fn the_picture_has_a_line_for_every_path() {
     let text = format!("{DOUBLE}{MPTCP}");
     let experiment = experiment(&text, &[]);
-    let drawn = picture(&Network::new(&experiment, &place(true)));
+    let drawn = draw_topology(&Network::new(&experiment, &environment(true)));
     let expected = "  s0 --+-- [a: 20 Mbit/s, queue 13 packets] ------------------+-- d0\n     \
                     --+-- [far: 20 ms] -- [b: 20 Mbit/s, queue 13 packets] --+--\n";
     assert_eq!(drawn, expected);
@@ -206,25 +203,25 @@ fn the_picture_has_a_line_for_every_path() {
 #[test]
 fn on_demand_each_host_records_all_its_devices() {
     let text = format!("{DOUBLE}{TUNNEL}");
-    let (experiment, mut place) = (experiment(&text, &[]), place(true));
-    assert!(Network::new(&experiment, &place).last().is_empty());
-    place.recorder = Some(Recorder::Dumpcap);
-    let network = Network::new(&experiment, &place);
+    let (experiment, mut environment) = (experiment(&text, &[]), environment(true));
+    assert!(Network::new(&experiment, &environment).end_captures().is_empty());
+    environment.capture_program = Some(CaptureProgram::Dumpcap);
+    let network = Network::new(&experiment, &environment);
     let lines = network.setup();
     let devices = "-i p0 -s 128 -i p1 -s 128 -i rwfar -s 128";
     let expected =
         format!("ip netns exec d0 dumpcap -q {devices} -w /run/lab/d0.pcapng >/run/lab/d0.pcapng.log 2>&1 & ");
-    assert!(starting(&lines, &expected).len() == 1 && network.last().len() == 2, "{lines:#?}");
+    assert!(starting(&lines, &expected).len() == 1 && network.end_captures().len() == 2, "{lines:#?}");
 }
 
 /// Endpoints are announced by the host that listens: with FTP the source.
 #[test]
 fn a_file_by_ftp_is_fetched_from_all_addresses_of_the_source() {
     let text = format!("{DOUBLE}[[flow]]\nname = \"t\"\nkind = \"mptcp\"\nsize = \"1MB\"\ncongestion = \"reno\"\n");
-    let (experiment, mut place) = (experiment(&text, &[]), place(true));
-    place.generator = Generator::Ftp;
-    let network = Network::new(&experiment, &place);
-    let (lines, tool) = (network.setup(), network.tool(0, Instant::ZERO).unwrap());
+    let (experiment, mut environment) = (experiment(&text, &[]), environment(true));
+    environment.generator = Generator::Ftp;
+    let network = Network::new(&experiment, &environment);
+    let (lines, programs) = (network.setup(), network.programs(0, Instant::ZERO).unwrap());
     let endpoints = starting(&lines, "ip -n s0 mptcp endpoint");
     assert_eq!(endpoints, ["ip -n s0 mptcp endpoint add 10.3.0.1 dev p1 signal"]);
     assert!(starting(&lines, "ip -n d0 mptcp endpoint").is_empty());
@@ -233,18 +230,21 @@ fn a_file_by_ftp_is_fetched_from_all_addresses_of_the_source() {
     assert!(
         files.contains("truncate -s 1000000 /run/ropewalk/vsftpd-0.ftp/data") && files.contains("pasv_min_port=5000")
     );
-    assert_eq!([tool.server.space.as_str(), &tool.client.space], ["s0", "d0"]);
-    assert_eq!(tool.server.line, "mptcpize run vsftpd /run/ropewalk/vsftpd-0.conf");
-    assert!(tool.client.line.starts_with("mptcpize run wget ") && tool.client.line.ends_with(" ftp://10.1.0.1/data"));
+    assert_eq!([programs.server.netns.as_str(), &programs.client.netns], ["s0", "d0"]);
+    assert_eq!(programs.server.line, "mptcpize run vsftpd /run/ropewalk/vsftpd-0.conf");
+    assert!(
+        programs.client.line.starts_with("mptcpize run wget ")
+            && programs.client.line.ends_with(" ftp://10.1.0.1/data")
+    );
 }
 
 #[test]
 fn iperf3_is_told_what_the_flow_is() {
-    let mut place = place(true);
-    place.generator = Generator::Iperf3;
+    let mut environment = environment(true);
+    environment.generator = Generator::Iperf3;
     let client = |sets: &[&str], start: Instant| {
         let experiment = experiment(SINGLE, sets);
-        Network::new(&experiment, &place).tool(0, start).unwrap().client.line
+        Network::new(&experiment, &environment).programs(0, start).unwrap().client.line
     };
     let common = "--congestion cubic --time";
     let line = client(&["duration=20s", "sample=500ms"], Instant::ZERO + Span::from_millis(4));
@@ -266,8 +266,8 @@ fn iperf3_is_told_what_the_flow_is() {
 fn a_path_that_no_flow_takes_is_not_built() {
     let event = "[[event]]\nat = \"500ms\"\npath = \"two\"\nup = false\n";
     let experiment = experiment(&format!("{DOUBLE}[[flow]]\nname = \"t\"\npath = \"one\"\n{event}"), &[]);
-    let place = place(true);
-    let network = Network::new(&experiment, &place);
+    let environment = environment(true);
+    let network = Network::new(&experiment, &environment);
     assert!(network.setup().iter().all(|line| !line.contains("l1") && !line.contains("l2")));
-    assert_eq!((network.counters(0).len(), network.counters(1).len(), network.events().len()), (2, 0, 0));
+    assert_eq!((network.link_counters(0).len(), network.link_counters(1).len(), network.events().len()), (2, 0, 0));
 }

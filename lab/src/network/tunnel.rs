@@ -1,8 +1,8 @@
 //! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
 
 use super::host::route;
-use super::{Cable, Network, host, uplink};
-use crate::lab::quoted;
+use super::{Network, Subnet, host, uplink};
+use crate::shell::quoted;
 use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
 
@@ -24,16 +24,18 @@ impl Network<'_> {
         let mut lines = Vec::new();
         if tunnel.ropewalk.is_some() {
             lines.extend(ENDS.map(|end| {
-                let [key, public] = ["key", "public"].map(|what| self.place.file(&format!("{end}.{what}")));
-                let program = &self.place.program;
+                let [key, public] = ["key", "public"].map(|what| self.environment.file(&format!("{end}.{what}")));
+                let program = &self.environment.program;
                 format!("(umask 77; {program} genkey >{key}); {program} pubkey <{key} >{public}")
             }));
         }
         for (at, end) in ENDS.iter().enumerate() {
             lines.push(self.configuration(tunnel, pair, at));
-            let (space, file) = (self.host(at == 0, pair), self.place.file(&format!("{}.toml", device(end))));
-            let (pid, log) = (self.place.file(&format!("{end}.pid")), self.place.file(&format!("{end}.log")));
-            let run = format!("ROPEWALK_RUN={} ip netns exec {space} {}", self.place.sockets, self.place.program);
+            let (netns, file) = (self.host(at == 0, pair), self.environment.file(&format!("{}.toml", device(end))));
+            let (pid, log) =
+                (self.environment.file(&format!("{end}.pid")), self.environment.file(&format!("{end}.log")));
+            let run =
+                format!("ROPEWALK_RUN={} ip netns exec {netns} {}", self.environment.sockets, self.environment.program);
             lines.push(format!("{run} up {file} >{log} 2>&1 & echo $! >{pid}"));
         }
         for end in ENDS {
@@ -44,14 +46,14 @@ impl Network<'_> {
         // TCP inside asks the route to the other end, which is the daemon's.
         if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
             lines.extend([0, 1].map(|at| {
-                let (space, other) = (self.host(at == 0, pair), self.family.inner(2 - at as u8));
-                format!("ip -n {space} route replace {other} dev {}{options}", device(ENDS[at]))
+                let (netns, other) = (self.host(at == 0, pair), self.family.inner(2 - at as u8));
+                format!("ip -n {netns} route replace {other} dev {}{options}", device(ENDS[at]))
             }));
         }
         if let Some(device) = tunnel.device {
             let ring = |(at, end): (usize, &str)| {
-                let space = self.host(at == 0, pair);
-                format!("ip -n {space} link set dev {} txqueuelen {}", self::device(end), device.ring)
+                let netns = self.host(at == 0, pair);
+                format!("ip -n {netns} link set dev {} txqueuelen {}", self::device(end), device.ring)
             };
             lines.extend(ENDS.into_iter().enumerate().map(ring));
         }
@@ -59,7 +61,7 @@ impl Network<'_> {
     }
 
     /// Commands that print what the ends of the tunnel tell of themselves.
-    pub(crate) fn statuses(&self) -> Vec<String> {
+    pub(crate) fn tunnel_statuses(&self) -> Vec<String> {
         match self.tunnel_pair() {
             Some(_) => ENDS.map(|end| self.status(end)).to_vec(),
             None => Vec::new(),
@@ -67,7 +69,7 @@ impl Network<'_> {
     }
 
     fn status(&self, end: &str) -> String {
-        format!("ROPEWALK_RUN={} {} show {} --json", self.place.sockets, self.place.program, device(end))
+        format!("ROPEWALK_RUN={} {} show {} --json", self.environment.sockets, self.environment.program, device(end))
     }
 
     /// The pair whose hosts are the tunnel's ends.
@@ -84,8 +86,9 @@ impl Network<'_> {
             Some(ropewalk) => self.as_ropewalk(&mut text, ropewalk, at),
         };
         for (position, &p) in tunnel.paths.iter().enumerate() {
-            let cables = [Cable::source(pair, p), Cable::sink(pair, p)].map(|cable| cable.address(self.family, 1));
-            let (source, remote) = (cables[at], cables[1 - at]);
+            let interfaces =
+                [Subnet::source(pair, p), Subnet::sink(pair, p)].map(|subnet| subnet.address(self.family, 1));
+            let (source, remote) = (interfaces[at], interfaces[1 - at]);
             let name = &self.experiment.paths[p].name;
             let _ =
                 writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
@@ -99,7 +102,7 @@ impl Network<'_> {
                 let _ = write!(text, "backup = {}\nmetered = {}\n", is_in(&ropewalk.backup), is_in(&ropewalk.metered));
             }
         }
-        format!("cat >{} <<END\n{text}END", self.place.file(&format!("{}.toml", device(ENDS[at]))))
+        format!("cat >{} <<END\n{text}END", self.environment.file(&format!("{}.toml", device(ENDS[at]))))
     }
 
     fn as_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
@@ -121,13 +124,13 @@ impl Network<'_> {
     fn as_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, at: usize) -> std::fmt::Result {
         let [own, other] = [ENDS[at], ENDS[1 - at]];
         let inner = self.family.inner(2 - at as u8);
-        writeln!(text, "private-key-file = \"{}\"", self.place.file(&format!("{own}.key")))?;
+        writeln!(text, "private-key-file = \"{}\"", self.environment.file(&format!("{own}.key")))?;
         let bits = if inner.is_ipv6() { 128 } else { 32 };
         // The shell fills it in when it writes the file.
         writeln!(
             text,
             "\n[[peer]]\npublic-key = \"$(cat {})\"\nallowed-ips = \"{inner}/{bits}\"",
-            self.place.file(&format!("{other}.public"))
+            self.environment.file(&format!("{other}.public"))
         )?;
         writeln!(text, "\n[tunnel]")?;
         for (key, algorithm) in [("congestion", &ropewalk.congestion), ("scheduler", &ropewalk.scheduler)] {

@@ -144,7 +144,7 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
         change(&mut abilities);
         abilities
     };
-    let red = "path.wire.queue={ discipline = \"red\", least = \"5kB\", most = \"15kB\" }";
+    let red = "path.wire.queue={ discipline = \"red\", min = \"5kB\", max = \"15kB\" }";
     let cake = "path.wire.queue={ discipline = \"cake\" }";
     let cases: [(&str, &[&str], Abilities, &str); 8] = [
         ("", &[red], lesser(|it| it.disciplines.retain(|it| *it != "red")), "path.wire.queue.discipline"),

@@ -5,7 +5,7 @@
 //! the request proper, so that the first byte takes two round trips. A request carries the client's acknowledgement, and
 //! the client retransmits it until a segment of the response arrives.
 
-use crate::distribution::Distribution;
+use record::Distribution;
 use scenario::model::Requests;
 use transport::recovery::RttEstimator;
 use transport::tcp::{Ack, Segment, SegmentKind};

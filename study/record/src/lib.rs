@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod digest;
+pub mod distribution;
 pub mod fairness;
 pub mod load;
 
 pub use digest::Digest;
+pub use distribution::Distribution;
 
 /// One run: one cell of a sweep with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ const ROOMS: &[Room] = &[
     pure("schedule", &["params", "units"], &[]),
     pure("transport", &["control", "schedule", "units"], &[]),
     pure("link", &["units"], &["libm"]),
-    pure("record", &["units"], &["serde"]),
+    pure("record", &["units"], &["hdrhistogram", "serde"]),
     pure("scenario", &["link", "parse", "units"], &["libm", "schemars", "serde", "serde_json", "toml"]),
     pure("wire", &[], &[]),
     pure("seal", &["units"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),

@@ -15,10 +15,10 @@ mod encoder;
 mod ladder;
 mod player;
 
-use crate::distribution::Distribution;
 use encoder::Encoder;
 use ladder::Ladder;
 use player::Player;
+use record::Distribution;
 use scenario::model::{self, Playback};
 use std::collections::VecDeque;
 use units::{Instant, Rate, Span, Stream};

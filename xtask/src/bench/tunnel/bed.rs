@@ -20,7 +20,7 @@ impl Bed {
     /// A link for each shape; an empty one is a cable.
     pub(super) fn make(tools: &Tools, shapes: &[&str]) -> Result<Self, String> {
         let mut agent = Command::new(&tools.agent);
-        agent.arg("bed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
+        agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut agent = agent.spawn().map_err(|why| format!("cannot run {}: {why}", tools.agent.display()))?;
         let mut line = String::new();
         let out = agent.stdout.as_mut().expect("it is piped");

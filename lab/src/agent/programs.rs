@@ -1,0 +1,230 @@
+//! A flow made by external programs: a server, and a client that connects at the flow's start and ends with the flow.
+
+use super::flow::Flow;
+use super::flow_counters::FlowCounters;
+use super::{Outcome, enter, until, within};
+use crate::Generator;
+use crate::protocol::{self, FlowSpec, NetnsCommand, TcpSpec};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// The port of FTP's control connection.
+const FTP: u16 = 21;
+/// Time limit for a server to listen, and for a client to end after its time and drain its queues.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A flow made by external programs.
+pub(super) struct Programs {
+    programs: protocol::Programs,
+    size: Option<u64>,
+    counters: Arc<FlowCounters>,
+    client: Arc<Client>,
+}
+
+/// The client's process.
+#[derive(Default)]
+struct Client {
+    number: OnceLock<Pid>,
+    /// Its duration, or its error.
+    outcome: OnceLock<Result<Duration, String>>,
+    /// Whether the agent has terminated it.
+    is_terminated: AtomicBool,
+}
+
+impl Programs {
+    /// Starts the server and waits until it listens.
+    pub(super) fn open(traffic: &FlowSpec, tcp: &TcpSpec, programs: &protocol::Programs) -> Outcome<Self> {
+        let (server, [source, sink]) = (&programs.server, &traffic.ends);
+        within(&server.netns, || match programs.generator {
+            Generator::Ftp => serve_ftp(server, source.address, tcp.subflows.as_deref().unwrap_or_default()),
+            _ => serve(server, sink.address.port()),
+        })?;
+        let counters = Arc::<FlowCounters>::default();
+        counters.expect(source.address);
+        Ok(Self { programs: programs.clone(), size: tcp.size, counters, client: Arc::default() })
+    }
+}
+
+impl Flow for Programs {
+    fn begin(&self, [start, _]: [Instant; 2]) -> Outcome<()> {
+        let (programs, size) = (self.programs.clone(), self.size);
+        let (counters, client) = (self.counters.clone(), self.client.clone());
+        thread::spawn(move || {
+            let end = client.run(&programs.client, start).map_err(|why| format!("`{}` {why}", programs.client.line));
+            if let Ok(took) = client.outcome.get_or_init(|| end) {
+                counters.read(programs.delivered(size).unwrap_or(0));
+                size.map(|_| counters.completion.get_or_init(|| *took));
+            }
+            counters.end(None);
+        });
+        Ok(())
+    }
+
+    fn counters(&self) -> &FlowCounters {
+        &self.counters
+    }
+
+    /// Terminates the client of a flow with a size; iperf3 without one ends by its own time.
+    fn stop(&self) {
+        if self.size.is_some() {
+            self.client.terminate();
+        }
+    }
+
+    fn finish(&self) -> Outcome<()> {
+        self.stop();
+        self.client.wait();
+        self.client.terminate();
+        self.client.wait();
+        match self.client.outcome.get() {
+            Some(Err(why)) if !self.client.is_terminated.load(Ordering::Relaxed) => Err(why.as_str().into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl protocol::Programs {
+    /// Bytes that the sink has read, after the client has succeeded. iperf3 reports what its server had read when its client
+    /// had written all, which may be less.
+    fn delivered(&self, size: Option<u64>) -> Option<u64> {
+        if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
+    }
+}
+
+impl Client {
+    fn run(&self, command: &NetnsCommand, start: Instant) -> Outcome<Duration> {
+        enter(&command.netns)?;
+        until(start);
+        let mut child = spawn(command, Stdio::null(), File::create(&command.output)?.into())?;
+        self.number.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
+        let status = child.wait()?;
+        let took = start.elapsed();
+        if status.success() {
+            Ok(took)
+        } else {
+            Err(format!("failed ({status}): {}", log_tail(&command.output)).into())
+        }
+    }
+
+    fn terminate(&self) {
+        if let Some(number) = self.number.get().filter(|_| self.outcome.get().is_none()) {
+            self.is_terminated.store(true, Ordering::Relaxed);
+            let _ = kill(*number, Signal::SIGTERM); // fails where it has just ended by itself
+        }
+    }
+
+    fn wait(&self) {
+        let begin = Instant::now();
+        while self.number.get().is_some() && self.outcome.get().is_none() && begin.elapsed() < TIMEOUT {
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+/// Starts a server in this thread's namespace, and waits until it listens. It ends with the run.
+fn serve(command: &NetnsCommand, port: u16) -> Outcome<()> {
+    spawn(command, Stdio::null(), File::create(&command.output)?.into())?;
+    let begin = Instant::now();
+    while !listens(port) {
+        if begin.elapsed() > TIMEOUT {
+            return Err(format!("`{}` does not listen: {}", command.line, log_tail(&command.output)).into());
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+/// Accepts the control connection and runs the server on it, as `inetd` does. So the control connection is TCP, while those
+/// that the server opens may be MPTCP: vsftpd sets SO_OOBINLINE on the first, which MPTCP does not support.
+fn serve_ftp(command: &NetnsCommand, source: SocketAddr, subflows: &[IpAddr]) -> Outcome<()> {
+    let any: IpAddr = if source.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let (listener, command) = (TcpListener::bind((any, FTP))?, command.clone());
+    let others = subflows.iter().filter(|address| **address != source.ip());
+    let listeners = others
+        .map(|address| subflow_listener(SocketAddr::new(*address, source.port())))
+        .collect::<Outcome<Vec<_>>>()?;
+    thread::spawn(move || -> Outcome<()> {
+        enter(&command.netns)?;
+        let input = OwnedFd::from(listener.accept()?.0);
+        let output = input.try_clone()?;
+        spawn(&command, input.into(), output.into())?.wait()?;
+        drop(listeners);
+        Ok(())
+    });
+    Ok(())
+}
+
+/// A listener for further subflows: the kernel accepts them where somebody listens, and vsftpd listens on the address of
+/// the first one only.
+fn subflow_listener(address: SocketAddr) -> Outcome<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::MPTCP))?;
+    socket.bind(&address.into())?;
+    socket.listen(1)?;
+    Ok(socket)
+}
+
+/// Starts a command in this thread's namespace. Its standard error is appended to its output file.
+fn spawn(command: &NetnsCommand, input: Stdio, output: Stdio) -> Outcome<Child> {
+    let mut words = command.line.split_whitespace();
+    let errors = File::options().append(true).create(true).open(&command.output)?;
+    let mut command = Command::new(words.next().unwrap_or_default());
+    Ok(command.args(words).stdin(input).stdout(output).stderr(errors).spawn()?)
+}
+
+/// Whether a server listens on this port in this thread's namespace.
+fn listens(port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let port = format!(":{port:04X}");
+    ["tcp", "tcp6"].iter().any(|family| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{family}")).unwrap_or_default();
+        let mut rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        rows.any(|row| row.get(1).is_some_and(|own| own.ends_with(&port)) && row.get(3) == Some(&LISTEN))
+    })
+}
+
+/// Bytes that iperf3's server has read, by its client's JSON report.
+fn received(file: &str) -> Option<u64> {
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    report["end"]["sum_received"]["bytes"].as_u64()
+}
+
+/// The end of a program's output.
+fn log_tail(file: &str) -> String {
+    let said = fs::read_to_string(file).unwrap_or_default();
+    said.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_listened_on_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listens(port));
+        drop(listener);
+        assert!(!listens(port));
+    }
+
+    #[test]
+    fn the_received_bytes_are_found_in_iperf3s_report() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let report = r#"{"end": {"sum_sent": {"bytes": 20054016}, "sum_received": {"bytes": 18346432}}}"#;
+        fs::write(&file, report).unwrap();
+        assert_eq!(received(file.path().to_str().unwrap()), Some(18_346_432));
+        fs::write(&file, r#"{"end": {}, "error": "unable to connect"}"#).unwrap();
+        assert_eq!(received(file.path().to_str().unwrap()), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The agent's schedule.
+
+use crate::protocol::Plan;
+use record::fairness::WINDOW_S;
+use units::Span;
+
+/// A task of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task<'a> {
+    /// Sample every flow.
+    Sample,
+    /// Record each flow's delivered bytes.
+    Delivered,
+    /// Stop a flow's source.
+    Stop(usize),
+    /// Run a command.
+    Run(&'a str),
+}
+
+/// All tasks until the end of the run, earliest first. Of tasks at one instant samples come first: they are of the interval
+/// before it.
+pub(super) fn of(plan: &Plan) -> Vec<(Span, Task<'_>)> {
+    let sample = plan.sample.as_nanos().max(1);
+    let samples = (1..=plan.duration.as_nanos() / sample).map(|n| (Span(n * sample), Task::Sample));
+    let window = Span::from_secs(WINDOW_S);
+    let deliveries = (1..=plan.duration.0 / window.0).map(|n| (window * n, Task::Delivered));
+    let stops = plan.flows.iter().enumerate().filter_map(|(k, flow)| Some((flow.stop?, Task::Stop(k))));
+    let events = plan.events.iter().map(|(at, line)| (*at, Task::Run(line)));
+    let mut all: Vec<_> =
+        samples.chain(deliveries).chain(stops).chain(events).filter(|(at, _)| *at <= plan.duration).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}

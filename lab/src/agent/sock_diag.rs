@@ -1,0 +1,194 @@
+//! A sock_diag client: the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each sample would cost
+//! more CPU time than the traffic.
+
+use super::{Outcome, within};
+use crate::protocol::{FlowEnd, Sample, TcpInfo};
+use netlink_packet_core::{
+    DefaultNla, NLA_TYPE_MASK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
+    NlasIterator,
+};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
+use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo as Info};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+/// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and `mptcp.h`.
+const ULP_INFO: u16 = 19;
+const ULP_INFO_MPTCP: u16 = 3;
+const SUBFLOW_TOKEN_LOCAL: u16 = 2;
+
+/// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` of its `sock_diag.h`.
+const DESTROYED: [u32; 2] = [1, 3];
+
+/// The sock_diag clients of a flow's source and sink hosts.
+pub(super) struct FlowSockDiag([SockDiag; 2]);
+
+/// A sock_diag client of the namespace in which it was made.
+struct SockDiag {
+    socket: Socket,
+    /// The socket for destroy notifications, with which the kernel reports the last state of a connection.
+    destroy_notifications: Option<Socket>,
+    destroyed: Vec<SocketInfo>,
+}
+
+/// A TCP socket: its local and remote address, and its state.
+#[derive(Clone, Debug)]
+pub(super) struct SocketInfo {
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    pub(super) info: Info,
+    /// The MPTCP token, which all open subflows of a connection share.
+    pub(super) token: Option<u32>,
+}
+
+impl FlowSockDiag {
+    pub(super) fn of(ends: &[FlowEnd; 2]) -> Outcome<Self> {
+        Self::with(ends, SockDiag::new)
+    }
+
+    /// Clients that also list destroyed connections.
+    pub(super) fn with_destroy_notifications(ends: &[FlowEnd; 2]) -> Outcome<Self> {
+        Self::with(ends, || SockDiag::new()?.with_destroy_notifications())
+    }
+
+    fn with([source, sink]: &[FlowEnd; 2], new: fn() -> Outcome<SockDiag>) -> Outcome<Self> {
+        Ok(Self([within(&source.netns, new)?, within(&sink.netns, new)?]))
+    }
+
+    /// All connections of both hosts.
+    pub(super) fn dump(&mut self, is_v6: bool) -> Outcome<[Vec<SocketInfo>; 2]> {
+        let [source, sink] = &mut self.0;
+        Ok([source.dump(is_v6)?, sink.dump(is_v6)?])
+    }
+}
+
+impl SocketInfo {
+    /// A sample of a source's connection, with the counters of its peer, one of `sinks`.
+    pub(super) fn sample(&self, sinks: &[Self]) -> Sample {
+        let other = sinks.iter().find(|it| it.local == self.remote && it.remote == self.local);
+        Sample {
+            tcp: Some(read(&self.info)),
+            arrived: other.map_or(0, |it| it.info.data_segs_in),
+            received: other.map_or(0, |it| it.info.bytes_received),
+            ..Sample::default()
+        }
+    }
+}
+
+impl SockDiag {
+    fn new() -> Outcome<Self> {
+        let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+        socket.bind_auto()?;
+        socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
+        Ok(Self { socket, destroy_notifications: None, destroyed: Vec::new() })
+    }
+
+    fn with_destroy_notifications(self) -> Outcome<Self> {
+        let mut destroy_notifications = Socket::new(NETLINK_SOCK_DIAG)?;
+        destroy_notifications.bind_auto()?;
+        destroy_notifications.set_non_blocking(true)?;
+        DESTROYED.iter().try_for_each(|group| destroy_notifications.add_membership(*group))?;
+        Ok(Self { destroy_notifications: Some(destroy_notifications), ..self })
+    }
+
+    /// All open TCP connections of an IP version, MPTCP subflows among them; then those that have been destroyed.
+    fn dump(&mut self, is_v6: bool) -> Outcome<Vec<SocketInfo>> {
+        self.socket.send(&dump_request(is_v6), 0)?;
+        let mut all = Vec::new();
+        while !read_into(&mut all, &self.socket.recv_from_full()?.0)? {}
+        while let Some(destroy_notifications) = &self.destroy_notifications {
+            match destroy_notifications.recv_from_full() {
+                Ok((words, _)) => read_into(&mut self.destroyed, &words)?,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
+                Err(why) => return Err(why.into()),
+            };
+        }
+        all.extend(self.destroyed.iter().cloned());
+        Ok(all)
+    }
+}
+
+/// Adds the connections of a netlink datagram; returns whether it was the last of a dump.
+fn read_into(all: &mut Vec<SocketInfo>, datagram: &[u8]) -> Outcome<bool> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)?;
+        let length = (message.header.length as usize).next_multiple_of(4).clamp(4, rest.len());
+        rest = &rest[length..];
+        match message.payload {
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(it)) => all.extend(connection(*it)),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+fn connection(answer: InetResponse) -> Option<SocketInfo> {
+    let id = &answer.header.socket_id;
+    let local = SocketAddr::new(id.source_address, id.source_port);
+    let remote = SocketAddr::new(id.destination_address, id.destination_port);
+    let token = answer.nlas.iter().find_map(|nla| match nla {
+        Nla::Other(other) if other.kind() == ULP_INFO => token(other),
+        _ => None,
+    });
+    answer.nlas.into_iter().find_map(|nla| match nla {
+        // A socket without a peer was a listener.
+        Nla::TcpInfo(info) if remote.port() != 0 => Some(SocketInfo { local, remote, info, token }),
+        _ => None,
+    })
+}
+
+/// The local token in the ULP information of an MPTCP subflow.
+fn token(ulp: &DefaultNla) -> Option<u32> {
+    let mut value = vec![0; ulp.value_len()];
+    ulp.emit_value(&mut value);
+    let inside = |bytes: &[u8], kind: u16| {
+        let found = NlasIterator::new(bytes).flatten().find(|it| it.kind() & NLA_TYPE_MASK == kind);
+        found.map(|it| it.value().to_vec())
+    };
+    let token = inside(&inside(&value, ULP_INFO_MPTCP)?, SUBFLOW_TOKEN_LOCAL)?;
+    Some(u32::from_ne_bytes(token.try_into().ok()?))
+}
+
+fn dump_request(is_v6: bool) -> Vec<u8> {
+    let (family, socket_id) = if is_v6 { (AF_INET6, SocketId::new_v6()) } else { (AF_INET, SocketId::new_v4()) };
+    let request = InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO,
+        states: StateFlags::all() - StateFlags::LISTEN,
+        socket_id,
+    };
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}
+
+/// The fields of the kernel's `tcp_info` that are sampled.
+fn read(info: &Info) -> TcpInfo {
+    TcpInfo {
+        snd_cwnd: info.snd_cwnd,
+        snd_ssthresh: info.snd_ssthresh,
+        rtt: info.rtt,
+        min_rtt: info.min_rtt,
+        // As `tcp_packets_in_flight` counts.
+        in_flight: (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost),
+        sent: info.data_segs_out,
+        retransmitted: info.total_retrans,
+        pacing_rate: info.pacing_rate,
+        delivery_rate: info.delivery_rate,
+        ca_state: info.ca_state,
+        rwnd_limited: info.rwnd_limited,
+        sndbuf_limited: info.sndbuf_limited,
+    }
+}

@@ -1,0 +1,52 @@
+//! The kernels that an experiment can run on.
+
+use crate::host_kernel::HostKernel;
+use crate::support;
+use crate::uml_kernel::UmlKernel;
+
+/// A kernel that the lab runs experiments on.
+#[derive(Clone, Debug)]
+pub(crate) enum Backend {
+    /// User-Mode Linux, booted for each run.
+    Uml(UmlKernel),
+    /// This machine's own kernel, in network namespaces.
+    Netns(HostKernel),
+}
+
+/// Which backends may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// For each experiment the first that can run it: User-Mode Linux in virtual time, the machine's own kernel, User-Mode
+    /// Linux in real time.
+    Any,
+    /// User-Mode Linux.
+    Uml,
+    /// The machine's own kernel, in network namespaces.
+    Netns,
+}
+
+impl Backend {
+    /// The kernel in words, for the record of a run.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Uml(kernel) => {
+                let clock = if kernel.is_virtual { "virtual" } else { "real" };
+                format!("Linux {} (User-Mode Linux, {clock} time)", kernel.version)
+            }
+            Self::Netns(host) => format!("Linux {} (network namespaces)", host.version),
+        }
+    }
+
+    /// What the kernel can do.
+    pub(crate) fn abilities(&self) -> &support::Abilities {
+        match self {
+            Self::Uml(kernel) => &kernel.abilities,
+            Self::Netns(host) => &host.abilities,
+        }
+    }
+
+    /// Whether the kernel runs in virtual time.
+    pub(crate) fn is_virtual(&self) -> bool {
+        matches!(self, Self::Uml(kernel) if kernel.is_virtual)
+    }
+}

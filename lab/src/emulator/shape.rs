@@ -1,0 +1,164 @@
+//! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
+
+use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
+use std::fmt;
+use std::str::FromStr;
+use units::{Instant, Span};
+
+/// Bytes of an Ethernet header, which `tc` counts too: so that either gives a link the same rate.
+const ETHERNET: u32 = 14;
+/// The default queue limit.
+const QUEUE: Span = Span::from_millis(50);
+
+/// One direction of a link. Keys that are left out: no limit of rate, no delay, no jitter, no loss, a queue of 50 ms, no
+/// limit of the packet's size.
+///
+/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue is
+/// drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    pub(crate) pipe: PipeConfig,
+    pub(crate) mtu: Option<u32>,
+    words: String,
+}
+
+impl Shape {
+    /// A link without limits or impairments, but for the default queue.
+    #[must_use]
+    pub fn none() -> Self {
+        let queue = QueueConfig { limit: QueueLimit::Time(QUEUE), discipline: QueueDiscipline::DropTail, ecn: false };
+        let pipe = PipeConfig {
+            rate: None,
+            trace: None,
+            delay: Span::ZERO,
+            jitter: Span::ZERO,
+            loss: LossModel::None,
+            overhead: ETHERNET,
+            queue,
+            local: false,
+            wire_limit: None,
+        };
+        Self { pipe, mtu: None, words: String::new() }
+    }
+
+    /// Whether the token bucket filter of `tc` can do all of it.
+    pub(crate) fn is_rate_only(&self) -> bool {
+        let Self { pipe, mtu, .. } = self;
+        let no_delay_or_loss = (pipe.delay, pipe.jitter) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
+        no_delay_or_loss
+            && mtu.is_none()
+            && pipe.overhead == ETHERNET
+            && !matches!(pipe.queue.limit, QueueLimit::Packets(_))
+    }
+
+    fn set(&mut self, word: &str) -> Result<(), String> {
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no `key=value`"))?;
+        let pipe = &mut self.pipe;
+        match key {
+            "rate" => pipe.rate = Some(BitRate::read(value)?.0),
+            "delay" => pipe.delay = Time::read(value)?.0,
+            "jitter" => pipe.jitter = Time::read(value)?.0,
+            "loss" => pipe.loss = loss(value)?,
+            "queue" => pipe.queue.limit = limit(value)?,
+            "overhead" => pipe.overhead = bytes(value)?,
+            "mtu" => self.mtu = Some(bytes(value)?),
+            _ => return Err(format!("a link has no `{key}`\nit has rate, delay, jitter, loss, queue, overhead, mtu")),
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(words: &str) -> Result<Self, String> {
+        let mut shape = Self { words: words.to_owned(), ..Self::none() };
+        words.split_whitespace().try_for_each(|word| shape.set(word)).map(|()| shape)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+/// A change of a link that carries packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Change {
+    Up(bool),
+    Rate(units::Rate),
+    Delay(Span),
+    Loss(LossModel),
+    Mtu(u32),
+}
+
+impl FromStr for Change {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.split_once('=') {
+            None if word == "up" => Ok(Self::Up(true)),
+            None if word == "down" => Ok(Self::Up(false)),
+            Some(("rate", value)) => BitRate::read(value).map(|rate| Self::Rate(rate.0)),
+            Some(("delay", value)) => Time::read(value).map(|time| Self::Delay(time.0)),
+            Some(("loss", value)) => loss(value).map(Self::Loss),
+            Some(("mtu", value)) => bytes(value).map(Self::Mtu),
+            _ => Err(format!("`{word}` is no change\nchanges are up, down, rate=, delay=, loss=, mtu=")),
+        }
+    }
+}
+
+impl Change {
+    /// Applies the change to a pipe and its MTU.
+    pub(super) fn apply<P: link::Packet>(self, now: Instant, pipe: &mut Pipe<P>, mtu: &mut Option<u32>) {
+        match self {
+            Self::Up(up) => pipe.set_up(now, up),
+            Self::Rate(rate) => pipe.set_rate(now, rate),
+            Self::Delay(delay) => pipe.set_delay(now, delay),
+            Self::Loss(loss) => pipe.set_loss(now, loss),
+            Self::Mtu(bytes) => *mtu = Some(bytes),
+        }
+    }
+}
+
+fn limit(value: &str) -> Result<QueueLimit, String> {
+    match QueueSize::read(value)? {
+        QueueSize::Packets(packets) => Ok(QueueLimit::Packets(packets)),
+        QueueSize::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
+        QueueSize::Time(span) => Ok(QueueLimit::Time(span)),
+        QueueSize::Bdp(_) => Err(format!("`{value}`: a link knows no path\nwrite a time, bytes or packets")),
+    }
+}
+
+fn loss(value: &str) -> Result<LossModel, String> {
+    Percent::read(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
+}
+
+fn bytes(value: &str) -> Result<u32, String> {
+    Size::read(value)?.0.try_into().map_err(|_| format!("`{value}` is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_a_pipe() {
+        let shape: Shape = "rate=30mbit delay=40ms jitter=8ms loss=0.5% queue=200ms mtu=1400b".parse().unwrap();
+        assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
+        assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
+        assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
+        assert!(!shape.is_rate_only() && "rate=30mbit queue=20ms".parse::<Shape>().unwrap().is_rate_only());
+    }
+
+    #[test]
+    fn an_error_says_what_would_be_right() {
+        let error = |words: &str| words.parse::<Shape>().unwrap_err();
+        assert!(error("rate=100").contains("100mbit"));
+        assert!(error("latency=10ms").contains("delay"));
+        assert!(error("fast").contains("key=value"));
+        assert!("jitter=1ms".parse::<Change>().unwrap_err().contains("delay="));
+    }
+}

@@ -1,0 +1,55 @@
+//! TAP devices.
+
+use crate::namespace::within;
+use std::error::Error;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// Bytes of an Ethernet header.
+pub(super) const ETHERNET: usize = 14;
+/// Length of the device's queue, frames: 30 ms of full packets at 400 Mbit/s.
+const BACKLOG: u32 = 1000;
+
+/// A TAP device without offloads: frames arrive packet by packet, checksummed.
+pub(super) struct Tap(SyncDevice);
+
+impl Tap {
+    /// Makes the device `name` in a namespace; it is removed when this value is dropped.
+    pub(super) fn create(namespace: &str, name: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let device = within(namespace, || {
+            let device = DeviceBuilder::new().name(name).layer(Layer::L2).tx_queue_len(BACKLOG).build_sync()?;
+            device.set_nonblocking(true)?;
+            Ok(device)
+        });
+        device.map(Self).map_err(|why| format!("no device {name} in {namespace}: {why}").into())
+    }
+
+    /// A frame that the host has sent, `None` if there is none or the device is down.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, std::io::Error> {
+        loop {
+            match self.0.recv(buffer) {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) if is_down(&why) => return Ok(None),
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// Sends a frame to the host; it is lost if the device is down or full.
+    pub(super) fn send(&self, frame: &[u8]) {
+        let _ = self.0.send(frame);
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whether there is no frame, or the device is down (EIO).
+fn is_down(why: &std::io::Error) -> bool {
+    why.kind() == ErrorKind::WouldBlock || why.raw_os_error() == Some(nix::libc::EIO)
+}

@@ -1,0 +1,162 @@
+//! The machine's own kernel: a run in network namespaces of this process's own.
+//!
+//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends what runs and
+//! removes namespaces and files when this one is gone.
+
+use crate::Error;
+use crate::processes::{RUN_VARIABLE, end_all, wait};
+use crate::protocol::{Plan, RunResults};
+use crate::support::{Abilities, DISCIPLINES};
+use crate::testbed;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Time limit of the set-up, and of an agent beyond the duration of its run: only what hangs is ended.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Additional time limit for each command of the set-up.
+const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
+
+const NETEM: &str = "netem";
+
+/// The kernel that this process runs on.
+#[derive(Clone, Debug)]
+pub(crate) struct HostKernel {
+    pub(crate) abilities: Abilities,
+    /// Its release, as `uname -r` has it.
+    pub(crate) version: String,
+}
+
+impl HostKernel {
+    /// The machine's kernel, if this process may make namespaces.
+    pub(crate) fn find() -> Result<Self, Error> {
+        testbed::possible().map_err(Error::NoKernel)?;
+        Ok(Self::look(true))
+    }
+
+    /// The abilities of the machine's kernel. Queue disciplines are found only with `try_disciplines`, which needs root.
+    pub(crate) fn look(try_disciplines: bool) -> Self {
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
+        let all = DISCIPLINES.iter().map(|(name, _, how)| (*name, *how)).chain([(NETEM, "netem delay 1ms")]);
+        let mut disciplines = if try_disciplines { disciplines(all) } else { Vec::new() };
+        let netem = disciplines.pop_if(|last| *last == NETEM).is_some();
+        let abilities = Abilities {
+            congestion: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+            defaults: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+            mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
+            netem,
+            disciplines,
+            tun: Path::new("/dev/net/tun").exists(),
+            v6: Path::new("/proc/net/if_inet6").exists(),
+            tick: None, // unknown
+        };
+        Self { abilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
+    }
+
+    /// Lets the commands of `setup` lay out the network, and `agent` carry out `protocol`, with files in `folder`. When it is
+    /// back, nothing of it runs any more.
+    pub(crate) fn run(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<RunResults, Error> {
+        let results = carry_out(agent, folder, setup, plan);
+        end_all(folder);
+        results.map_err(|why| Error::Failed { why, output: all_log_tails(folder) })
+    }
+}
+
+fn carry_out(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<RunResults, String> {
+    let text = |why: std::io::Error| why.to_string();
+    let files = ["setup.sh", "plan.json", "results.json", "messages"].map(|name| folder.join(name));
+    let [script, plan_file, results_file, messages] = &files;
+    fs::write(script, format!("set -x\n{}\n", setup.join("\n"))).map_err(text)?;
+    fs::write(plan_file, serde_json::to_vec(plan).map_err(|why| why.to_string())?).map_err(text)?;
+    fs::File::create(messages).map_err(text)?;
+    let time_limit = TIMEOUT + COMMAND_TIMEOUT * setup.len() as u32;
+    run_with_limit(Command::new("sh").arg("-e").arg(script), folder, time_limit).map_err(|why| {
+        let at = last_command(messages).map_or(String::new(), |line| format!(", at `{line}`"));
+        format!("the set-up {why}{at}")
+    })?;
+    let time_limit = TIMEOUT + Duration::from_nanos((plan.duration + plan.drain).as_nanos());
+    let mut command = Command::new(&agent[0]);
+    run_with_limit(command.args(&agent[1..]).args([plan_file, results_file]), folder, time_limit)
+        .map_err(|why| format!("the agent {why}"))?;
+    let results = fs::read(results_file).map_err(|_| "the agent left no results".to_owned())?;
+    serde_json::from_slice(&results).map_err(|why| format!("damaged results: {why}"))
+}
+
+/// Runs a command of the run in `folder` to its end, with its output in the messages there. Fails with what happened.
+fn run_with_limit(command: &mut Command, folder: &Path, time_limit: Duration) -> Result<(), String> {
+    let text = |why: std::io::Error| format!("cannot be run: {why}");
+    let messages = fs::File::options().append(true).create(true).open(folder.join("messages")).map_err(text)?;
+    let errors = messages.try_clone().map_err(text)?;
+    // In a process group of its own, an interrupt of the terminal does not reach it: the reaper ends it.
+    command.process_group(0).env(RUN_VARIABLE, folder).stdin(Stdio::null()).stdout(messages).stderr(errors);
+    match wait(&mut command.spawn().map_err(text)?, time_limit).map_err(text)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("failed ({status})")),
+        None => Err(format!("was still running after {} s", time_limit.as_secs())),
+    }
+}
+
+/// The last command that `set -x` printed.
+fn last_command(messages: &Path) -> Option<String> {
+    let output = fs::read_to_string(messages).ok()?;
+    output.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
+}
+
+/// Those of these queue disciplines that the kernel has, found by trying.
+fn disciplines(wanted: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
+    let name = format!("{}-try", testbed::name());
+    let run =
+        |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+    let has = |how: &str| run(&format!("tc -n {name} qdisc replace dev lo root {how}"));
+    let there = run(&format!("ip netns add {name}"));
+    let found = wanted.filter(|(_, how)| there && has(how)).map(|(word, _)| word).collect();
+    run(&format!("ip netns del {name}"));
+    found
+}
+
+/// The ends of all logs: of the set-up, the agent, and what they started.
+fn all_log_tails(folder: &Path) -> String {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut logs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|it| it == "log")).collect();
+    logs.sort();
+    logs.insert(0, folder.join("messages"));
+    let of = |file: &PathBuf| format!("{}: {}", file.file_name().unwrap_or_default().display(), log_tail(file));
+    logs.iter().map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// The last lines of a log.
+pub(crate) fn log_tail(file: &Path) -> String {
+    let output = fs::read_to_string(file).unwrap_or_default();
+    let lines: Vec<&str> = output.lines().collect();
+    lines[lines.len().saturating_sub(12)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_up(line: &str, time_limit: Duration) -> (Result<(), String>, Option<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let done = run_with_limit(
+            Command::new("sh").args(["-e", "-c", &format!("set -x\necho begun\n{line}")]),
+            folder.path(),
+            time_limit,
+        );
+        end_all(folder.path());
+        (done, last_command(&folder.path().join("messages")))
+    }
+
+    #[test]
+    fn a_command_that_fails_or_hangs_is_named() {
+        let (done, at) = set_up("false --hopelessly", TIMEOUT);
+        assert_eq!(
+            (done.unwrap_err().as_str(), at.as_deref()),
+            ("failed (exit status: 1)", Some("false --hopelessly"))
+        );
+        let (done, at) = set_up("sleep 1000", Duration::from_secs(1));
+        assert_eq!((done.unwrap_err().as_str(), at.as_deref()), ("was still running after 1 s", Some("sleep 1000")));
+    }
+}

@@ -1,0 +1,199 @@
+//! Namespaces, and the virtual Ethernet pairs and routes between them.
+
+use super::address::ROUTERS;
+use super::{Environment, Family, Network, Subnet, uplink};
+use scenario::model::Link;
+
+/// A device in a namespace.
+pub(super) type Interface = (String, String);
+
+/// A hop of a path: a cable between two ports, and its network. Data goes from the first to the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hop {
+    pub(super) ports: [Interface; 2],
+    pub(super) subnet: Subnet,
+    /// Which of its ends the first port is.
+    pub(super) first: u8,
+    /// The link that it is the middle of.
+    pub(super) inside: Option<usize>,
+}
+
+impl Network<'_> {
+    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its wire, `c` the queue of what comes
+    /// back. Those that have nothing to do are left out: a hop costs a guest more than what is measured.
+    pub(super) fn routers(&self, i: usize) -> Vec<String> {
+        let link = &self.experiment.links[i];
+        let queues = |forward: bool| is_rated(link) && self.local(i, forward).is_none();
+        let shared = self.users(i).count() > 1;
+        let (a, c) = (queues(true), queues(false));
+        let letters: Vec<char> = match (self.environment.netem, self.is_emulated(i)) {
+            (true, _) => {
+                [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')].iter().filter(|it| it.0).map(|it| it.1).collect()
+            }
+            (false, true) => vec!['a', 'c'],
+            (false, false) => [(true, 'a'), (a || c || shared, 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
+        };
+        letters.iter().map(|letter| format!("{}l{i}{letter}", self.environment.prefix)).collect()
+    }
+
+    /// The pairs and paths that link `i` is a part of.
+    pub(super) fn users(&self, i: usize) -> impl Iterator<Item = (usize, usize)> {
+        self.attached().into_iter().filter(move |(_, p)| self.experiment.paths[*p].links.contains(&i))
+    }
+
+    /// The device of a router of link `i` that leads to the sinks, or to the sources.
+    pub(super) fn port(&self, i: usize, router: &str, to_sinks: bool) -> Interface {
+        let (k, p) = self.users(i).next().expect("only used links have routers");
+        let side = usize::from(!to_sinks);
+        let hop = self.hops(k, p).into_iter().find(|hop| hop.ports[side].0 == router);
+        hop.expect("a router has two flow_ends").ports[side].clone()
+    }
+
+    /// Hosts, routers, and every cable.
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        let hosts = (0..self.pairs.len()).flat_map(|k| [self.host(true, k), self.host(false, k)]);
+        let routers: Vec<String> = self.used_links().flat_map(|i| self.routers(i)).collect();
+        let mut lines: Vec<String> =
+            hosts.chain(routers.iter().cloned()).flat_map(|name| self.namespace(&name)).collect();
+        let forwarding = match self.family {
+            Family::V4 => "net.ipv4.ip_forward=1",
+            Family::V6 => "net.ipv6.conf.all.forwarding=1",
+        };
+        lines.extend(routers.iter().map(|name| format!("ip netns exec {name} sysctl -qw {forwarding}")));
+        let mut laid: Vec<Hop> = Vec::new();
+        for (k, p) in self.attached() {
+            for hop in self.hops(k, p) {
+                if laid.iter().all(|other| other.ports != hop.ports) {
+                    lines.extend(self.lay(&hop));
+                    laid.push(hop);
+                }
+            }
+        }
+        lines
+    }
+
+    fn lay(&self, hop: &Hop) -> Vec<String> {
+        let emulated = hop.inside.filter(|link| self.is_emulated(*link));
+        let mut lines = emulated.map_or_else(|| vec![pair(hop)], |link| self.emulator(link, hop));
+        lines.extend(self.address(hop, emulated.is_none()));
+        lines
+    }
+
+    /// Addresses of a cable's ends. Its neighbours are known, so that none is asked for; a pair's offloads are off, so that
+    /// packets have the MTU's size.
+    fn address(&self, hop: &Hop, is_pair: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (at, end) in [(0, hop.first), (1, 3 - hop.first)] {
+            let (netns, device) = &hop.ports[at];
+            let nodad = if self.family == Family::V6 { " nodad" } else { "" };
+            if is_pair {
+                lines.push(format!(
+                    "ip netns exec {netns} ethtool -K {device} tso off gso off gro off tx-udp-segmentation off"
+                ));
+            } else {
+                lines.push(format!("ip -n {netns} link set dev {device} address {}", hop.subnet.mac(end)));
+            }
+            let [own, other] = [end, 3 - end].map(|end| hop.subnet.address(self.family, end));
+            lines.push(format!("ip -n {netns} address add {own}/{} dev {device}{nodad}", self.family.prefix()));
+            lines.push(format!("ip -n {netns} link set dev {device} up"));
+            let mac = hop.subnet.mac(3 - end);
+            lines.push(format!("ip -n {netns} neighbour replace {other} lladdr {mac} dev {device} nud permanent"));
+        }
+        lines
+    }
+
+    /// Where packets go: on each path, towards the network of each pair's sink and of its source.
+    pub(super) fn routes(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (k, p) in self.attached() {
+            let hops = self.hops(k, p);
+            let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)].map(|subnet| subnet.network(self.family));
+            for both in hops.windows(2) {
+                let (router, next, before) = (&both[0].ports[1].0, &both[1], &both[0]);
+                // The first and the last router know the hosts' own networks.
+                if next.subnet != Subnet::sink(k, p) {
+                    let via = next.subnet.address(self.family, 3 - next.first);
+                    lines.push(format!("ip -n {router} route replace {sink} via {via}"));
+                }
+                if before.subnet != Subnet::source(k, p) {
+                    let via = before.subnet.address(self.family, before.first);
+                    lines.push(format!("ip -n {router} route replace {source} via {via}"));
+                }
+            }
+        }
+        lines.dedup();
+        lines
+    }
+
+    /// The cables from pair `k`'s source over path `p` to its sink.
+    pub(super) fn hops(&self, k: usize, p: usize) -> Vec<Hop> {
+        let links = &self.experiment.paths[p].links;
+        let mut hops = Vec::new();
+        let mut from: Interface = (self.host(true, k), uplink(p));
+        let mut subnet = Subnet::source(k, p);
+        for (position, &i) in links.iter().enumerate() {
+            let routers = self.routers(i);
+            let name = if position == 0 { format!("s{k}p{p}") } else { format!("from{}", links[position - 1]) };
+            hops.push(Hop { ports: [from, (routers[0].clone(), name)], subnet, first: 1, inside: None });
+            for (n, both) in routers.windows(2).enumerate() {
+                let ports = [(both[0].clone(), "right".to_owned()), (both[1].clone(), "left".to_owned())];
+                let subnet = Subnet { area: ROUTERS, number: 4 * i as u8 + n as u8 };
+                hops.push(Hop { ports, subnet, first: 1, inside: Some(i) });
+            }
+            let next = links.get(position + 1);
+            let name = next.map_or(format!("d{k}p{p}"), |next| format!("to{next}"));
+            from = (routers[routers.len() - 1].clone(), name);
+            // A link may lead to several others: the cable is called after the pair of them.
+            subnet = next.map_or(Subnet::sink(k, p), |next| self.between(i, *next));
+        }
+        hops.push(Hop { ports: [from, (self.host(false, k), uplink(p))], subnet, first: 2, inside: None });
+        hops
+    }
+
+    /// The cable from a link's last router to the next one's first.
+    fn between(&self, link: usize, next: usize) -> Subnet {
+        let all = self.experiment.paths.iter().flat_map(|path| path.links.windows(2).map(|both| (both[0], both[1])));
+        let mut joints: Vec<(usize, usize)> = all.collect();
+        joints.sort_unstable();
+        joints.dedup();
+        let number = joints.iter().position(|joint| *joint == (link, next)).unwrap_or(0);
+        Subnet { area: 255, number: number as u8 }
+    }
+
+    /// Without IPv6 where none is asked for: its neighbour discovery would be traffic that nobody asked for.
+    fn namespace(&self, name: &str) -> Vec<String> {
+        let mut lines = vec![format!("ip netns add {name}"), format!("ip -n {name} link set lo up")];
+        if self.family == Family::V4 {
+            let keys = ["all", "default"].map(|which| format!("net.ipv6.conf.{which}.disable_ipv6=1")).join(" ");
+            lines.push(format!("ip netns exec {name} sysctl -eqw {keys}"));
+        }
+        lines
+    }
+
+    /// The links that some pair's path has; the others are not built.
+    pub(super) fn used_links(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.experiment.links.len()).filter(|i| self.is_used(*i))
+    }
+
+    /// Whether some pair's path has link `i`.
+    pub(crate) fn is_used(&self, i: usize) -> bool {
+        self.users(i).next().is_some()
+    }
+}
+
+fn is_rated(link: &Link) -> bool {
+    link.forward.rate.is_some() || link.reverse.rate.is_some()
+}
+
+fn pair(hop: &Hop) -> String {
+    let [(a_netns, a_name), (b_netns, b_name)] = &hop.ports;
+    let [a, b] = [hop.first, 3 - hop.first].map(|end| hop.subnet.mac(end));
+    format!("ip link add {a_name} netns {a_netns} address {a} type veth peer name {b_name} netns {b_netns} address {b}")
+}
+
+impl Environment {
+    /// A file in the run's folder.
+    pub(super) fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+}

@@ -1,0 +1,81 @@
+//! Distributions of times as a [`Summary`]: of a stream of samples, or of values that are all at hand.
+
+use crate::Summary;
+use hdrhistogram::Histogram;
+use units::Span;
+
+/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in constant memory.
+#[derive(Debug)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    total: u128,
+    min: Span,
+    max: Span,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("the bounds are in order");
+        Self { histogram, total: 0, min: Span::MAX, max: Span::ZERO }
+    }
+}
+
+impl Distribution {
+    /// Adds a sample.
+    #[inline]
+    pub fn add(&mut self, span: Span) {
+        // Microseconds; saturating, so that an absurd value cannot fail the run.
+        self.histogram.saturating_record(span.as_micros());
+        self.total += u128::from(span.0);
+        self.min = self.min.min(span);
+        self.max = self.max.max(span);
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The summary in milliseconds; zeros without samples.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let count = self.count();
+        if count == 0 {
+            return Summary::default();
+        }
+        let quantile = |q| self.histogram.value_at_quantile(q) as f64 / 1e3;
+        Summary {
+            mean: self.total as f64 / count as f64 / 1e6,
+            p50: quantile(0.50),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            min: self.min.as_millis_f64(),
+            max: self.max.as_millis_f64(),
+        }
+    }
+}
+
+/// The summary of these values, percentiles by the nearest rank; zeros without values.
+#[must_use]
+pub fn summary_of(mut values: Vec<f64>) -> Summary {
+    values.sort_by(f64::total_cmp);
+    let (Some(&min), Some(&max)) = (values.first(), values.last()) else { return Summary::default() };
+    let quantile = |q: f64| values[((q * values.len() as f64).ceil() as usize).clamp(1, values.len()) - 1];
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    Summary { mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), min, max }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_by_the_nearest_rank_are_values_of_the_sample() {
+        let summary = summary_of((1..=200).rev().map(f64::from).collect());
+        let expected = Summary { mean: 100.5, p50: 100.0, p95: 190.0, p99: 198.0, min: 1.0, max: 200.0 };
+        assert_eq!(summary, expected);
+        assert_eq!(summary_of(vec![7.0]).p99, 7.0);
+        assert_eq!(summary_of(Vec::new()), Summary::default());
+    }
+}
