@@ -1,10 +1,10 @@
-//! What the scenario's reader cannot know is checked before anything runs: names in the registry of algorithms, fields
-//! of a result, room for the time series.
+//! What the scenario's reader cannot know is checked before anything runs: names in the registry of algorithms,
+//! room for the time series.
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
+use scenario::Scenario;
 use scenario::model::{Algorithm, Experiment, FlowKind, OFF, Parameter, Ropewalk};
-use scenario::{BY_FLOW, Layout, Scenario, Scope};
 use schedule::{Fill, Needs};
 use std::collections::BTreeMap;
 
@@ -17,70 +17,7 @@ const NUMBERS: u64 = 10;
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
     congestion_controls(scenario)?;
     scheduler(scenario)?;
-    layout(scenario)?;
     series(scenario)
-}
-
-/// The values that tables, figures and claims show are ones that the record or the time series of a flow or subflow has.
-fn layout(scenario: &Scenario) -> Result<(), Failure> {
-    let Layout { tables, figures, claims } = &scenario.layout;
-    for (at, table) in tables.iter().enumerate() {
-        let key = format!("table.{at}.value");
-        for column in &table.values {
-            let flow = column.flow.as_ref().or(table.scope.flow.as_ref());
-            shown(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
-        }
-    }
-    let in_series = ("a flow's time series has", report::figure_values());
-    let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(at, it)| match (format!("figure.{at}.value"), &it.across) {
-        (key, Some(_)) => shown(scenario, &key, &it.value, &it.scope),
-        (key, None) => known(scenario, &key, &it.value, &in_series),
-    })?;
-    let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
-}
-
-/// A value of a table, a claim or bars: a result, or how near one is to the baseline's.
-fn shown(scenario: &Scenario, key: &str, value: &str, scope: &Scope) -> Result<(), Failure> {
-    let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
-    let subflow = named.iter().any(|name| name.contains('/'));
-    let flow = named.is_empty() || named.iter().any(|name| !name.contains('/'));
-    let whose = match (scope.is_timed(), flow) {
-        (true, _) => "a flow's time series has",
-        (false, true) => "a flow's result has",
-        (false, false) => "a subflow's result has",
-    };
-    let compared = report::baseline_values();
-    if report::is_from_series(value) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
-        return Err(scenario.error_at(key, &format!("`{value}` needs the time series"), "set `sample`").into());
-    }
-    if !compared.iter().any(|name| name == value) {
-        let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
-        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(named, _)| *named);
-        let values = kinds.flat_map(|(_, subflow)| report::table_values(subflow, scope.is_timed()));
-        let values = values.chain(given).collect();
-        return known(scenario, key, value, &(whose, values));
-    }
-    let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{value}` needs {what}"), help).into();
-    match &scenario.baseline {
-        None => Err(needs("a baseline", "baseline = \"FOLDER\": results to compare with")),
-        Some(_) if scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) => {
-            Err(needs("the time series", "set `sample`"))
-        }
-        Some(_) => Ok(()),
-    }
-}
-
-fn known(scenario: &Scenario, key: &str, value: &str, (whose, values): &(&str, Vec<String>)) -> Result<(), Failure> {
-    if values.iter().any(|known| known == value) {
-        return Ok(());
-    }
-    let help = match scenario::did_you_mean(value, values.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known: {}", values.join(", ")),
-    };
-    Err(scenario.error_at(key, &format!("{whose} no `{value}`"), &help).into())
 }
 
 /// The time series of the whole study have room.

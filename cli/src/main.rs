@@ -45,6 +45,6 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         Verb::LabAgent { .. } => unreachable!("answered before"),
         Verb::Doctor { json } => doctor::doctor(*json),
-        Verb::Schema => output::json(&scenario::schema()),
+        Verb::Schema => output::json(&report::schema()),
     }
 }

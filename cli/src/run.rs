@@ -3,6 +3,7 @@
 use crate::arguments::{On, Run as Arguments};
 use crate::driver::Driver;
 use crate::{Failure, baseline, checks, output, simulate, study};
+use report::Layout;
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,11 @@ const ON_KERNEL: &str = "-kernel";
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
+    let layout = report::layout(&scenario)?;
     let driver = Driver::find(arguments)?;
     let checked = driver.check(&scenario, arguments.partial)?;
     let (folder, name) = baseline::check(&scenario)?.unzip();
-    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &driver, name))?;
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &layout, &driver, name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
     let wanted: Vec<Key> =
         checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
@@ -63,7 +65,7 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-fn manifest(scenario: &Scenario, driver: &Driver, baseline: Option<String>) -> Manifest {
+fn manifest(scenario: &Scenario, layout: &Layout, driver: &Driver, baseline: Option<String>) -> Manifest {
     Manifest {
         driver: driver.describe(scenario),
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -75,7 +77,7 @@ fn manifest(scenario: &Scenario, driver: &Driver, baseline: Option<String>) -> M
         title: scenario.title.clone(),
         about: scenario.about.clone(),
         source: scenario.source.clone(),
-        layout: study::value(&scenario.layout),
+        layout: study::value(layout),
         baseline,
         seeds: scenario.seeds.clone(),
         cells: scenario.cells.len(),

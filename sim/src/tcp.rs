@@ -306,7 +306,7 @@ impl TcpFlow {
 
     /// Size of a request's packet, bytes.
     pub(crate) fn request_bytes(&self) -> u32 {
-        self.setup.headers + Requests::ASK
+        self.setup.headers + Requests::REQUEST_BYTES
     }
 
     /// The route of a subflow's packets.

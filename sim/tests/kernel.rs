@@ -93,13 +93,14 @@ const MISSED: (&str, &str) = ("bbr", "50ms");
 #[test]
 fn delay_and_loss_on_one_path_come_out_as_on_the_kernel() {
     let scenario = load("papers/al-imareen-2024.toml", &["host.tick=10ms"]);
-    let references = scenario.layout.tables.iter().flat_map(|table| &table.references);
+    let layout = report::layout(&scenario).expect("it is shipped");
+    let references = layout.tables.iter().flat_map(|table| &table.references);
     let kernel: Vec<_> = references.filter(|reference| reference.name == "kernel 6.1").collect();
     println!("{:<12} {:>6} {:>9} {:>9} {:>7}", "algorithm", "case", "simulated", "kernel", "ratio");
     let mut compared = 0;
     for cell in &scenario.cells {
         let (case, row) = (&cell.parameters[0].1, &cell.parameters[1].1);
-        let value = |reference: &&scenario::Reference| {
+        let value = |reference: &&report::Reference| {
             let at = reference.columns.iter().position(|column| column == case)?;
             reference.rows.iter().find(|(name, _)| name == row)?.1[at]
         };

@@ -53,7 +53,7 @@ fn scenario(sets: &[String]) -> Scenario {
 
 /// The algorithms and what ns-2 made of them, from the references of the first three tables.
 fn references() -> BTreeMap<String, Measured> {
-    let tables = scenario(&[]).layout.tables;
+    let tables = report::layout(&scenario(&[])).expect("it is shipped").tables;
     let mut all = BTreeMap::<String, Measured>::new();
     for (window, table) in tables.iter().take(WINDOWS.len()).enumerate() {
         let [reference] = &table.references[..] else { panic!("one reference: ns-2") };

@@ -28,7 +28,7 @@ pub(super) fn begin(
     let listener = within(&ends[0].netns, || listen(tcp, ends[0].address))?;
     thread::spawn(move || serve(&listener));
     let mut hosts = FlowSockDiag::of(&ends)?;
-    let (tcp, counters, mut rng) = (tcp.clone(), counters.clone(), Requests::luck(seed, name));
+    let (tcp, counters, mut rng) = (tcp.clone(), counters.clone(), Requests::random_stream(seed, name));
     thread::spawn(move || -> Outcome<()> {
         enter(&ends[1].netns)?;
         let (mut next, mut open) = (start, None);
@@ -63,7 +63,7 @@ fn connect(tcp: &TcpSpec, server: &FlowEnd, counters: &FlowCounters) -> Outcome<
 
 /// Requests `size` bytes and reads them.
 fn request(mut stream: &TcpStream, size: u64, counters: &FlowCounters) -> Outcome<()> {
-    let mut message = [0; Requests::ASK as usize];
+    let mut message = [0; Requests::REQUEST_BYTES as usize];
     message[..8].copy_from_slice(&size.to_le_bytes());
     stream.write_all(&message)?;
     let (mut block, mut left) = (vec![0; BLOCK], size);
@@ -87,7 +87,7 @@ fn serve(listener: &TcpListener) -> Outcome<()> {
 }
 
 fn respond(mut stream: &TcpStream) -> Outcome<()> {
-    let (mut message, block) = ([0; Requests::ASK as usize], vec![0; BLOCK]);
+    let (mut message, block) = ([0; Requests::REQUEST_BYTES as usize], vec![0; BLOCK]);
     loop {
         stream.read_exact(&mut message)?;
         let mut left = u64::from_le_bytes(message[..8].try_into()?);

@@ -159,11 +159,12 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::model::Draw;
+    use scenario::model::Distribution;
     use units::Span;
 
     fn client() -> Client {
-        let model = Requests { size: Draw::Fixed(5000.0), think: Draw::Fixed(2e6), new_connections: false };
+        let model =
+            Requests { size: Distribution::Fixed(5000.0), think: Distribution::Fixed(2e6), new_connections: false };
         Client::new(model, Instant(1_000_000), Stream::named(1, "client"))
     }
 

@@ -32,7 +32,7 @@ impl Application {
                 Self::Steady(Writer::new(start, *rate, write.unwrap_or(u64::from(mss))))
             }
             model::Application::Requests(requests) => {
-                Self::Requests(Box::new(Client::new(*requests, start, model::Requests::luck(seed, flow))))
+                Self::Requests(Box::new(Client::new(*requests, start, model::Requests::random_stream(seed, flow))))
             }
             model::Application::Video(video) => {
                 let rng = Stream::named(seed, &format!("flow {flow} video"));

@@ -3,8 +3,8 @@
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{
-    Algorithm, Application, Draw, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests, Resequence, Route,
-    Rules, Subflow, Tunnel,
+    Algorithm, Application, Distribution, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests,
+    Resequence, Route, Rules, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -84,7 +84,7 @@ pub(crate) fn application(flow: &mut Flow) -> &mut Application {
 
 /// A flow of requests over path 0: fixed size and time to think.
 pub(crate) fn requests(algorithm: &str, bytes: u32, think: Span, new_connections: bool) -> Flow {
-    let [size, think] = [f64::from(bytes), think.as_nanos() as f64].map(Draw::Fixed);
+    let [size, think] = [f64::from(bytes), think.as_nanos() as f64].map(Distribution::Fixed);
     let mut flow = bulk("web", algorithm);
     *application(&mut flow) = Application::Requests(Requests { size, think, new_connections });
     flow

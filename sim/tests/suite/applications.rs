@@ -2,7 +2,7 @@
 
 use crate::common::{application, bulk, column, host, one_link, pipe, requests, run};
 use link::LossModel;
-use scenario::model::{Application, Draw, Experiment, Flow};
+use scenario::model::{Application, Distribution, Experiment, Flow};
 use units::{Rate, Span};
 
 const RTT_MS: f64 = 100.0;
@@ -131,7 +131,7 @@ fn every_request_is_answered_through_heavy_loss() {
 fn sizes_and_thinking_are_drawn_with_their_means() {
     let mut flow = requests("cubic", 0, Span::ZERO, false);
     if let Application::Requests(requests) = application(&mut flow) {
-        (requests.size, requests.think) = (Draw::Exponential(20_000.0), Draw::Exponential(400e6));
+        (requests.size, requests.think) = (Distribution::Exponential(20_000.0), Distribution::Exponential(400e6));
     }
     let flow = run(&wide(flow, 2000)).flows.remove(0);
     let count = flow.requests as f64;

@@ -2,8 +2,9 @@
 //! and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
 use crate::common::{bulk, column, links, multipath, one_link, over, pipe, run};
+use report::{Claim, Test};
 use scenario::model::{Experiment, Flow, Path};
-use scenario::{Overrides, Scenario, Test};
+use scenario::{Overrides, Scenario};
 use units::{Rate, Span};
 
 /// An endless MPTCP flow over the paths 0 and 1. Data wait for their path at the connection: windows alone divide the load.
@@ -92,7 +93,9 @@ fn rate(run: &record::Run, name: &str) -> f64 {
 
 /// The ratio that the case's claim is about, and whether the claim holds.
 fn verdict(scenario: &Scenario, case: &str, experiment: &Experiment) -> (f64, bool) {
-    let claim = scenario.layout.claims.iter().find(|claim| claim.scope.only["case"] == [case]).expect("each has one");
+    let claims = report::layout(scenario).expect("it is shipped").claims;
+    let about = |claim: &&Claim| claim.scope.only["case"] == [case];
+    let claim = claims.iter().find(about).expect("each has one");
     let Test::Ratio { of, least, most } = &claim.test else { panic!("{:?}", claim.test) };
     let runs = scenario.seeds.iter().map(|seed| ropewalk_sim::run(experiment, *seed).expect("they are registered"));
     let sums = runs.fold([0.0; 2], |sums, run| [sums[0] + rate(&run, &of[0]), sums[1] + rate(&run, &of[1])]);

@@ -7,8 +7,8 @@ use link::{
     RateTrace, RedConfig,
 };
 use scenario::model::{
-    Application, Change, Device, Directions, Draw as RandomValue, Experiment, Flow, FlowKind, Link, Path, Recovery,
-    Requests, Resequence, Route, Rules, Tunnel,
+    Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Link, Path, Recovery, Requests,
+    Resequence, Route, Rules, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, Span, Stream};
@@ -274,11 +274,11 @@ impl Draw {
             }
             2..=4 => {
                 let size = match self.between(0, 2) {
-                    0 => RandomValue::Fixed(self.between(1, 50_000) as f64),
-                    1 => RandomValue::Exponential(20_000.0),
-                    _ => RandomValue::Pareto { least: 5_000.0, shape: 1.2 },
+                    0 => Distribution::Fixed(self.between(1, 50_000) as f64),
+                    1 => Distribution::Exponential(20_000.0),
+                    _ => Distribution::Pareto { min: 5_000.0, shape: 1.2 },
                 };
-                let think = RandomValue::Exponential(self.millis(0, 200).as_nanos() as f64);
+                let think = Distribution::Exponential(self.millis(0, 200).as_nanos() as f64);
                 Application::Requests(Requests { size, think, new_connections: self.chance(0.5) })
             }
             _ => Application::Greedy,

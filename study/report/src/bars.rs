@@ -3,8 +3,8 @@
 
 use crate::colour;
 use crate::grid::{Grid, Value};
+use crate::layout::{Column, Figure, Table};
 use crate::study::Study;
-use scenario::{Column, Figure, Table};
 
 /// The charts of a figure of bars across a key, those that have a value: one for each setting of the other keys.
 pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Grid> {

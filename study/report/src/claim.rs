@@ -2,10 +2,10 @@
 
 use crate::course;
 use crate::grid::unique;
+use crate::layout::{Claim, Test};
 use crate::number::{label, three, told_apart};
 use crate::study::{Cell, Study, short_names};
 use crate::value::estimate;
-use scenario::{Claim, Test};
 
 /// Whether a claim holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

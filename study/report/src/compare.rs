@@ -3,12 +3,12 @@
 
 use crate::course;
 use crate::grid::{median, unique};
+use crate::layout::Scope;
 use crate::number::{counted, relative_error};
 use crate::study::{Baseline, Cell, Study, varying};
 use crate::subject::Subject;
 use crate::summary::cell_name;
 use crate::value::{estimate, is_of_run};
-use scenario::Scope;
 use std::collections::BTreeMap;
 
 /// What is always compared, and what its errors say in one sentence.

@@ -4,13 +4,13 @@ use crate::chart::{self, Chart, Line};
 use crate::course::Course;
 use crate::decimate::aligned;
 use crate::grid::{others, unique};
+use crate::layout::Figure;
 use crate::resample::resampled;
 use crate::study::{Cell, Study};
 use crate::terminal::{capital, time};
 use crate::value::{course, subject};
 use crate::{bars, colour, number};
 use record::{Run, Series};
-use scenario::Figure;
 
 /// A figure, drawn with at most so many points a line.
 pub(crate) struct Drawn {

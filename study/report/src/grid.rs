@@ -2,12 +2,12 @@
 
 use crate::course;
 use crate::estimate::Estimate;
+use crate::layout::{Column, Reference, Scope, Table};
 use crate::number::{label, relative_error, title};
 use crate::rank::tau_b;
 use crate::sample::{Sample, foot};
 use crate::study::{Baseline, Cell, Study};
 use crate::value::sample;
-use scenario::{Column, Reference, Scope, Table};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

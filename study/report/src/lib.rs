@@ -1,6 +1,6 @@
 //! Records in, tables and plots out: for the terminal, and as one HTML page that needs nothing beside itself.
 //!
-//! A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
+//! The scenario file says what is shown: [`layout()`] reads it. A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
 //! [`html`] page. With a [`Baseline`], another driver's runs of the same cells, tables and charts show both. A
 //! [`Comparison`] sets two studies side by side; one or several go to the terminal ([`compare_terminal`]) and on a page
 //! ([`compare_html`]).
@@ -19,6 +19,7 @@ mod estimate;
 mod figure;
 mod grid;
 mod html;
+mod layout;
 mod load;
 mod number;
 mod overview;
@@ -32,11 +33,12 @@ mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod validate;
 mod value;
 
 pub use compare::Comparison;
 pub use html::{compare_html, html};
-pub use scenario::{BY_FLOW, Claim, Column, Figure, Layout, Reference, Scope, Table, Test};
+pub use layout::{BY_FLOW, Claim, Column, Figure, Layout, Reference, Scope, Table, Test, schema};
 pub use study::{Baseline, Study};
 pub use terminal::{compare_terminal, terminal};
-pub use value::{baseline_values, figure_values, is_from_series, table_values};
+pub use validate::layout;

@@ -1,9 +1,9 @@
 //! What is reported on.
 
+use crate::layout::{BY_FLOW, Layout, Scope};
 use crate::number::counted;
 use crate::subject::Subject;
 use record::Run;
-use scenario::{BY_FLOW, Layout, Scope};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -2,12 +2,12 @@
 
 use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing, pairs, ranking, references};
+use crate::layout::{Scope, Table};
 use crate::number::{NONE, flagged, marked, maybe, percent, significant, three, title};
 use crate::study::{Study, short_names};
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
 pub use compare::compare_terminal;
-use scenario::{Scope, Table};
 
 mod claims;
 mod compare;

@@ -3,12 +3,12 @@
 
 use crate::course::{self, Course};
 use crate::estimate::Estimate;
+use crate::layout::Scope;
 use crate::sample::Sample;
 use crate::study::Cell;
 use crate::subject::{DROPS, Subject, percent};
 use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
-use scenario::Scope;
 
 /// How much the throughput varies from sample to sample, percent: its standard deviation as a share of its mean.
 const VARIATION: &str = "variation_percent";
@@ -131,8 +131,7 @@ const SLACK: f64 = 1e-6;
 /// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
 /// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, such as `jain` and `cpu_s_per_gb`. With `from` or
 /// `until` it is a column of the time series instead. Either way `variation_percent`, and of a subflow its load.
-#[must_use]
-pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
+pub(crate) fn table_values(subflow: bool, timed: bool) -> Vec<String> {
     let zero = Some(0.0);
     let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };
     let fields = match (timed, subflow) {
@@ -146,20 +145,17 @@ pub fn table_values(subflow: bool, timed: bool) -> Vec<String> {
 }
 
 /// Whether a value comes from the time series although it is of the whole run.
-#[must_use]
-pub fn is_from_series(value: &str) -> bool {
+pub(crate) fn is_from_series(value: &str) -> bool {
     value == VARIATION || load::NAMES.contains(&value)
 }
 
 /// What a figure's `value` may be: columns of the time series of a flow or subflow.
-#[must_use]
-pub fn figure_values() -> Vec<String> {
+pub(crate) fn figure_values() -> Vec<String> {
     MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect()
 }
 
 /// What the `value` of a table or a claim may be where there is a baseline: how near a flow's window is to it.
-#[must_use]
-pub fn baseline_values() -> Vec<String> {
+pub(crate) fn baseline_values() -> Vec<String> {
     course::NAMES.map(str::to_owned).to_vec()
 }
 

@@ -23,6 +23,20 @@ const EVERY: &str = "*";
 /// The top-level keys that hold arrays of tables.
 const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
 
+/// The top-level keys that are the report's.
+const REPORT: [&str; 3] = ["table", "figure", "claim"];
+
+/// The report's part of a file.
+pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
+    let mut own = DeTable::new();
+    if let DeValue::Table(table) = root.get_mut() {
+        for key in REPORT {
+            table.remove(key).map(|value| own.insert(Spanned::new(value.span(), key.into()), value));
+        }
+    }
+    Spanned::new(root.span(), DeValue::Table(own))
+}
+
 /// Puts `value` at `key`, making the tables above it where they are missing.
 pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
     put_below(root, "", &key.text, &key.span, value).map_err(|fault| fault.key(key.text.as_ref()))

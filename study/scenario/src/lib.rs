@@ -4,29 +4,21 @@
 //! sweep. What is wrong with a file is said at its line, with what would be right ([`Error`]).
 //!
 //! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
-//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults.
+//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report shows
+//! stands in the same file; who makes the report reads that part ([`Scenario::section`]).
 
-mod drawn;
 mod file;
 mod keys;
-mod layout;
-mod multipath;
-mod queue;
-mod reference;
-mod requests;
 mod resolve;
 mod scenario;
 mod schema;
-mod short;
 mod source;
 mod sweep;
 mod trace;
-mod video;
 
 pub mod model;
 
-pub use layout::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
 pub use parse::{Error, did_you_mean};
-pub use reference::Reference;
 pub use scenario::{Cell, Overrides, Scenario, load, parse};
 pub use schema::schema;
+pub use sweep::{Sweep, SweptKey};

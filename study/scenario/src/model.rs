@@ -2,14 +2,15 @@
 //!
 //! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
 
+mod algorithm;
 mod application;
 mod tunnel;
 
-pub use application::{Application, Draw, Playback, Requests, Video};
+pub use algorithm::{Algorithm, Parameter};
+pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
 
 use link::{LossModel, PipeConfig};
-use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
 
 /// One experiment, ready to run with any seed.
@@ -147,24 +148,6 @@ pub enum Rules {
     Upstream,
     /// The out-of-tree stack (v0.9x): what a subflow's timeout gives up is sent again on others at once.
     OutOfTree,
-}
-
-/// A congestion control or a scheduler by name, with its settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Algorithm {
-    /// Name or alias in the registry.
-    pub name: String,
-    /// Settings; the registry checks them.
-    pub parameters: BTreeMap<String, Parameter>,
-}
-
-/// The value of one algorithm parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
-    /// A number.
-    Number(f64),
-    /// A word.
-    Word(String),
 }
 
 /// TCP as its two hosts are set up. Defaults are Linux 6.1's.

@@ -2,13 +2,13 @@
 
 use crate::file::File;
 use crate::keys;
-use crate::layout::{self, Layout};
 use crate::model::Experiment;
 use crate::resolve;
 use crate::source::Source;
-use crate::sweep::{Draft, affordable};
+use crate::sweep::{Draft, Sweep, affordable};
 use crate::trace::Traces;
 use parse::{Error, Fault};
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// A scenario file, read.
@@ -26,8 +26,6 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     /// The cells of the sweep, the last key turning fastest; one cell if nothing is swept.
     pub cells: Vec<Cell>,
-    /// What the report shows of it.
-    pub layout: Layout,
     /// A results folder of the same cells to compare with.
     pub baseline: Option<PathBuf>,
     /// The file.
@@ -85,10 +83,6 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
     let mut traces = Traces::new(base);
     let cells = (0..draft.cells()).map(|index| keyed(&draft, index, |draft, index| cell(draft, index, &mut traces)));
     scenario.cells = cells.collect::<Result<_, _>>()?;
-    scenario.layout = keyed(&draft, 0, |draft, _| {
-        let experiments = scenario.cells.iter().map(|cell| &cell.experiment);
-        layout::resolve(&parse::typed::<File>(draft.cell(0)?.1)?, draft, experiments)
-    })?;
     scenario.hash = hash(&source.text, overrides, &traces);
     Ok(scenario)
 }
@@ -104,7 +98,6 @@ fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, 
         source: file.source.clone().unwrap_or_default(),
         seeds: resolve::seeds(&file, draft.cells())?,
         cells: Vec::new(),
-        layout: Layout::default(),
         baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
         text: source.text.clone(),
         hash: String::new(),
@@ -129,6 +122,20 @@ fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) ->
 }
 
 impl Scenario {
+    /// What `resolve` makes of the report's part of the file, typed as `T`, and of what is swept.
+    ///
+    /// # Errors
+    /// What cannot be typed, and what `resolve` finds wrong; with line and key.
+    pub fn section<T: DeserializeOwned, R>(
+        &self,
+        resolve: impl FnOnce(&T, &Sweep) -> Result<R, Fault>,
+    ) -> Result<R, Error> {
+        let read =
+            |draft: &Draft<'_>, index| resolve(&parse::typed(keys::report(draft.cell(index)?.1))?, &draft.sweep());
+        let result = Draft::read(&self.positions).and_then(|draft| keyed(&draft, 0, read));
+        result.map_err(|fault| self.positions.error(fault))
+    }
+
     /// An error at `key` (`flow.tcp.congestion`), for what only the caller can know, such as the names of algorithms.
     /// `help` may be empty.
     #[must_use]

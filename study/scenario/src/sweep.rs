@@ -58,9 +58,28 @@ pub(crate) struct Draft<'t> {
     pub(crate) axes: Vec<Axis<'t>>,
     sets: Vec<(Key<'t>, Node<'t>)>,
     /// Swept keys that a `--set` above them did away with, or that belong to a case that is not run.
-    pub(crate) gone: Vec<String>,
+    gone: Vec<String>,
+    as_written: bool,
+}
+
+/// What is swept, for those who refer to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sweep {
+    /// Swept keys in file order; a key that two cases sweep stands here twice.
+    pub keys: Vec<SweptKey>,
+    /// Keys that the file sweeps, and a `--set`, or the choice of cases, does not.
+    pub removed: Vec<String>,
     /// The sweep is the file's own: no `--set`, no `--quick`.
-    pub(crate) as_written: bool,
+    pub as_written: bool,
+}
+
+/// A swept key with its values as they are shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweptKey {
+    /// The dotted key, such as `path.eno2.delay`.
+    pub key: String,
+    /// Its values, or their labels.
+    pub values: Vec<String>,
 }
 
 /// One swept key and its values.
@@ -100,6 +119,15 @@ impl<'t> Draft<'t> {
             draft.set(source, set)?;
         }
         Ok(draft)
+    }
+
+    /// What is swept.
+    pub(crate) fn sweep(&self) -> Sweep {
+        let key = |axis: &Axis<'_>| SweptKey {
+            key: axis.key.text.clone().into_owned(),
+            values: axis.labels().into_iter().map(str::to_owned).collect(),
+        };
+        Sweep { keys: self.axes.iter().map(key).collect(), removed: self.gone.clone(), as_written: self.as_written }
     }
 
     /// Cells of all grids.
@@ -259,7 +287,7 @@ impl<'t> Axis<'t> {
     }
 
     /// What its entries show.
-    pub(crate) fn labels(&self) -> Vec<&str> {
+    fn labels(&self) -> Vec<&str> {
         self.entries.iter().map(|entry| entry.shown.as_str()).collect()
     }
 }

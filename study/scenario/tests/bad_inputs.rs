@@ -211,7 +211,7 @@ fn flows_and_events() {
 }
 
 #[test]
-fn sweeps_tables_and_references() {
+fn sweeps() {
     let sweep = |lines: &str| format!("{HEAD}{PATH}{FLOW}[sweep]\n{lines}\n");
     check(&sweep("\"path.wire.dealy\" = [\"1ms\"]"), 10, "path.wire.dealy", "did you mean `delay`?");
     check(&sweep("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
@@ -224,57 +224,6 @@ fn sweeps_tables_and_references() {
     let twice = "\"path.wire.delay\" = [\"1ms\"]\npath.wire.delay = [\"2ms\"]";
     check(&sweep(twice), 11, "path.wire.delay", "would overwrite the sweep");
     check(&sweep("seeds = [1, 2]"), 10, "seeds", "cannot be swept");
-    let table = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\nvalue = \"goodput_mbps\"\n";
-    check(&sweep(&format!("{table}columns = \"path\"")), 14, "table.0.columns", "unknown swept key `path`");
-    check(&sweep(&format!("{table}columns = \"duration\"\nflow = \"udp\"")), 15, "table.0.flow", "unknown flow `udp`");
-    let rows = "[[table.reference]]\nname = \"a\"\nsource = \"b\"\nunit = \"c\"\ncolumns = [\"d\", \"e\"]\nrows = { f = [1] }\n";
-    check(&sweep(&format!("{table}{rows}")), 19, "table.0.reference.a.rows", "1 values for 2 columns");
-    check(
-        &sweep(&format!("{table}only = {{ duration = [\"2s\"] }}")),
-        14,
-        "table.0.only.duration",
-        "did you mean `1s`?",
-    );
-    check(
-        &sweep(&format!("{table}only = {{ flow = [\"tcp\"] }}")),
-        14,
-        "table.0.only.flow",
-        "nothing here goes by flow",
-    );
-    let by_flow = format!("{table}columns = \"flow\"\n");
-    check(&sweep(&format!("{by_flow}only = {{ flow = [\"tpc\"] }}")), 15, "table.0.only.flow", "did you mean `tcp`?");
-    check(&sweep(&format!("{table}flow = \"tcp/wire\"")), 14, "table.0.flow", "unknown flow `tcp/wire`");
-    check(&sweep(&format!("{table}until = \"1s\"")), 14, "table.0.until", "set `sample`");
-    let sampled = "sample = \"300ms\"\n";
-    check(&format!("{sampled}{}", sweep(&format!("{table}from = \"1s\""))), 15, "table.0.from", "multiple of `sample`");
-    let several = "value = [\"goodput_mbps\", \"rtt_ms.p95\"]\ncolumns = \"duration\"\n";
-    let head = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\n";
-    check(&sweep(&format!("{head}{several}")), 13, "table.0.value", "shows one value");
-    check(
-        &sweep("\"duration\" = [\"1s\"]\n[[figure]]\nlines = \"duration\"\nvalue = \"x\""),
-        12,
-        "figure.0.lines",
-        "set `sample`",
-    );
-    let figure = |lines: &str| sweep(&format!("\"duration\" = [\"1s\"]\n[[figure]]\nvalue = \"x\"\n{lines}"));
-    check(&figure(""), 12, "figure.0.value", "neither lines nor bars");
-    check(&figure("bars = \"duration\""), 13, "figure.0.bars", "across = \"KEY\"");
-    check(&figure("lines = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "`bars` instead of `lines`");
-    check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "either lines or bars");
-    check(&figure("bars = \"flow\"\nacross = \"dration\""), 14, "figure.0.across", "did you mean `duration`?");
-}
-
-#[test]
-fn claims() {
-    let claim = |lines: &str| {
-        let head = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[claim]]\nof = \"duration\"\nvalue = \"goodput_mbps\"\n";
-        format!("{HEAD}{PATH}{FLOW}{head}says = \"long is best\"\n{lines}\n")
-    };
-    check(&claim(""), 14, "claim.0.says", "in one way");
-    check(&claim("highest = [\"2s\"]\nlowest = [\"1s\"]"), 14, "claim.0.says", "in one way");
-    check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
-    check(&claim("range = []\nleast = 1"), 14, "claim.0.says", "in one way");
-    check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
 }
 
 #[test]

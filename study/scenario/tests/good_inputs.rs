@@ -339,7 +339,7 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
     assert_eq!(application("rate = \"2mbit\"\nwrite = \"10kB\"\nsize = \"1MB\""), (steady, Some(1_000_000)));
     let requests =
         |size, think, new_connections| (Application::Requests(Requests { size, think, new_connections }), None);
-    let plain = requests(Draw::Fixed(20_000.0), Draw::Fixed(0.0), false);
+    let plain = requests(Distribution::Fixed(20_000.0), Distribution::Fixed(0.0), false);
     assert_eq!(application("requests = { size = \"20kB\" }"), plain);
     assert_eq!(
         application("requests = { size = { mean = \"20kB\", distribution = \"fixed\" }, connection = \"persistent\" }"),
@@ -348,10 +348,10 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
     // The mean of a Pareto distribution is its least value times shape / (shape - 1).
     let drawn = "size = { mean = \"30kB\", distribution = \"pareto\", shape = 1.5 }, \
                  think = { mean = \"100ms\", distribution = \"exponential\" }";
-    let pareto = Draw::Pareto { least: 10_000.0, shape: 1.5 };
+    let pareto = Distribution::Pareto { min: 10_000.0, shape: 1.5 };
     assert_eq!(
         application(&format!("requests = {{ {drawn}, connection = \"new\" }}")),
-        requests(pareto, Draw::Exponential(100e6), true)
+        requests(pareto, Distribution::Exponential(100e6), true)
     );
 }
 

@@ -49,13 +49,9 @@ fn the_schema_defines_the_parts_and_knows_every_key_of_the_shipped_scenarios() {
 }
 
 #[test]
-fn the_paper_scenario_has_its_table_and_its_test_bed() {
+fn the_paper_scenario_has_its_test_bed() {
     let scenario = shipped("papers/al-imareen-2024.toml");
     assert_eq!(scenario.cells.len(), 12 * 11);
-    let [published, kernel] = &scenario.layout.tables[0].references[..] else { panic!("two references") };
-    assert_eq!(published.rows.len(), 12, "the whole of Table I");
-    assert_eq!((published.rows[11].0.as_str(), published.rows[11].1[4]), ("bbr", Some(4.96)));
-    assert_eq!((kernel.rows[0].0.as_str(), kernel.rows[0].1[0]), ("cubic", Some(183.268)));
     let cell = scenario.cells.iter().find(|cell| cell.parameters[1].1 == "hstcp" && cell.parameters[0].1 == "50ms");
     let experiment = &cell.unwrap().experiment;
     let FlowKind::Tcp { congestion, .. } = &experiment.flows[0].kind else { panic!() };

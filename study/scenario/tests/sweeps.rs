@@ -19,17 +19,6 @@ count = 2
 [sweep]
 "flow.tcp.congestion" = [{ label = "default", value = "cubic" }, "reno", { name = "vegas", beta = 4 }]
 path.wire.delay = ["10ms", "20ms"]
-[[table]]
-rows = "flow.tcp.congestion"
-columns = "path.wire.delay"
-value = "goodput_mbps"
-flow = "tcp-2"
-[[table.reference]]
-name = "paper"
-source = "Table I"
-unit = "Mbit/s"
-columns = ["20ms", "10ms"]
-rows = { zeta = [1, nan], alpha = [2.5, 3] }
 "#;
 
 fn read(sets: &[&str]) -> Scenario {
@@ -64,32 +53,19 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
 }
 
 #[test]
-fn the_layout_and_the_references_come_through_in_file_order() {
-    let scenario = read(&[]);
-    let table = &scenario.layout.tables[0];
-    assert_eq!((table.rows.as_str(), table.columns.as_deref()), ("flow.tcp.congestion", Some("path.wire.delay")));
-    assert_eq!((table.values[0].value.as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
-    let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
-    assert_eq!(table.references[0].rows, rows);
-    assert_eq!(table.references[0].columns, ["20ms", "10ms"]);
-}
-
-#[test]
 fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
     assert_eq!(shown(&read(&["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
     // A label means its entry, so that the row keeps its name.
     let labelled = read(&["flow.tcp.congestion=default"]);
     assert_eq!(shown(&labelled), ["default 10ms", "default 20ms"]);
     assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
-    assert_eq!(labelled.layout.tables.len(), 1);
 }
 
 #[test]
-fn a_set_above_a_swept_key_does_away_with_the_axis_and_its_table() {
+fn a_set_above_a_swept_key_does_away_with_the_axis() {
     let scenario = read(&["path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }"]);
     assert_eq!(scenario.cells.len(), 3);
     assert_eq!(scenario.cells[0].experiment.links[0].forward.delay, Span::from_millis(3));
-    assert_eq!(scenario.layout.tables, []);
 }
 
 #[test]
@@ -129,11 +105,6 @@ name = "rival"
 [[case.slow.path]]
 name = "wire"
 rate = "1mbit"
-[[table]]
-rows = "path.wire.delay"
-columns = "case"
-value = "goodput_mbps"
-only = { case = ["slow", "plain"] }
 [quick]
 duration = "1s"
 sweep.case = ["slow"]
@@ -159,18 +130,15 @@ fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
         [100_000_000, 1_000_000, 1_000_000]
     );
     assert_eq!(links[5].delay.as_millis(), 20, "the sweep still holds");
-    assert_eq!(scenario.layout.tables[0].scope.only["case"], ["slow", "plain"]);
 }
 
 #[test]
 fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
     let rival = cases(&["case=rival"], false);
     assert_eq!(shown(&rival), ["rival 10ms", "rival 20ms"]);
-    assert_eq!(rival.layout.tables, [], "it shows other cases only");
     let quick = cases(&[], true);
     assert_eq!(shown(&quick), ["slow 10ms", "slow 20ms"]);
     assert_eq!(quick.cells[0].experiment.duration.as_millis(), 1000);
-    assert_eq!(quick.layout.tables[0].scope.only["case"], ["slow"]);
     assert_ne!(quick.hash, cases(&[], false).hash);
 }
 
@@ -229,22 +197,6 @@ sweep."flow.*.congestion" = ["reno", "cubic"]
 [case.slow.sweep]
 "path.a.rate" = ["1mbit", "2mbit"]
 "flow.*.congestion" = ["vegas"]
-[[table]]
-rows = "path.*.loss"
-columns = "flow"
-value = "throughput_mbps"
-only = { flow = ["both", "both/a", "rival"] }
-[[table]]
-rows = "path.a.rate"
-value = ["goodput_mbps", { label = "RTT over b", value = "srtt_ms.mean", flow = "both/b" }]
-[[claim]]
-says = "both takes no more over a than its rival"
-value = "throughput_mbps"
-of = "flow"
-each = "flow.*.congestion"
-only = { case = ["lossy"] }
-ratio = ["both/a", "rival"]
-most = 1.0
 "#;
 
 fn own(sets: &[&str]) -> Scenario {
@@ -277,20 +229,6 @@ fn a_star_is_every_element_of_a_list() {
 fn a_set_holds_in_every_case_that_sweeps_its_key_and_a_case_that_is_not_run_takes_its_keys_with_it() {
     let bbr = own(&["flow.*.congestion=bbr"]);
     assert_eq!(shown(&bbr), ["lossy 1% bbr", "lossy 2% bbr", "plain", "slow 1mbit bbr", "slow 2mbit bbr"]);
-    assert_eq!(bbr.layout.claims.len(), 1);
     let slow = own(&["case=slow"]);
     assert_eq!(shown(&slow), ["slow 1mbit vegas", "slow 2mbit vegas"]);
-    assert_eq!((slow.layout.tables.len(), slow.layout.claims.len()), (1, 0), "{:?}", slow.layout);
-}
-
-#[test]
-fn tables_and_claims_go_by_flow_and_subflow() {
-    let layout = own(&[]).layout;
-    assert_eq!(layout.tables[0].columns.as_deref(), Some("flow"));
-    assert_eq!(layout.tables[0].scope.only["flow"], ["both", "both/a", "rival"]);
-    let [plain, labelled] = &layout.tables[1].values[..] else { panic!("two values") };
-    assert_eq!((plain.value.as_str(), plain.label.as_str(), &plain.flow), ("goodput_mbps", "", &None));
-    assert_eq!((labelled.label.as_str(), labelled.flow.as_deref()), ("RTT over b", Some("both/b")));
-    assert_eq!(layout.claims[0].test.names(), ["both/a", "rival"]);
-    assert_eq!(layout.claims[0].scope.only["flow"], ["both", "both/a", "rival"], "all flows and what is named");
 }

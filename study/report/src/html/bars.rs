@@ -4,10 +4,10 @@ use super::escape;
 use crate::bars::{self, charts, colours, greatest};
 use crate::figure::{nothing, title};
 use crate::grid::{Grid, Row, Value};
+use crate::layout::Figure;
 use crate::number::{label, marked, significant, three};
 use crate::study::{Study, short_names};
 use crate::svg::{short, ticks};
-use scenario::Figure;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 220.0;

@@ -3,13 +3,13 @@
 use super::escape;
 use crate::colour;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
+use crate::layout::{Reference, Table};
 use crate::number::{counted, flagged, label, marked, maybe, percent, significant, three};
 use crate::strip;
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
 use crate::terminal::{capital, caption, corner};
-use scenario::{Reference, Table};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
 pub(super) const MOST_ROWS: usize = 1000;

@@ -63,24 +63,24 @@ pub enum Playback {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Bytes of an answer.
-    pub size: Draw,
+    pub size: Distribution,
     /// Time between an answer and the next request, nanoseconds.
-    pub think: Draw,
+    pub think: Distribution,
     /// Each request opens a connection of its own.
     pub new_connections: bool,
 }
 
-/// A quantity that is drawn anew each time.
+/// How a random quantity is distributed; it is drawn anew each time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Draw {
+pub enum Distribution {
     /// Always this.
     Fixed(f64),
     /// Exponential with this mean.
     Exponential(f64),
-    /// Pareto: P(X > x) = (least / x)^shape from `least` on.
+    /// Pareto: P(X > x) = (min / x)^shape from `min` on.
     Pareto {
         /// The least value.
-        least: f64,
+        min: f64,
         /// The tail's exponent; more than 1, so that there is a mean.
         shape: f64,
     },
@@ -88,32 +88,32 @@ pub enum Draw {
 
 impl Requests {
     /// Payload of a request, bytes: one packet, as most requests are.
-    pub const ASK: u32 = 400;
+    pub const REQUEST_BYTES: u32 = 400;
 
     /// The random stream of the requests of flow `name`, from which each takes the size of its answer, then its pause.
     #[must_use]
-    pub fn luck(seed: u64, name: &str) -> Stream {
+    pub fn random_stream(seed: u64, name: &str) -> Stream {
         Stream::named(seed, &format!("flow {name} requests"))
     }
 
     /// Bytes of the next answer, at least one.
-    pub fn next_size(&self, luck: &mut Stream) -> u64 {
-        (self.size.next(luck) as u64).max(1)
+    pub fn next_size(&self, rng: &mut Stream) -> u64 {
+        (self.size.next(rng) as u64).max(1)
     }
 
     /// The pause after it.
-    pub fn next_think(&self, luck: &mut Stream) -> Span {
-        Span::from_nanos(self.think.next(luck) as u64)
+    pub fn next_think(&self, rng: &mut Stream) -> Span {
+        Span::from_nanos(self.think.next(rng) as u64)
     }
 }
 
-impl Draw {
+impl Distribution {
     /// By inversion of the distribution function.
-    fn next(&self, luck: &mut Stream) -> f64 {
+    fn next(&self, rng: &mut Stream) -> f64 {
         match *self {
             Self::Fixed(value) => value,
-            Self::Exponential(mean) => -libm::log(1.0 - luck.unit()) * mean,
-            Self::Pareto { least, shape } => least / libm::pow(1.0 - luck.unit(), 1.0 / shape),
+            Self::Exponential(mean) => -libm::log(1.0 - rng.unit()) * mean,
+            Self::Pareto { min, shape } => min / libm::pow(1.0 - rng.unit(), 1.0 / shape),
         }
     }
 }
@@ -122,17 +122,17 @@ impl Draw {
 mod tests {
     use super::*;
 
-    fn draws(quantity: Draw, count: usize) -> Vec<f64> {
-        let mut luck = Stream::named(1, "draws");
-        let mut all: Vec<f64> = (0..count).map(|_| quantity.next(&mut luck)).collect();
+    fn draws(quantity: Distribution, count: usize) -> Vec<f64> {
+        let mut rng = Stream::named(1, "draws");
+        let mut all: Vec<f64> = (0..count).map(|_| quantity.next(&mut rng)).collect();
         all.sort_by(f64::total_cmp);
         all
     }
 
     #[test]
     fn draws_have_the_quantiles_of_their_distributions() {
-        let exponential = draws(Draw::Exponential(100.0), 100_001);
-        let pareto = draws(Draw::Pareto { least: 10.0, shape: 1.5 }, 100_001);
+        let exponential = draws(Distribution::Exponential(100.0), 100_001);
+        let pareto = draws(Distribution::Pareto { min: 10.0, shape: 1.5 }, 100_001);
         for p in [0.1_f64, 0.5, 0.9, 0.99] {
             let at = (p * 100_000.0) as usize;
             let (e, x) = (-libm::log(1.0 - p) * 100.0, 10.0 / libm::pow(1.0 - p, 1.0 / 1.5));
@@ -140,6 +140,6 @@ mod tests {
             assert!((exponential[at] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[at]);
             assert!((pareto[at] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[at]);
         }
-        assert_eq!(draws(Draw::Fixed(5.0), 3), [5.0; 3]);
+        assert_eq!(draws(Distribution::Fixed(5.0), 3), [5.0; 3]);
     }
 }

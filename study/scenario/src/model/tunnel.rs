@@ -1,6 +1,6 @@
 //! A tunnel over several paths.
 
-use super::Algorithm;
+use super::algorithm::Algorithm;
 use units::Span;
 
 /// A striping tunnel over several paths, in both directions.

@@ -1,11 +1,9 @@
 //! Queue disciplines: whose key is whose, and what holds where a key is not given.
 
-use super::{bytes, positive};
+use super::checks::{bytes, positive};
 use crate::file::{self, Queue};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
-use parse::At;
-use parse::Fault;
-use parse::Time;
+use parse::{At, Fault, Time};
 use std::ops::Range;
 use units::Span;
 

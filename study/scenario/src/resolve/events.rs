@@ -1,11 +1,10 @@
 //! Events: what they touch, and when.
 
-use super::find;
+use super::checks::find;
 use super::queue::mean_rate;
 use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
-use parse::At;
-use parse::Fault;
+use parse::{At, Fault};
 use std::cmp::Reverse;
 use units::{Instant, Rate};
 

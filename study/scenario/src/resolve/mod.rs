@@ -1,20 +1,22 @@
 //! From the file to the experiment: names become indices, defaults are filled in, what cannot be is refused.
 
+mod checks;
 mod discipline;
 mod events;
+mod multipath;
 mod network;
 mod queue;
+mod requests;
 mod traffic;
 mod tunnel;
+pub(crate) mod video;
 
+use self::checks::positive;
 use crate::file::File;
 use crate::model::Experiment;
 use crate::sweep::affordable;
 use crate::trace::Traces;
-use parse::At;
-use parse::Fault;
-use parse::Size;
-use std::ops::Range;
+use parse::{At, Fault};
 
 /// The experiment that `file` describes.
 pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Fault> {
@@ -53,42 +55,5 @@ fn distinct(seeds: &At<Vec<u64>>) -> Result<Vec<u64>, Fault> {
         Some(index) => Err(Fault::at(seeds.span(), format!("seed {} would give the same run twice", list[index]))),
         None if list.is_empty() => Err(Fault::at(seeds.span(), "no seeds, no runs").help("for example `seeds = [1]`")),
         None => Ok(list.clone()),
-    }
-}
-
-/// `value`, unless it is zero.
-pub(crate) fn positive<'a, T>(key: &str, value: &'a At<T>, number: impl Fn(&T) -> u64) -> Result<&'a T, Fault> {
-    match number(value.get()) {
-        0 => Err(Fault::at(value.span(), format!("`{key}` must be more than zero"))),
-        _ => Ok(value.get()),
-    }
-}
-
-/// A size that fits the model's 32 bits.
-pub(crate) fn bytes(size: &At<Size>) -> Result<u32, Fault> {
-    u32::try_from(size.get().0).map_err(|_| Fault::at(size.span(), "more than 4 GiB, that cannot be meant"))
-}
-
-/// The position of `name` in `names`.
-pub(crate) fn find<'a>(
-    kind: &str,
-    name: &str,
-    span: Range<usize>,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<usize, Fault> {
-    let names: Vec<&str> = names.collect();
-    names.iter().position(|known| *known == name).ok_or_else(|| Fault::unknown(span, kind, name, &names))
-}
-
-/// Refuses a name that something else has already.
-fn unique<'a>(
-    kind: &str,
-    name: &str,
-    span: Range<usize>,
-    mut others: impl Iterator<Item = &'a str>,
-) -> Result<String, Fault> {
-    match others.any(|other| other == name) {
-        true => Err(Fault::at(span, format!("there are two {kind}s called `{name}`"))),
-        false => Ok(name.to_owned()),
     }
 }

@@ -1,13 +1,12 @@
 //! Links and paths.
 
+use super::checks::{bytes, find, positive, unique};
 use super::queue::{self, Relative};
-use super::{bytes, find, positive, unique};
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
 use crate::trace::Traces;
 use link::{LossModel, PipeConfig};
-use parse::At;
-use parse::Fault;
+use parse::{At, Fault};
 use units::Span;
 
 /// The MTU of a path: Ethernet's.

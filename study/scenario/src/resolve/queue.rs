@@ -4,9 +4,7 @@ use super::discipline::discipline;
 use crate::file;
 use crate::model::{Link, Path};
 use link::{PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace};
-use parse::At;
-use parse::Fault;
-use parse::{Decimal, QueueSize};
+use parse::{At, Decimal, Fault, QueueSize};
 use std::ops::Range;
 use units::{Rate, Span};
 

@@ -1,12 +1,11 @@
 //! The flows and their hosts.
 
-use super::{bytes, find, positive, unique};
-use crate::file::{self, File, Kind, Profile};
+use super::checks::{bytes, find, positive, unique};
+use super::multipath;
+use super::requests::requests;
+use crate::file::{self, Algorithm, File, Kind, Profile};
 use crate::model::{Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
-use crate::multipath;
-use crate::short::Algorithm;
-use parse::At;
-use parse::Fault;
+use parse::{At, Fault};
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -128,7 +127,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
                 "mptcp",
                 [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
             )?;
-            Some(Box::new(multipath::resolve(given, paths)?))
+            Some(Box::new(multipath::multipath(given, paths)?))
         }
         _ => {
             foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
@@ -170,7 +169,7 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
     }
     if let Some(asked) = &given.requests {
         alone("requests", other)?;
-        return asked.get().resolve().map(Application::Requests);
+        return requests(asked.get()).map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),

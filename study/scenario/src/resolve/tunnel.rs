@@ -1,12 +1,10 @@
 //! The tunnel: MPT's, or Ropewalk's own.
 
+use super::checks::{bytes, find, positive};
 use super::traffic::{IPV6_MORE, UDP_HEADERS};
-use super::{bytes, find, positive};
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
-use parse::At;
-use parse::Fault;
-use parse::Time;
+use parse::{At, Fault, Time};
 use std::ops::Range;
 use units::Span;
 

@@ -1,7 +1,6 @@
 //! Values to compare a run with: a paper's table, a kernel's measurements.
 
-use parse::At;
-use parse::Fault;
+use parse::{At, Fault};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ pub struct Reference {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "reference")]
-pub(crate) struct Written {
+pub(super) struct ReferenceTable {
     /// Short name.
     name: String,
     /// Where the values stand.
@@ -49,9 +48,9 @@ pub(crate) struct Written {
 #[derive(Clone, Debug)]
 struct Rows(Vec<(String, Vec<f64>)>);
 
-impl Written {
+impl ReferenceTable {
     /// The reference, if every row has a value for every column.
-    pub(crate) fn checked(&self) -> Result<Reference, Fault> {
+    pub(super) fn checked(&self) -> Result<Reference, Fault> {
         let Self { name, source, unit, columns, rows, note } = self.clone();
         if let Some((row, values)) = rows.get().0.iter().find(|(_, values)| values.len() != columns.len()) {
             let message = format!("row `{row}` has {} values for {} columns", values.len(), columns.len());

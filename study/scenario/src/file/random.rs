@@ -1,7 +1,7 @@
-//! A quantity that may be drawn anew each time: `size = "20kB"`, or
+//! A quantity that may be random, drawn anew each time: `size = "20kB"`, or
 //! `size = { mean = "20kB", distribution = "pareto", shape = 1.5 }`.
 
-use crate::model::Draw;
+use crate::model;
 use parse::{Quantity, Text};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 /// A quantity, or its mean and how it is distributed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Drawn<Q> {
+pub(crate) struct Random<Q> {
     pub(crate) mean: Q,
     distribution: Distribution,
     shape: f64,
@@ -45,7 +45,7 @@ struct Written<Q> {
 }
 
 impl<Q> Written<Q> {
-    fn checked(self) -> Result<Drawn<Q>, String> {
+    fn checked(self) -> Result<Random<Q>, String> {
         let Self { mean, distribution, shape } = self;
         let shape = match (distribution, shape) {
             (Distribution::Pareto, Some(shape)) if shape > 1.0 && shape.is_finite() => shape,
@@ -60,59 +60,59 @@ impl<Q> Written<Q> {
             (_, Some(_)) => return Err("only a pareto distribution has a `shape`".to_owned()),
             (_, None) => 0.0,
         };
-        Ok(Drawn { mean, distribution, shape })
+        Ok(Random { mean, distribution, shape })
     }
 }
 
-impl<Q> Drawn<Q> {
+impl<Q> Random<Q> {
     /// For the model, in the unit of `number`.
-    pub(crate) fn draw(&self, number: impl Fn(&Q) -> u64) -> Draw {
+    pub(crate) fn distribution(&self, number: impl Fn(&Q) -> u64) -> model::Distribution {
         let (mean, shape) = (number(&self.mean) as f64, self.shape);
         match self.distribution {
-            Distribution::Fixed => Draw::Fixed(mean),
-            Distribution::Exponential => Draw::Exponential(mean),
-            // The mean is least * shape / (shape - 1).
-            Distribution::Pareto => Draw::Pareto { least: mean * (shape - 1.0) / shape, shape },
+            Distribution::Fixed => model::Distribution::Fixed(mean),
+            Distribution::Exponential => model::Distribution::Exponential(mean),
+            // The mean is min * shape / (shape - 1).
+            Distribution::Pareto => model::Distribution::Pareto { min: mean * (shape - 1.0) / shape, shape },
         }
     }
 }
 
-struct DrawnVisitor<Q>(PhantomData<Q>);
+struct RandomVisitor<Q>(PhantomData<Q>);
 
-impl<'de, Q: Quantity + DeserializeOwned> Visitor<'de> for DrawnVisitor<Q> {
-    type Value = Drawn<Q>;
+impl<'de, Q: Quantity + DeserializeOwned> Visitor<'de> for RandomVisitor<Q> {
+    type Value = Random<Q>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, or {{ mean, distribution }}", Q::WHAT)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Drawn<Q>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Random<Q>, E> {
         let mean = Text(PhantomData).visit_str(text)?;
-        Ok(Drawn { mean, distribution: Distribution::Fixed, shape: 0.0 })
+        Ok(Random { mean, distribution: Distribution::Fixed, shape: 0.0 })
     }
 
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Drawn<Q>, E> {
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Random<Q>, E> {
         self.visit_str(&n.to_string())
     }
 
-    fn visit_f64<E: Error>(self, n: f64) -> Result<Drawn<Q>, E> {
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Random<Q>, E> {
         self.visit_str(&n.to_string())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Drawn<Q>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Random<Q>, A::Error> {
         Written::deserialize(MapAccessDeserializer::new(map))?.checked().map_err(A::Error::custom)
     }
 }
 
-impl<'de, Q: Quantity + DeserializeOwned> Deserialize<'de> for Drawn<Q> {
+impl<'de, Q: Quantity + DeserializeOwned> Deserialize<'de> for Random<Q> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DrawnVisitor(PhantomData))
+        deserializer.deserialize_any(RandomVisitor(PhantomData))
     }
 }
 
-impl<Q: JsonSchema> JsonSchema for Drawn<Q> {
+impl<Q: JsonSchema> JsonSchema for Random<Q> {
     fn schema_name() -> Cow<'static, str> {
-        format!("drawn-{}", Q::schema_name()).into()
+        format!("random-{}", Q::schema_name()).into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {

@@ -1,28 +1,26 @@
-//! From the written layout to the resolved one: keys must be swept, values must be among the swept ones.
+//! From the layout in the file to the resolved one: keys must be swept, values must be among the swept ones.
 //!
-//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken swept keys or values away. Then a table, figure or claim shows what is left, and
-//! goes where nothing is.
+//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken
+//! swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
 
-use super::{
-    BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Values, WrittenClaim, WrittenFigure, WrittenScope,
-    WrittenTable,
-};
-use crate::file::File;
-use crate::model::{Experiment, Subflow};
-use crate::reference::Written;
-use crate::sweep::Draft;
-use parse::At;
-use parse::Fault;
+use super::file::{ClaimFile, FigureFile, LayoutFile, ScopeFile, TableFile, Values};
+use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};
+use super::reference::ReferenceTable;
+use parse::{At, Error, Fault};
+use scenario::model::{Experiment, Subflow};
+use scenario::{Scenario, Sweep};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The layout of a file whose cells are these experiments.
-pub(crate) fn resolve<'e>(
-    file: &File,
-    draft: &Draft<'_>,
-    experiments: impl Iterator<Item = &'e Experiment>,
-) -> Result<Layout, Fault> {
-    let context = Context { draft, flows: flows(experiments), sample: file.sample.as_ref().map(|it| it.get().0.0) };
+/// The layout of a scenario's report.
+pub(crate) fn read(scenario: &Scenario) -> Result<Layout, Error> {
+    scenario.section(|file: &LayoutFile, sweep| layout(scenario, sweep, file))
+}
+
+fn layout(scenario: &Scenario, sweep: &Sweep, file: &LayoutFile) -> Result<Layout, Fault> {
+    let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
+    let sample = experiments().next().and_then(|experiment| experiment.sample).map(|sample| sample.0);
+    let context = Context { sweep, flows: flows(experiments()), sample };
     let tables = file.table.iter().map(|table| context.table(table));
     let figures = file.figure.iter().map(|figure| context.figure(figure));
     let claims = file.claim.iter().map(|claim| context.claim(claim));
@@ -51,15 +49,15 @@ fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
 /// A scope, and swept keys where they were given.
 type Part<const N: usize> = (Scope, [Option<String>; N]);
 
-struct Context<'a, 't> {
-    draft: &'a Draft<'t>,
+struct Context<'a> {
+    sweep: &'a Sweep,
     flows: Vec<String>,
     /// Interval of the time series, nanoseconds.
     sample: Option<u64>,
 }
 
-impl Context<'_, '_> {
-    fn table(&self, given: &WrittenTable) -> Result<Option<Table>, Fault> {
+impl Context<'_> {
+    fn table(&self, given: &TableFile) -> Result<Option<Table>, Fault> {
         let values = match given.value.get() {
             Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
             Values::Several(values) => values.iter().map(Column::from).collect(),
@@ -72,11 +70,11 @@ impl Context<'_, '_> {
         }
         let keys = [Some(&given.rows), given.columns.as_ref()];
         let Some((scope, [Some(rows), columns])) = self.part(&given.scope(), keys)? else { return Ok(None) };
-        let references = given.reference.iter().map(Written::checked).collect::<Result<_, _>>()?;
+        let references = given.reference.iter().map(ReferenceTable::checked).collect::<Result<_, _>>()?;
         Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
     }
 
-    fn figure(&self, given: &WrittenFigure) -> Result<Option<Figure>, Fault> {
+    fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Fault> {
         let wrong = |at: &At<String>, what, help| Err(Fault::at(at.span(), what).help(help));
         let lines = match (&given.lines, &given.bars, &given.across) {
             (Some(lines), None, None) if self.sample.is_some() => lines,
@@ -97,7 +95,7 @@ impl Context<'_, '_> {
         Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
     }
 
-    fn claim(&self, given: &WrittenClaim) -> Result<Option<Claim>, Fault> {
+    fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Fault> {
         let test = given.test()?;
         let keys = [Some(&given.of), given.each.as_ref()];
         let Some((mut scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
@@ -110,14 +108,14 @@ impl Context<'_, '_> {
             let meant = |name: &&String| !name.contains('/') || test.names().contains(name);
             scope.only.insert(of.clone(), self.flows.iter().filter(meant).cloned().collect());
         }
-        let WrittenClaim { says, source, published, note, value, .. } = given.clone();
+        let ClaimFile { says, source, published, note, value, .. } = given.clone();
         Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
     }
 
     /// The scope and the swept keys that are still swept; nothing if nothing is left.
     fn part<const N: usize>(
         &self,
-        scope: &WrittenScope<'_>,
+        scope: &ScopeFile<'_>,
         keys: [Option<&At<String>>; N],
     ) -> Result<Option<Part<N>>, Fault> {
         if let Some(flows) = scope.only.get(BY_FLOW)
@@ -135,7 +133,7 @@ impl Context<'_, '_> {
         Ok(self.scope(scope)?.map(|scope| (scope, keys)))
     }
 
-    fn scope(&self, given: &WrittenScope<'_>) -> Result<Option<Scope>, Fault> {
+    fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Fault> {
         let mut scope = Scope::default();
         for (key, values) in given.only {
             if !self.swept(key, &values.span())? {
@@ -176,12 +174,12 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Whether a key is swept. One that never was is a fault; one that a `--set` fixed is not.
+    /// Whether a key is swept. A key that never was is a fault; one that a `--set` fixed is not.
     fn swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
-        let swept: Vec<&str> = self.draft.axes.iter().map(|axis| axis.key.text.as_ref()).collect();
+        let swept: Vec<&str> = self.sweep.keys.iter().map(|swept| swept.key.as_str()).collect();
         match () {
             () if key == BY_FLOW || swept.contains(&key) => Ok(true),
-            () if self.draft.gone.iter().any(|gone| gone == key) => Ok(false),
+            () if self.sweep.removed.iter().any(|removed| removed == key) => Ok(false),
             () => Err(Fault::unknown(span.clone(), "swept key", key, &swept)),
         }
     }
@@ -191,13 +189,13 @@ impl Context<'_, '_> {
         if key == BY_FLOW {
             return self.flows.iter().map(String::as_str).collect();
         }
-        let axes = self.draft.axes.iter().filter(|axis| axis.key.text == key);
-        axes.flat_map(|axis| axis.labels()).collect()
+        let keys = self.sweep.keys.iter().filter(|swept| swept.key == key);
+        keys.flat_map(|swept| swept.values.iter().map(String::as_str)).collect()
     }
 
     /// A value that is not swept is a fault, unless the sweep is not the file's own.
     fn absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
-        match self.draft.as_written {
+        match self.sweep.as_written {
             true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
             false => Ok(()),
         }

@@ -1,69 +1,17 @@
-//! MPTCP flows: as the file has them, and as the model.
+//! MPTCP flows.
 
+use super::checks::{bytes, find};
 use crate::file;
+use crate::file::{Algorithm, Rules, Subflow};
 use crate::model::{self, Multipath, Path};
-use crate::resolve::{bytes, find};
-use crate::short::Algorithm;
-use parse::At;
-use parse::Fault;
-use parse::{Size, Time};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use parse::{At, Fault, Size};
 use units::Span;
-
-/// A subflow of an MPTCP connection.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "subflow")]
-pub(crate) struct Subflow {
-    /// Name of its path.
-    path: At<String>,
-    /// Used only while no other subflow can be. Default: false.
-    #[serde(default)]
-    backup: bool,
-    /// It joins this much after the flow's start. Default: "0s", as soon as the connection is open.
-    join: Option<Time>,
-    /// It is removed this much after the flow's start. Default: never.
-    leave: Option<At<Time>>,
-}
-
-/// What else an MPTCP connection is set up with.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "mptcp")]
-pub(crate) struct Mptcp {
-    /// The stack whose rules it follows: "upstream" (Linux 6.1, the default; scheduler: linger) or "out-of-tree"
-    /// (v0.9x; scheduler: minrtt).
-    rules: Option<Rules>,
-    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow. Default: only
-    /// under the rules of the out-of-tree stack.
-    opportunistic_retransmission: Option<bool>,
-    /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
-    penalisation: Option<bool>,
-    /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
-    weights: Option<At<Vec<u32>>>,
-    /// Bytes that MPTCP adds to the TCP header of a data segment. Default: that of the stack, "24b" upstream (32-bit
-    /// DATA_ACK, 64-bit data sequence number), "20b" out-of-tree (both 32-bit, checksum).
-    option: Option<At<Size>>,
-}
-
-/// The stack whose rules are followed.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "mptcp-rules")]
-enum Rules {
-    /// Linux 6.1.
-    #[default]
-    Upstream,
-    /// The out-of-tree stack, v0.9x.
-    OutOfTree,
-}
 
 /// Most subflows of a connection.
 const MOST_SUBFLOWS: usize = 32;
 
 /// The connection that `given` describes.
-pub(crate) fn resolve(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
+pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
     let subflows = subflows(given, paths)?;
     let keys = given.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (rules, scheduler, option) = match keys.rules.unwrap_or_default() {

@@ -2,14 +2,24 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
 
-use crate::layout;
-use crate::multipath::{Mptcp, Subflow};
-pub(crate) use crate::queue::{Discipline, Queue};
-use crate::requests::Requests;
-use crate::short::{Algorithm, Loss};
-use crate::video::Video;
-use parse::At;
-use parse::{BitRate, Packets, Size, Time};
+mod host;
+mod mptcp;
+mod queue;
+mod random;
+mod requests;
+mod short_form;
+mod tunnel;
+mod video;
+
+pub(crate) use host::{Host, Profile, Recovery};
+pub(crate) use mptcp::{Mptcp, Rules, Subflow};
+pub(crate) use queue::{Discipline, Queue};
+pub(crate) use requests::{Connection, Requests};
+pub(crate) use short_form::{Algorithm, Loss};
+pub(crate) use tunnel::{Late, Mode, Tunnel};
+pub(crate) use video::{Video, VideoKind};
+
+use parse::{At, BitRate, Packets, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -81,14 +91,14 @@ pub(crate) struct File {
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     quick: Option<BTreeMap<String, serde_json::Value>>,
     /// Tables of the report.
-    #[serde(default)]
-    pub(crate) table: Vec<layout::WrittenTable>,
+    #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
+    table: Option<Vec<serde_json::Value>>,
     /// Figures of the report.
-    #[serde(default)]
-    pub(crate) figure: Vec<layout::WrittenFigure>,
+    #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
+    figure: Option<Vec<serde_json::Value>>,
     /// What was claimed, and whether it holds.
-    #[serde(default)]
-    pub(crate) claim: Vec<layout::WrittenClaim>,
+    #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
+    claim: Option<Vec<serde_json::Value>>,
     /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
     pub(crate) baseline: Option<At<String>>,
 }
@@ -185,190 +195,6 @@ with_pipe_keys! {
     /// The way back of a link; a key that is not given is as on the way there.
     #[schemars(rename = "reverse")]
     Reverse {}
-}
-
-/// A tunnel over several paths.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "tunnel")]
-pub(crate) struct Tunnel {
-    /// Whose tunnel: "mpt" (default) or "ropewalk".
-    #[serde(default)]
-    pub(crate) mode: Mode,
-    /// MPT: what kind of tunnel. Default: "mpt-gre".
-    pub(crate) kind: Option<At<TunnelKind>>,
-    /// Names of its paths. Default: all.
-    pub(crate) paths: Option<At<Vec<At<String>>>>,
-    /// One weight a path, in the order of `paths`. Default: all 1.
-    pub(crate) weights: Option<At<Vec<u32>>>,
-    /// Largest inner packet. Default: MPT "1440b"; Ropewalk what fits into one datagram on every path.
-    pub(crate) mtu: Option<At<Size>>,
-    /// MPT: how packets are spread: a scheduler of `ropewalk list schedulers`. Default: packet-round-robin.
-    pub(crate) stripe: Option<At<String>>,
-    /// MPT: position in the striping cycle at which the first packet goes. Default: 0.
-    pub(crate) first: Option<At<u32>>,
-    /// MPT: packets sent before the flows begin; they only shift the parity. Default: 0.
-    pub(crate) stray_packets: Option<At<u32>>,
-    /// MPT: what the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8), with
-    /// `ip = 6` in [host] "56b".
-    pub(crate) overhead: Option<At<Size>>,
-    /// MPT: resequencing at the far end; without it packets go up as they arrive.
-    pub(crate) resequence: Option<At<Resequence>>,
-    /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
-    pub(crate) device: Option<At<Device>>,
-    /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default: bbr.
-    pub(crate) congestion: Option<At<Algorithm>>,
-    /// Ropewalk: which path carries the next piece: a scheduler that lets packets wait for a window. Default: minrtt.
-    pub(crate) scheduler: Option<At<Algorithm>>,
-    /// Ropewalk: lost pieces are sent again. Default: true.
-    pub(crate) repair: Option<At<bool>>,
-    /// Ropewalk: packets go up in the order in which they were sent. Default: true.
-    pub(crate) order: Option<At<bool>>,
-    /// Ropewalk: what happens to a packet that comes after its turn. Default: drop.
-    pub(crate) late: Option<At<Late>>,
-    /// Ropewalk: the longest that a missing piece is waited for. Default: "500ms".
-    pub(crate) hold: Option<At<Time>>,
-    /// Ropewalk: a path that is silent for so long is probed. Default: "200ms".
-    pub(crate) probe: Option<At<Time>>,
-    /// Ropewalk: CoDel's target at the entrance. Default: "5ms".
-    pub(crate) target: Option<At<Time>>,
-    /// Ropewalk: CoDel's interval at the entrance. Default: "100ms".
-    pub(crate) interval: Option<At<Time>>,
-    /// Ropewalk: bytes that may wait at the entrance, be on their way, and be held at the exit, each. Default: 64 MiB.
-    pub(crate) memory: Option<At<Size>>,
-    /// Ropewalk: names of paths that are used only while no other works. Default: none.
-    pub(crate) backup: Option<At<Vec<At<String>>>>,
-    /// Ropewalk: names of paths of which every byte costs: backups, and seldom probed. Default: none.
-    pub(crate) metered: Option<At<Vec<At<String>>>>,
-}
-
-/// Whose tunnel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "tunnel-mode")]
-pub(crate) enum Mode {
-    /// The MPT library's: packets are striped and put in order, nothing is measured.
-    #[default]
-    Mpt,
-    /// Ropewalk's own: every path has its congestion control, lost pieces are sent again.
-    Ropewalk,
-}
-
-/// A kind of tunnel.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "tunnel-kind")]
-pub(crate) enum TunnelKind {
-    /// GRE-in-UDP with sequence numbers (RFC 8086), as the MPT library.
-    #[serde(rename = "mpt-gre")]
-    MptGre,
-}
-
-/// A resequencer.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "resequence")]
-pub(crate) struct Resequence {
-    /// A packet this far ahead of the expected one flushes everything; 0 is no resequencing.
-    pub(crate) window: Packets,
-    /// The longest a packet is held.
-    pub(crate) timeout: Time,
-    /// What happens to a packet that comes after its turn. Default: drop, as MPT does.
-    #[serde(default)]
-    pub(crate) late: Late,
-}
-
-/// The fate of a packet that comes after its turn.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "late")]
-pub(crate) enum Late {
-    /// It is dropped.
-    #[default]
-    Drop,
-    /// It goes up out of order.
-    Deliver,
-}
-
-/// A tunnel's device.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "device")]
-pub(crate) struct Device {
-    /// Packets that fit into the device's ring (`txqueuelen`).
-    pub(crate) ring: Packets,
-    /// Packets that fit into one path socket's send buffer.
-    pub(crate) socket: Packets,
-}
-
-/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "host")]
-pub(crate) struct Host {
-    /// Where the defaults come from: "linux" (6.1, the default), or "ns-2": TCP-Linux agents as in ns-2.35, which
-    /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
-    /// and have window = "20p".
-    pub(crate) profile: Option<Profile>,
-    /// Payload of a full segment. Default: what the MTU leaves.
-    pub(crate) mss: Option<At<Size>>,
-    /// Initial window, segments.
-    pub(crate) initial_window: Option<At<u32>>,
-    /// The version of IP, 4 (default) or 6: its header has 20 or 40 bytes.
-    pub(crate) ip: Option<At<u8>>,
-    /// `tcp_timestamps`.
-    pub(crate) timestamps: Option<bool>,
-    /// `tcp_sack`.
-    pub(crate) sack: Option<bool>,
-    /// `tcp_ecn`.
-    pub(crate) ecn: Option<bool>,
-    /// Acknowledge every packet.
-    pub(crate) quick_ack: Option<bool>,
-    /// Packets that receive offload merges; 1 is off.
-    pub(crate) gro: Option<At<u32>>,
-    /// `tcp_rmem`: least, initial, greatest.
-    pub(crate) receive_buffer: Option<At<[Size; 3]>>,
-    /// Greatest of `tcp_wmem`.
-    pub(crate) send_buffer: Option<At<Size>>,
-    /// Pace every algorithm, as the `fq` discipline does.
-    pub(crate) pacing: Option<bool>,
-    /// `tcp_reordering`.
-    pub(crate) reordering: Option<u32>,
-    /// `tcp_max_reordering`.
-    pub(crate) max_reordering: Option<u32>,
-    /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
-    pub(crate) tick: Option<At<Time>>,
-    /// How losses are found and answered.
-    pub(crate) recovery: Option<Recovery>,
-    /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
-    pub(crate) handshake: Option<bool>,
-    /// Retransmission timeout before the first RTT sample. Default: "1s" (RFC 6298).
-    pub(crate) initial_timeout: Option<At<Time>>,
-    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
-    /// Default: no such limit.
-    pub(crate) window: Option<Packets>,
-}
-
-/// A set of defaults for hosts.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "profile")]
-pub(crate) enum Profile {
-    /// Linux 6.1.
-    #[serde(rename = "linux")]
-    Linux,
-    /// ns-2.35's TCP-Linux agents.
-    #[serde(rename = "ns-2")]
-    Ns2,
-}
-
-/// How losses are found and answered.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "recovery")]
-pub(crate) enum Recovery {
-    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
-    Rack,
-    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.
-    Fack,
 }
 
 /// A source of traffic.

@@ -2,8 +2,7 @@
 //!
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
-use parse::At;
-use parse::{Percent, QueueSize, Size, Time};
+use parse::{At, Percent, QueueSize, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,0 +1,207 @@
+//! The report's part of a scenario file: tables, figures and claims, as TOML has them.
+//!
+//! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
+
+use super::model::{Column, Test};
+use super::reference::ReferenceTable;
+use parse::{At, Fault, Percent, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The top-level keys of a scenario file that are the report's.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct LayoutFile {
+    /// Tables of the report.
+    pub(super) table: Vec<TableFile>,
+    /// Figures of the report.
+    pub(super) figure: Vec<FigureFile>,
+    /// What was claimed, and whether it holds.
+    pub(super) claim: Vec<ClaimFile>,
+}
+
+/// Declares a table with the keys of a [`Scope`]. (serde's `flatten` would lose positions and the refusal of unknown
+/// keys.)
+macro_rules! with_scope_keys {
+    ($(#[$meta:meta])* $name:ident { $($extra:tt)* }) => {
+        #[derive(Clone, Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        $(#[$meta])*
+        pub(super) struct $name {
+            $($extra)*
+            /// Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
+            /// columns, lines or of is "flow": these flows and subflows.
+            #[serde(default)]
+            only: BTreeMap<String, At<Vec<String>>>,
+            /// Whose result, where there are several flows; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
+            /// the first flow's.
+            flow: Option<At<String>>,
+            /// Only what happens from then on, from the time series.
+            from: Option<At<Time>>,
+            /// Only what happens until then, from the time series.
+            until: Option<At<Time>>,
+        }
+
+        impl $name {
+            pub(super) fn scope(&self) -> ScopeFile<'_> {
+                ScopeFile { only: &self.only, flow: &self.flow, times: [&self.from, &self.until] }
+            }
+        }
+    };
+}
+
+/// The keys of a scope, of whichever table.
+pub(super) struct ScopeFile<'a> {
+    pub(super) only: &'a BTreeMap<String, At<Vec<String>>>,
+    pub(super) flow: &'a Option<At<String>>,
+    pub(super) times: [&'a Option<At<Time>>; 2],
+}
+
+with_scope_keys! {
+    /// A table of the report.
+    #[schemars(rename = "table")]
+    TableFile {
+        /// What stands above it. Default: what the value is called.
+        #[serde(default)]
+        pub(super) title: String,
+        /// The swept key whose values are the rows; or "flow".
+        pub(super) rows: At<String>,
+        /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
+        pub(super) columns: Option<At<String>>,
+        /// What stands in the table: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are
+        /// no columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
+        pub(super) value: At<Values>,
+        /// Published or measured values to compare with.
+        #[serde(default)]
+        pub(super) reference: Vec<ReferenceTable>,
+    }
+}
+
+with_scope_keys! {
+    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another.
+    #[schemars(rename = "figure")]
+    FigureFile {
+        /// What stands above it. Default: what the value is called.
+        #[serde(default)]
+        pub(super) title: String,
+        /// The swept key whose values are lines over time; or "flow".
+        pub(super) lines: Option<At<String>>,
+        /// Instead of lines: the swept key whose values are bars; or "flow".
+        pub(super) bars: Option<At<String>>,
+        /// With bars: the swept key whose values are along the axis; or "flow".
+        pub(super) across: Option<At<String>>,
+        /// Of lines a column of a flow's time series, such as cwnd_packets; of bars a value as in a table.
+        pub(super) value: At<String>,
+    }
+}
+
+with_scope_keys! {
+    /// Something that was claimed, and when it holds: one of highest, lowest, order, alike, range, ratio.
+    #[schemars(rename = "claim")]
+    ClaimFile {
+        /// In the source's words.
+        pub(super) says: At<String>,
+        /// Where it stands.
+        #[serde(default)]
+        pub(super) source: String,
+        /// The numbers that stand there.
+        #[serde(default)]
+        pub(super) published: String,
+        /// What a reader must know about the verdict.
+        #[serde(default)]
+        pub(super) note: String,
+        /// What is compared: as in a table.
+        pub(super) value: String,
+        /// The swept key whose values are compared; or "flow".
+        pub(super) of: At<String>,
+        /// A swept key for each value of which there is a verdict.
+        pub(super) each: Option<At<String>>,
+        /// These have the greatest values, in any order.
+        pub(super) highest: Option<At<Vec<String>>>,
+        /// These have the least values, in any order.
+        pub(super) lowest: Option<At<Vec<String>>>,
+        /// Each one's value is at least that of the next.
+        pub(super) order: Option<At<Vec<String>>>,
+        /// These differ by at most `within` of their mean.
+        pub(super) alike: Option<At<Vec<String>>>,
+        /// For `alike`.
+        pub(super) within: Option<Percent>,
+        /// The value of each of these is `least` or more, `most` or less.
+        pub(super) range: Option<At<Vec<String>>>,
+        /// The first one's value over the second one's is `least` or more, `most` or less.
+        pub(super) ratio: Option<At<[String; 2]>>,
+        /// For `range` and `ratio`. Default: 0.
+        pub(super) least: Option<f64>,
+        /// For `range` and `ratio`. Default: no limit.
+        pub(super) most: Option<f64>,
+    }
+}
+
+/// One value or several.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum Values {
+    One(String),
+    Several(Vec<ColumnFile>),
+}
+
+/// A value: its name, or more about it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum ColumnFile {
+    Plain(String),
+    Labelled(Labelled),
+}
+
+/// A value with a label.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "column")]
+pub(super) struct Labelled {
+    /// What it is called.
+    label: String,
+    /// A field of the result of a flow or subflow.
+    value: String,
+    /// Whose. Default: as the table.
+    flow: Option<String>,
+}
+
+impl From<&ColumnFile> for Column {
+    fn from(column: &ColumnFile) -> Self {
+        match column {
+            ColumnFile::Plain(value) => Self { value: value.clone(), ..Self::default() },
+            ColumnFile::Labelled(Labelled { label, value, flow }) => {
+                Self { value: value.clone(), label: label.clone(), flow: flow.clone() }
+            }
+        }
+    }
+}
+
+impl ClaimFile {
+    /// The one test that is written.
+    pub(super) fn test(&self) -> Result<Test, Fault> {
+        let list = |names: &Option<At<Vec<String>>>, test: fn(Vec<String>) -> Test| {
+            names.as_ref().map(|names| test(names.get().clone()))
+        };
+        let within = self.within.map_or(0.0, |within| within.0);
+        let alike = self.alike.as_ref().map(|names| Test::Alike { names: names.get().clone(), within });
+        let least = self.least.unwrap_or(0.0);
+        let most = self.most;
+        let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), least, most });
+        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), least, most });
+        let [highest, lowest] = [list(&self.highest, Test::Highest), list(&self.lowest, Test::Lowest)];
+        let tests = [highest, lowest, list(&self.order, Test::Order), alike, range, ratio];
+        let mut tests: Vec<Test> = tests.into_iter().flatten().collect();
+        match (tests.len(), tests.pop()) {
+            (1, Some(test)) if !test.names().is_empty() => Ok(test),
+            _ => {
+                let fault = Fault::at(self.says.span(), "a claim says when it holds, in one way");
+                Err(fault
+                    .help("one of highest, lowest, order, alike (with within), range or ratio (with least or most)"))
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The layout of a report: which tables, figures and claims it shows. The scenario file says it, and this reads it.
+
+mod file;
+mod model;
+mod reference;
+mod resolve;
+mod schema;
+
+pub use model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
+pub use reference::Reference;
+pub(crate) use resolve::read;
+pub use schema::schema;

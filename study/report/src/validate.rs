@@ -1,0 +1,75 @@
+//! The layout of a scenario, whose values are checked against what records and time series have.
+
+use crate::layout::{self, BY_FLOW, Layout, Scope};
+use crate::value;
+use parse::{Error, suggest};
+use scenario::Scenario;
+
+/// The layout of a scenario's report.
+///
+/// # Errors
+/// What is wrong with a table, figure or claim: with line, key and what would be right.
+pub fn layout(scenario: &Scenario) -> Result<Layout, Error> {
+    let layout = layout::read(scenario)?;
+    check(scenario, &layout)?;
+    Ok(layout)
+}
+
+/// The values that tables, figures and claims show are ones that the record or the time series of a flow or subflow has.
+fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
+    let Layout { tables, figures, claims } = layout;
+    for (at, table) in tables.iter().enumerate() {
+        let key = format!("table.{at}.value");
+        for column in &table.values {
+            let flow = column.flow.as_ref().or(table.scope.flow.as_ref());
+            shown(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
+        }
+    }
+    let in_series = ("a flow's time series has", value::figure_values());
+    let mut figures = figures.iter().enumerate();
+    figures.try_for_each(|(at, it)| match (format!("figure.{at}.value"), &it.across) {
+        (key, Some(_)) => shown(scenario, &key, &it.value, &it.scope),
+        (key, None) => known(scenario, &key, &it.value, &in_series),
+    })?;
+    let mut claims = claims.iter().enumerate();
+    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
+}
+
+/// A value of a table, a claim or bars: a result, or how near one is to the baseline's.
+fn shown(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
+    let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
+    let subflow = named.iter().any(|flow| flow.contains('/'));
+    let flow = named.is_empty() || named.iter().any(|name| !name.contains('/'));
+    let whose = match (scope.is_timed(), flow) {
+        (true, _) => "a flow's time series has",
+        (false, true) => "a flow's result has",
+        (false, false) => "a subflow's result has",
+    };
+    let compared = value::baseline_values();
+    if value::is_from_series(name) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
+        return Err(scenario.error_at(key, &format!("`{name}` needs the time series"), "set `sample`"));
+    }
+    if !compared.iter().any(|other| other == name) {
+        let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
+        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(named, _)| *named);
+        let values = kinds.flat_map(|(_, subflow)| value::table_values(subflow, scope.is_timed()));
+        let values = values.chain(given).collect();
+        return known(scenario, key, name, &(whose, values));
+    }
+    let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{name}` needs {what}"), help);
+    match &scenario.baseline {
+        None => Err(needs("a baseline", "baseline = \"FOLDER\": results to compare with")),
+        Some(_) if scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) => {
+            Err(needs("the time series", "set `sample`"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn known(scenario: &Scenario, key: &str, name: &str, (whose, values): &(&str, Vec<String>)) -> Result<(), Error> {
+    if values.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let help = suggest(name, &values.iter().map(String::as_str).collect::<Vec<_>>());
+    Err(scenario.error_at(key, &format!("{whose} no `{name}`"), &help))
+}

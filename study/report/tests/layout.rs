@@ -1,0 +1,194 @@
+//! The report's part of a scenario: read in file order, following what is swept, and blamed at its line.
+
+use parse::Error;
+use ropewalk_report::{Layout, layout, schema};
+use scenario::{Overrides, Scenario};
+use std::path::Path;
+
+fn scenario(text: &str, sets: &[&str], quick: bool) -> Result<Scenario, Error> {
+    let sets = sets.iter().map(ToString::to_string).collect();
+    scenario::parse("bad.toml", text, Path::new(""), &Overrides { sets, quick })
+}
+
+fn read(text: &str, sets: &[&str], quick: bool) -> Layout {
+    scenario(text, sets, quick).and_then(|scenario| layout(&scenario)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const SWEPT: &str = r#"
+name = "swept"
+duration = "10s"
+[[path]]
+name = "wire"
+rate = "100mbit"
+[[flow]]
+name = "tcp"
+count = 2
+[sweep]
+"flow.tcp.congestion" = [{ label = "default", value = "cubic" }, "reno"]
+path.wire.delay = ["10ms", "20ms"]
+[[table]]
+rows = "flow.tcp.congestion"
+columns = "path.wire.delay"
+value = "goodput_mbps"
+flow = "tcp-2"
+[[table.reference]]
+name = "paper"
+source = "Table I"
+unit = "Mbit/s"
+columns = ["20ms", "10ms"]
+rows = { zeta = [1, nan], alpha = [2.5, 3] }
+"#;
+
+#[test]
+fn tables_and_references_come_through_in_file_order() {
+    let layout = read(SWEPT, &[], false);
+    let table = &layout.tables[0];
+    assert_eq!((table.rows.as_str(), table.columns.as_deref()), ("flow.tcp.congestion", Some("path.wire.delay")));
+    assert_eq!((table.values[0].value.as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
+    let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
+    assert_eq!(table.references[0].rows, rows);
+    assert_eq!(table.references[0].columns, ["20ms", "10ms"]);
+}
+
+#[test]
+fn a_set_that_leaves_one_value_keeps_the_table_and_one_that_removes_the_key_does_not() {
+    assert_eq!(read(SWEPT, &["flow.tcp.congestion=default"], false).tables.len(), 1);
+    let above = "path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }";
+    assert_eq!(read(SWEPT, &[above], false).tables, []);
+}
+
+const CASES: &str = r#"
+name = "cases"
+duration = "10s"
+path = [{ name = "a" }, { name = "b" }]
+[[flow]]
+name = "both"
+kind = "mptcp"
+[case.lossy]
+flow = [{ name = "rival", path = "a" }]
+sweep."path.*.loss" = ["1%", "2%"]
+sweep."flow.*.congestion" = ["reno", "cubic"]
+[case.plain]
+[case.slow.sweep]
+"path.a.rate" = ["1mbit", "2mbit"]
+"flow.*.congestion" = ["vegas"]
+[[table]]
+rows = "path.*.loss"
+columns = "flow"
+value = "throughput_mbps"
+only = { flow = ["both", "both/a", "rival"] }
+[[table]]
+rows = "path.a.rate"
+value = ["goodput_mbps", { label = "RTT over b", value = "srtt_ms.mean", flow = "both/b" }]
+only = { case = ["slow", "plain"] }
+[[claim]]
+says = "both takes no more over a than its rival"
+value = "throughput_mbps"
+of = "flow"
+each = "flow.*.congestion"
+only = { case = ["lossy"] }
+ratio = ["both/a", "rival"]
+most = 1.0
+[quick]
+sweep.case = ["slow"]
+"#;
+
+#[test]
+fn what_belongs_to_cases_that_are_not_run_is_left_out() {
+    assert_eq!(read(CASES, &["flow.*.congestion=bbr"], false).claims.len(), 1);
+    let slow = read(CASES, &["case=slow"], false);
+    assert_eq!((slow.tables.len(), slow.claims.len()), (1, 0), "{slow:?}");
+    assert_eq!(read(CASES, &[], false).tables[1].scope.only["case"], ["slow", "plain"]);
+    assert_eq!(read(CASES, &[], true).tables[0].scope.only["case"], ["slow"]);
+}
+
+#[test]
+fn tables_and_claims_go_by_flow_and_subflow() {
+    let layout = read(CASES, &[], false);
+    assert_eq!(layout.tables[0].columns.as_deref(), Some("flow"));
+    assert_eq!(layout.tables[0].scope.only["flow"], ["both", "both/a", "rival"]);
+    let [plain, labelled] = &layout.tables[1].values[..] else { panic!("two values") };
+    assert_eq!((plain.value.as_str(), plain.label.as_str(), &plain.flow), ("goodput_mbps", "", &None));
+    assert_eq!((labelled.label.as_str(), labelled.flow.as_deref()), ("RTT over b", Some("both/b")));
+    assert_eq!(layout.claims[0].test.names(), ["both/a", "rival"]);
+    assert_eq!(layout.claims[0].scope.only["flow"], ["both", "both/a", "rival"], "all flows and what is named");
+}
+
+/// The shortest scenario; the lines of a bad one are put behind it.
+const HEAD: &str = "name = \"x\"\nduration = \"10s\"\n";
+const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n";
+const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
+
+/// Line and key where the fault is found, and a phrase of the message or of the help.
+fn check(text: &str, line: usize, key: &str, phrase: &str) {
+    let read = scenario(text, &[], false).unwrap_or_else(|error| panic!("{error}"));
+    let error = layout(&read).map(|_| ()).expect_err(text);
+    assert_eq!((error.line(), error.key()), (line, key), "{text}\n{error}");
+    assert!(error.message().contains(phrase) || error.help().contains(phrase), "{phrase:?} is not in:\n{error}");
+}
+
+#[test]
+fn tables_and_figures_are_blamed_at_their_line() {
+    let sweep = |lines: &str| format!("{HEAD}{PATH}{FLOW}[sweep]\n{lines}\n");
+    let table = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\nvalue = \"goodput_mbps\"\n";
+    check(&sweep(&format!("{table}columns = \"path\"")), 14, "table.0.columns", "unknown swept key `path`");
+    check(&sweep(&format!("{table}columns = \"duration\"\nflow = \"udp\"")), 15, "table.0.flow", "unknown flow `udp`");
+    let rows = "[[table.reference]]\nname = \"a\"\nsource = \"b\"\nunit = \"c\"\ncolumns = [\"d\", \"e\"]\nrows = { f = [1] }\n";
+    check(&sweep(&format!("{table}{rows}")), 19, "table.0.reference.a.rows", "1 values for 2 columns");
+    check(
+        &sweep(&format!("{table}only = {{ duration = [\"2s\"] }}")),
+        14,
+        "table.0.only.duration",
+        "did you mean `1s`?",
+    );
+    check(
+        &sweep(&format!("{table}only = {{ flow = [\"tcp\"] }}")),
+        14,
+        "table.0.only.flow",
+        "nothing here goes by flow",
+    );
+    let by_flow = format!("{table}columns = \"flow\"\n");
+    check(&sweep(&format!("{by_flow}only = {{ flow = [\"tpc\"] }}")), 15, "table.0.only.flow", "did you mean `tcp`?");
+    check(&sweep(&format!("{table}flow = \"tcp/wire\"")), 14, "table.0.flow", "unknown flow `tcp/wire`");
+    check(&sweep(&format!("{table}until = \"1s\"")), 14, "table.0.until", "set `sample`");
+    let sampled = "sample = \"300ms\"\n";
+    check(&format!("{sampled}{}", sweep(&format!("{table}from = \"1s\""))), 15, "table.0.from", "multiple of `sample`");
+    let several = "value = [\"goodput_mbps\", \"rtt_ms.p95\"]\ncolumns = \"duration\"\n";
+    let head = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\n";
+    check(&sweep(&format!("{head}{several}")), 13, "table.0.value", "shows one value");
+    check(
+        &sweep("\"duration\" = [\"1s\"]\n[[figure]]\nlines = \"duration\"\nvalue = \"x\""),
+        12,
+        "figure.0.lines",
+        "set `sample`",
+    );
+    let figure = |lines: &str| sweep(&format!("\"duration\" = [\"1s\"]\n[[figure]]\nvalue = \"x\"\n{lines}"));
+    check(&figure(""), 12, "figure.0.value", "neither lines nor bars");
+    check(&figure("bars = \"duration\""), 13, "figure.0.bars", "across = \"KEY\"");
+    check(&figure("lines = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "`bars` instead of `lines`");
+    check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "either lines or bars");
+    check(&figure("bars = \"flow\"\nacross = \"dration\""), 14, "figure.0.across", "did you mean `duration`?");
+}
+
+#[test]
+fn claims_are_blamed_at_their_line() {
+    let claim = |lines: &str| {
+        let head = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[claim]]\nof = \"duration\"\nvalue = \"goodput_mbps\"\n";
+        format!("{HEAD}{PATH}{FLOW}{head}says = \"long is best\"\n{lines}\n")
+    };
+    check(&claim(""), 14, "claim.0.says", "in one way");
+    check(&claim("highest = [\"2s\"]\nlowest = [\"1s\"]"), 14, "claim.0.says", "in one way");
+    check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
+    check(&claim("range = []\nleast = 1"), 14, "claim.0.says", "in one way");
+    check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
+}
+
+#[test]
+fn the_schema_has_the_reports_part_too() {
+    let schema = schema();
+    for part in ["table", "figure", "claim", "reference"] {
+        assert!(schema["$defs"][part]["properties"].is_object(), "{part}");
+    }
+    assert_eq!(schema["properties"]["table"]["items"]["$ref"], "#/$defs/table");
+    assert_eq!(schema["$defs"]["path"]["additionalProperties"], false);
+}

@@ -1,0 +1,76 @@
+//! The table of a flow's two hosts.
+
+use parse::{At, Packets, Size, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "host")]
+pub(crate) struct Host {
+    /// Where the defaults come from: "linux" (6.1, the default), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
+    /// and have window = "20p".
+    pub(crate) profile: Option<Profile>,
+    /// Payload of a full segment. Default: what the MTU leaves.
+    pub(crate) mss: Option<At<Size>>,
+    /// Initial window, segments.
+    pub(crate) initial_window: Option<At<u32>>,
+    /// The version of IP, 4 (default) or 6: its header has 20 or 40 bytes.
+    pub(crate) ip: Option<At<u8>>,
+    /// `tcp_timestamps`.
+    pub(crate) timestamps: Option<bool>,
+    /// `tcp_sack`.
+    pub(crate) sack: Option<bool>,
+    /// `tcp_ecn`.
+    pub(crate) ecn: Option<bool>,
+    /// Acknowledge every packet.
+    pub(crate) quick_ack: Option<bool>,
+    /// Packets that receive offload merges; 1 is off.
+    pub(crate) gro: Option<At<u32>>,
+    /// `tcp_rmem`: least, initial, greatest.
+    pub(crate) receive_buffer: Option<At<[Size; 3]>>,
+    /// Greatest of `tcp_wmem`.
+    pub(crate) send_buffer: Option<At<Size>>,
+    /// Pace every algorithm, as the `fq` discipline does.
+    pub(crate) pacing: Option<bool>,
+    /// `tcp_reordering`.
+    pub(crate) reordering: Option<u32>,
+    /// `tcp_max_reordering`.
+    pub(crate) max_reordering: Option<u32>,
+    /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
+    pub(crate) tick: Option<At<Time>>,
+    /// How losses are found and answered.
+    pub(crate) recovery: Option<Recovery>,
+    /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
+    pub(crate) handshake: Option<bool>,
+    /// Retransmission timeout before the first RTT sample. Default: "1s" (RFC 6298).
+    pub(crate) initial_timeout: Option<At<Time>>,
+    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
+    /// Default: no such limit.
+    pub(crate) window: Option<Packets>,
+}
+
+/// A set of defaults for hosts.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "profile")]
+pub(crate) enum Profile {
+    /// Linux 6.1.
+    #[serde(rename = "linux")]
+    Linux,
+    /// ns-2.35's TCP-Linux agents.
+    #[serde(rename = "ns-2")]
+    Ns2,
+}
+
+/// How losses are found and answered.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "recovery")]
+pub(crate) enum Recovery {
+    /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
+    Rack,
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.
+    Fack,
+}

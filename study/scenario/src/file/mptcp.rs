@@ -1,0 +1,53 @@
+//! The tables of an MPTCP flow.
+
+use parse::{At, Size, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A subflow of an MPTCP connection.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "subflow")]
+pub(crate) struct Subflow {
+    /// Name of its path.
+    pub(crate) path: At<String>,
+    /// The subflow is used only while no other subflow can be. Default: false.
+    #[serde(default)]
+    pub(crate) backup: bool,
+    /// The subflow joins this much after the flow's start. Default: "0s", as soon as the connection is open.
+    pub(crate) join: Option<Time>,
+    /// The subflow is removed this much after the flow's start. Default: never.
+    pub(crate) leave: Option<At<Time>>,
+}
+
+/// What else an MPTCP connection is set up with.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "mptcp")]
+pub(crate) struct Mptcp {
+    /// The stack whose rules it follows: "upstream" (Linux 6.1, the default; scheduler: linger) or "out-of-tree"
+    /// (v0.9x; scheduler: minrtt).
+    pub(crate) rules: Option<Rules>,
+    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow. Default: only
+    /// under the rules of the out-of-tree stack.
+    pub(crate) opportunistic_retransmission: Option<bool>,
+    /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
+    pub(crate) penalisation: Option<bool>,
+    /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
+    pub(crate) weights: Option<At<Vec<u32>>>,
+    /// Bytes that MPTCP adds to the TCP header of a data segment. Default: that of the stack, "24b" upstream (32-bit
+    /// DATA_ACK, 64-bit data sequence number), "20b" out-of-tree (both 32-bit, checksum).
+    pub(crate) option: Option<At<Size>>,
+}
+
+/// The stack whose rules are followed.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "mptcp-rules")]
+pub(crate) enum Rules {
+    /// Linux 6.1.
+    #[default]
+    Upstream,
+    /// The out-of-tree stack, v0.9x.
+    OutOfTree,
+}

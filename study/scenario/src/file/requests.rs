@@ -1,0 +1,32 @@
+//! The table of a flow of requests.
+
+use super::random::Random;
+use parse::{At, Size, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Requests and answers, one after the other.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "requests")]
+pub(crate) struct Requests {
+    /// Size of an answer.
+    pub(crate) size: At<Random<Size>>,
+    /// Time between an answer and the next request. Default: "0s".
+    pub(crate) think: Option<At<Random<Time>>>,
+    /// Default: persistent.
+    #[serde(default)]
+    pub(crate) connection: Connection,
+}
+
+/// On which connection a request goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "connection")]
+pub(crate) enum Connection {
+    /// All on one.
+    #[default]
+    Persistent,
+    /// Each on a new one.
+    New,
+}

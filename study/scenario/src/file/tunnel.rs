@@ -1,0 +1,119 @@
+//! The table of a tunnel.
+
+use super::short_form::Algorithm;
+use parse::{At, Packets, Size, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A tunnel over several paths.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "tunnel")]
+pub(crate) struct Tunnel {
+    /// Whose tunnel: "mpt" (default) or "ropewalk".
+    #[serde(default)]
+    pub(crate) mode: Mode,
+    /// MPT: what kind of tunnel. Default: "mpt-gre".
+    pub(crate) kind: Option<At<TunnelKind>>,
+    /// Names of its paths. Default: all.
+    pub(crate) paths: Option<At<Vec<At<String>>>>,
+    /// One weight a path, in the order of `paths`. Default: all 1.
+    pub(crate) weights: Option<At<Vec<u32>>>,
+    /// Largest inner packet. Default: MPT "1440b"; Ropewalk what fits into one datagram on every path.
+    pub(crate) mtu: Option<At<Size>>,
+    /// MPT: how packets are spread: a scheduler of `ropewalk list schedulers`. Default: packet-round-robin.
+    pub(crate) stripe: Option<At<String>>,
+    /// MPT: position in the striping cycle at which the first packet goes. Default: 0.
+    pub(crate) first: Option<At<u32>>,
+    /// MPT: packets sent before the flows begin; they only shift the parity. Default: 0.
+    pub(crate) stray_packets: Option<At<u32>>,
+    /// MPT: what the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8), with
+    /// `ip = 6` in [host] "56b".
+    pub(crate) overhead: Option<At<Size>>,
+    /// MPT: resequencing at the far end; without it packets go up as they arrive.
+    pub(crate) resequence: Option<At<Resequence>>,
+    /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
+    pub(crate) device: Option<At<Device>>,
+    /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default: bbr.
+    pub(crate) congestion: Option<At<Algorithm>>,
+    /// Ropewalk: which path carries the next piece: a scheduler that lets packets wait for a window. Default: minrtt.
+    pub(crate) scheduler: Option<At<Algorithm>>,
+    /// Ropewalk: lost pieces are sent again. Default: true.
+    pub(crate) repair: Option<At<bool>>,
+    /// Ropewalk: packets go up in the order in which they were sent. Default: true.
+    pub(crate) order: Option<At<bool>>,
+    /// Ropewalk: what happens to a packet that comes after its turn. Default: drop.
+    pub(crate) late: Option<At<Late>>,
+    /// Ropewalk: the longest that a missing piece is waited for. Default: "500ms".
+    pub(crate) hold: Option<At<Time>>,
+    /// Ropewalk: a path that is silent for so long is probed. Default: "200ms".
+    pub(crate) probe: Option<At<Time>>,
+    /// Ropewalk: CoDel's target at the entrance. Default: "5ms".
+    pub(crate) target: Option<At<Time>>,
+    /// Ropewalk: CoDel's interval at the entrance. Default: "100ms".
+    pub(crate) interval: Option<At<Time>>,
+    /// Ropewalk: bytes that may wait at the entrance, be on their way, and be held at the exit, each. Default: 64 MiB.
+    pub(crate) memory: Option<At<Size>>,
+    /// Ropewalk: names of paths that are used only while no other works. Default: none.
+    pub(crate) backup: Option<At<Vec<At<String>>>>,
+    /// Ropewalk: names of paths of which every byte costs: backups, and seldom probed. Default: none.
+    pub(crate) metered: Option<At<Vec<At<String>>>>,
+}
+
+/// Whose tunnel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "tunnel-mode")]
+pub(crate) enum Mode {
+    /// The MPT library's: packets are striped and put in order, nothing is measured.
+    #[default]
+    Mpt,
+    /// Ropewalk's own: every path has its congestion control, lost pieces are sent again.
+    Ropewalk,
+}
+
+/// A kind of tunnel.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "tunnel-kind")]
+pub(crate) enum TunnelKind {
+    /// GRE-in-UDP with sequence numbers (RFC 8086), as the MPT library.
+    #[serde(rename = "mpt-gre")]
+    MptGre,
+}
+
+/// A resequencer.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "resequence")]
+pub(crate) struct Resequence {
+    /// A packet this far ahead of the expected one flushes everything; 0 is no resequencing.
+    pub(crate) window: Packets,
+    /// The longest a packet is held.
+    pub(crate) timeout: Time,
+    /// What happens to a packet that comes after its turn. Default: drop, as MPT does.
+    #[serde(default)]
+    pub(crate) late: Late,
+}
+
+/// The fate of a packet that comes after its turn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "late")]
+pub(crate) enum Late {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It goes up out of order.
+    Deliver,
+}
+
+/// A tunnel's device.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "device")]
+pub(crate) struct Device {
+    /// Packets that fit into the device's ring (`txqueuelen`).
+    pub(crate) ring: Packets,
+    /// Packets that fit into one path socket's send buffer.
+    pub(crate) socket: Packets,
+}
