@@ -63,10 +63,10 @@ fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> 
     let Some(chosen) = &ropewalk.scheduler else { return Ok(()) };
     let key = "tunnel.scheduler";
     scheduler_of(scenario, cell, key, chosen)?;
-    if schedule::find(&chosen.name).is_some_and(|entry| entry.fill == Fill::Window) {
+    if schedule::find(&chosen.name).is_some_and(|entry| entry.fill == Fill::Cwnd) {
         return Ok(());
     }
-    let able = schedule::REGISTRY.iter().filter(|entry| entry.fill == Fill::Window);
+    let able = schedule::REGISTRY.iter().filter(|entry| entry.fill == Fill::Cwnd);
     let able: Vec<_> = able.map(|entry| format!("`{}`", entry.name)).collect();
     let message = format!("`{}` fills send buffers, which paths of a tunnel do not have", chosen.name);
     Err(scenario.error_in(cell, key, &message, &format!("one of {}", able.join(", "))).into())
@@ -82,7 +82,7 @@ fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &Algorithm)
 }
 
 /// The scheduler of this name, or what is wrong and what to write instead.
-fn known_scheduler(name: &str) -> Result<&'static schedule::Entry, (String, String)> {
+fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (String, String)> {
     schedule::find(name).ok_or_else(|| {
         let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
         let help = match scenario::did_you_mean(name, names.copied()) {
@@ -148,9 +148,9 @@ pub(crate) fn suggestion(wrong: &str) -> String {
     }
 }
 
-fn value_of(parameter: &Parameter) -> control::Value {
+fn value_of(parameter: &Parameter) -> control::ParamValue {
     match parameter {
-        Parameter::Number(number) => control::Value::Number(*number),
-        Parameter::Word(word) => control::Value::Word(word.clone()),
+        Parameter::Number(number) => control::ParamValue::Number(*number),
+        Parameter::Word(word) => control::ParamValue::Word(word.clone()),
     }
 }

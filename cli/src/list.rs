@@ -3,7 +3,7 @@
 use crate::arguments::{List, What};
 use crate::{Failure, checks, output};
 use control::registry::{self, REGISTRY};
-use control::{Default, Entry, Parameter};
+use control::{AlgorithmEntry, ParamDefault, Parameter};
 use schedule::{Fill, Needs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -106,31 +106,31 @@ impl Facts<'_> {
     }
 }
 
-fn algorithm(entry: &Entry) -> Row {
-    let &Entry { name, aliases, title, source, parameters, .. } = entry;
+fn algorithm(entry: &AlgorithmEntry) -> Row {
+    let &AlgorithmEntry { name, aliases, title, source, parameters, .. } = entry;
     let marked = format!("{title} (coupled)");
     let title = if entry.is_coupled() { &marked } else { title };
     let controls = if entry.is_coupled() { "the paths of a connection together" } else { "each path by itself" };
     Facts { name, aliases, title, source, parameters, more: vec![("controls", controls)] }.row()
 }
 
-fn scheduler(entry: &schedule::Entry) -> Row {
-    let &schedule::Entry { name, aliases, title, source, parameters, .. } = entry;
+fn scheduler(entry: &schedule::SchedulerEntry) -> Row {
+    let &schedule::SchedulerEntry { name, aliases, title, source, parameters, .. } = entry;
     let needs = match entry.needs {
         Needs::Nothing => "nothing",
         Needs::Measurements => "measurements",
     };
     let fills = match entry.fill {
-        Fill::Window => "windows",
-        Fill::Buffer => "buffers",
+        Fill::Cwnd => "windows",
+        Fill::SendBuffer => "buffers",
     };
     Facts { name, aliases, title, source, parameters, more: vec![("needs", needs), ("fills", fills)] }.row()
 }
 
 fn parameter(parameter: &Parameter) -> Value {
     let range = match parameter.default {
-        Default::Number { value, least, most } => json!({"default": value, "min": least, "max": most}),
-        Default::Word(words) => json!({"default": words[0], "words": words}),
+        ParamDefault::Number { value, least, most } => json!({"default": value, "min": least, "max": most}),
+        ParamDefault::Word(words) => json!({"default": words[0], "words": words}),
     };
     let mut all = json!({"name": parameter.name, "meaning": parameter.meaning});
     for (key, value) in range.as_object().into_iter().flatten() {

@@ -7,8 +7,6 @@ use units::{Rate, Span};
 /// Columns that only a kernel has.
 const KERNEL_COLUMNS: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
 const COLUMNS: usize = FLOW_COLUMNS.len() + KERNEL_COLUMNS.len();
-/// `TCP_INFINITE_SSTHRESH`.
-const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// The series of a flow or subflow, whose full packets have `packet_size` bytes.
 pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: Span) -> Series {
@@ -47,7 +45,7 @@ fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; C
         return row;
     }
     row[1] = f64::from(tcp.snd_cwnd);
-    if tcp.snd_ssthresh < NO_THRESHOLD {
+    if tcp.snd_ssthresh < units::INFINITE_SSTHRESH {
         row[2] = f64::from(tcp.snd_ssthresh);
     }
     row[3] = f64::from(tcp.rtt) / 1e3;

@@ -124,13 +124,13 @@ impl Connection {
 
     /// The congestion window, packets, summed over all subflows.
     pub(crate) fn cwnd(&self) -> u32 {
-        self.senders().map(|sender| sender.decision().window).sum()
+        self.senders().map(|sender| sender.decision().cwnd).sum()
     }
 
     /// The slow-start threshold of a single-path connection, packets; none while it is infinite.
     pub(crate) fn ssthresh(&self) -> Option<u32> {
         match self {
-            Self::Single(it) => Some(it.sender.decision().threshold).filter(|it| *it != control::NO_THRESHOLD),
+            Self::Single(it) => Some(it.sender.decision().ssthresh).filter(|it| *it != units::INFINITE_SSTHRESH),
             Self::Multi(_) => None,
         }
     }

@@ -24,7 +24,7 @@ pub enum Error {
         /// The algorithm.
         algorithm: &'static str,
         /// What is wrong.
-        source: control::BadParameter,
+        source: control::ParamError,
     },
     /// A wrong configuration of the tunnel.
     Tunnel {

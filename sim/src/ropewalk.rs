@@ -262,7 +262,7 @@ fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<d
     let usual = || Algorithm { name: defaults::SCHEDULER.to_owned(), parameters: Default::default() };
     let chosen = settings.scheduler.clone().unwrap_or_else(usual);
     let entry = schedule::find(&chosen.name).ok_or_else(|| Error::UnknownScheduler { name: chosen.name.clone() })?;
-    if entry.fill != Fill::Window {
+    if entry.fill != Fill::Cwnd {
         return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
     let built = entry.scheduler(&tunnel.weights, 0, &params_of(&chosen));

@@ -93,11 +93,11 @@ fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
 /// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
 fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
     let (decision, counters) = (sender.decision(), sender.counters());
-    let ssthresh = if decision.threshold == control::NO_THRESHOLD { f64::NAN } else { f64::from(decision.threshold) };
+    let ssthresh = if decision.ssthresh == units::INFINITE_SSTHRESH { f64::NAN } else { f64::from(decision.ssthresh) };
     let rtt = sender.srtt();
     [
         f64::NAN,
-        f64::from(decision.window),
+        f64::from(decision.cwnd),
         ssthresh,
         if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
         f64::from(sender.in_flight()),

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
-use control::{Controller, Ecn, Entry};
+use control::{AlgorithmEntry, Controller, Ecn};
 use scenario::model::{self, Algorithm, Host, Parameter, Recovery, Rules};
 use std::collections::BTreeMap;
 use transport::mptcp;
@@ -21,8 +21,8 @@ const SEND_OVERHEAD: u64 = 729;
 /// The configuration that every connection of a flow is made from.
 #[derive(Debug)]
 pub(crate) struct TcpSetup {
-    pub entry: &'static Entry,
-    parameters: BTreeMap<String, params::Value>,
+    pub entry: &'static AlgorithmEntry,
+    parameters: BTreeMap<String, params::ParamValue>,
     sender: sender::SenderConfig,
     receiver: receiver::ReceiverConfig,
     multipath: Option<Box<MptcpSetup>>,
@@ -39,8 +39,8 @@ pub(crate) struct TcpSetup {
 #[derive(Debug)]
 struct MptcpSetup {
     model: model::Multipath,
-    entry: &'static schedule::Entry,
-    parameters: BTreeMap<String, params::Value>,
+    entry: &'static schedule::SchedulerEntry,
+    parameters: BTreeMap<String, params::ParamValue>,
 }
 
 impl MptcpSetup {
@@ -177,13 +177,13 @@ fn mptcp_config(tcp: sender::SenderConfig, model: &model::Multipath) -> mptcp::C
     }
 }
 
-pub(crate) fn params_of(algorithm: &Algorithm) -> BTreeMap<String, params::Value> {
+pub(crate) fn params_of(algorithm: &Algorithm) -> BTreeMap<String, params::ParamValue> {
     algorithm.parameters.iter().map(|(key, value)| (key.clone(), param_value(value))).collect()
 }
 
-fn param_value(parameter: &Parameter) -> params::Value {
+fn param_value(parameter: &Parameter) -> params::ParamValue {
     match parameter {
-        Parameter::Number(number) => params::Value::Number(*number),
-        Parameter::Word(word) => params::Value::Word(word.clone()),
+        Parameter::Number(number) => params::ParamValue::Number(*number),
+        Parameter::Word(word) => params::ParamValue::Word(word.clone()),
     }
 }

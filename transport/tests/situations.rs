@@ -2,7 +2,7 @@
 
 mod lockstep;
 
-use control::{NO_THRESHOLD, Phase};
+use control::CaState;
 use lockstep::{Options, World, after, drop, losing, pass};
 use ropewalk_transport::tcp::sender::{LossRecovery, SenderCounters};
 use ropewalk_transport::tcp::{Segment, SegmentKind};
@@ -34,11 +34,11 @@ fn without_loss_nothing_is_sent_twice() {
 fn one_loss_costs_one_fast_recovery_and_half_the_window() {
     let mut world = World::with(Options::default(), losing(&[100], 1));
     assert!(!world.run(Span::from_millis(80)));
-    let before = world.sender.decision().window;
+    let before = world.sender.decision().cwnd;
     let world = finished(world);
     let c = world.sender.counters();
     assert_eq!((c.lost, c.retransmitted, c.recoveries, c.timeouts, c.undone), (1, 1, 1, 0, 0));
-    let threshold = world.sender.decision().threshold;
+    let threshold = world.sender.decision().ssthresh;
     assert!(threshold >= before / 2 && threshold < 400 / 2, "{threshold} after {before}");
 }
 
@@ -72,12 +72,12 @@ fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
     while !world.run(Span::from_millis(1)) {
         let decision = world.sender.decision();
         match world.sender.ca_state() {
-            Phase::Recovery => least = least.min(decision.window),
-            Phase::Open if decision.threshold < NO_THRESHOLD => most = most.max(decision.window),
+            CaState::Recovery => least = least.min(decision.cwnd),
+            CaState::Open if decision.ssthresh < units::INFINITE_SSTHRESH => most = most.max(decision.cwnd),
             _ => {}
         }
     }
-    let threshold = world.sender.decision().threshold;
+    let threshold = world.sender.decision().ssthresh;
     assert!(least < threshold * 3 / 4 && least >= threshold / 2, "{least} of {threshold}");
     assert!(most >= threshold, "{most} of {threshold}");
 }
@@ -101,7 +101,7 @@ fn a_loss_that_the_probe_repairs_costs_one_reduction() {
     let world = finished(World::with(options, losing(&[30], 1)));
     let c = world.sender.counters();
     assert_eq!((c.probes, c.probe_repairs, c.timeouts, c.recoveries, c.retransmitted), (1, 1, 0, 0, 1));
-    assert!(world.sender.decision().threshold < 1000, "reduced");
+    assert!(world.sender.decision().ssthresh < 1000, "reduced");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
     let world = finished(World::with(Options { timestamps: false, ..Options::default() }, late(22, pass)));
     let c = world.sender.counters();
     assert_eq!((c.recoveries, c.duplicates, c.undone), (1, 1, 1));
-    assert_eq!(world.sender.decision().threshold, control::NO_THRESHOLD, "as if nothing had happened");
+    assert_eq!(world.sender.decision().ssthresh, units::INFINITE_SSTHRESH, "as if nothing had happened");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
     let c = world.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (0, 0, 0));
     assert_eq!(world.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
-    let threshold = world.sender.decision().threshold;
+    let threshold = world.sender.decision().ssthresh;
     assert!((20..60).contains(&threshold), "{threshold}");
 }
 

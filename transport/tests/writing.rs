@@ -2,11 +2,11 @@
 
 mod lockstep;
 
-use control::{Context, Controller, Decision, Event, NO_THRESHOLD};
+use control::{Context, Controller, Decision, PathEvent};
 use lockstep::{Options, World, sender_with};
 use ropewalk_transport::tcp::sender::Input;
 use std::sync::{Arc, Mutex};
-use units::{PathId, Span};
+use units::{INFINITE_SSTHRESH, PathId, Span};
 
 const WINDOW: u32 = 100;
 
@@ -16,16 +16,16 @@ const WINDOW: u32 = 100;
 struct Spy(Arc<Mutex<Vec<(u64, bool)>>>);
 
 impl Controller for Spy {
-    fn on_event(&mut self, _path: PathId, event: &Event, _cx: &mut Context<'_>) {
-        if let Event::Feedback(feedback) = event
-            && let Some(delivery) = feedback.delivery
+    fn on_event(&mut self, _path: PathId, event: &PathEvent, _cx: &mut Context<'_>) {
+        if let PathEvent::Ack(feedback) = event
+            && let Some(delivery) = feedback.rate_sample
         {
-            self.0.lock().expect("one thread").push((feedback.una, delivery.app_limited));
+            self.0.lock().expect("one thread").push((feedback.snd_una, delivery.app_limited));
         }
     }
 
     fn decision(&self, _path: PathId) -> Decision {
-        Decision { window: WINDOW, threshold: NO_THRESHOLD, pacing: None }
+        Decision { cwnd: WINDOW, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
     }
 }
 

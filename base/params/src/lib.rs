@@ -11,12 +11,12 @@ pub struct Parameter {
     /// What it does, in one line, with its unit.
     pub meaning: &'static str,
     /// Default and what is allowed.
-    pub default: Default,
+    pub default: ParamDefault,
 }
 
 /// A parameter's default and range.
 #[derive(Clone, Copy, Debug)]
-pub enum Default {
+pub enum ParamDefault {
     /// A number within `least..=most`.
     Number {
         /// The default.
@@ -32,14 +32,14 @@ pub enum Default {
 
 /// A parameter's value as a scenario gives it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ParamValue {
     /// A number (booleans count as 0 and 1).
     Number(f64),
     /// A word.
     Word(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
@@ -50,38 +50,38 @@ impl fmt::Display for Value {
 
 /// A parameter that does not exist or a value that is not allowed; its text says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadParameter {
+pub struct ParamError {
     /// The offending key.
     pub key: String,
     /// What is wrong and what would be right.
     pub message: String,
 }
 
-impl fmt::Display for BadParameter {
+impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for BadParameter {}
+impl std::error::Error for ParamError {}
 
 /// The checked settings of one algorithm: every declared parameter has a value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings(BTreeMap<&'static str, Value>);
+pub struct Params(BTreeMap<&'static str, ParamValue>);
 
-impl Settings {
+impl Params {
     /// The defaults of `declared`, with `given` laid over them.
     ///
     /// # Errors
     /// A key that is not declared, or a value outside its range.
-    pub fn new(declared: &[Parameter], given: &BTreeMap<String, Value>) -> Result<Self, BadParameter> {
-        let mut settings: BTreeMap<&'static str, Value> =
+    pub fn new(declared: &[Parameter], given: &BTreeMap<String, ParamValue>) -> Result<Self, ParamError> {
+        let mut settings: BTreeMap<&'static str, ParamValue> =
             declared.iter().map(|parameter| (parameter.name, parameter.default_value())).collect();
         for (key, value) in given {
             let parameter = declared.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
                 let known: Vec<_> = declared.iter().map(|parameter| parameter.name).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                BadParameter { key: key.clone(), message: format!("no parameter `{key}`; there is: {known}") }
+                ParamError { key: key.clone(), message: format!("no parameter `{key}`; there is: {known}") }
             })?;
             parameter.check(value)?;
             settings.insert(parameter.name, value.clone());
@@ -96,7 +96,7 @@ impl Settings {
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
-            Some(Value::Number(number)) => *number,
+            Some(ParamValue::Number(number)) => *number,
             _ => panic!("`{name}` is not declared as a number"),
         }
     }
@@ -108,7 +108,7 @@ impl Settings {
     #[must_use]
     pub fn word(&self, name: &str) -> &str {
         match self.0.get(name) {
-            Some(Value::Word(word)) => word,
+            Some(ParamValue::Word(word)) => word,
             _ => panic!("`{name}` is not declared as a word"),
         }
     }
@@ -117,10 +117,10 @@ impl Settings {
 impl Parameter {
     /// The default as a value.
     #[must_use]
-    pub fn default_value(&self) -> Value {
+    pub fn default_value(&self) -> ParamValue {
         match self.default {
-            Default::Number { value, .. } => Value::Number(value),
-            Default::Word(words) => Value::Word(words[0].to_owned()),
+            ParamDefault::Number { value, .. } => ParamValue::Number(value),
+            ParamDefault::Word(words) => ParamValue::Word(words[0].to_owned()),
         }
     }
 
@@ -128,21 +128,21 @@ impl Parameter {
     #[must_use]
     pub fn range(&self) -> String {
         match self.default {
-            Default::Number { least, most, .. } => format!("{least} to {most}"),
-            Default::Word(words) => format!("one of {}", words.join(", ")),
+            ParamDefault::Number { least, most, .. } => format!("{least} to {most}"),
+            ParamDefault::Word(words) => format!("one of {}", words.join(", ")),
         }
     }
 
-    fn check(&self, value: &Value) -> Result<(), BadParameter> {
+    fn check(&self, value: &ParamValue) -> Result<(), ParamError> {
         let allowed = match (self.default, value) {
-            (Default::Number { least, most, .. }, Value::Number(number)) => (least..=most).contains(number),
-            (Default::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
+            (ParamDefault::Number { least, most, .. }, ParamValue::Number(number)) => (least..=most).contains(number),
+            (ParamDefault::Word(words), ParamValue::Word(word)) => words.contains(&word.as_str()),
             _ => false,
         };
         if allowed {
             return Ok(());
         }
         let message = format!("`{}` cannot be {value}: {}", self.name, self.range());
-        Err(BadParameter { key: self.name.to_owned(), message })
+        Err(ParamError { key: self.name.to_owned(), message })
     }
 }

@@ -11,6 +11,9 @@ pub use random::Stream;
 pub use rate::Rate;
 pub use time::{Instant, Span};
 
+/// Slow-start threshold of a path that has seen no congestion, packets (Linux `TCP_INFINITE_SSTHRESH`).
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
 /// A path of a connection: the index the driver gave it. Addresses and sockets belong to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct PathId(pub u16);

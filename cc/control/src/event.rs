@@ -4,15 +4,15 @@ use units::{Rate, Span};
 
 /// What a path tells its controller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum PathEvent {
     /// The path can be used from now on.
     PathUp(PathInfo),
     /// The path is gone; its window no longer counts.
     PathDown,
     /// One acknowledgement: what it acked and what it showed to be lost, together.
     /// Comes last of the events that one acknowledgement causes.
-    Feedback(Feedback),
-    /// Congestion was found. One event an episode, before the [`Feedback`] of the same acknowledgement.
+    Ack(AckSample),
+    /// Congestion was found. One event an episode, before the [`AckSample`] of the same acknowledgement.
     Congestion {
         /// How it showed.
         cause: Cause,
@@ -24,26 +24,26 @@ pub enum Event {
     },
     /// The latest reduction proved wrong (the "lost" packets had only been late). An episode under way ends with it.
     SpuriousLoss,
-    /// An episode of [`Phase::Cwr`] or [`Phase::Recovery`] is over.
+    /// An episode of [`CaState::Cwr`] or [`CaState::Recovery`] is over.
     Recovered {
         /// False if the episode was undone: the window then stays where the undo put it.
-        settle: bool,
+        to_ssthresh: bool,
     },
     /// The first packet after the path stood empty (the application had nothing to send).
-    Restart {
+    IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
         /// The retransmission timeout at that moment.
-        timeout: Span,
+        rto: Span,
     },
     /// The application kept the window unused for a whole retransmission timeout (RFC 2861).
     ApplicationLimited {
         /// The most packets in flight in that time.
-        used: u32,
+        cwnd_used: u32,
     },
     /// The path holds up the others of its connection: half of its window would do (penalisation of Raiciu et al., NSDI
     /// 2012). Not a sign of congestion.
-    Penalty,
+    Penalise,
     /// The payload of a full packet changed.
     MssChanged {
         /// Bytes.
@@ -63,12 +63,12 @@ pub struct PathInfo {
     /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
     pub tick: Span,
     /// The window never goes above this, packets.
-    pub clamp: u32,
+    pub cwnd_clamp: u32,
     /// How the host lets a window down.
     pub reduction: Reduction,
 }
 
-/// How a window goes down to its threshold in an episode of [`Phase::Cwr`] or [`Phase::Recovery`].
+/// How a window goes down to its threshold in an episode of [`CaState::Cwr`] or [`CaState::Recovery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
     /// Proportional rate reduction (RFC 6937; Linux since 3.2): it ends at the threshold.
@@ -87,16 +87,16 @@ pub enum Cause {
     /// The retransmission timer expired.
     Timeout,
     /// An ECN mark was echoed.
-    Mark,
+    EcnMark,
     /// The sender's own interface refused a packet.
     LocalDrop,
     /// A tail-loss probe repaired a loss.
-    ProbeRepair,
+    TlpRepair,
 }
 
 /// Where the sender stands, in Linux's order: each state is graver than the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Phase {
+pub enum CaState {
     /// Nothing unusual.
     #[default]
     Open,
@@ -112,19 +112,19 @@ pub enum Phase {
 
 /// What one acknowledgement said. Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Feedback {
+pub struct AckSample {
     /// Newly delivered, cumulatively or selectively.
     pub acked: u32,
     /// Removed from the head of the send queue or newly SACKed: what Linux hands to `pkts_acked`.
-    pub released: u32,
+    pub pkts_acked: u32,
     /// Newly marked lost.
     pub lost: u32,
     /// Newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
     pub marked: u32,
-    /// Sent (first time or again) since the last feedback, or since the episode began if that is later.
+    /// Sent (first time or again) since the last acknowledgement, or since the episode began if that is later.
     pub sent: u32,
     /// In flight before this acknowledgement.
-    pub in_flight_before: u32,
+    pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
     /// The RTT sample of the newest packet that was acked and never retransmitted.
@@ -137,36 +137,36 @@ pub struct Feedback {
     /// (two machines rarely share a clock).
     pub one_way_delay: Option<Span>,
     /// The delivery-rate sample, if this acknowledgement made a valid one.
-    pub delivery: Option<Delivery>,
+    pub rate_sample: Option<RateSample>,
     /// The sending of the newest packet delivered; `None` where nothing was delivered or the sender keeps no such
     /// notes.
-    pub newest: Option<Sent>,
-    /// The sending of the newest packet marked lost since the last feedback, by whatever means (a timer as well).
-    pub newest_lost: Option<Sent>,
+    pub newest_delivered: Option<SendState>,
+    /// The sending of the newest packet marked lost since the last acknowledgement, by whatever means (a timer as well).
+    pub newest_lost: Option<SendState>,
     /// Packets ever delivered on this path, including these.
     pub delivered: u64,
     /// The cumulative acknowledgement number, in packets.
-    pub una: u64,
+    pub snd_una: u64,
     /// The next new packet's number, before this acknowledgement lets anything out. A round trip ends when `una`
     /// passes what `next` was at its start.
-    pub next: u64,
+    pub snd_nxt: u64,
     /// The cumulative acknowledgement moved.
-    pub advanced: bool,
+    pub una_advanced: bool,
     /// The window, not the application or the receiver, limited the last window's worth of sending.
-    pub window_limited: bool,
+    pub cwnd_limited: bool,
     /// This acknowledgement may raise a window (Linux: forward progress, or SACK progress once reordering was seen).
-    pub may_grow: bool,
+    pub may_raise_cwnd: bool,
     /// The state in which this acknowledgement found the sender: what Linux's `pkts_acked` hook sees.
-    pub prior_phase: Phase,
+    pub prior_ca_state: CaState,
     /// The state after this acknowledgement.
-    pub phase: Phase,
+    pub ca_state: CaState,
 }
 
 /// What is known of the moment a packet was last sent, and of what came after. Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Sent {
+pub struct SendState {
     /// In flight then, this packet included.
-    pub in_flight: u32,
+    pub tx_in_flight: u32,
     /// Marked lost since then, this acknowledgement's included.
     pub lost: u32,
     /// Reported as CE-marked since then, this acknowledgement's included.
@@ -177,9 +177,9 @@ pub struct Sent {
 
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct RateSample {
     /// Packets delivered over `interval`.
-    pub packets: u32,
+    pub delivered: u32,
     /// The longer of the send and the acknowledgement interval.
     pub interval: Span,
     /// `delivered` when the newest packet of this acknowledgement was sent.
@@ -190,10 +190,10 @@ pub struct Delivery {
     pub ack_delayed: bool,
 }
 
-impl Delivery {
+impl RateSample {
     /// The rate with `mss` bytes a packet.
     #[must_use]
     pub fn rate(&self, mss: u32) -> Rate {
-        Rate::of(u64::from(self.packets) * u64::from(mss), self.interval)
+        Rate::of(u64::from(self.delivered) * u64::from(mss), self.interval)
     }
 }

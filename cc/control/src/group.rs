@@ -1,6 +1,6 @@
 //! Lifting a single-path algorithm to a group of paths.
 
-use crate::{Context, Controller, Decision, Ecn, Event, PathController};
+use crate::{Context, Controller, Decision, Ecn, PathController, PathEvent};
 use units::PathId;
 
 /// One independent instance of a single-path algorithm per path: the baseline that couples nothing.
@@ -17,11 +17,11 @@ impl Uncoupled {
 }
 
 impl Controller for Uncoupled {
-    fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         while self.paths.len() <= path.index() {
             self.paths.push((self.make)());
         }
-        if matches!(event, Event::PathUp(_)) {
+        if matches!(event, PathEvent::PathUp(_)) {
             // A path that comes back is a new path: what was learnt before belongs to another time.
             self.paths[path.index()] = (self.make)();
         }

@@ -3,7 +3,7 @@
 //! The protocol machines know one interface, [`Controller`], for a *group* of paths. A single-path algorithm
 //! implements [`PathController`] and is lifted to a group by [`Uncoupled`]: one instance a path, none sees another.
 //! A window-based single-path algorithm need not even do that: it states only what is its own as a
-//! [`frame::Growth`], and [`frame::Windowed`] supplies slow start, proportional rate reduction, one cut a window
+//! [`frame::WindowRule`], and [`frame::Windowed`] supplies slow start, proportional rate reduction, one cut a window
 //! and undo. What couples the windows of several paths states a [`frame::Coupling`], and [`frame::Coupled`] the same.
 //!
 //! **The unit of a window is the packet** (one MSS of payload), as in Linux and in most papers, so that published
@@ -19,10 +19,10 @@ mod group;
 pub mod registry;
 pub mod single;
 
-pub use entry::{Entry, Make};
-pub use event::{Cause, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent};
+pub use entry::{AlgorithmEntry, Constructor};
+pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
 pub use group::Uncoupled;
-pub use params::{BadParameter, Default, Parameter, Settings, Value};
+pub use params::{ParamDefault, ParamError, ParamValue, Parameter, Params};
 
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, Stream};
@@ -32,15 +32,12 @@ use units::{Instant, PathId, Rate, Stream};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Packets that may be in flight.
-    pub window: u32,
-    /// The slow-start threshold, in packets; [`NO_THRESHOLD`] before the first congestion.
-    pub threshold: u32,
+    pub cwnd: u32,
+    /// The slow-start threshold, in packets; [`units::INFINITE_SSTHRESH`] before the first congestion.
+    pub ssthresh: u32,
     /// The rate to pace at, or `None` for an algorithm that is clocked by acknowledgements.
-    pub pacing: Option<Rate>,
+    pub pacing_rate: Option<Rate>,
 }
-
-/// "No congestion seen yet": the value that Linux prints for an unset slow-start threshold.
-pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// What an algorithm asks of explicit congestion notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,13 +56,13 @@ pub struct Context<'a> {
     /// The present.
     pub now: Instant,
     /// The random stream of this group of paths.
-    pub random: &'a mut Stream,
+    pub rng: &'a mut Stream,
 }
 
 /// Controls one group of paths. The only interface that the protocol machines know.
 pub trait Controller: Debug + Send {
     /// Something happened on `path`.
-    fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>);
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// What `path` may do now.
     fn decision(&self, path: PathId) -> Decision;
     /// What it needs of ECN; always the same.
@@ -77,7 +74,7 @@ pub trait Controller: Debug + Send {
 /// Controls one path. [`Uncoupled`] lifts it to a group.
 pub trait PathController: Debug + Send {
     /// Something happened on the path.
-    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>);
+    fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>);
     /// What the path may do now.
     fn decision(&self) -> Decision;
     /// What it needs of ECN; always the same.

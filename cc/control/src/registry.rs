@@ -1,10 +1,10 @@
 //! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and
 //! the suites that run over every entry.
 
-use crate::{Entry, coupled, single};
+use crate::{AlgorithmEntry, coupled, single};
 
 /// Every algorithm, in the order in which lists show them.
-pub const REGISTRY: &[&Entry] = &[
+pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::reno::ENTRY,
     &single::cubic::ENTRY,
     &single::bic::ENTRY,
@@ -40,6 +40,6 @@ pub const REGISTRY: &[&Entry] = &[
 
 /// The entry called `name`, or known under it in papers.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static AlgorithmEntry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name || entry.aliases.contains(&name))
 }

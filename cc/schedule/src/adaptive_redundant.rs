@@ -21,33 +21,33 @@
 //! - a path without a bandwidth sample is judged by its window alone.
 
 use crate::min_rtt::fastest;
-use crate::{Entry, Fill, Needs, Packet, Path, Pick, RoundRobin, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, Packet, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "adaptive-redundant",
     aliases: &["dynamic-redundancy"],
     title: "paths that do badly repeat what others have sent",
     source: "Han et al., SIGCOMM 2019 posters, section 3.2",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[
         Parameter {
             name: "normal",
             meaning: "how paths are chosen",
-            default: Default::Word(&["roundrobin", "minrtt"]),
+            default: ParamDefault::Word(&["roundrobin", "minrtt"]),
         },
         Parameter {
             name: "window",
             meaning: "a path whose window has so many packets or fewer is redundant",
-            default: Default::Number { value: 4.0, least: 0.0, most: 1e6 },
+            default: ParamDefault::Number { value: 4.0, least: 0.0, most: 1e6 },
         },
     ],
     make: |setup| {
-        let turns = (setup.settings.word("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
-        Box::new(AdaptiveRedundant::new(turns, setup.settings.number("window") as u32))
+        let turns = (setup.params.word("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
+        Box::new(AdaptiveRedundant::new(turns, setup.params.number("window") as u32))
     },
 };
 
@@ -79,16 +79,16 @@ impl AdaptiveRedundant {
         Self { turns, small }
     }
 
-    fn redundant(&self, view: &View<'_>, path: &Path) -> bool {
+    fn redundant(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         let slow = || {
             let least = view.usable().map(|(_, path)| path.srtt).min().unwrap_or_default();
-            let share = alpha(path.bandwidth, view.usable().map(|(_, path)| path.bandwidth));
+            let share = alpha(path.delivery_rate, view.usable().map(|(_, path)| path.delivery_rate));
             share < threshold(path.srtt, least, view.usable().count())
         };
-        path.window <= self.small || path.bandwidth.0 > 0 && slow()
+        path.cwnd <= self.small || path.delivery_rate.0 > 0 && slow()
     }
 
-    fn normal(&mut self, view: &View<'_>) -> Option<PathId> {
+    fn normal(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         match &mut self.turns {
             Some(turns) => turns.turn(view),
             None => fastest(view.open()).map(|(path, _)| path),
@@ -97,14 +97,14 @@ impl AdaptiveRedundant {
 }
 
 impl Scheduler for AdaptiveRedundant {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             let (path, _) = view.open().find(|(_, path)| self.redundant(view, path))?;
-            return Some(Pick { path, packet: Packet::Oldest });
+            return Some(Pick { path, packet: Packet::OldestUnacked });
         }
         let path = self.normal(view)?;
         let copies = self.redundant(view, &view.paths[path.index()]);
-        Some(Pick { path, packet: if copies { Packet::Oldest } else { Packet::Next } })
+        Some(Pick { path, packet: if copies { Packet::OldestUnacked } else { Packet::Next } })
     }
 }
 
@@ -137,8 +137,9 @@ mod tests {
 
     /// Whether each path is redundant, of paths with these RTTs in ms, bandwidths in Mbit/s and windows.
     fn redundant<const N: usize>(paths: [(u64, u64, u32); N]) -> [bool; N] {
-        let paths = paths.map(|(rtt, mbit, window)| Path { bandwidth: Rate::from_mbit(mbit), ..path(rtt, window, 0) });
-        let view = View { paths: &paths, ..VIEW };
+        let paths =
+            paths.map(|(rtt, mbit, window)| PathView { delivery_rate: Rate::from_mbit(mbit), ..path(rtt, window, 0) });
+        let view = SchedulerView { paths: &paths, ..VIEW };
         paths.each_ref().map(|path| AdaptiveRedundant::new(None, 4).redundant(&view, path))
     }
 
@@ -158,14 +159,14 @@ mod tests {
         let bad = path(20, 3, 0);
         let picks =
             fill(&mut AdaptiveRedundant::new(Some(RoundRobin::new(1, false)), 4), 6, &mut [path(20, 9, 0), bad]);
-        let oldest = Pick { path: PathId(1), packet: Packet::Oldest };
+        let oldest = Pick { path: PathId(1), packet: Packet::OldestUnacked };
         assert_eq!(picks, [Pick::next(PathId(0)), oldest].repeat(3));
     }
 
     #[test]
     fn copies_leave_although_there_are_no_new_data() {
         let paths = [path(20, 9, 0), path(60, 3, 0)];
-        let pick = AdaptiveRedundant::new(None, 4).pick(&View { unsent: 0, paths: &paths, ..VIEW });
-        assert_eq!(pick, Some(Pick { path: PathId(1), packet: Packet::Oldest }));
+        let pick = AdaptiveRedundant::new(None, 4).pick(&SchedulerView { unsent: 0, paths: &paths, ..VIEW });
+        assert_eq!(pick, Some(Pick { path: PathId(1), packet: Packet::OldestUnacked }));
     }
 }

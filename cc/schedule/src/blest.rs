@@ -12,25 +12,25 @@
 //!
 //! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this packet
 //! included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood still in the
-//! meantime ([`View::blocked`]), and falls by 0.01 if not.
+//! meantime ([`SchedulerView::window_stalls`]), and falls by 0.01 if not.
 //!
 //! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
 //! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the
 //! middle between F's.
 
 use crate::min_rtt::fastest;
-use crate::{Entry, Fill, NO_THRESHOLD, Needs, Path, Pick, Scheduler, View};
-use params::{Default, Parameter, Settings};
-use units::{Instant, PathId, Span};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter, Params};
+use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "blest",
     aliases: &[],
     title: "minrtt that leaves a slow path idle where it would block the fast one",
     source: "Ferlin et al., IFIP Networking 2016; out-of-tree MPTCP kernel, mptcp_blest.c",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[
         factor("lambda", "factor on what the fast path could send, at the start", 1.2),
         factor("least_lambda", "its lower bound", 1.0),
@@ -38,11 +38,11 @@ pub(crate) const ENTRY: Entry = Entry {
         factor("raise", "what is added to it where the window's edge stood still", 0.04),
         factor("lower", "what is taken from it where it did not", 0.01),
     ],
-    make: |setup| Box::new(Blest::new(setup.settings)),
+    make: |setup| Box::new(Blest::new(setup.params)),
 };
 
 const fn factor(name: &'static str, meaning: &'static str, value: f64) -> Parameter {
-    Parameter { name, meaning, default: Default::Number { value, least: 0.0, most: 100.0 } }
+    Parameter { name, meaning, default: ParamDefault::Number { value, least: 0.0, most: 100.0 } }
 }
 
 /// Rounds of the first slow start that are looked ahead: the window doubles in each.
@@ -63,7 +63,7 @@ pub struct Blest {
 }
 
 impl Blest {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let [lambda, least, most, raise, lower] = ENTRY.parameters else { unreachable!("five parameters") };
         let thousandths = |it: &Parameter| (settings.number(it.name) * 1000.0 + 0.5) as u64;
         let [lambda, least, most, raise, lower] = [lambda, least, most, raise, lower].map(thousandths);
@@ -71,7 +71,7 @@ impl Blest {
     }
 
     /// Takes in the RTTs of all paths.
-    fn observe(&mut self, paths: &[Path]) {
+    fn observe(&mut self, paths: &[PathView]) {
         self.extremes.resize(paths.len(), (Span::ZERO, Span::ZERO));
         for ((least, most), path) in self.extremes.iter_mut().zip(paths) {
             let first = *least == Span::ZERO;
@@ -81,49 +81,49 @@ impl Blest {
     }
 
     /// Once in an RTT of the slow path.
-    fn adjust(&mut self, view: &View<'_>, rtt: Span) {
+    fn adjust(&mut self, view: &SchedulerView<'_>, rtt: Span) {
         if view.now.since(self.adjusted) < rtt {
             return;
         }
-        let stood = view.blocked > self.blocked;
+        let stood = view.window_stalls > self.blocked;
         let next = if stood { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
         self.lambda = next.min(self.most).max(self.least);
-        (self.adjusted, self.blocked) = (view.now, view.blocked);
+        (self.adjusted, self.blocked) = (view.now, view.window_stalls);
     }
 
     /// How long a packet on this path holds its place in the far end's window.
-    fn linger(&self, id: PathId, path: &Path) -> Span {
+    fn linger(&self, id: PathId, path: &PathView) -> Span {
         let (least, most) = self.extremes[id.index()];
-        let held = (most.saturating_sub(least) * u64::from(path.held())) / u64::from(path.window.max(1));
+        let held = (most.saturating_sub(least) * u64::from(path.held())) / u64::from(path.cwnd.max(1));
         (least + held).max(path.srtt)
     }
 
     /// Packets that the fast path could send within a span.
-    fn packets(&self, id: PathId, path: &Path, within: Span) -> u64 {
+    fn packets(&self, id: PathId, path: &PathView, within: Span) -> u64 {
         let (least, most) = self.extremes[id.index()];
         let rounds = within.0 / ((least + most) / 2).0.max(1) + 1;
-        if path.threshold >= NO_THRESHOLD {
-            return u64::from(path.window) * ((1 << rounds.min(MOST_DOUBLINGS)) - 1);
+        if path.ssthresh >= INFINITE_SSTHRESH {
+            return u64::from(path.cwnd) * ((1 << rounds.min(MOST_DOUBLINGS)) - 1);
         }
-        let window = u64::from(path.window.max(path.threshold + 1));
+        let window = u64::from(path.cwnd.max(path.ssthresh + 1));
         rounds.saturating_mul(window + (rounds - 1) / 2)
     }
 
     /// Bytes that the far end's window must have for the fast path alone, if a packet is to leave on the slow one.
-    fn needed(&self, view: &View<'_>, fast: (PathId, &Path), slow: (PathId, &Path)) -> u64 {
+    fn needed(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> u64 {
         let packets = self.packets(fast.0, fast.1, self.linger(slow.0, slow.1));
         packets.saturating_mul(u64::from(view.bytes)).saturating_mul(self.lambda) / 1000
     }
 
-    fn blocks(&self, view: &View<'_>, fast: (PathId, &Path), slow: (PathId, &Path)) -> bool {
+    fn blocks(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
         let bytes = u64::from(view.bytes);
-        let window = view.next.saturating_sub(view.acknowledged).saturating_add(view.room).saturating_mul(bytes);
+        let window = view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left).saturating_mul(bytes);
         self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.held()) + 1) * bytes)
     }
 }
 
 impl Scheduler for Blest {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.observe(view.paths);
         if view.sendable() == 0 {
             return None;
@@ -145,14 +145,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn blest() -> Blest {
-        Blest::new(&Settings::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults"))
+        Blest::new(&Params::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults"))
     }
 
-    fn estimate(fast: Path) -> (u64, u64) {
+    fn estimate(fast: PathView) -> (u64, u64) {
         let paths = [fast, path(100, 10, 0)];
         let mut it = blest();
         it.observe(&paths);
-        let view = View { paths: &paths, ..VIEW };
+        let view = SchedulerView { paths: &paths, ..VIEW };
         let [fast, slow] = [(PathId(0), &paths[0]), (PathId(1), &paths[1])];
         (it.packets(fast.0, fast.1, it.linger(slow.0, slow.1)), it.needed(&view, fast, slow))
     }
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn what_the_fast_path_could_send_in_the_slow_ones_rtt() {
         assert_eq!(estimate(path(20, 10, 10)), (72, 125_107), "6 rounds of 10 + 2 packets, times 1448 times 1.2");
-        let first = Path { threshold: NO_THRESHOLD, ..path(20, 10, 10) };
+        let first = PathView { ssthresh: INFINITE_SSTHRESH, ..path(20, 10, 10) };
         assert_eq!(estimate(first).0, 630, "10 * (2^6 - 1)");
-        assert_eq!(estimate(Path { threshold: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
+        assert_eq!(estimate(PathView { ssthresh: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn the_slow_path_is_used_when_the_window_has_room_for_both() {
         let paths = [path(20, 10, 10), path(100, 10, 2)];
-        let at = |room| blest().pick(&View { next: 12, room, paths: &paths, ..VIEW });
+        let at = |room| blest().pick(&SchedulerView { snd_nxt: 12, rwnd_left: room, paths: &paths, ..VIEW });
         // Needed: 125107 bytes of 12 + room packets, less the three on the slow path: 86.4 packets and three.
         assert_eq!(at(89 - 12), None);
         assert_eq!(at(90 - 12), Some(Pick::next(PathId(1))));
@@ -187,7 +187,10 @@ mod tests {
     fn lambda_moves_once_in_a_slow_rtt_and_stays_within_its_bounds() {
         let mut it = blest();
         let mut at = |ms: u64, blocked: u64| {
-            it.adjust(&View { now: Instant::ZERO + Span::from_millis(ms), blocked, ..VIEW }, Span::from_millis(100));
+            it.adjust(
+                &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), window_stalls: blocked, ..VIEW },
+                Span::from_millis(100),
+            );
             it.lambda
         };
         assert_eq!(

@@ -3,16 +3,16 @@
 //! Unlike packet round robin it keeps the shares right when small packets (acknowledgements) and large ones are mixed.
 //! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
-use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
+use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "byte-deficit",
     aliases: &["deficit"],
     title: "weighted sharing that counts bytes",
     source: "Shreedhar and Varghese, SIGCOMM 1995",
     needs: Needs::Nothing,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[],
     make: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
 };
@@ -49,7 +49,7 @@ impl ByteDeficit {
 }
 
 impl Scheduler for ByteDeficit {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let paths = view.paths.len();
         self.weights.resize(paths, 1);
         self.carried.resize(paths, 0);

@@ -19,32 +19,32 @@
 
 use crate::min_rtt::fastest;
 use crate::packet_round_robin::gcd;
-use crate::{Entry, Fill, Needs, Packet, Path, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::{PathId, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "daps",
     aliases: &[],
     title: "the slow path carries what will be due when it arrives, by a plan",
     source: "Kuhn et al., ICC 2014",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[
         Parameter {
             name: "grain",
             meaning: "one-way delays are rounded to multiples of so many ms",
-            default: Default::Number { value: 4.0, least: 0.001, most: 1000.0 },
+            default: ParamDefault::Number { value: 4.0, least: 0.001, most: 1000.0 },
         },
         Parameter {
             name: "horizon",
             meaning: "a plan spans so many ms at most",
-            default: Default::Number { value: 1000.0, least: 1.0, most: 1e6 },
+            default: ParamDefault::Number { value: 1000.0, least: 1.0, most: 1e6 },
         },
     ],
     make: |setup| {
-        let span = |name| Span::from_secs_f64(setup.settings.number(name) / 1000.0);
+        let span = |name| Span::from_secs_f64(setup.params.number(name) / 1000.0);
         Box::new(Daps::new(span("grain"), span("horizon")))
     },
 };
@@ -102,17 +102,17 @@ impl Daps {
     }
 
     /// One-way delay in grains, at least one.
-    fn delay(&self, path: &Path) -> u64 {
+    fn delay(&self, path: &PathView) -> u64 {
         ((path.srtt / 2 + self.grain / 2).0 / self.grain.0.max(1)).max(1)
     }
 
     /// Whether the plan is about the paths that are usable now.
-    fn covers(&self, view: &View<'_>) -> bool {
+    fn covers(&self, view: &SchedulerView<'_>) -> bool {
         let planned = (0..).map(PathId).zip(&self.lanes).filter(|(_, lane)| lane.delay > 0);
         planned.map(|(id, _)| id).eq(view.usable().map(|(id, _)| id))
     }
 
-    fn plan(&mut self, view: &View<'_>) {
+    fn plan(&mut self, view: &SchedulerView<'_>) {
         self.lanes.resize(view.paths.len(), Lane::default());
         self.lanes.iter_mut().for_each(|lane| (lane.delay, lane.bursts, lane.sent) = (0, 0, 0));
         if view.usable().any(|(_, path)| path.srtt == Span::ZERO) {
@@ -124,7 +124,7 @@ impl Daps {
             let delay = self.delay(path);
             span = (span / gcd(span, delay)).saturating_mul(delay).min(most);
             let lane = &mut self.lanes[id.index()];
-            let now = u64::from(path.window) * EIGHTHS;
+            let now = u64::from(path.cwnd) * EIGHTHS;
             let window = if lane.window == 0 { now } else { lane.window - lane.window / 8 + now / 8 };
             (lane.delay, lane.window) = (delay, window);
         }
@@ -143,7 +143,7 @@ impl Daps {
 }
 
 impl Scheduler for Daps {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn delays_of_12_and_52_ms_give_13_bursts_and_3() {
         let mut it = daps();
-        it.plan(&View { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
+        it.plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
         assert_eq!([it.lanes[0].bursts, it.lanes[1].bursts], [13, 3], "156 ms");
     }
 
@@ -209,16 +209,16 @@ mod tests {
     #[test]
     fn a_path_that_dies_is_no_longer_waited_for() {
         let full = path(24, 10, 10);
-        let last = |fast| daps().pick(&View { unsent: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
+        let last = |fast| daps().pick(&SchedulerView { unsent: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
         assert_eq!(last(full), None, "the fast path delivers it sooner");
-        assert_eq!(last(Path { active: false, ..full }), Some(Pick::next(PathId(1))));
+        assert_eq!(last(PathView { active: false, ..full }), Some(Pick::next(PathId(1))));
     }
 
     #[test]
     fn windows_are_smoothed_from_plan_to_plan() {
         let mut it = daps();
         for window in [80, 160] {
-            it.plan(&View { paths: &[path(24, window, 0)], ..VIEW });
+            it.plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
         }
         assert_eq!(it.lanes[0].burst(), 90);
     }

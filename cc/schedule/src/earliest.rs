@@ -11,17 +11,17 @@
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
 //! stands for the one-way delay, and the path's pacing rate for what it carries. A path without a rate comes last.
 
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::Span;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "earliest",
     aliases: &["earliest-arrival"],
     title: "where the packet arrives first: queue over rate, plus one-way delay",
     source: "own rule (minimal completion time)",
     needs: Needs::Measurements,
-    fill: Fill::Buffer,
+    fill: Fill::SendBuffer,
     parameters: &[],
     make: |_| Box::new(Earliest),
 };
@@ -30,12 +30,12 @@ pub(crate) const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Earliest;
 
-fn arrival(path: &Path, bytes: u32) -> Span {
-    path.rate.time_for((u64::from(path.queued) + 1) * u64::from(bytes)) + path.srtt / 2
+fn arrival(path: &PathView, bytes: u32) -> Span {
+    path.pacing_rate.time_for((u64::from(path.queued) + 1) * u64::from(bytes)) + path.srtt / 2
 }
 
 impl Scheduler for Earliest {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let usable = view.usable().filter(|_| view.sendable() > 0);
         let (path, state) = usable.min_by_key(|(_, path)| arrival(path, view.bytes))?;
         state.open.then(|| Pick::next(path))
@@ -52,7 +52,7 @@ mod tests {
     fn the_fast_paths_queue_grows_to_the_difference_of_the_delays() {
         // 1448 bytes at 11.584 Mbit/s: 1 ms. One-way delays 10 and 50 ms: the queue is worth 40 packets.
         let rate = Rate(11_584_000);
-        let mut paths = [path(100, 10, 0), path(20, 10, 0)].map(|path| Path { rate, ..path });
+        let mut paths = [path(100, 10, 0), path(20, 10, 0)].map(|path| PathView { pacing_rate: rate, ..path });
         let order = (0..50).map(|_| {
             let chosen = pick(&mut Earliest, &paths).expect("open").path.index();
             paths[chosen].queued += 1;
@@ -65,10 +65,13 @@ mod tests {
 
     #[test]
     fn data_wait_for_a_full_path_that_delivers_first_until_it_dies() {
-        let full = Path { open: false, queued: 20, ..path(20, 10, 0) };
+        let full = PathView { open: false, queued: 20, ..path(20, 10, 0) };
         let slow = path(200, 10, 0);
         // 10 ms and what 21 packets take at ten in 20 ms, against 100 ms and more.
         assert_eq!(pick(&mut Earliest, &[full, slow]), None);
-        assert_eq!(pick(&mut Earliest, &[Path { active: false, ..full }, slow]), Some(Pick::next(units::PathId(1))));
+        assert_eq!(
+            pick(&mut Earliest, &[PathView { active: false, ..full }, slow]),
+            Some(Pick::next(units::PathId(1)))
+        );
     }
 }

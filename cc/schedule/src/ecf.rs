@@ -14,23 +14,23 @@
 //! Source: Lim, Nahum, Towsley, Gibbens, CoNEXT 2017; `mptcp_ecf.c` of the out-of-tree kernel.
 
 use crate::min_rtt::fastest;
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "ecf",
     aliases: &[],
     title: "minrtt that leaves a slow path idle where waiting for the fast one ends sooner",
     source: "Lim et al., CoNEXT 2017; out-of-tree MPTCP kernel, mptcp_ecf.c",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "beta",
         meaning: "how much longer it goes on waiting than it would begin to",
-        default: Default::Number { value: 0.25, least: 0.0, most: 100.0 },
+        default: ParamDefault::Number { value: 0.25, least: 0.0, most: 100.0 },
     }],
-    make: |setup| Box::new(Ecf::new(setup.settings.number("beta"))),
+    make: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
 };
 
 /// Whether it is waiting.
@@ -48,11 +48,11 @@ impl Ecf {
     }
 
     /// Whether the packets that wait are through sooner if they wait on for the fast path.
-    fn waits(&mut self, waiting: u64, fast: &Path, slow: &Path) -> bool {
-        let rtt = |path: &Path| path.srtt.0 as f64;
-        let window = |path: &Path| f64::from(path.window);
-        let packets = |path: &Path| (waiting as f64).max(window(path));
-        let delta = fast.deviation.max(slow.deviation).0 as f64;
+    fn waits(&mut self, waiting: u64, fast: &PathView, slow: &PathView) -> bool {
+        let rtt = |path: &PathView| path.srtt.0 as f64;
+        let window = |path: &PathView| f64::from(path.cwnd);
+        let packets = |path: &PathView| (waiting as f64).max(window(path));
+        let delta = fast.rttvar.max(slow.rttvar).0 as f64;
         let patience = if self.waiting { 1.0 + self.beta } else { 1.0 };
         let on_fast = rtt(fast) * (packets(fast) + window(fast));
         if on_fast >= window(fast) * patience * (rtt(slow) + delta) {
@@ -66,7 +66,7 @@ impl Ecf {
 }
 
 impl Scheduler for Ecf {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }
@@ -87,8 +87,8 @@ mod tests {
 
     fn pick(it: &mut Ecf, unsent: u64, slow_rtt: u64) -> Option<u16> {
         let deviation = Span::from_millis(5);
-        let paths = [Path { deviation, ..path(20, 10, 10) }, path(slow_rtt, 10, 0)];
-        it.pick(&View { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        let paths = [PathView { rttvar: deviation, ..path(20, 10, 10) }, path(slow_rtt, 10, 0)];
+        it.pick(&SchedulerView { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn the_fast_path_is_used_when_it_is_open_and_not_waited_for_when_it_is_dead() {
-        let dead = Path { active: false, ..path(20, 10, 10) };
-        let at = |fast| Ecf::new(0.25).pick(&View { unsent: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
+        let dead = PathView { active: false, ..path(20, 10, 10) };
+        let at = |fast| Ecf::new(0.25).pick(&SchedulerView { unsent: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
         assert_eq!([at(path(20, 10, 9)), at(dead)], [0, 1].map(|path| Some(Pick::next(PathId(path)))));
     }
 }

@@ -1,12 +1,12 @@
 //! What a scheduler says of itself in its line of the registry.
 
 use crate::Scheduler;
-use params::{BadParameter, Parameter, Settings, Value};
+use params::{ParamError, ParamValue, Parameter, Params};
 use std::collections::BTreeMap;
 
 /// What the registry knows of one scheduler.
 #[derive(Debug)]
-pub struct Entry {
+pub struct SchedulerEntry {
     /// Its name in scenarios.
     pub name: &'static str,
     /// Other names.
@@ -22,7 +22,7 @@ pub struct Entry {
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Builds one.
-    pub make: fn(&Setup<'_>) -> Box<dyn Scheduler>,
+    pub make: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
 /// What a scheduler must be told of the paths.
@@ -34,29 +34,29 @@ pub enum Needs {
     Measurements,
 }
 
-/// How far a path is filled: what [`Path::open`](crate::Path::open) means to a connection that has windows.
+/// How far a path is filled: what [`PathView::open`](crate::PathView::open) means to a connection that has windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path is open while it [holds](crate::Path::held) less than its congestion window. Packets wait at the connection
+    /// A path is open while it [holds](crate::PathView::held) less than its congestion window. Packets wait at the connection
     /// and their path is decided late (out-of-tree MPTCP kernel).
-    Window,
+    Cwnd,
     /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early
     /// (upstream MPTCP kernel).
-    Buffer,
+    SendBuffer,
 }
 
 /// What a scheduler is built from.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'a> {
+pub struct SchedulerSetup<'a> {
     /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
     pub weights: &'a [u32],
     /// Position in its cycle at which it starts.
     pub first: u32,
     /// Its parameters.
-    pub settings: &'a Settings,
+    pub params: &'a Params,
 }
 
-impl Entry {
+impl SchedulerEntry {
     /// A scheduler for paths with these weights (none: `&[]`), `first` steps into its cycle.
     ///
     /// # Errors
@@ -65,9 +65,9 @@ impl Entry {
         &self,
         weights: &[u32],
         first: u32,
-        given: &BTreeMap<String, Value>,
-    ) -> Result<Box<dyn Scheduler>, BadParameter> {
-        let settings = Settings::new(self.parameters, given)?;
-        Ok((self.make)(&Setup { weights, first, settings: &settings }))
+        given: &BTreeMap<String, ParamValue>,
+    ) -> Result<Box<dyn Scheduler>, ParamError> {
+        let settings = Params::new(self.parameters, given)?;
+        Ok((self.make)(&SchedulerSetup { weights, first, params: &settings }))
     }
 }

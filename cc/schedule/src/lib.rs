@@ -1,6 +1,6 @@
 //! Which path carries the next packet: a choice made from views of the paths, by name from one table.
 //!
-//! A [`Scheduler`] sees a [`View`]: what is known of each path, and how much there is to send. It answers with a
+//! A [`Scheduler`] sees a [`SchedulerView`]: what is known of each path, and how much there is to send. It answers with a
 //! [`Pick`], or with `None` to wait. The machine that asks (a tunnel's striper, MPTCP) carries the pick out and asks
 //! again, until the answer is `None` or nothing is left.
 //!
@@ -29,7 +29,7 @@ pub use byte_deficit::ByteDeficit;
 pub use daps::Daps;
 pub use earliest::Earliest;
 pub use ecf::Ecf;
-pub use entry::{Entry, Fill, Needs, Setup};
+pub use entry::{Fill, Needs, SchedulerEntry, SchedulerSetup};
 pub use linger::Linger;
 pub use min_rtt::MinRtt;
 pub use overflow::Overflow;
@@ -37,7 +37,7 @@ pub use packet_round_robin::PacketRoundRobin;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
 pub use stms::Stms;
-pub use view::{NO_THRESHOLD, Packet, Path, Pick, View};
+pub use view::{Packet, PathView, Pick, SchedulerView};
 pub use weighted::Weighted;
 
 /// Chooses what is sent next, and on which path.
@@ -47,13 +47,13 @@ pub trait Scheduler: std::fmt::Debug + Send {
     /// The machine asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path has
     /// nothing of the kind that was picked, the machine closes it for the rest of the round and asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](View::open), or new data where none are
-    /// [sendable](View::sendable); and to wait for a path that holds nothing, since no acknowledgement will come.
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick>;
+    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::open), or new data where none are
+    /// [sendable](SchedulerView::sendable); and to wait for a path that holds nothing, since no acknowledgement will come.
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }
 
 /// Every scheduler, one line each.
-pub const REGISTRY: &[&Entry] = &[
+pub const REGISTRY: &[&SchedulerEntry] = &[
     &min_rtt::ENTRY,
     &linger::ENTRY,
     &round_robin::ENTRY,
@@ -72,6 +72,6 @@ pub const REGISTRY: &[&Entry] = &[
 
 /// The scheduler called `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static SchedulerEntry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name || entry.aliases.contains(&name))
 }

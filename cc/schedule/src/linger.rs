@@ -19,24 +19,24 @@
 //! Source: Linux 6.1 `net/mptcp/protocol.c`. Held is what the socket's buffer holds, in flight included. Departures: held
 //! bytes are packets times the size of the next one; a path without a rate lingers for no time, so that it gets one.
 
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "linger",
     aliases: &["upstream"],
     title: "least time to send all that the path holds, in bursts",
     source: "Linux 6.1, net/mptcp/protocol.c",
     needs: Needs::Measurements,
-    fill: Fill::Buffer,
+    fill: Fill::SendBuffer,
     parameters: &[Parameter {
         name: "burst",
         meaning: "bytes for which a path keeps the turn",
-        default: Default::Number { value: 65428.0, least: 1.0, most: 1e9 },
+        default: ParamDefault::Number { value: 65428.0, least: 1.0, most: 1e9 },
     }],
-    make: |setup| Box::new(Linger::new(setup.settings.number("burst") as u64)),
+    make: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
 };
 
 /// Average rates, and who has the turn.
@@ -61,25 +61,25 @@ impl Linger {
         Self { burst, averages: Vec::new(), turn: None }
     }
 
-    fn linger(&self, id: PathId, path: &Path, bytes: u64) -> Span {
+    fn linger(&self, id: PathId, path: &PathView, bytes: u64) -> Span {
         let known = |rate: &Rate| rate.0 > 0;
-        let rate = Some(self.averages[id.index()]).filter(known).or(Some(path.rate)).filter(known);
+        let rate = Some(self.averages[id.index()]).filter(known).or(Some(path.pacing_rate)).filter(known);
         rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.held()) * bytes))
     }
 
     /// The next burst goes to the path that lingers least, if it is open.
-    fn begin(&mut self, view: &View<'_>) -> Option<Turn> {
+    fn begin(&mut self, view: &SchedulerView<'_>) -> Option<Turn> {
         self.averages.resize(view.paths.len(), Rate(0));
         let bytes = u64::from(view.bytes);
         let (path, state) = view.usable().min_by_key(|(id, path)| self.linger(*id, path, bytes))?;
         if !state.open {
             return None;
         }
-        let burst = self.burst.min(view.room.saturating_mul(bytes));
+        let burst = self.burst.min(view.rwnd_left.saturating_mul(bytes));
         let average = &mut self.averages[path.index()];
         *average = match average.0 {
-            0 => state.rate,
-            _ => mean(*average, u64::from(state.held()) * bytes, state.rate, burst),
+            0 => state.pacing_rate,
+            _ => mean(*average, u64::from(state.held()) * bytes, state.pacing_rate, burst),
         };
         Some(Turn { path, left: burst })
     }
@@ -93,7 +93,7 @@ fn mean(one: Rate, of_one: u64, other: Rate, of_other: u64) -> Rate {
 }
 
 impl Scheduler for Linger {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use crate::view::tests::{VIEW, pick};
 
-    fn holding(queued: u32, rate: Rate) -> Path {
-        Path { queued, rate, ..Path::unmeasured() }
+    fn holding(queued: u32, rate: Rate) -> PathView {
+        PathView { queued, pacing_rate: rate, ..PathView::unmeasured() }
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
     fn the_far_ends_window_shortens_the_burst() {
         let paths = [holding(0, Rate::from_mbit(10))];
         let mut it = Linger::new(65428);
-        it.pick(&View { room: 2, paths: &paths, ..VIEW });
+        it.pick(&SchedulerView { rwnd_left: 2, paths: &paths, ..VIEW });
         assert_eq!(it.turn.expect("begun").left, 1448);
     }
 
@@ -156,10 +156,10 @@ mod tests {
 
     #[test]
     fn data_wait_for_a_full_path_that_lingers_least_until_it_dies() {
-        let full = Path { open: false, ..holding(10, Rate::from_mbit(100)) };
+        let full = PathView { open: false, ..holding(10, Rate::from_mbit(100)) };
         let other = holding(1, Rate::from_mbit(5));
         let mut it = Linger::new(65428);
         assert_eq!(pick(&mut it, &[full, other]), None);
-        assert_eq!(pick(&mut it, &[Path { active: false, ..full }, other]), Some(Pick::next(PathId(1))));
+        assert_eq!(pick(&mut it, &[PathView { active: false, ..full }, other]), Some(Pick::next(PathId(1))));
     }
 }

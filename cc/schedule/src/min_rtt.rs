@@ -8,17 +8,17 @@
 //! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). Its preference, among reinjected packets, for
 //! paths that have not carried them belongs to the machine here.
 
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "minrtt",
     aliases: &["default", "lowest-rtt"],
     title: "least smoothed RTT among the paths whose window has room",
     source: "out-of-tree MPTCP kernel, mptcp_sched.c",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[],
     make: |_| Box::new(MinRtt),
 };
@@ -28,12 +28,12 @@ pub(crate) const ENTRY: Entry = Entry {
 pub struct MinRtt;
 
 /// The path with the least smoothed RTT; of equals, the one with the lower index.
-pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a Path)>) -> Option<(PathId, &'a Path)> {
+pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -> Option<(PathId, &'a PathView)> {
     paths.min_by_key(|(_, path)| path.srtt)
 }
 
 impl Scheduler for MinRtt {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let open = view.open().filter(|_| view.sendable() > 0);
         fastest(open).map(|(path, _)| Pick::next(path))
     }

@@ -13,7 +13,7 @@
 //! But not while it is much slower than usual itself, because a queue has grown in it.
 //!
 //! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of more. So
-//! a path is full when its [phantom queue](crate::Path::phantom) is as long as a backlog would have to be, unless the detour
+//! a path is full when its [phantom queue](crate::PathView::phantom) is as long as a backlog would have to be, unless the detour
 //! is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
 //! does take it.
 //!
@@ -21,17 +21,17 @@
 //! earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant, SIGCOMM
 //! 2001).
 
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::{Instant, PathId, Rate, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "overflow",
     aliases: &[],
     title: "slower paths carry what would wait longer for the fast one",
     source: "own rule, after RFC 8157 and ECF (CoNEXT 2017)",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[],
     make: |_| Box::new(Overflow::default()),
 };
@@ -68,7 +68,7 @@ struct Slow {
 
 impl Overflow {
     /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
-    fn overflows(&mut self, view: &View<'_>, faster: &Faster, slow: (PathId, &Path)) -> bool {
+    fn overflows(&mut self, view: &SchedulerView<'_>, faster: &Faster, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
         let slower_by = faster.by(path);
         let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
@@ -93,7 +93,7 @@ impl Overflow {
         proved
     }
 
-    fn note_backlog(&mut self, view: &View<'_>) {
+    fn note_backlog(&mut self, view: &SchedulerView<'_>) {
         let goes_on = |(since, last): (Instant, Instant)| (view.now.since(last) < QUIET).then_some(since);
         let since = self.backlogged.and_then(goes_on).unwrap_or(view.now);
         self.backlogged = (view.unsent > FEW).then_some((since, view.now));
@@ -101,7 +101,7 @@ impl Overflow {
 }
 
 impl Scheduler for Overflow {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }
@@ -115,7 +115,7 @@ impl Scheduler for Overflow {
             };
             if path.open && used && (full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
-                if path.phantom.is_none_or(|phantom| phantom < BURST) {
+                if path.phantom_queue.is_none_or(|phantom| phantom < BURST) {
                     break;
                 }
             }
@@ -137,16 +137,16 @@ struct Faster {
 }
 
 impl Faster {
-    fn with(faster: Option<Self>, id: PathId, path: &Path) -> Self {
+    fn with(faster: Option<Self>, id: PathId, path: &PathView) -> Self {
         let before =
             faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Some(Span::MAX), last: (path.srtt, id) });
-        let rate = Rate(before.rate.0.saturating_add(path.rate.0));
-        let phantom = before.phantom.zip(path.phantom).map(|(all, this)| all.min(this));
+        let rate = Rate(before.rate.0.saturating_add(path.pacing_rate.0));
+        let phantom = before.phantom.zip(path.phantom_queue).map(|(all, this)| all.min(this));
         Self { rate, phantom, last: (path.srtt, id), ..before }
     }
 
     /// How much slower than the fastest this one is, one way.
-    fn by(&self, path: &Path) -> Span {
+    fn by(&self, path: &PathView) -> Span {
         path.srtt.saturating_sub(self.srtt) / 2
     }
 
@@ -158,7 +158,7 @@ impl Faster {
     /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them. A flow that paces
     /// itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer than that round trip
     /// would starve it, and cost more than the slower path brings.
-    fn are_full(&self, view: &View<'_>, path: &Path) -> bool {
+    fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         if self.by(path) > self.srtt {
             return false;
         }
@@ -168,8 +168,8 @@ impl Faster {
 }
 
 /// The fastest usable path that comes after `last` by round trip and number.
-fn next<'a>(view: &'a View<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a Path)> {
-    let key = |(id, path): &(PathId, &Path)| (path.srtt, *id);
+fn next<'a>(view: &'a SchedulerView<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a PathView)> {
+    let key = |(id, path): &(PathId, &PathView)| (path.srtt, *id);
     view.usable().filter(|each| last.is_none_or(|last| key(each) > last)).min_by_key(key)
 }
 
@@ -182,9 +182,13 @@ mod tests {
     const RATE: Rate = Rate(12_000_000);
 
     fn pick(it: &mut Overflow, at: u64, unsent: u64, open: [bool; 2]) -> Option<u16> {
-        let paths = [(100, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
+        let paths = [(100, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
+            pacing_rate: RATE,
+            open,
+            ..path(srtt, 10, 0)
+        });
         let now = Instant::ZERO + Span::from_millis(at);
-        it.pick(&View { now, unsent, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        it.pick(&SchedulerView { now, unsent, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
@@ -221,18 +225,22 @@ mod tests {
     #[test]
     fn paths_alike_are_used_alike() {
         let mut it = Overflow::default();
-        let paths = [(20, false), (20, true)].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
-        let view = View { unsent: 1, paths: &paths, ..VIEW };
+        let paths =
+            [(20, false), (20, true)].map(|(srtt, open)| PathView { pacing_rate: RATE, open, ..path(srtt, 10, 0) });
+        let view = SchedulerView { unsent: 1, paths: &paths, ..VIEW };
         assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
     }
 
     /// With a phantom queue of the fast path of so many ms, and a slow one of this round trip; both as `open` says.
     fn pick_beside(it: &mut Overflow, phantom: u64, slow: u64, open: [bool; 2]) -> Option<u16> {
-        let mut paths =
-            [(slow, open[0]), (20, open[1])].map(|(srtt, open)| Path { rate: RATE, open, ..path(srtt, 10, 0) });
-        paths[0].phantom = Some(Span::ZERO);
-        paths[1].phantom = Some(Span::from_millis(phantom));
-        it.pick(&View { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        let mut paths = [(slow, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
+            pacing_rate: RATE,
+            open,
+            ..path(srtt, 10, 0)
+        });
+        paths[0].phantom_queue = Some(Span::ZERO);
+        paths[1].phantom_queue = Some(Span::from_millis(phantom));
+        it.pick(&SchedulerView { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]

@@ -7,17 +7,17 @@
 //! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked, so
 //! that no set of weights can overflow a table.
 
-use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
+use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "packet-round-robin",
     aliases: &["mpt"],
     title: "weighted round robin that counts packets",
     source: "draft-lencse-tsvwg-mpt section 5.1",
     needs: Needs::Nothing,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[],
     make: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
 };
@@ -68,7 +68,7 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Scheduler for PacketRoundRobin {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.strides.resize(view.paths.len(), self.common);
         self.totals.resize(view.paths.len(), 0);
         view.open().next().filter(|_| view.sendable() > 0)?;

@@ -7,16 +7,16 @@
 //!
 //! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
 
-use crate::{Entry, Fill, Needs, Packet, Pick, Scheduler, View};
+use crate::{Fill, Needs, Packet, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
     aliases: &[],
     title: "every path carries everything; the first copy counts",
     source: "out-of-tree MPTCP kernel v0.90, mptcp_redundant.c",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[],
     make: |_| Box::new(Redundant::default()),
 };
@@ -28,11 +28,11 @@ pub struct Redundant {
 }
 
 impl Scheduler for Redundant {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let after = view.open().find(|(path, _)| path.0 >= self.turn);
         let (path, _) = after.or_else(|| view.open().next())?;
         self.turn = path.0 + 1;
-        Some(Pick { path, packet: Packet::Oldest })
+        Some(Pick { path, packet: Packet::OldestUnacked })
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     fn open_paths_take_turns_with_the_oldest_packet_they_have_not_carried() {
         let mut paths = [path(20, 2, 0), path(60, 9, 0), path(40, 3, 0)];
         let picks = fill(&mut Redundant::default(), 9, &mut paths);
-        assert!(picks.iter().all(|pick| pick.packet == Packet::Oldest));
+        assert!(picks.iter().all(|pick| pick.packet == Packet::OldestUnacked));
         let order: Vec<_> = picks.iter().map(|pick| pick.path.0).collect();
         assert_eq!(order, [0, 1, 2, 0, 1, 2, 1, 2, 1]);
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn copies_leave_although_the_far_end_takes_no_new_data() {
         let paths = [path(20, 2, 0)];
-        let view = View { room: 0, unsent: 0, paths: &paths, ..crate::view::tests::VIEW };
+        let view = SchedulerView { rwnd_left: 0, unsent: 0, paths: &paths, ..crate::view::tests::VIEW };
         assert!(Redundant::default().pick(&view).is_some());
         assert!(pick(&mut Redundant::default(), &[path(20, 2, 2)]).is_none());
     }

@@ -9,33 +9,33 @@
 //! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Departure: where several paths have not
 //! had their turn, the lower index begins (the kernel takes the last of its list).
 
-use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::PathId;
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "roundrobin",
     aliases: &["round-robin", "rr"],
     title: "the paths take turns",
     source: "out-of-tree MPTCP kernel, mptcp_rr.c",
     needs: Needs::Nothing,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[
         Parameter {
             name: "num_segments",
             meaning: "packets of one turn",
-            default: Default::Number { value: 1.0, least: 1.0, most: 1e6 },
+            default: ParamDefault::Number { value: 1.0, least: 1.0, most: 1e6 },
         },
         Parameter {
             name: "cwnd_limited",
             meaning: "1 passes over a path whose window is full, 0 waits for it",
-            default: Default::Number { value: 1.0, least: 0.0, most: 1.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
         },
     ],
     make: |setup| {
-        let waits = setup.settings.number("cwnd_limited") < 0.5;
-        Box::new(RoundRobin::new(setup.settings.number("num_segments") as u32, waits))
+        let waits = setup.params.number("cwnd_limited") < 0.5;
+        Box::new(RoundRobin::new(setup.params.number("num_segments") as u32, waits))
     },
 };
 
@@ -55,7 +55,7 @@ impl RoundRobin {
     }
 
     /// The path that carries a packet now. It is taken to do so.
-    pub(crate) fn turn(&mut self, view: &View<'_>) -> Option<PathId> {
+    pub(crate) fn turn(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         self.used.resize(view.paths.len(), 0);
         let Self { length, waits, used } = self;
         let considered = || view.usable().filter(|(_, path)| *waits || path.open);
@@ -75,7 +75,7 @@ impl RoundRobin {
 }
 
 impl Scheduler for RoundRobin {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }

@@ -16,24 +16,24 @@
 //! number of the watched packet is exact with two paths, an estimate with more.
 
 use crate::min_rtt::fastest;
-use crate::{Entry, Fill, Needs, Packet, Path, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::{Instant, Rate};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "stms-like",
     aliases: &["stms"],
     title: "the slow path sends from further back, by a gap learned from data acknowledgements",
     source: "own rule after Shi et al., USENIX ATC 2018",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "step",
         meaning: "change of a gap, as a share, for each packet that was watched",
-        default: Default::Number { value: 0.05, least: 0.0, most: 0.5 },
+        default: ParamDefault::Number { value: 0.05, least: 0.0, most: 0.5 },
     }],
-    make: |setup| Box::new(Stms::new(setup.settings.number("step"))),
+    make: |setup| Box::new(Stms::new(setup.params.number("step"))),
 };
 
 /// How far a gap may be from what rates and delays say.
@@ -72,48 +72,48 @@ impl Stms {
     }
 
     /// Takes in what the far end has acknowledged.
-    fn learn(&mut self, view: &View<'_>) {
+    fn learn(&mut self, view: &SchedulerView<'_>) {
         self.lanes.resize(view.paths.len(), Lane { scale: 1.0, watched: None });
         for lane in &mut self.lanes {
-            let Some(watched) = lane.watched.filter(|it| it.number < view.acknowledged) else { continue };
+            let Some(watched) = lane.watched.filter(|it| it.number < view.snd_una) else { continue };
             let change = if view.now > watched.due { 1.0 - self.step } else { 1.0 + self.step };
             *lane = Lane { scale: (lane.scale * change).clamp(SCALES.0, SCALES.1), watched: None };
         }
     }
 
-    /// Packets beyond [`View::next`] that have been sent already.
-    fn beyond(&mut self, view: &View<'_>) -> u64 {
-        let first = *self.first.get_or_insert(view.next);
-        self.sent.saturating_sub(view.next.saturating_sub(first))
+    /// Packets beyond [`SchedulerView::snd_nxt`] that have been sent already.
+    fn beyond(&mut self, view: &SchedulerView<'_>) -> u64 {
+        let first = *self.first.get_or_insert(view.snd_nxt);
+        self.sent.saturating_sub(view.snd_nxt.saturating_sub(first))
     }
 
     /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
-    fn gap(&self, view: &View<'_>, lane: usize, path: &Path) -> u64 {
+    fn gap(&self, view: &SchedulerView<'_>, lane: usize, path: &PathView) -> u64 {
         let faster = view.usable().filter(|(_, other)| other.srtt < path.srtt);
         let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
         (self.lanes[lane].scale * bits / f64::from(view.bytes.max(1) * 8)) as u64
     }
 
     /// The fastest of the open paths whose gap leaves it something to send.
-    fn slower(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let beyond = self.beyond(view);
         let open = view.open().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
-        let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.room);
+        let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.rwnd_left);
         let (id, path, gap) = able.min_by_key(|(_, path, _)| path.srtt)?;
-        let due = view.now + path.srtt + path.deviation;
-        self.lanes[id.index()].watched.get_or_insert(Watched { number: view.next + gap + beyond, due });
+        let due = view.now + path.srtt + path.rttvar;
+        self.lanes[id.index()].watched.get_or_insert(Watched { number: view.snd_nxt + gap + beyond, due });
         let gap = u32::try_from(gap).unwrap_or(u32::MAX);
         Some(Pick { path: id, packet: if gap == 0 { Packet::Next } else { Packet::Ahead(gap) } })
     }
 }
 
 /// What a path carries.
-fn rate(path: &Path) -> Rate {
-    if path.bandwidth.0 > 0 { path.bandwidth } else { path.rate }
+fn rate(path: &PathView) -> Rate {
+    if path.delivery_rate.0 > 0 { path.delivery_rate } else { path.pacing_rate }
 }
 
 impl Scheduler for Stms {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.learn(view);
         if view.sendable() == 0 {
             return None;
@@ -132,7 +132,7 @@ mod tests {
     use units::{PathId, Span};
 
     /// 10 packets each 20 ms, and each 100 ms: the fast path delivers 20 in the 40 ms between the one-way delays.
-    fn paths() -> [Path; 2] {
+    fn paths() -> [PathView; 2] {
         [path(20, 10, 10), path(100, 10, 0)]
     }
 
@@ -141,15 +141,16 @@ mod tests {
         let ahead = Pick { path: PathId(1), packet: Packet::Ahead(20) };
         assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(ahead));
         let [fast, slow] = paths();
-        let open = Path { open: true, ..fast };
+        let open = PathView { open: true, ..fast };
         assert_eq!(pick(&mut Stms::new(0.05), &[open, slow]), Some(Pick::next(PathId(0))));
-        let dead = Path { active: false, ..fast };
+        let dead = PathView { active: false, ..fast };
         assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "nobody to wait for");
     }
 
     #[test]
     fn the_last_packets_are_the_fast_paths() {
-        let with = |unsent, room| Stms::new(0.05).pick(&View { unsent, room, paths: &paths(), ..VIEW });
+        let with =
+            |unsent, room| Stms::new(0.05).pick(&SchedulerView { unsent, rwnd_left: room, paths: &paths(), ..VIEW });
         assert_eq!([with(20, 90), with(90, 20)], [None; 2]);
         assert!(with(21, 21).is_some());
     }
@@ -160,12 +161,12 @@ mod tests {
             let mut it = Stms::new(0.1);
             pick(&mut it, &paths());
             let now = Instant::ZERO + Span::from_millis(ms);
-            let later = |acknowledged| View { now, next: 30, acknowledged, paths: &[], ..VIEW };
+            let later = |acknowledged| SchedulerView { now, snd_nxt: 30, snd_una: acknowledged, paths: &[], ..VIEW };
             it.lanes.truncate(2);
-            it.learn(&View { paths: &paths(), ..later(20) });
+            it.learn(&SchedulerView { paths: &paths(), ..later(20) });
             assert!(it.lanes[1].watched.is_some(), "packet 20 is not acknowledged before the number is 21");
-            it.learn(&View { paths: &paths(), ..later(21) });
-            it.gap(&View { paths: &paths(), ..VIEW }, 1, &paths()[1])
+            it.learn(&SchedulerView { paths: &paths(), ..later(21) });
+            it.gap(&SchedulerView { paths: &paths(), ..VIEW }, 1, &paths()[1])
         };
         assert_eq!([gap_after(100), gap_after(101)], [22, 18]);
     }
@@ -177,6 +178,6 @@ mod tests {
         assert_eq!(it.beyond(&VIEW), 5);
         // The head moves over 20 packets of the fast path and over those five.
         it.sent += 20;
-        assert_eq!(it.beyond(&View { next: 25, ..VIEW }), 0);
+        assert_eq!(it.beyond(&SchedulerView { snd_nxt: 25, ..VIEW }), 0);
     }
 }

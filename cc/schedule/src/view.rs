@@ -2,12 +2,9 @@
 
 use units::{Instant, PathId, Rate, Span};
 
-/// The slow-start threshold of a path that has never had one (Linux's `TCP_INFINITE_SSTHRESH`).
-pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
-
 /// What a scheduler sees of one path. A tunnel that measures nothing fills in [`open`](Self::open) alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Path {
+pub struct PathView {
     /// It takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open paths are active.
     pub open: bool,
     /// It is established, and neither failed nor stale: if it is not open now, it will be.
@@ -17,25 +14,25 @@ pub struct Path {
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
     /// Mean deviation of the round-trip time (Linux `rttvar`).
-    pub deviation: Span,
+    pub rttvar: Span,
     /// Congestion window, packets.
-    pub window: u32,
-    /// Slow-start threshold, packets; greater than the window in slow start, [`NO_THRESHOLD`] in the first one.
-    pub threshold: u32,
+    pub cwnd: u32,
+    /// Slow-start threshold, packets; greater than the window in slow start, [`units::INFINITE_SSTHRESH`] in the first one.
+    pub ssthresh: u32,
     /// Packets in flight.
     pub in_flight: u32,
     /// Packets given to the path that have not left.
     pub queued: u32,
     /// What the path is sent at: the pacing rate, or Linux's estimate of it from window and smoothed RTT.
-    pub rate: Rate,
+    pub pacing_rate: Rate,
     /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
-    pub bandwidth: Rate,
+    pub delivery_rate: Rate,
     /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is full, even
     /// if nothing waits. `None` where nobody counts it.
-    pub phantom: Option<Span>,
+    pub phantom_queue: Option<Span>,
 }
 
-impl Path {
+impl PathView {
     /// A path of which nothing is known but that it is open.
     #[must_use]
     pub fn unmeasured() -> Self {
@@ -44,14 +41,14 @@ impl Path {
             active: true,
             backup: false,
             srtt: Span::ZERO,
-            deviation: Span::ZERO,
-            window: 0,
-            threshold: 0,
+            rttvar: Span::ZERO,
+            cwnd: 0,
+            ssthresh: 0,
             in_flight: 0,
             queued: 0,
-            rate: Rate(0),
-            bandwidth: Rate(0),
-            phantom: None,
+            pacing_rate: Rate(0),
+            delivery_rate: Rate(0),
+            phantom_queue: None,
         }
     }
 
@@ -63,51 +60,51 @@ impl Path {
 
     /// Packets that the window lets out beyond those that the path holds.
     #[must_use]
-    pub fn space(&self) -> u32 {
-        self.window.saturating_sub(self.held())
+    pub fn cwnd_space(&self) -> u32 {
+        self.cwnd.saturating_sub(self.held())
     }
 }
 
 /// What a scheduler sees.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct SchedulerView<'a> {
     /// The present.
     pub now: Instant,
     /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
     pub bytes: u32,
     /// All paths, by their [`PathId`].
-    pub paths: &'a [Path],
+    pub paths: &'a [PathView],
     /// Number of the oldest packet that has not been sent on any path.
-    pub next: u64,
+    pub snd_nxt: u64,
     /// Number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
-    pub acknowledged: u64,
+    pub snd_una: u64,
     /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
     pub unsent: u64,
     /// Packets that the far end's window still allows beyond `next`; `u64::MAX` without such a window. With 0, no
     /// [`Packet::Next`] leaves.
-    pub room: u64,
+    pub rwnd_left: u64,
     /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
     /// retransmissions and penalties).
-    pub blocked: u64,
+    pub window_stalls: u64,
 }
 
-impl View<'_> {
+impl SchedulerView<'_> {
     /// Paths that a packet may wait for: active ones, backups only while no other path is active.
-    pub fn usable(&self) -> impl Iterator<Item = (PathId, &Path)> {
+    pub fn usable(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         let numbered = (0..).map(PathId).zip(self.paths);
         numbered.filter(move |(_, path)| path.active && path.backup != regular)
     }
 
     /// Paths that may be given a packet: the [usable](Self::usable) ones that are open.
-    pub fn open(&self) -> impl Iterator<Item = (PathId, &Path)> {
+    pub fn open(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         self.usable().filter(|(_, path)| path.open)
     }
 
     /// New packets that may leave now: a scheduler that sends only those has nothing to pick at 0.
     #[must_use]
     pub fn sendable(&self) -> u64 {
-        self.unsent.min(self.room)
+        self.unsent.min(self.rwnd_left)
     }
 }
 
@@ -126,7 +123,7 @@ pub enum Packet {
     /// The oldest that was sent on no path.
     Next,
     /// The oldest that is not acknowledged and that this path has not carried: a copy, if another path has.
-    Oldest,
+    OldestUnacked,
     /// As `Next`, but so many unsent packets are left out for others to send: it will be due when this slow path has
     /// delivered it.
     Ahead(u32),
@@ -147,32 +144,39 @@ pub(crate) mod tests {
 
     /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these are open.
     pub(crate) fn picks<const N: usize>(it: &mut dyn Scheduler, count: u32, bytes: u32, open: [bool; N]) -> Vec<u16> {
-        let paths = open.map(|open| Path { open, active: open, ..Path::unmeasured() });
-        let view = View { bytes, paths: &paths, ..VIEW };
+        let paths = open.map(|open| PathView { open, active: open, ..PathView::unmeasured() });
+        let view = SchedulerView { bytes, paths: &paths, ..VIEW };
         (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
     }
 
     /// A path with this smoothed RTT in ms and so many packets of its window in flight; it is open if there is room.
-    pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> Path {
+    pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> PathView {
         let srtt = Span::from_millis(srtt);
         let rate = Rate::of(u64::from(window) * 1448, srtt);
         let open = in_flight < window;
-        let measured = Path { srtt, window, in_flight, rate, bandwidth: rate, ..Path::unmeasured() };
-        Path { open, threshold: window.saturating_sub(1), ..measured }
+        let measured = PathView {
+            srtt,
+            cwnd: window,
+            in_flight,
+            pacing_rate: rate,
+            delivery_rate: rate,
+            ..PathView::unmeasured()
+        };
+        PathView { open, ssthresh: window.saturating_sub(1), ..measured }
     }
 
     /// The one pick over these paths.
-    pub(crate) fn pick(it: &mut dyn Scheduler, paths: &[Path]) -> Option<Pick> {
-        it.pick(&View { paths, ..VIEW })
+    pub(crate) fn pick(it: &mut dyn Scheduler, paths: &[PathView]) -> Option<Pick> {
+        it.pick(&SchedulerView { paths, ..VIEW })
     }
 
     /// So many picks at most; those carried fill the windows.
-    pub(crate) fn fill<const N: usize>(it: &mut dyn Scheduler, count: u32, paths: &mut [Path; N]) -> Vec<Pick> {
+    pub(crate) fn fill<const N: usize>(it: &mut dyn Scheduler, count: u32, paths: &mut [PathView; N]) -> Vec<Pick> {
         let mut one = |_| {
             let chosen = pick(it, &*paths)?;
             let path = &mut paths[chosen.path.index()];
             path.in_flight += 1;
-            path.open = path.in_flight < path.window;
+            path.open = path.in_flight < path.cwnd;
             Some(chosen)
         };
         (0..count).map_while(&mut one).collect()
@@ -180,32 +184,32 @@ pub(crate) mod tests {
 
     /// The registered scheduler of this name with these numbers set.
     pub(crate) fn set(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
-        let given = given.iter().map(|(key, value)| ((*key).to_owned(), params::Value::Number(*value))).collect();
+        let given = given.iter().map(|(key, value)| ((*key).to_owned(), params::ParamValue::Number(*value))).collect();
         crate::find(name).expect("registered").scheduler(&[], 0, &given).expect("right parameters")
     }
 
     #[test]
     fn backups_open_when_no_other_path_is_active() {
-        let regular = Path::unmeasured();
-        let backup = Path { backup: true, ..regular };
-        let open = |paths: &[Path]| {
-            let view = View { paths, ..VIEW };
+        let regular = PathView::unmeasured();
+        let backup = PathView { backup: true, ..regular };
+        let open = |paths: &[PathView]| {
+            let view = SchedulerView { paths, ..VIEW };
             view.open().map(|(path, _)| path.0).collect::<Vec<_>>()
         };
         assert_eq!(open(&[backup, regular]), [1]);
-        assert_eq!(open(&[backup, Path { open: false, ..regular }]), [], "it is full, not dead");
-        assert_eq!(open(&[backup, Path { open: false, active: false, ..regular }]), [0]);
+        assert_eq!(open(&[backup, PathView { open: false, ..regular }]), [], "it is full, not dead");
+        assert_eq!(open(&[backup, PathView { open: false, active: false, ..regular }]), [0]);
     }
 
     /// An endless source of full packets, and a far end whose window has no limit.
-    pub(crate) const VIEW: View<'static> = View {
+    pub(crate) const VIEW: SchedulerView<'static> = SchedulerView {
         now: Instant::ZERO,
         bytes: 1448,
         paths: &[],
-        next: 0,
-        acknowledged: 0,
+        snd_nxt: 0,
+        snd_una: 0,
         unsent: u64::MAX,
-        room: u64::MAX,
-        blocked: 0,
+        rwnd_left: u64::MAX,
+        window_stalls: 0,
     };
 }

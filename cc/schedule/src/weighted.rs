@@ -11,24 +11,24 @@
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
 
-use crate::{Entry, Fill, Needs, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "weighted",
     aliases: &["weighted-by-rate"],
     title: "in proportion to the paths' rates, or to given weights",
     source: "own rule (virtual clocks of Zhang, SIGCOMM 1990)",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "strict",
         meaning: "1 waits for the path whose turn it is, 0 passes over it",
-        default: Default::Number { value: 0.0, least: 0.0, most: 1.0 },
+        default: ParamDefault::Number { value: 0.0, least: 0.0, most: 1.0 },
     }],
-    make: |setup| Box::new(Weighted::new(setup.weights, setup.settings.number("strict") >= 0.5)),
+    make: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
 };
 
 /// The most that a path can be owed, bytes.
@@ -52,13 +52,13 @@ impl Weighted {
         Self { weights, strict, clocks: Vec::new() }
     }
 
-    fn rate(&self, view: &View<'_>, path: PathId) -> Rate {
-        let rate = self.weights.get(path.index()).copied().unwrap_or(view.paths[path.index()].rate);
+    fn rate(&self, view: &SchedulerView<'_>, path: PathId) -> Rate {
+        let rate = self.weights.get(path.index()).copied().unwrap_or(view.paths[path.index()].pacing_rate);
         if rate.0 == 0 { UNKNOWN } else { rate }
     }
 
     /// Only differences matter, and no path is far behind.
-    fn settle(&mut self, view: &View<'_>) {
+    fn settle(&mut self, view: &SchedulerView<'_>) {
         let latest = self.clocks.iter().max().copied().unwrap_or_default();
         for path in (0..).map(PathId).take(self.clocks.len()) {
             let owed = self.rate(view, path).time_for(MOST_OWED);
@@ -71,7 +71,7 @@ impl Weighted {
 }
 
 impl Scheduler for Weighted {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }
@@ -91,11 +91,11 @@ impl Scheduler for Weighted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Path;
+    use crate::PathView;
     use crate::view::tests::{fill, path, pick};
 
     fn shares(it: &mut Weighted, rates: [u64; 2]) -> [usize; 2] {
-        let paths = rates.map(|rate| Path { rate: Rate::from_mbit(rate), ..path(20, 10, 0) });
+        let paths = rates.map(|rate| PathView { pacing_rate: Rate::from_mbit(rate), ..path(20, 10, 0) });
         let picks: Vec<_> = (0..120).filter_map(|_| pick(it, &paths)).collect();
         [0, 1].map(|id| picks.iter().filter(|pick| pick.path.0 == id).count())
     }
@@ -119,7 +119,7 @@ mod tests {
     fn a_path_that_was_down_is_owed_64_kib() {
         let mut it = Weighted::new(&[1, 1], false);
         let up = path(20, 10, 0);
-        let down = Path { open: false, active: false, ..up };
+        let down = PathView { open: false, active: false, ..up };
         (0..10_000).for_each(|_| assert_eq!(pick(&mut it, &[up, down]), Some(Pick::next(PathId(0)))));
         let behind = (0..).take_while(|_| pick(&mut it, &[up, up]) == Some(Pick::next(PathId(1)))).count();
         assert_eq!(behind, 65536_usize.div_ceil(1448));

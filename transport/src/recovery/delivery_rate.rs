@@ -1,9 +1,9 @@
-//! Delivery-rate samples. draft-cheng-iccrg-delivery-rate-estimation; Linux 6.1 `tcp_rate.c`.
+//! RateSample-rate samples. draft-cheng-iccrg-delivery-rate-estimation; Linux 6.1 `tcp_rate.c`.
 
-use control::{Delivery, Sent};
+use control::{RateSample, SendState};
 use units::{Instant, Span};
 
-/// Delivery-rate state when a packet was sent, stored with the packet.
+/// RateSample-rate state when a packet was sent, stored with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
     /// Packets delivered by then (P.delivered).
@@ -32,9 +32,9 @@ pub struct SendTotals {
 impl SendSnapshot {
     /// The packet's sending as controllers see it; `since` are the totals now.
     #[must_use]
-    pub fn sending(&self, since: SendTotals) -> Sent {
-        Sent {
-            in_flight: self.totals.in_flight,
+    pub fn sending(&self, since: SendTotals) -> SendState {
+        SendState {
+            tx_in_flight: self.totals.in_flight,
             lost: since.lost.wrapping_sub(self.totals.lost),
             marked: since.marked.wrapping_sub(self.totals.marked),
             app_limited: self.app_limited,
@@ -44,13 +44,13 @@ impl SendSnapshot {
 
 /// The rate sample of one acknowledgement (Linux `rate_sample`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RateSample {
+pub struct PendingRateSample {
     newest: Option<(Instant, u64)>,
     prior: SendSnapshot,
     send_interval: Span,
 }
 
-impl RateSample {
+impl PendingRateSample {
     /// Packets delivered when the newest packet of this acknowledgement was sent; zero if nothing was delivered.
     #[must_use]
     pub fn prior_delivered(&self) -> u64 {
@@ -64,7 +64,7 @@ impl RateSample {
     }
 }
 
-/// Delivery-rate state of a path (C.delivered, C.delivered_time, C.first_sent_time, C.app_limited of the draft).
+/// RateSample-rate state of a path (C.delivered, C.delivered_time, C.first_sent_time, C.app_limited of the draft).
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
     delivered: u64,
@@ -101,7 +101,7 @@ impl RateSampler {
     }
 
     /// A packet sent at `sent` was delivered: the newest one of an acknowledgement defines the sample.
-    pub fn on_delivered(&mut self, sample: &mut RateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
+    pub fn on_delivered(&mut self, sample: &mut PendingRateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
         if sample.newest.is_none_or(|newest| (sent, seq) > newest) {
             sample.newest = Some((sent, seq));
             sample.prior = *snapshot;
@@ -114,11 +114,11 @@ impl RateSampler {
     pub fn finish(
         &mut self,
         now: Instant,
-        sample: &RateSample,
+        sample: &PendingRateSample,
         acked: u32,
         min_rtt: Span,
         delayed: bool,
-    ) -> Option<Delivery> {
+    ) -> Option<RateSample> {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
@@ -131,8 +131,8 @@ impl RateSampler {
         if min_rtt != Span::MAX && interval < min_rtt || interval == Span::ZERO {
             return None;
         }
-        Some(Delivery {
-            packets: (self.delivered - sample.prior.delivered) as u32,
+        Some(RateSample {
+            delivered: (self.delivered - sample.prior.delivered) as u32,
             interval,
             prior_delivered: sample.prior.delivered,
             app_limited: sample.prior.app_limited,
@@ -159,13 +159,13 @@ mod tests {
         let ms = |n: u64| Instant::ZERO + Span(n * 1_158_400);
         let mut sent = std::collections::VecDeque::new();
         for t in 0..200 {
-            let mut sample = RateSample::default();
+            let mut sample = PendingRateSample::default();
             if t >= 20 {
                 let (at, snapshot): (Instant, SendSnapshot) = sent.pop_front().expect("sent 20 ms ago");
                 sampler.count(1);
                 sampler.on_delivered(&mut sample, t, at, &snapshot);
                 let delivery = sampler.finish(ms(t), &sample, 1, Span::from_millis(20), false).expect("valid");
-                let rate = f64::from(delivery.packets) / delivery.interval.as_secs_f64();
+                let rate = f64::from(delivery.delivered) / delivery.interval.as_secs_f64();
                 assert!(t < 40 || (rate - 863.26).abs() < 0.01, "{rate} at {t}");
                 assert!(rate < 863.27);
             }

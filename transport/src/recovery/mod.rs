@@ -11,7 +11,7 @@ mod scoreboard;
 mod windowed_min;
 
 pub use cwnd_validation::CwndValidation;
-pub use delivery_rate::{RateSample, RateSampler, SendSnapshot, SendTotals};
+pub use delivery_rate::{PendingRateSample, RateSampler, SendSnapshot, SendTotals};
 pub use fack::Fack;
 pub use pacer::Pacer;
 pub use rack::Rack;

@@ -1,7 +1,7 @@
 //! RACK: loss detection by time (RFC 8985), with the reordering window of Linux 6.1 (`tcp_recovery.c`).
 
 use super::Scoreboard;
-use control::Phase;
+use control::CaState;
 use units::{Instant, Span};
 
 /// Recoveries without a spurious retransmission after which the reordering window shrinks again
@@ -120,8 +120,8 @@ impl Rack {
 
     /// The reordering window (Linux `tcp_rack_reo_wnd`): how much later than the RTT a packet may be before it is lost.
     #[must_use]
-    pub fn reo_wnd(&self, phase: Phase, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
-        if self.reord_seen == 0 && (phase >= Phase::Recovery || sacked >= self.reordering) {
+    pub fn reo_wnd(&self, phase: CaState, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
+        if self.reord_seen == 0 && (phase >= CaState::Recovery || sacked >= self.reordering) {
             return Span::ZERO;
         }
         if min_rtt == Span::MAX {
@@ -162,7 +162,7 @@ mod tests {
         let mut rack = Rack::new(3, 300);
         rack.on_reordering(1, 2);
         rack.reo_wnd_steps = reo_wnd_steps;
-        rack.reo_wnd(Phase::Recovery, 9, Span::from_millis(min_rtt), Span::from_millis(srtt)).as_millis()
+        rack.reo_wnd(CaState::Recovery, 9, Span::from_millis(min_rtt), Span::from_millis(srtt)).as_millis()
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn without_reordering_three_sacked_packets_are_enough() {
         let rack = Rack::new(3, 300);
-        let window = |sacked| rack.reo_wnd(Phase::Disorder, sacked, Span::from_millis(20), Span::from_millis(60));
+        let window = |sacked| rack.reo_wnd(CaState::Disorder, sacked, Span::from_millis(20), Span::from_millis(60));
         assert_eq!((window(2), window(3)), (Span::from_millis(5), Span::ZERO));
     }
 

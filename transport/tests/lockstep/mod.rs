@@ -223,7 +223,7 @@ impl World {
             "{pipe:?}"
         );
         assert!(self.sender.acknowledged() <= self.receiver.delivered());
-        assert!(self.sender.decision().window >= 1);
+        assert!(self.sender.decision().cwnd >= 1);
     }
 }
 

@@ -73,7 +73,7 @@ max-hold = '80ms'
     assert_eq!((path.listen_port, path.weight, path.rate), (5000, 3, Some(Rate::from_mbit(20))));
     assert!(path.backup && path.metered && !config.carriage.repair && !config.carriage.order);
     assert_eq!((config.carriage.late, config.carriage.max_hold), (Late::Deliver, Some(Span::from_millis(80))));
-    assert_eq!(config.carriage.congestion.unwrap().parameters["beta"], control::Value::Number(0.8));
+    assert_eq!(config.carriage.congestion.unwrap().parameters["beta"], control::ParamValue::Number(0.8));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The sending end: numbers packets and says which path each one takes.
 
-use schedule::{Path, Scheduler, View};
+use schedule::{PathView, Scheduler, SchedulerView};
 use units::{Instant, PathId};
 
 /// One counter over all paths (draft-lencse-tsvwg-mpt section 3), and the scheduler that spreads the packets.
 #[derive(Debug)]
 pub struct Striper {
     scheduler: Box<dyn Scheduler>,
-    paths: Vec<Path>,
+    paths: Vec<PathView>,
     next: u64,
 }
 
@@ -15,7 +15,7 @@ impl Striper {
     /// Nothing sent yet over so many paths.
     #[must_use]
     pub fn new(scheduler: Box<dyn Scheduler>, paths: usize) -> Self {
-        Self { scheduler, paths: vec![Path::unmeasured(); paths], next: 0 }
+        Self { scheduler, paths: vec![PathView::unmeasured(); paths], next: 0 }
     }
 
     /// A path can be used from now on, or no more.
@@ -27,15 +27,15 @@ impl Striper {
     /// The number and the path of the next packet of `bytes`; `None`, and no number is used up, if no path is usable.
     pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
         let seq = self.next;
-        let view = View {
+        let view = SchedulerView {
             now,
             bytes,
             paths: &self.paths,
-            next: seq,
-            acknowledged: seq,
+            snd_nxt: seq,
+            snd_una: seq,
             unsent: 1,
-            room: u64::MAX,
-            blocked: 0,
+            rwnd_left: u64::MAX,
+            window_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
         self.next += 1;

@@ -12,18 +12,18 @@
 //! acknowledgement; the kernel does when a window moved.
 
 use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window};
-use crate::{Entry, Feedback, Make};
+use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor};
 use units::Instant;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "balia",
     aliases: &[],
     title: "balanced linked adaptation: couples the decrease as well as the increase",
     source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    make: Make::Group(|settings| boxed(settings, Balia { integers: integer_steps(settings) })),
+    make: Constructor::Group(|settings| boxed(settings, Balia { integers: integer_steps(settings) })),
 };
 
 /// BALIA's own part: increase and decrease.
@@ -36,40 +36,46 @@ pub struct Balia {
 const MOST: f64 = 1.5;
 
 impl Coupling for Balia {
-    type Memory = ();
+    type PathState = ();
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
         let (a, total) = (ratio(paths), paths.total_rate());
         let own = paths.own();
-        own.rate() / own.rtt / (total * total) * ((1.0 + a) / 2.0) * ((4.0 + a) / 5.0)
+        own.rate() / own.srtt / (total * total) * ((1.0 + a) / 2.0) * ((4.0 + a) / 5.0)
     }
 
-    fn decrease(&mut self, paths: &Paths<'_, ()>, _now: Instant) -> f64 {
-        let (a, window) = (ratio(paths), paths.own().window);
+    fn decrease(&mut self, paths: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
+        let (a, cwnd) = (ratio(paths), paths.own().cwnd);
         if self.integers {
             // Whole multiples only, of half a window in whole packets.
-            let half = (window as u64) >> 1;
+            let half = (cwnd as u64) >> 1;
             return ((half as f64) * f64::from(a as u32).min(MOST)).floor();
         }
-        window / 2.0 * a.min(MOST)
+        cwnd / 2.0 * a.min(MOST)
     }
 
-    fn grow(&mut self, paths: &mut Paths<'_, ()>, window: &mut Window, acked: u32, _feedback: &Feedback) {
+    fn cong_avoid(
+        &mut self,
+        paths: &mut SubflowGroup<'_, ()>,
+        state: &mut CwndState,
+        acked: u32,
+        _feedback: &AckSample,
+    ) {
         let increase = (!self.integers).then(|| self.increase(paths));
-        grow(paths, window, acked, increase, |paths, window| count_acknowledgement(window, period(paths)));
+        grow(paths, state, acked, increase, |paths, state| count_acknowledgement(state, period(paths)));
     }
 }
 
 /// How much faster the fastest path is than the own one.
-fn ratio(paths: &Paths<'_, ()>) -> f64 {
-    paths.active().map(Sibling::rate).fold(0.0, f64::max) / paths.own().rate()
+fn ratio(paths: &SubflowGroup<'_, ()>) -> f64 {
+    paths.active().map(SubflowView::rate).fold(0.0, f64::max) / paths.own().rate()
 }
 
 /// The kernel's acknowledgements per packet: the inverse of the increase, cut to an integer.
-fn period(paths: &Paths<'_, ()>) -> u64 {
+fn period(paths: &SubflowGroup<'_, ()>) -> u64 {
     let (own, total) = (paths.own(), paths.total_rate());
     let (x, most) = (own.rate(), ratio(paths) * own.rate());
-    (10.0 * total * total * own.window / ((x + most) * (4.0 * x + most))) as u64
+    (10.0 * total * total * own.cwnd / ((x + most) * (4.0 * x + most))) as u64
 }
 
 #[cfg(test)]
@@ -104,9 +110,9 @@ mod tests {
 
     #[test]
     fn the_kernels_ratio_is_cut_to_an_integer_before_it_decreases() {
-        let decrease = |window| {
-            let kernel = |paths: &mut Paths<'_, ()>| Balia { integers: true }.decrease(paths, Instant::ZERO);
-            ask(&mut siblings(&[(10.0, 0.1), (window, 0.1)]), kernel)[0]
+        let decrease = |cwnd| {
+            let kernel = |paths: &mut SubflowGroup<'_, ()>| Balia { integers: true }.decrease(paths, Instant::ZERO);
+            ask(&mut siblings(&[(10.0, 0.1), (cwnd, 0.1)]), kernel)[0]
         };
         assert_eq!([19.0, 20.0].map(decrease), [5.0, 7.0], "1.9 counts as 1, 2 as 1.5");
     }

@@ -17,17 +17,17 @@
 
 use super::models::{Model, Models};
 use crate::single::bbr::{Cruise, MIN_WINDOW};
-use crate::{Context, Controller, Decision, Entry, Event, Feedback, Make};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent};
 use units::{Instant, PathId};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "c-mpbbr",
     aliases: &["cmpbbr"],
     title: "BBR v1 on each path; those of like bandwidth share it, a useless one stops",
     source: "Mahmud et al., IEEE Access 2020 (from its authors' code)",
     parameters: &[],
-    make: Make::Group(|_| Box::new(CMpBbr { paths: Models::new() })),
+    make: Constructor::Group(|_| Box::new(CMpBbr { paths: Models::new() })),
 };
 
 /// The phase in which a path looks at the others.
@@ -107,10 +107,10 @@ impl CMpBbr {
         Cruise { pacing_gain: bbr.pacing_gain / n, window_gain: bbr.window_gain / n, ..bbr }
     }
 
-    fn look(&mut self, path: PathId, feedback: &Feedback, now: Instant) {
+    fn look(&mut self, path: PathId, sample: &AckSample, now: Instant) {
         let own = self.paths.own(path);
         let bandwidth = own.bbr.measured_bandwidth();
-        own.memory.delivery.look(feedback.delivered, own.bbr.mss(), now);
+        own.memory.delivery.look(sample.delivered, own.bbr.mss(), now);
         let all = self.paths.measured().map(|path| path.bbr.measured_bandwidth());
         let m = alike(bandwidth, all.clone());
         let (least, most) = all.fold((f64::MAX, 0.0f64), |(least, most), it| (least.min(it), most.max(it)));
@@ -130,23 +130,23 @@ impl Looks {
 }
 
 impl Controller for CMpBbr {
-    fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own = self.paths.note(path, event);
         let (before, cruise) = (own.bbr.probing_phase(), Self::cruise(own));
         self.paths.tell(path, event, cruise, cx);
         let after = self.paths.own(path).bbr.probing_phase();
-        if let Event::Feedback(feedback) = event
+        if let PathEvent::Ack(sample) = event
             && before != after
             && after == Some(CHECK)
         {
-            self.look(path, feedback, cx.now);
+            self.look(path, sample, cx.now);
         }
     }
 
     fn decision(&self, path: PathId) -> Decision {
         let decision = self.paths.decision(path);
         let most = if self.paths.get(path).memory.stopped { MIN_WINDOW } else { u32::MAX };
-        Decision { window: decision.window.min(most), ..decision }
+        Decision { cwnd: decision.cwnd.min(most), ..decision }
     }
 }
 

@@ -19,17 +19,17 @@
 
 use super::models::{Model, Models};
 use crate::single::bbr::{Cruise, MIN_WINDOW};
-use crate::{Context, Controller, Decision, Entry, Event, Make};
+use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent};
 use units::PathId;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "coupled-bbr",
     aliases: &["cbbr"],
     title: "BBR v1 on each path, in all no faster than the best",
     source: "Han et al., SIGCOMM 2019 poster",
     parameters: &[],
-    make: Make::Group(|_| Box::new(CoupledBbr { paths: Models::new() })),
+    make: Constructor::Group(|_| Box::new(CoupledBbr { paths: Models::new() })),
 };
 
 /// BBR on each path, linked by the rate at which it cruises.
@@ -72,7 +72,7 @@ impl CoupledBbr {
 }
 
 impl Controller for CoupledBbr {
-    fn on_event(&mut self, path: PathId, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         self.paths.note(path, event);
         let cruise = self.cruise(path);
         self.paths.tell(path, event, cruise, cx);

@@ -13,18 +13,18 @@
 //! each counts as the smallest.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, Paths, Window, additive_increase, reno_increase, slow_start};
-use crate::{Entry, Feedback, Make, NO_THRESHOLD};
-use units::{Instant, Span};
+use crate::frame::{Coupling, CwndState, SubflowGroup, additive_increase, reno_increase, slow_start};
+use crate::{AckSample, AlgorithmEntry, Constructor};
+use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dmctcp",
     aliases: &["mctcpdesync"],
     title: "desynchronized: only the path with the largest window backs off",
     source: "Cui et al., ICCCN 2014 (from its kernel module)",
     parameters: &[PATH],
-    make: Make::Group(|settings| boxed(settings, Dmctcp::default())),
+    make: Constructor::Group(|settings| boxed(settings, Dmctcp::default())),
 };
 
 /// Window and threshold of a path that waits, packets.
@@ -44,63 +44,69 @@ pub struct Dmctcp {
 pub struct Waits(bool);
 
 impl Coupling for Dmctcp {
-    type Memory = Waits;
+    type PathState = Waits;
 
-    fn start(&mut self, paths: &mut Paths<'_, Waits>, window: &mut Window) {
+    fn init(&mut self, paths: &mut SubflowGroup<'_, Waits>, state: &mut CwndState) {
         if self.waits(paths) {
-            (window.size, window.threshold) = (WAITING, WAITING);
-            paths.memory().0 = true;
+            (state.cwnd, state.ssthresh) = (WAITING, WAITING);
+            paths.own_state().0 = true;
         }
     }
 
-    fn increase(&mut self, paths: &Paths<'_, Waits>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, Waits>) -> f64 {
         1.0 / period(paths)
     }
 
-    fn grow(&mut self, paths: &mut Paths<'_, Waits>, window: &mut Window, acked: u32, _feedback: &Feedback) {
-        if paths.own().memory.0 {
+    fn cong_avoid(
+        &mut self,
+        paths: &mut SubflowGroup<'_, Waits>,
+        state: &mut CwndState,
+        acked: u32,
+        _feedback: &AckSample,
+    ) {
+        if paths.own().state.0 {
             if self.waits(paths) {
                 return;
             }
-            window.threshold = NO_THRESHOLD;
-            paths.memory().0 = false;
+            state.ssthresh = INFINITE_SSTHRESH;
+            paths.own_state().0 = false;
         }
         if paths.alone() {
-            return reno_increase(window, acked);
+            return reno_increase(state, acked);
         }
-        let left = if window.in_slow_start() { slow_start(window, acked) } else { acked };
+        let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
         if left > 0 {
-            additive_increase(window, period(paths) as u32, left);
+            additive_increase(state, period(paths) as u32, left);
         }
     }
 
-    fn congested(&mut self, _memory: &mut Waits) {
+    fn on_congestion(&mut self, _memory: &mut Waits) {
         self.congested = true;
     }
 
-    fn decrease(&mut self, paths: &Paths<'_, Waits>, now: Instant) -> f64 {
+    fn decrease(&mut self, paths: &SubflowGroup<'_, Waits>, now: Instant) -> f64 {
         let own = paths.own();
-        let largest = paths.active().all(|path| path.window <= own.window);
-        let rested = self.backed_off.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.rtt));
+        let largest = paths.active().all(|path| path.cwnd <= own.cwnd);
+        let rested = self.backed_off.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
         if !largest || !rested {
             return 0.0;
         }
         self.backed_off = Some(now);
-        own.window / 2.0
+        own.cwnd / 2.0
     }
 }
 
 impl Dmctcp {
     /// A path that is not the first waits for the first one's loss.
-    fn waits(&self, paths: &Paths<'_, Waits>) -> bool {
+    fn waits(&self, paths: &SubflowGroup<'_, Waits>) -> bool {
         !self.congested && paths.others().any(|path| path.up)
     }
 }
 
 /// Packets to be acknowledged for one more.
-fn period(paths: &Paths<'_, Waits>) -> f64 {
-    let least = paths.active().map(|path| path.window).fold(f64::MAX, f64::min);
-    if paths.own().window <= least { least } else { paths.total_window() - least }
+fn period(paths: &SubflowGroup<'_, Waits>) -> f64 {
+    let least = paths.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
+    if paths.own().cwnd <= least { least } else { paths.total_cwnd() - least }
 }
 
 #[cfg(test)]
@@ -120,7 +126,7 @@ mod tests {
         let mut dmctcp = Dmctcp::default();
         let mut decrease = |own, millis| {
             let mut all = siblings(&WINDOWS);
-            dmctcp.decrease(&Paths::new(&mut all, own), Instant::ZERO + Span::from_millis(millis))
+            dmctcp.decrease(&SubflowGroup::new(&mut all, own), Instant::ZERO + Span::from_millis(millis))
         };
         let (other, largest, again, later) = (decrease(1, 0), decrease(2, 10), decrease(2, 109), decrease(2, 110));
         assert_eq!([other, largest, again, later], [0.0, 30.0, 0.0, 30.0]);

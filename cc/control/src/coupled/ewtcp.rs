@@ -9,17 +9,17 @@
 //! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the law above, not read there.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, Paths};
-use crate::{Entry, Make};
+use crate::frame::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ewtcp",
     aliases: &[],
     title: "equally weighted: each of n paths an n-th of Reno, none linked to another",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[PATH],
-    make: Make::Group(|settings| boxed(settings, Ewtcp)),
+    make: Constructor::Group(|settings| boxed(settings, Ewtcp)),
 };
 
 /// EWTCP's own part: the increase.
@@ -27,11 +27,11 @@ pub const ENTRY: Entry = Entry {
 pub struct Ewtcp;
 
 impl Coupling for Ewtcp {
-    type Memory = ();
+    type PathState = ();
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
         let share = 1.0 / paths.active().count() as f64;
-        share * share / paths.own().window
+        share * share / paths.own().cwnd
     }
 }
 

@@ -9,18 +9,18 @@
 //! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, Paths};
-use crate::{Entry, Make};
+use crate::frame::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor};
 use units::Instant;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "fully-coupled",
     aliases: &[],
     title: "all windows as one: everything to the least congested path",
     source: "Kelly and Voice, CCR 2005; Wischik et al., NSDI 2011",
     parameters: &[PATH],
-    make: Make::Group(|settings| boxed(settings, FullyCoupled)),
+    make: Constructor::Group(|settings| boxed(settings, FullyCoupled)),
 };
 
 /// The own part: increase and decrease.
@@ -28,14 +28,14 @@ pub const ENTRY: Entry = Entry {
 pub struct FullyCoupled;
 
 impl Coupling for FullyCoupled {
-    type Memory = ();
+    type PathState = ();
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
-        1.0 / paths.total_window()
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
+        1.0 / paths.total_cwnd()
     }
 
-    fn decrease(&mut self, paths: &Paths<'_, ()>, _now: Instant) -> f64 {
-        paths.total_window() / 2.0
+    fn decrease(&mut self, paths: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
+        paths.total_cwnd() / 2.0
     }
 }
 
@@ -46,8 +46,9 @@ mod tests {
 
     #[test]
     fn a_loss_takes_half_of_the_total() {
-        let step =
-            |paths: &mut Paths<'_, ()>| (FullyCoupled.increase(paths), FullyCoupled.decrease(paths, Instant::ZERO));
+        let step = |paths: &mut SubflowGroup<'_, ()>| {
+            (FullyCoupled.increase(paths), FullyCoupled.decrease(paths, Instant::ZERO))
+        };
         assert_eq!(ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), step), [(0.025, 20.0); 2]);
     }
 }

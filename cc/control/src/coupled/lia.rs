@@ -11,17 +11,17 @@
 //! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
 
 use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window};
-use crate::{Entry, Feedback, Make};
+use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lia",
     aliases: &[],
     title: "linked increases: as much in all as one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],
-    make: Make::Group(|settings| boxed(settings, Lia { integers: integer_steps(settings) })),
+    make: Constructor::Group(|settings| boxed(settings, Lia { integers: integer_steps(settings) })),
 };
 
 /// LIA's own part: the increase.
@@ -31,33 +31,39 @@ pub struct Lia {
 }
 
 impl Coupling for Lia {
-    type Memory = ();
+    type PathState = ();
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
         let best = paths.active().map(strength).fold(0.0, f64::max);
         let total = paths.total_rate();
-        (best / (total * total)).min(1.0 / paths.own().window)
+        (best / (total * total)).min(1.0 / paths.own().cwnd)
     }
 
-    fn grow(&mut self, paths: &mut Paths<'_, ()>, window: &mut Window, acked: u32, _feedback: &Feedback) {
+    fn cong_avoid(
+        &mut self,
+        paths: &mut SubflowGroup<'_, ()>,
+        state: &mut CwndState,
+        acked: u32,
+        _feedback: &AckSample,
+    ) {
         let increase = (!self.integers).then(|| self.increase(paths));
-        grow(paths, window, acked, increase, |paths, window| {
-            count_acknowledgement(window, period(paths).max(u64::from(window.size)));
+        grow(paths, state, acked, increase, |paths, state| {
+            count_acknowledgement(state, period(paths).max(u64::from(state.cwnd)));
         });
     }
 }
 
-fn strength(path: &Sibling<()>) -> f64 {
-    path.window / (path.rtt * path.rtt)
+fn strength(path: &SubflowView<()>) -> f64 {
+    path.cwnd / (path.srtt * path.srtt)
 }
 
 /// The kernel's `4096 sum(w) / alpha`, in its integers: with windows times 2^32 over the line, 2^10 under it.
-fn period(paths: &Paths<'_, ()>) -> u64 {
+fn period(paths: &SubflowGroup<'_, ()>) -> u64 {
     let best = paths.active().fold(paths.own(), |best, path| if strength(path) > strength(best) { path } else { best });
-    let micros = |path: &Sibling<()>| (path.rtt * 1e6) as u64;
-    let scaled = |path: &Sibling<()>| u128::from(((path.window as u64) << 10) * micros(best) / micros(path).max(1));
+    let micros = |path: &SubflowView<()>| (path.srtt * 1e6) as u64;
+    let scaled = |path: &SubflowView<()>| u128::from(((path.cwnd as u64) << 10) * micros(best) / micros(path).max(1));
     let total: u128 = paths.active().map(scaled).sum();
-    let alpha = ((best.window as u128) << 32) / (total * total).max(1);
+    let alpha = ((best.cwnd as u128) << 32) / (total * total).max(1);
     4096 / (alpha as u64).max(1)
 }
 
@@ -108,11 +114,11 @@ mod tests {
     #[test]
     fn a_step_of_the_kernel_costs_one_acknowledgement_more_than_its_period() {
         let mut all = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
-        let mut window = Window { size: 10, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
         let mut lia = Lia { integers: true };
         let mut calls = 0;
-        while window.size == 10 {
-            lia.grow(&mut Paths::new(&mut all, 0), &mut window, 2, &Feedback::default());
+        while state.cwnd == 10 {
+            lia.cong_avoid(&mut SubflowGroup::new(&mut all, 0), &mut state, 2, &AckSample::default());
             calls += 1;
         }
         assert_eq!(calls, 41);

@@ -12,45 +12,45 @@ pub mod olia;
 pub mod semicoupled;
 pub mod wvegas;
 
-use crate::frame::{Coupled, Coupling, Paths, Window, reno_increase, slow_start};
+use crate::frame::{Coupled, Coupling, CwndState, SubflowGroup, reno_increase, slow_start};
 use crate::single::bbr::Bbr;
-use crate::{Controller, Default as Range, Parameter, Settings};
+use crate::{Controller, ParamDefault, Parameter, Params};
 
 /// Every coupling of windows can stand over a controller of each path.
 const PATH: Parameter = Parameter {
     name: "path",
     meaning: "what controls each path: the coupled window alone (it is Reno's, coupled), or BBR v1 with it",
-    default: Range::Word(&["reno", "bbr"]),
+    default: ParamDefault::Word(&["reno", "bbr"]),
 };
 
 /// For algorithms whose kernel module counts in integers.
 const STEPS: Parameter = Parameter {
     name: "steps",
     meaning: "paper: by packets acknowledged, in fractions; linux: by acknowledgements, in the kernel module's integers",
-    default: Range::Word(&["paper", "linux"]),
+    default: ParamDefault::Word(&["paper", "linux"]),
 };
 
 /// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and in
 /// congestion avoidance `count`.
 fn grow<M>(
-    paths: &mut Paths<'_, M>,
-    window: &mut Window,
+    paths: &mut SubflowGroup<'_, M>,
+    state: &mut CwndState,
     acked: u32,
     increase: Option<f64>,
-    count: impl FnOnce(&mut Paths<'_, M>, &mut Window),
+    count: impl FnOnce(&mut SubflowGroup<'_, M>, &mut CwndState),
 ) {
     match increase {
-        _ if paths.alone() => reno_increase(window, acked),
-        Some(increase) => paths.grow(window, acked, increase),
-        None if window.in_slow_start() => {
-            slow_start(window, acked);
+        _ if paths.alone() => reno_increase(state, acked),
+        Some(increase) => paths.cong_avoid(state, acked, increase),
+        None if state.in_slow_start() => {
+            slow_start(state, acked);
         }
-        None => count(paths, window),
+        None => count(paths, state),
     }
 }
 
 /// A coupling as its settings want it.
-fn boxed<C: Coupling + 'static>(settings: &Settings, coupling: C) -> Box<dyn Controller> {
+fn boxed<C: Coupling + 'static>(settings: &Params, coupling: C) -> Box<dyn Controller> {
     let coupled = Coupled::new(coupling);
     if settings.word(PATH.name) == "bbr" {
         return Box::new(coupled.over(|| Box::new(Bbr::new())));
@@ -58,16 +58,16 @@ fn boxed<C: Coupling + 'static>(settings: &Settings, coupling: C) -> Box<dyn Con
     Box::new(coupled)
 }
 
-fn integer_steps(settings: &Settings) -> bool {
+fn integer_steps(settings: &Params) -> bool {
     settings.word(STEPS.name) == "linux"
 }
 
 /// The kernel modules' additive increase: one packet after `period` acknowledgements, of whatever size, and one more.
-fn count_acknowledgement(window: &mut Window, period: u64) {
-    if u64::from(window.credit) >= period {
-        window.credit = 0;
-        window.size = (window.size + 1).min(window.clamp);
+fn count_acknowledgement(state: &mut CwndState, period: u64) {
+    if u64::from(state.cwnd_cnt) >= period {
+        state.cwnd_cnt = 0;
+        state.cwnd = (state.cwnd + 1).min(state.cwnd_clamp);
     } else {
-        window.credit += 1;
+        state.cwnd_cnt += 1;
     }
 }

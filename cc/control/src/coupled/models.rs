@@ -1,7 +1,7 @@
 //! A BBR for each path of a group, for those that couple BBRs.
 
 use crate::single::bbr::{Bbr, Cruise};
-use crate::{Context, Decision, Event, PathController};
+use crate::{Context, Decision, PathController, PathEvent};
 use units::PathId;
 
 /// BBR on each path, and what the coupling keeps for it.
@@ -30,21 +30,21 @@ impl<M: Default> Models<M> {
     }
 
     /// The path, made known if it is new; one that comes up has learnt nothing.
-    pub(super) fn note(&mut self, path: PathId, event: &Event) -> &mut Model<M> {
+    pub(super) fn note(&mut self, path: PathId, event: &PathEvent) -> &mut Model<M> {
         while self.paths.len() <= path.index() {
             self.paths.push(Model::default());
         }
         let own = &mut self.paths[path.index()];
         match event {
-            Event::PathUp(_) => *own = Model { up: true, ..Model::default() },
-            Event::PathDown => own.up = false,
+            PathEvent::PathUp(_) => *own = Model { up: true, ..Model::default() },
+            PathEvent::PathDown => own.up = false,
             _ => {}
         }
         own
     }
 
     /// BBR hears the event, with this way of cruising.
-    pub(super) fn tell(&mut self, path: PathId, event: &Event, cruise: Cruise, cx: &mut Context<'_>) {
+    pub(super) fn tell(&mut self, path: PathId, event: &PathEvent, cruise: Cruise, cx: &mut Context<'_>) {
         let own = &mut self.paths[path.index()];
         own.bbr.set_cruise(cruise);
         own.bbr.on_event(event, cx);

@@ -13,17 +13,17 @@
 //! threshold is two packets, as in the kernel.
 
 use super::{PATH, STEPS, boxed, grow, integer_steps};
-use crate::frame::{Coupling, Paths, Sibling, Window};
-use crate::{Entry, Feedback, Make};
+use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "olia",
     aliases: &[],
     title: "opportunistic linked increases: moves window from the largest to the best paths",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    make: Make::Group(|settings| boxed(settings, Olia { integers: integer_steps(settings) })),
+    make: Constructor::Group(|settings| boxed(settings, Olia { integers: integer_steps(settings) })),
 };
 
 /// OLIA's own part: the increase.
@@ -38,7 +38,7 @@ pub struct Losses {
     since: u64,
     between: u64,
     /// The kernel's credit for growth, in 1/1024 packets.
-    credit: i32,
+    cwnd_cnt: i32,
 }
 
 /// The kernel's scale of increments.
@@ -49,54 +49,60 @@ const WHOLE: i32 = 1023;
 const LEAST_WINDOW: u32 = 2;
 
 impl Coupling for Olia {
-    type Memory = Losses;
+    type PathState = Losses;
 
-    fn increase(&mut self, paths: &Paths<'_, Losses>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, Losses>) -> f64 {
         let (own, total) = (paths.own(), paths.total_rate());
-        own.rate() / own.rtt / (total * total) + shift(paths) / own.window
+        own.rate() / own.srtt / (total * total) + shift(paths) / own.cwnd
     }
 
-    fn grow(&mut self, paths: &mut Paths<'_, Losses>, window: &mut Window, acked: u32, _feedback: &Feedback) {
+    fn cong_avoid(
+        &mut self,
+        paths: &mut SubflowGroup<'_, Losses>,
+        state: &mut CwndState,
+        acked: u32,
+        _feedback: &AckSample,
+    ) {
         let increase = self.increase(paths);
-        grow(paths, window, acked, (!self.integers).then_some(increase), |paths, window| {
-            count_increment(&mut paths.memory().credit, window, increase);
+        grow(paths, state, acked, (!self.integers).then_some(increase), |paths, state| {
+            count_increment(&mut paths.own_state().cwnd_cnt, state, increase);
         });
     }
 
-    fn measure(&mut self, memory: &mut Losses, feedback: &Feedback) {
-        memory.since += u64::from(feedback.acked);
+    fn on_ack(&mut self, memory: &mut Losses, sample: &AckSample) {
+        memory.since += u64::from(sample.acked);
     }
 
-    fn congested(&mut self, memory: &mut Losses) {
+    fn on_congestion(&mut self, memory: &mut Losses) {
         if memory.since > 0 {
             (memory.between, memory.since) = (memory.since, 0);
         }
-        memory.credit = 0;
+        memory.cwnd_cnt = 0;
     }
 }
 
 /// The kernel's step: once an acknowledgement, of whatever size.
-fn count_increment(credit: &mut i32, window: &mut Window, increase: f64) {
-    *credit += (increase * SCALE) as i32;
-    if *credit >= WHOLE {
-        (*credit, window.size) = (0, (window.size + 1).min(window.clamp));
-    } else if *credit <= -WHOLE {
-        (*credit, window.size) = (0, (window.size - 1).max(LEAST_WINDOW));
+fn count_increment(cwnd_cnt: &mut i32, state: &mut CwndState, increase: f64) {
+    *cwnd_cnt += (increase * SCALE) as i32;
+    if *cwnd_cnt >= WHOLE {
+        (*cwnd_cnt, state.cwnd) = (0, (state.cwnd + 1).min(state.cwnd_clamp));
+    } else if *cwnd_cnt <= -WHOLE {
+        (*cwnd_cnt, state.cwnd) = (0, (state.cwnd - 1).max(LEAST_WINDOW));
     }
 }
 
 /// How good a path is: the square of the rate that its losses would leave a TCP, but for a factor.
-fn quality(path: &Sibling<Losses>) -> f64 {
-    path.memory.since.max(path.memory.between) as f64 / (path.rtt * path.rtt)
+fn quality(path: &SubflowView<Losses>) -> f64 {
+    path.state.since.max(path.state.between) as f64 / (path.srtt * path.srtt)
 }
 
 /// The a of the own path.
-fn shift(paths: &Paths<'_, Losses>) -> f64 {
+fn shift(paths: &SubflowGroup<'_, Losses>) -> f64 {
     let best = paths.active().map(quality).fold(0.0, f64::max);
-    let largest = paths.active().map(|path| path.window).fold(0.0, f64::max);
-    let is_largest = |path: &Sibling<Losses>| path.window >= largest;
-    let is_chosen = |path: &Sibling<Losses>| quality(path) >= best && !is_largest(path);
-    let count = |of: &dyn Fn(&Sibling<Losses>) -> bool| paths.active().filter(|path| of(path)).count() as f64;
+    let largest = paths.active().map(|path| path.cwnd).fold(0.0, f64::max);
+    let is_largest = |path: &SubflowView<Losses>| path.cwnd >= largest;
+    let is_chosen = |path: &SubflowView<Losses>| quality(path) >= best && !is_largest(path);
+    let count = |of: &dyn Fn(&SubflowView<Losses>) -> bool| paths.active().filter(|path| of(path)).count() as f64;
     let (all, chosen) = (count(&|_| true), count(&is_chosen));
     match paths.own() {
         _ if chosen == 0.0 => 0.0,
@@ -111,10 +117,10 @@ mod tests {
     use super::*;
     use crate::frame::paths::testing::{ask, siblings};
 
-    fn group(windows: &[(f64, u64)]) -> Vec<Sibling<Losses>> {
-        let paths: Vec<_> = windows.iter().map(|&(window, _)| (window, 0.1)).collect();
+    fn group(windows: &[(f64, u64)]) -> Vec<SubflowView<Losses>> {
+        let paths: Vec<_> = windows.iter().map(|&(cwnd, _)| (cwnd, 0.1)).collect();
         let mut all = siblings::<Losses>(&paths);
-        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.memory.since = acked);
+        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.state.since = acked);
         all
     }
 
@@ -148,23 +154,23 @@ mod tests {
         let mut losses = Losses::default();
         let mut olia = Olia { integers: false };
         let mut acked = |losses: &mut Losses, acked| {
-            olia.measure(losses, &Feedback { acked, ..Feedback::default() });
+            olia.on_ack(losses, &AckSample { acked, ..AckSample::default() });
         };
         acked(&mut losses, 700);
-        Olia { integers: false }.congested(&mut losses);
+        Olia { integers: false }.on_congestion(&mut losses);
         acked(&mut losses, 30);
         assert_eq!((losses.since, losses.between), (30, 700));
-        Olia { integers: false }.congested(&mut losses);
-        Olia { integers: false }.congested(&mut losses);
+        Olia { integers: false }.on_congestion(&mut losses);
+        Olia { integers: false }.on_congestion(&mut losses);
         assert_eq!((losses.since, losses.between), (0, 30), "nothing acknowledged between: one loss");
     }
 
     #[test]
     fn the_kernels_window_moves_after_41_increments_of_25() {
-        let (mut credit, mut window) = (0, Window { size: 10, ..Window::default() });
+        let (mut cwnd_cnt, mut state) = (0, CwndState { cwnd: 10, ..CwndState::default() });
         let steps = (1..).find(|_| {
-            count_increment(&mut credit, &mut window, 0.025);
-            window.size == 11
+            count_increment(&mut cwnd_cnt, &mut state, 0.025);
+            state.cwnd == 11
         });
         assert_eq!(steps, Some(41));
     }

@@ -8,11 +8,11 @@
 //! Source: Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011, where LIA is derived from it.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, Paths};
-use crate::{Default as Range, Entry, Make, Parameter};
+use crate::frame::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor, ParamDefault, Parameter};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "semicoupled",
     aliases: &[],
     title: "linked increase, plain halving: the textbook step towards LIA",
@@ -21,11 +21,11 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "a",
             meaning: "packets by which all windows together grow while one total window is acknowledged",
-            default: Range::Number { value: 1.0, least: 0.001, most: 100.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.001, most: 100.0 },
         },
         PATH,
     ],
-    make: Make::Group(|settings| boxed(settings, Semicoupled { a: settings.number("a") })),
+    make: Constructor::Group(|settings| boxed(settings, Semicoupled { a: settings.number("a") })),
 };
 
 /// SEMICOUPLED's own part: the increase.
@@ -35,10 +35,10 @@ pub struct Semicoupled {
 }
 
 impl Coupling for Semicoupled {
-    type Memory = ();
+    type PathState = ();
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
-        self.a / paths.total_window()
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
+        self.a / paths.total_cwnd()
     }
 }
 

@@ -20,11 +20,11 @@
 //! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, Paths, RoundDelay, Window, reno_increase, slow_start};
-use crate::{Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{Coupling, CwndState, RoundDelay, SubflowGroup, reno_increase, slow_start};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "wvegas",
     aliases: &[],
     title: "weighted Vegas: delay-based, each path queues by its share of the rate",
@@ -33,21 +33,21 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "total_alpha",
             meaning: "packets that all paths together keep queued",
-            default: Range::Number { value: 10.0, least: 1.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 10.0, least: 1.0, most: 1000.0 },
         },
         Parameter {
             name: "gamma",
             meaning: "leave slow start when more packets than this are queued",
-            default: Range::Number { value: 1.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1000.0 },
         },
         Parameter {
             name: "backoff",
             meaning: "drain the queue where its delay is twice the least that was seen",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         PATH,
     ],
-    make: Make::Group(|settings| boxed(settings, WVegas::new(settings))),
+    make: Constructor::Group(|settings| boxed(settings, WVegas::new(settings))),
 };
 
 /// The alpha of a path whose share is not known, and the least; packets.
@@ -67,7 +67,7 @@ pub struct Delay {
     round: RoundDelay,
     /// Of this round's RTTs, microseconds.
     sum: u64,
-    phase: Phase,
+    ca_state: CaState,
     alpha: u64,
     /// Window over mean RTT, packets a second; zero before it was first compared.
     rate: f64,
@@ -77,8 +77,8 @@ pub struct Delay {
 
 impl Default for Delay {
     fn default() -> Self {
-        let (round, phase) = (RoundDelay::default(), Phase::Open);
-        Self { round, sum: 0, phase, alpha: LEAST_ALPHA, rate: 0.0, queueing: None }
+        let (round, ca_state) = (RoundDelay::default(), CaState::Open);
+        Self { round, sum: 0, ca_state, alpha: LEAST_ALPHA, rate: 0.0, queueing: None }
     }
 }
 
@@ -101,113 +101,119 @@ impl Delay {
 }
 
 impl WVegas {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let (total_alpha, gamma) = (settings.number("total_alpha"), settings.number("gamma") as u64);
         Self { total_alpha, gamma, backs_off: settings.word("backoff") == "on" }
     }
 
     /// The step at the end of a round with this mean RTT, microseconds.
-    fn judge(&self, paths: &mut Paths<'_, Delay>, window: &mut Window, acked: u32, rtt: u64) {
-        let (size, base) = (u64::from(window.size), paths.own().memory.round.base);
+    fn judge(&self, paths: &mut SubflowGroup<'_, Delay>, state: &mut CwndState, acked: u32, rtt: u64) {
+        let (size, base) = (u64::from(state.cwnd), paths.own().state.round.base);
         let queued = size * (rtt - base) / rtt;
-        if window.in_slow_start() {
+        if state.in_slow_start() {
             if queued > self.gamma {
-                window.size = window.size.min((size * base / rtt) as u32 + 1);
-                window.threshold = window.threshold.min(window.size);
+                state.cwnd = state.cwnd.min((size * base / rtt) as u32 + 1);
+                state.ssthresh = state.ssthresh.min(state.cwnd);
             } else {
-                slow_start(window, acked);
+                slow_start(state, acked);
             }
         } else {
-            self.avoid_congestion(paths, window, queued, rtt);
+            self.avoid_congestion(paths, state, queued, rtt);
         }
-        window.size = window.size.min(window.clamp).max(2);
-        window.threshold = window.current_threshold().max(2);
+        state.cwnd = state.cwnd.min(state.cwnd_clamp).max(2);
+        state.ssthresh = state.current_ssthresh().max(2);
     }
 
-    fn avoid_congestion(&self, paths: &mut Paths<'_, Delay>, window: &mut Window, queued: u64, rtt: u64) {
-        if queued >= paths.own().memory.alpha {
-            self.weigh(paths, window.size, rtt);
+    fn avoid_congestion(&self, paths: &mut SubflowGroup<'_, Delay>, state: &mut CwndState, queued: u64, rtt: u64) {
+        if queued >= paths.own().state.alpha {
+            self.weigh(paths, state.cwnd, rtt);
         }
-        let delay = paths.memory();
+        let delay = paths.own_state();
         if queued > delay.alpha {
-            window.size -= 1;
-            window.threshold = window.threshold.min(window.size);
+            state.cwnd -= 1;
+            state.ssthresh = state.ssthresh.min(state.cwnd);
         } else if queued < delay.alpha {
-            window.size += 1;
+            state.cwnd += 1;
         }
         let base = delay.round.base;
         if self.backs_off && delay.must_back_off(rtt - base) {
-            window.size = (u64::from(window.size) * base / (2 * rtt)) as u32;
+            state.cwnd = (u64::from(state.cwnd) * base / (2 * rtt)) as u32;
         }
     }
 
     /// The own share of the rate makes the own share of the packets queued.
-    fn weigh(&self, paths: &mut Paths<'_, Delay>, size: u32, rtt: u64) {
+    fn weigh(&self, paths: &mut SubflowGroup<'_, Delay>, size: u32, rtt: u64) {
         let rate = f64::from(size) * 1e6 / rtt as f64;
-        paths.memory().rate = rate;
-        let others: f64 = paths.others().filter(|path| path.active).map(|path| path.memory.rate).sum();
-        paths.memory().alpha = LEAST_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
+        paths.own_state().rate = rate;
+        let others: f64 = paths.others().filter(|path| path.active).map(|path| path.state.rate).sum();
+        paths.own_state().alpha = LEAST_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
     }
 }
 
 impl Coupling for WVegas {
-    type Memory = Delay;
+    type PathState = Delay;
 
     /// Not asked: the window moves once a round.
-    fn increase(&mut self, _paths: &Paths<'_, Delay>) -> f64 {
+    fn increase(&mut self, _paths: &SubflowGroup<'_, Delay>) -> f64 {
         0.0
     }
 
     /// The queue tells what the path carries, however much of the window is used.
-    fn grows_unfilled(&self) -> bool {
+    fn ignores_cwnd_limited(&self) -> bool {
         true
     }
 
-    fn grow(&mut self, paths: &mut Paths<'_, Delay>, window: &mut Window, acked: u32, feedback: &Feedback) {
-        if paths.own().memory.phase != Phase::Open {
-            return reno(window, acked, feedback);
+    fn cong_avoid(
+        &mut self,
+        paths: &mut SubflowGroup<'_, Delay>,
+        state: &mut CwndState,
+        acked: u32,
+        sample: &AckSample,
+    ) {
+        if paths.own().state.ca_state != CaState::Open {
+            return reno(state, acked, sample);
         }
-        let delay = paths.memory();
-        if !delay.round.ends(feedback) {
-            if window.in_slow_start() {
-                slow_start(window, acked);
+        let delay = paths.own_state();
+        if !delay.round.ends(sample) {
+            if state.in_slow_start() {
+                slow_start(state, acked);
             }
             return;
         }
         if delay.round.is_telling() {
             let rtt = delay.sum / u64::from(delay.round.samples);
-            self.judge(paths, window, acked, rtt);
+            self.judge(paths, state, acked, rtt);
         } else {
-            reno(window, acked, feedback);
+            reno(state, acked, sample);
         }
-        paths.memory().forget_round();
+        paths.own_state().forget_round();
     }
 
-    fn measure(&mut self, memory: &mut Delay, feedback: &Feedback) {
-        memory.round.add(feedback);
+    fn on_ack(&mut self, memory: &mut Delay, sample: &AckSample) {
+        memory.round.add(sample);
         // One microsecond more, as the least RTTs have.
-        memory.sum += feedback.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
+        memory.sum += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 
-    fn change_phase(&mut self, memory: &mut Delay, next: Phase) {
-        memory.phase = next;
+    fn set_state(&mut self, memory: &mut Delay, next: CaState) {
+        memory.ca_state = next;
         memory.round.change_phase(next);
         match next {
-            Phase::Open => (memory.sum, memory.alpha, memory.queueing) = (0, LEAST_ALPHA, None),
-            Phase::Loss => memory.rate = 0.0,
+            CaState::Open => (memory.sum, memory.alpha, memory.queueing) = (0, LEAST_ALPHA, None),
+            CaState::Loss => memory.rate = 0.0,
             _ => {}
         }
     }
 
-    fn restarts(&mut self, memory: &mut Delay) {
+    fn on_idle_restart(&mut self, memory: &mut Delay) {
         memory.round.forget_base();
         memory.sum = 0;
     }
 }
 
-fn reno(window: &mut Window, acked: u32, feedback: &Feedback) {
-    if feedback.window_limited {
-        reno_increase(window, acked);
+fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
+    if sample.cwnd_limited {
+        reno_increase(state, acked);
     }
 }
 
@@ -215,24 +221,27 @@ fn reno(window: &mut Window, acked: u32, feedback: &Feedback) {
 mod tests {
     use super::*;
     use crate::frame::paths::testing::siblings;
-    use crate::frame::{Sibling, reno_threshold};
+    use crate::frame::{SubflowView, reno_threshold};
 
     const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backs_off: true };
 
     /// A path of base RTT 100 ms, beside another with this rate in packets a second.
-    fn group(sibling: f64) -> Vec<Sibling<Delay>> {
+    fn group(sibling: f64) -> Vec<SubflowView<Delay>> {
         let mut all = siblings::<Delay>(&[(60.0, 0.1); 2]);
-        all[0].memory.round.base = 100_000;
-        all[1].memory.rate = sibling;
+        all[0].state.round.base = 100_000;
+        all[1].state.rate = sibling;
         all
     }
 
     /// The window after a round of this mean RTT.
-    fn after(all: &mut [Sibling<Delay>], size: u32, rtt_ms: u64) -> Window {
-        let mut window =
-            Window { size, threshold: reno_threshold(&Window { size, ..Window::default() }), ..Window::default() };
-        WVEGAS.judge(&mut Paths::new(all, 0), &mut window, 1, rtt_ms * 1000);
-        window
+    fn after(all: &mut [SubflowView<Delay>], size: u32, rtt_ms: u64) -> CwndState {
+        let mut state = CwndState {
+            cwnd: size,
+            ssthresh: reno_threshold(&CwndState { cwnd: size, ..CwndState::default() }),
+            ..CwndState::default()
+        };
+        WVEGAS.judge(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
+        state
     }
 
     #[test]
@@ -240,8 +249,8 @@ mod tests {
         let alpha = |own: f64, sibling| {
             let mut all = group(sibling);
             let rtt = 100_000;
-            WVEGAS.weigh(&mut Paths::new(&mut all, 0), (own / 10.0) as u32, rtt);
-            all[0].memory.alpha
+            WVEGAS.weigh(&mut SubflowGroup::new(&mut all, 0), (own / 10.0) as u32, rtt);
+            all[0].state.alpha
         };
         assert_eq!((alpha(300.0, 100.0), alpha(100.0, 300.0)), (7, 2), "7.5 and 2.5 of ten");
         assert_eq!((alpha(100.0, 900.0), alpha(100.0, 0.0)), (2, 10), "at least two; alone, all");
@@ -252,8 +261,8 @@ mod tests {
         // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is 10.
         let size = |alpha, size, rtt| {
             let mut all = group(0.0);
-            (all[0].memory.alpha, all[0].memory.queueing) = (alpha, None);
-            after(&mut all, size, rtt).size
+            (all[0].state.alpha, all[0].state.queueing) = (alpha, None);
+            after(&mut all, size, rtt).cwnd
         };
         assert_eq!((size(2, 60, 102), size(10, 66, 110)), (61, 67));
         assert_eq!(size(2, 132, 110), 131, "12 queued, 10 allowed");
@@ -262,16 +271,16 @@ mod tests {
     #[test]
     fn a_queue_of_twice_the_least_delay_is_left_to_others() {
         let mut all = group(0.0);
-        all[0].memory.queueing = Some(10_000);
+        all[0].state.queueing = Some(10_000);
         // 60 packets at 120 ms: 10 are queued, which is alpha after weighing; 60 * 100 / 240.
-        assert_eq!(after(&mut all, 60, 120).size, 25);
-        assert_eq!(all[0].memory.queueing, None);
+        assert_eq!(after(&mut all, 60, 120).cwnd, 25);
+        assert_eq!(all[0].state.queueing, None);
     }
 
     #[test]
     fn slow_start_ends_at_what_the_path_carries_without_queue() {
-        let mut window = Window { size: 50, ..Window::default() };
-        WVEGAS.judge(&mut Paths::new(&mut group(0.0), 0), &mut window, 1, 110_000);
-        assert_eq!((window.size, window.threshold), (46, 46), "50 * 100 / 110 + 1");
+        let mut state = CwndState { cwnd: 50, ..CwndState::default() };
+        WVEGAS.judge(&mut SubflowGroup::new(&mut group(0.0), 0), &mut state, 1, 110_000);
+        assert_eq!((state.cwnd, state.ssthresh), (46, 46), "50 * 100 / 110 + 1");
     }
 }

@@ -23,17 +23,18 @@
 //! what the window lets through. BBR v1's probing phase may then last until the window has grown or a packet is lost:
 //! it asks for a quarter more in flight, and may not have it.
 
-use super::Window;
-use crate::{Context, Decision, Event, NO_THRESHOLD, PathController};
+use super::CwndState;
+use crate::{Context, Decision, PathController, PathEvent};
+use units::INFINITE_SSTHRESH;
 
 /// The controllers of the paths, under a coupling; or none.
 #[derive(Debug, Default)]
-pub(super) struct PathLevel {
+pub(super) struct PathControllers {
     make: Option<fn() -> Box<dyn PathController>>,
     paths: Vec<Box<dyn PathController>>,
 }
 
-impl PathLevel {
+impl PathControllers {
     pub(super) fn new(make: fn() -> Box<dyn PathController>) -> Self {
         Self { make: Some(make), paths: Vec::new() }
     }
@@ -44,8 +45,8 @@ impl PathLevel {
     }
 
     /// The path's window is not the smaller one: growth is the coupling's to decide.
-    pub(super) fn leaves_room(&self, path: usize, coupled: &Window) -> bool {
-        self.paths.get(path).is_none_or(|level| coupled.size <= level.decision().window)
+    pub(super) fn leaves_room(&self, path: usize, coupled: &CwndState) -> bool {
+        self.paths.get(path).is_none_or(|level| coupled.cwnd <= level.decision().cwnd)
     }
 
     /// There is none, so that the window alone limits.
@@ -54,28 +55,32 @@ impl PathLevel {
     }
 
     /// The path level hears the event; the coupled window takes over the end of slow start.
-    pub(super) fn on_event(&mut self, path: usize, event: &Event, coupled: &mut Window, cx: &mut Context<'_>) {
+    pub(super) fn on_event(&mut self, path: usize, event: &PathEvent, coupled: &mut CwndState, cx: &mut Context<'_>) {
         let Some(make) = self.make else { return };
         let level = &mut self.paths[path];
-        if matches!(event, Event::PathUp(_)) {
+        if matches!(event, PathEvent::PathUp(_)) {
             *level = make();
         }
-        let before = level.decision().threshold;
+        let before = level.decision().ssthresh;
         level.on_event(event, cx);
-        let after = level.decision().threshold;
-        if before == NO_THRESHOLD && after < NO_THRESHOLD && coupled.in_slow_start() && !coupled.in_reduction() {
-            coupled.threshold = coupled.threshold.min(after.max(2));
-            coupled.size = coupled.size.min(coupled.threshold);
+        let after = level.decision().ssthresh;
+        if before == INFINITE_SSTHRESH
+            && after < INFINITE_SSTHRESH
+            && coupled.in_slow_start()
+            && !coupled.in_cwnd_reduction()
+        {
+            coupled.ssthresh = coupled.ssthresh.min(after.max(2));
+            coupled.cwnd = coupled.cwnd.min(coupled.ssthresh);
         }
     }
 
     /// Both together.
-    pub(super) fn decision(&self, path: usize, coupled: &Window) -> Decision {
+    pub(super) fn decision(&self, path: usize, coupled: &CwndState) -> Decision {
         let level = self.paths.get(path).map(|level| level.decision());
         Decision {
-            window: level.map_or(coupled.size, |level| level.window.min(coupled.size)),
-            threshold: coupled.threshold,
-            pacing: level.and_then(|level| level.pacing),
+            cwnd: level.map_or(coupled.cwnd, |level| level.cwnd.min(coupled.cwnd)),
+            ssthresh: coupled.ssthresh,
+            pacing_rate: level.and_then(|level| level.pacing_rate),
         }
     }
 }

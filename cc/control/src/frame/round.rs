@@ -1,6 +1,6 @@
 //! Packet-timed round trips.
 
-use crate::Feedback;
+use crate::AckSample;
 
 /// Counts round trips by packet numbers: one ends when what was next at its start is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,17 +10,17 @@ pub struct Round {
 
 impl Round {
     /// True if this acknowledgement ends a round; the next one then begins.
-    pub fn ends(&mut self, feedback: &Feedback) -> bool {
-        let over = feedback.una > self.end;
+    pub fn ends(&mut self, sample: &AckSample) -> bool {
+        let over = sample.snd_una > self.end;
         if over {
-            self.end = feedback.next;
+            self.end = sample.snd_nxt;
         }
         over
     }
 
     /// Begins a round now.
-    pub fn restart(&mut self, feedback: &Feedback) {
-        self.end = feedback.next;
+    pub fn restart(&mut self, sample: &AckSample) {
+        self.end = sample.snd_nxt;
     }
 }
 
@@ -32,7 +32,8 @@ mod tests {
     fn rounds(windows: u64, per_ack: u64) -> usize {
         let mut round = Round::default();
         let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);
-        acks.filter(|&una| round.ends(&Feedback { una, next: una - per_ack + 10, ..Feedback::default() })).count()
+        acks.filter(|&una| round.ends(&AckSample { snd_una: una, snd_nxt: una - per_ack + 10, ..AckSample::default() }))
+            .count()
     }
 
     #[test]

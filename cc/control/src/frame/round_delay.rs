@@ -1,7 +1,7 @@
 //! Vegas' measure of delay, which many borrow: the least RTT of each round trip, against the least ever.
 
 use super::Round;
-use crate::{Feedback, Phase};
+use crate::{AckSample, CaState};
 
 /// A round with at most this many samples is not judged: one may be a delayed acknowledgement, one noise.
 const FEW_SAMPLES: u32 = 2;
@@ -28,8 +28,8 @@ impl Default for RoundDelay {
 
 impl RoundDelay {
     /// Adds this acknowledgement's sample, if it has one.
-    pub fn add(&mut self, feedback: &Feedback) {
-        if let Some(rtt) = feedback.rtt {
+    pub fn add(&mut self, sample: &AckSample) {
+        if let Some(rtt) = sample.rtt {
             // One microsecond more, so that neither RTT is ever zero.
             let rtt = rtt.as_micros() + 1;
             self.base = self.base.min(rtt);
@@ -39,11 +39,11 @@ impl RoundDelay {
     }
 
     /// True if this acknowledgement ends a round: judge it, then [`RoundDelay::forget_round`].
-    pub fn ends(&mut self, feedback: &Feedback) -> bool {
+    pub fn ends(&mut self, sample: &AckSample) -> bool {
         if std::mem::take(&mut self.reopened) {
-            self.round.restart(feedback);
+            self.round.restart(sample);
         }
-        self.round.ends(feedback)
+        self.round.ends(sample)
     }
 
     /// Whether the round has samples enough to be judged.
@@ -70,8 +70,8 @@ impl RoundDelay {
     }
 
     /// A round that was disturbed is not judged: coming back to the open phase begins a new one.
-    pub fn change_phase(&mut self, next: Phase) {
-        if next == Phase::Open {
+    pub fn change_phase(&mut self, next: CaState) {
+        if next == CaState::Open {
             self.reopened = true;
             self.forget_round();
         }

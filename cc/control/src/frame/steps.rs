@@ -1,61 +1,61 @@
 //! The elementary steps of a window. Linux 6.1 `tcp_cong.c`.
 
-use super::Window;
+use super::CwndState;
 
 /// Slow start: grow by what was acked, not beyond the threshold. Returns the packets left over.
-pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
-    let size = (window.size + acked).min(window.threshold).max(window.size);
-    let used = size - window.size;
-    window.size = size.min(window.clamp);
+pub fn slow_start(state: &mut CwndState, acked: u32) -> u32 {
+    let cwnd = (state.cwnd + acked).min(state.ssthresh).max(state.cwnd);
+    let used = cwnd - state.cwnd;
+    state.cwnd = cwnd.min(state.cwnd_clamp);
     acked - used
 }
 
 /// One packet more per `period` packets acked; `window.credit` keeps the fraction.
 ///
 /// The early test avoids a burst when `period` has just shrunk.
-pub fn additive_increase(window: &mut Window, period: u32, acked: u32) {
+pub fn additive_increase(state: &mut CwndState, period: u32, acked: u32) {
     let period = period.max(1);
-    if window.credit >= period {
-        window.credit = 0;
-        window.size += 1;
+    if state.cwnd_cnt >= period {
+        state.cwnd_cnt = 0;
+        state.cwnd += 1;
     }
-    window.credit += acked;
-    if window.credit >= period {
-        let whole = window.credit / period;
-        window.credit -= whole * period;
-        window.size += whole;
+    state.cwnd_cnt += acked;
+    if state.cwnd_cnt >= period {
+        let whole = state.cwnd_cnt / period;
+        state.cwnd_cnt -= whole * period;
+        state.cwnd += whole;
     }
-    window.size = window.size.min(window.clamp);
+    state.cwnd = state.cwnd.min(state.cwnd_clamp);
 }
 
 /// Reno's growth: slow start, then one packet a window.
-pub fn reno_increase(window: &mut Window, acked: u32) {
-    let left = if window.in_slow_start() { slow_start(window, acked) } else { acked };
+pub fn reno_increase(state: &mut CwndState, acked: u32) {
+    let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
     if left > 0 {
-        additive_increase(window, window.size, left);
+        additive_increase(state, state.cwnd, left);
     }
 }
 
 /// Reno's decrease: half, at least two packets.
 #[must_use]
-pub fn reno_threshold(window: &Window) -> u32 {
-    (window.size / 2).max(2)
+pub fn reno_threshold(state: &CwndState) -> u32 {
+    (state.cwnd / 2).max(2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn window(size: u32, threshold: u32, credit: u32) -> Window {
-        Window { size, threshold, credit, ..Window::default() }
+    fn state(cwnd: u32, ssthresh: u32, cwnd_cnt: u32) -> CwndState {
+        CwndState { cwnd: cwnd, ssthresh: ssthresh, cwnd_cnt: cwnd_cnt, ..CwndState::default() }
     }
 
     #[test]
     fn additive_increase_matches_the_kernels_three_cases() {
-        let step = |size, period, credit, acked| {
-            let mut w = window(size, 2, credit);
-            additive_increase(&mut w, period, acked);
-            (w.size, w.credit)
+        let step = |cwnd, period, cwnd_cnt, acked| {
+            let mut state = state(cwnd, 2, cwnd_cnt);
+            additive_increase(&mut state, period, acked);
+            (state.cwnd, state.cwnd_cnt)
         };
         assert_eq!(step(10, 10, 9, 1), (11, 0));
         assert_eq!(step(10, 10, 0, 25), (12, 5));
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_the_threshold_and_returns_the_rest() {
-        let mut w = window(10, 12, 0);
-        assert_eq!(slow_start(&mut w, 5), 3);
-        assert_eq!(w.size, 12);
+        let mut state = state(10, 12, 0);
+        assert_eq!(slow_start(&mut state, 5), 3);
+        assert_eq!(state.cwnd, 12);
     }
 }

@@ -9,17 +9,17 @@
 //! Departure from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
 //! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Entry, Feedback, Make, Phase};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bic",
     aliases: &[],
     title: "binary search for the window of the last loss",
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
     parameters: &[],
-    make: Make::Single(|_| Windowed::boxed(Bic::default())),
+    make: Constructor::Single(|_| Windowed::boxed(Bic::default())),
 };
 
 /// Most packets of growth a round trip (S_max).
@@ -58,69 +58,69 @@ impl Default for Bic {
 }
 
 impl Bic {
-    fn update(&mut self, window: u32, now: u64) {
-        if self.computed_for != window || now - self.computed_at > STALE {
-            (self.computed_for, self.computed_at) = (window, now);
-            self.period = self.period_at(window);
+    fn update(&mut self, cwnd: u32, now: u64) {
+        if self.computed_for != cwnd || now - self.computed_at > STALE {
+            (self.computed_for, self.computed_at) = (cwnd, now);
+            self.period = self.period_at(cwnd);
         }
     }
 
-    fn period_at(&self, window: u32) -> u32 {
-        if window <= LOW_WINDOW {
-            return window;
+    fn period_at(&self, cwnd: u32) -> u32 {
+        if cwnd <= LOW_WINDOW {
+            return cwnd;
         }
-        let searched = self.searched_period(window);
+        let searched = self.searched_period(cwnd);
         let period = if self.last_max == 0 { searched.min(PROBING) } else { searched };
         ((u64::from(period) << RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
     }
 
     /// The inverse of the growth a round trip, in packets acked per packet of growth.
-    fn searched_period(&self, window: u32) -> u32 {
-        let smooth = window.saturating_mul(SMOOTH) / PART;
-        if window < self.last_max {
-            return match (self.last_max - window) / PART {
+    fn searched_period(&self, cwnd: u32) -> u32 {
+        let smooth = cwnd.saturating_mul(SMOOTH) / PART;
+        if cwnd < self.last_max {
+            return match (self.last_max - cwnd) / PART {
                 0 | 1 => smooth,
-                step => window / step.min(MOST),
+                step => cwnd / step.min(MOST),
             };
         }
-        match window - self.last_max {
+        match cwnd - self.last_max {
             beyond if beyond < PART => smooth,
-            beyond if beyond < MOST * (PART - 1) => window.saturating_mul(PART - 1) / beyond,
-            _ => window / MOST,
+            beyond if beyond < MOST * (PART - 1) => cwnd.saturating_mul(PART - 1) / beyond,
+            _ => cwnd / MOST,
         }
     }
 }
 
-impl Growth for Bic {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
-        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+impl WindowRule for Bic {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
+        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
         if left > 0 {
-            self.update(window.size, window.clock_ms(cx.now));
-            frame::additive_increase(window, self.period, left);
+            self.update(state.cwnd, state.clock_ms(cx.now));
+            frame::additive_increase(state, self.period, left);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let size = u64::from(window.size);
-        let converge = window.size < self.last_max;
-        self.last_max = if converge { (size * (1024 + BETA) / 2048) as u32 } else { window.size };
-        let kept = if window.size <= LOW_WINDOW { size / 2 } else { size * BETA / 1024 };
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let size = u64::from(state.cwnd);
+        let converge = state.cwnd < self.last_max;
+        self.last_max = if converge { (size * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
+        let kept = if state.cwnd <= LOW_WINDOW { size / 2 } else { size * BETA / 1024 };
         (kept as u32).max(2)
     }
 
     /// Its cut is smaller than a half on purpose.
-    fn floor(&self, window: &Window) -> u32 {
-        window.threshold
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if feedback.prior_phase == Phase::Open {
-            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + feedback.released;
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        if sample.prior_ca_state == CaState::Open {
+            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + sample.pkts_acked;
         }
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Loss {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+        if next == CaState::Loss {
             *self = Self::default();
         }
     }
@@ -136,13 +136,13 @@ mod tests {
         Bic { last_max, delayed_ack: 1 << RATIO_SHIFT, ..Bic::default() }
     }
 
-    fn threshold(bic: &mut Bic, size: u32) -> u32 {
-        bic.threshold(&Window { size, ..Window::default() }, &mut context(0, &mut Stream::named(1, "test")))
+    fn ssthresh(bic: &mut Bic, size: u32) -> u32 {
+        bic.ssthresh(&CwndState { cwnd: size, ..CwndState::default() }, &mut context(0, &mut Stream::named(1, "test")))
     }
 
     #[test]
     fn the_period_searches_below_and_probes_beyond_the_last_maximum() {
-        let period = |window, last_max| after_loss_at(last_max).period_at(window);
+        let period = |cwnd, last_max| after_loss_at(last_max).period_at(cwnd);
         assert_eq!([period(100, 200), period(160, 200), period(197, 200)], [6, 16, 985]);
         assert_eq!([period(200, 200), period(210, 200), period(260, 200)], [1000, 63, 16]);
         assert_eq!([period(14, 200), period(100, 0)], [14, 6]);
@@ -156,26 +156,26 @@ mod tests {
 
     #[test]
     fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_phase() {
-        let ratio_after = |phase| {
-            let (mut bic, mut window) = (Bic::default(), Window::default());
-            let feedback = Feedback { released: 4, prior_phase: phase, ..Feedback::default() };
+        let ratio_after = |ca_state| {
+            let (mut bic, mut state) = (Bic::default(), CwndState::default());
+            let sample = AckSample { pkts_acked: 4, prior_ca_state: ca_state, ..AckSample::default() };
             for _ in 0..100 {
-                bic.measure(&mut window, &feedback, &mut context(0, &mut Stream::named(1, "test")));
+                bic.on_ack(&mut state, &sample, &mut context(0, &mut Stream::named(1, "test")));
             }
             bic.delayed_ack >> RATIO_SHIFT
         };
-        assert_eq!([Phase::Open, Phase::Disorder].map(ratio_after), [4, 2]);
+        assert_eq!([CaState::Open, CaState::Disorder].map(ratio_after), [4, 2]);
     }
 
     #[test]
     fn keeps_four_fifths_of_a_large_and_half_of_a_small_window() {
-        assert_eq!([14, 15, 100, 3].map(|size| threshold(&mut Bic::default(), size)), [7, 11, 79, 2]);
+        assert_eq!([14, 15, 100, 3].map(|size| ssthresh(&mut Bic::default(), size)), [7, 11, 79, 2]);
     }
 
     #[test]
     fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
         let mut bic = after_loss_at(100);
-        threshold(&mut bic, 80);
+        ssthresh(&mut bic, 80);
         assert_eq!(bic.last_max, 71);
     }
 }

@@ -18,11 +18,11 @@
 //! the algorithm's own, for only the machine begins those). A window cut at once would fall silent, and its next packet
 //! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
 
-use crate::frame::{self, Growth, Round, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use crate::frame::{self, CwndState, Round, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cdg",
     aliases: &[],
     title: "delay gradient: backs off at random while the RTT rises",
@@ -31,30 +31,30 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "backoff_beta",
             meaning: "window after a backoff, as a share of the window before it",
-            default: Range::Number { value: std::f64::consts::FRAC_1_SQRT_2, least: 0.1, most: 0.95 },
+            default: ParamDefault::Number { value: std::f64::consts::FRAC_1_SQRT_2, least: 0.1, most: 0.95 },
         },
         Parameter {
             name: "backoff_factor",
             meaning: "backoff probability is 1 - exp(-factor * gradient), factor in 1/s",
-            default: Range::Number { value: 42.0, least: 0.0, most: 10_000.0 },
+            default: ParamDefault::Number { value: 42.0, least: 0.0, most: 10_000.0 },
         },
         Parameter {
             name: "ineffective",
             meaning: "backoffs without effect before they are suspended; 0: never",
-            default: Range::Number { value: 5.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 5.0, least: 0.0, most: 1000.0 },
         },
         Parameter {
             name: "shadow",
             meaning: "after a loss keep at least half of the window that there would be without backoffs",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         Parameter {
             name: "hystart",
             meaning: "leave slow start by delay or ACK train",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Cdg::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Cdg::new(settings))),
 };
 
 /// Rounds in a gradient.
@@ -148,7 +148,7 @@ impl Gradients {
 }
 
 impl Cdg {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             backoff_beta: libm::round(settings.number("backoff_beta") * 1024.0) as u64,
             backoff_factor: settings.number("backoff_factor"),
@@ -193,50 +193,50 @@ impl Cdg {
     }
 
     fn backs_off(&mut self, gradient: i64, cx: &mut Context<'_>) -> bool {
-        if gradient <= 0 || !cx.random.chance(self.probability(gradient)) {
+        if gradient <= 0 || !cx.rng.chance(self.probability(gradient)) {
             return false;
         }
         self.backoffs += 1;
         self.ineffective == 0 || self.backoffs <= self.ineffective
     }
 
-    fn back_off(&mut self, window: &mut Window, next: u64) {
-        self.shadow = self.shadow.max(window.size);
-        window.threshold = (((u64::from(window.size) * self.backoff_beta) >> 10) as u32).max(2);
-        window.credit = 0;
-        self.resting = Some(Rest { end: next, from: window.size, acked: 0 });
+    fn back_off(&mut self, state: &mut CwndState, next: u64) {
+        self.shadow = self.shadow.max(state.cwnd);
+        state.ssthresh = (((u64::from(state.cwnd) * self.backoff_beta) >> 10) as u32).max(2);
+        state.cwnd_cnt = 0;
+        self.resting = Some(Rest { end: next, from: state.cwnd, acked: 0 });
     }
 
     /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its end.
-    fn rests(&mut self, window: &mut Window, acked: u32, feedback: &Feedback) -> bool {
+    fn rests(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
         let Some(rest) = &mut self.resting else { return false };
         rest.acked += acked;
-        let over = feedback.una >= rest.end;
+        let over = sample.snd_una >= rest.end;
         if rest.from > 0 {
-            window.size = window.size.min(if over { window.threshold } else { rest.window(window.threshold) });
+            state.cwnd = state.cwnd.min(if over { state.ssthresh } else { rest.window(state.ssthresh) });
         }
         if over {
-            self.resume(feedback);
+            self.resume(sample);
         }
         !over
     }
 
-    fn resume(&mut self, feedback: &Feedback) {
+    fn resume(&mut self, sample: &AckSample) {
         self.resting = None;
         self.next_round();
-        self.round.restart(feedback);
+        self.round.restart(sample);
     }
 
-    fn pipe_is_full(&mut self, feedback: &Feedback, now: u64) -> bool {
+    fn pipe_is_full(&mut self, sample: &AckSample, now: u64) -> bool {
         let Some(rtt) = self.rtt else { return false };
         self.least_rtt = self.least_rtt.min(rtt.least as u64);
-        let train = self.train_is_long(feedback, now);
+        let train = self.train_is_long(sample, now);
         train || self.delay_rose(rtt.least as u64)
     }
 
-    fn train_is_long(&mut self, feedback: &Feedback, now: u64) -> bool {
+    fn train_is_long(&mut self, sample: &AckSample, now: u64) -> bool {
         match &mut self.train {
-            Some(train) if feedback.window_limited => {
+            Some(train) if sample.cwnd_limited => {
                 let close = now < train.last + TRAIN_GAP;
                 if close {
                     train.last = now;
@@ -259,79 +259,79 @@ impl Cdg {
     }
 }
 
-impl Growth for Cdg {
+impl WindowRule for Cdg {
     /// The handshake's RTT belongs to the first round: its packets are small, so that the first gradient is that of a
     /// transmission time and not that of the initial window's burst.
-    fn start(&mut self, window: &mut Window, path: &PathInfo, _cx: &mut Context<'_>) {
-        self.shadow = window.size;
+    fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
+        self.shadow = state.cwnd;
         self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| Extremes { least: rtt, most: rtt });
     }
 
     /// Gradients are judged in every round; growth asks for a full window below.
-    fn grows_unfilled(&self) -> bool {
+    fn ignores_cwnd_limited(&self) -> bool {
         true
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, cx: &mut Context<'_>) {
-        if self.rests(window, acked, feedback) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>) {
+        if self.rests(state, acked, sample) {
             return;
         }
-        if self.hystart && window.in_slow_start() && self.pipe_is_full(feedback, cx.now.0 / 1000) {
-            window.threshold = window.size;
+        if self.hystart && state.in_slow_start() && self.pipe_is_full(sample, cx.now.0 / 1000) {
+            state.ssthresh = state.cwnd;
         }
-        if self.rtt.is_some() && self.round.ends(feedback) {
+        if self.rtt.is_some() && self.round.ends(sample) {
             let gradient = self.end_round();
             if self.backs_off(gradient, cx) {
-                return self.back_off(window, feedback.next);
+                return self.back_off(state, sample.snd_nxt);
             }
         }
-        if feedback.window_limited {
-            let before = window.size;
-            frame::reno_increase(window, acked);
-            self.shadow = self.shadow.saturating_add(window.size - before);
+        if sample.cwnd_limited {
+            let before = state.cwnd;
+            frame::reno_increase(state, acked);
+            self.shadow = self.shadow.saturating_add(state.cwnd - before);
         } else {
-            self.shadow = self.shadow.min(window.size);
+            self.shadow = self.shadow.min(state.cwnd);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        self.shadow = (self.shadow / 2).min(window.size);
-        (window.size / 2).max(if self.use_shadow { self.shadow } else { 0 }).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        self.shadow = (self.shadow / 2).min(state.cwnd);
+        (state.cwnd / 2).max(if self.use_shadow { self.shadow } else { 0 }).max(2)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        let Some(rtt) = feedback.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
-        if feedback.prior_phase == Phase::Open {
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        let Some(rtt) = sample.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
+        if sample.prior_ca_state == CaState::Open {
             // After pairs, a lone packet's acknowledgement was probably delayed: it cannot raise anything.
-            if feedback.released == 1 && self.delayed > 0 {
+            if sample.pkts_acked == 1 && self.delayed > 0 {
                 self.delayed -= 1;
                 if let Some(extremes) = &mut self.rtt {
                     extremes.least = extremes.least.min(rtt);
                 }
                 return;
             }
-            self.delayed += u32::from(feedback.released > 1 && self.delayed < MOST_DELAYED);
+            self.delayed += u32::from(sample.pkts_acked > 1 && self.delayed < MOST_DELAYED);
         }
         let seen = self.rtt.get_or_insert(Extremes { least: rtt, most: rtt });
         *seen = Extremes { least: seen.least.min(rtt), most: seen.most.max(rtt) };
     }
 
     /// The machine's reduction takes the place of a backoff's.
-    fn timed_out(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+    fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         self.resting = None;
     }
 
     /// The round of a reduction says nothing about the next.
-    fn recovered(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+    fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         // The next acknowledgement ends the rest at once.
         self.resting = Some(Rest::default());
     }
 
-    fn window_restarts(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
+    fn on_idle_restart(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
         self.gradients = Gradients::default();
         (self.rtt, self.last_rtt, self.train, self.samples) = (None, None, None, 0);
         (self.backoffs, self.delayed, self.least_rtt) = (0, 0, u64::MAX);
-        (self.shadow, self.resting) = (window.size, Some(Rest::default()));
+        (self.shadow, self.resting) = (state.cwnd, Some(Rest::default()));
     }
 }
 
@@ -345,22 +345,22 @@ mod tests {
         Cdg::new(&defaults(&ENTRY))
     }
 
-    fn window(size: u32) -> Window {
-        Window { size, threshold: 2, ..Window::default() }
+    fn state(size: u32) -> CwndState {
+        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
     }
 
     /// Round trips of ten packets, acknowledged in pairs.
     struct Flow {
         cdg: Cdg,
-        window: Window,
+        state: CwndState,
         una: u64,
         now: u64,
-        random: Stream,
+        rng: Stream,
     }
 
     impl Flow {
-        fn new(cdg: Cdg, window: Window) -> Self {
-            Self { cdg, window, una: 0, now: 0, random: Stream::named(1, "test") }
+        fn new(cdg: Cdg, state: CwndState) -> Self {
+            Self { cdg, state, una: 0, now: 0, rng: Stream::named(1, "test") }
         }
 
         fn round(&mut self, rtt_us: u64) {
@@ -368,18 +368,18 @@ mod tests {
             while self.una < end {
                 self.una += 2;
                 self.now += 10;
-                let feedback = Feedback {
+                let sample = AckSample {
                     acked: 2,
-                    released: 2,
+                    pkts_acked: 2,
                     rtt: Some(Span::from_micros(rtt_us)),
-                    una: self.una,
-                    next: end,
-                    window_limited: true,
-                    ..Feedback::default()
+                    snd_una: self.una,
+                    snd_nxt: end,
+                    cwnd_limited: true,
+                    ..AckSample::default()
                 };
-                let mut cx = context(self.now, &mut self.random);
-                self.cdg.measure(&mut self.window, &feedback, &mut cx);
-                self.cdg.grow(&mut self.window, 2, &feedback, &mut cx);
+                let mut cx = context(self.now, &mut self.rng);
+                self.cdg.on_ack(&mut self.state, &sample, &mut cx);
+                self.cdg.cong_avoid(&mut self.state, 2, &sample, &mut cx);
             }
         }
     }
@@ -399,10 +399,10 @@ mod tests {
     #[test]
     fn a_backoff_keeps_seven_tenths_and_remembers_the_window_in_its_shadow() {
         let after = |size| {
-            let (mut cdg, mut window) = (cdg(), window(size));
-            cdg.back_off(&mut window, 0);
-            let down = |acked| Rest { acked, ..cdg.resting.expect("it goes down") }.window(window.threshold);
-            ([0, size / 2, size].map(down), window.threshold, cdg.shadow)
+            let (mut cdg, mut state) = (cdg(), state(size));
+            cdg.back_off(&mut state, 0);
+            let down = |acked| Rest { acked, ..cdg.resting.expect("it goes down") }.window(state.ssthresh);
+            ([0, size / 2, size].map(down), state.ssthresh, cdg.shadow)
         };
         assert_eq!(after(10), ([10, 9, 7], 7, 10));
         assert_eq!(after(100), ([100, 85, 70], 70, 100));
@@ -412,9 +412,9 @@ mod tests {
     fn a_loss_keeps_half_of_the_shadow() {
         let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
         cdg.shadow = 90;
-        assert_eq!(cdg.threshold(&window(50), &mut context(0, &mut stream)), 45);
+        assert_eq!(cdg.ssthresh(&state(50), &mut context(0, &mut stream)), 45);
         assert_eq!(cdg.shadow, 45);
-        assert_eq!(cdg.threshold(&window(45), &mut context(0, &mut stream)), 22, "half of the window is as much");
+        assert_eq!(cdg.ssthresh(&state(45), &mut context(0, &mut stream)), 22, "half of the window is as much");
     }
 
     #[test]
@@ -433,26 +433,26 @@ mod tests {
 
     #[test]
     fn steady_delay_never_backs_off_and_grows_as_reno() {
-        let mut flow = Flow::new(cdg(), window(10));
+        let mut flow = Flow::new(cdg(), state(10));
         (0..50).for_each(|_| flow.round(20_000));
         assert_eq!((flow.cdg.backoffs, flow.cdg.resting), (0, None));
-        let mut reno = window(10);
+        let mut reno = state(10);
         (0..250).for_each(|_| frame::reno_increase(&mut reno, 2));
-        assert_eq!(flow.window.size, reno.size);
+        assert_eq!(flow.state.cwnd, reno.cwnd);
     }
 
     #[test]
     fn rising_delay_backs_off_over_a_round() {
-        let settings = [("backoff_factor".to_owned(), crate::Value::Number(10_000.0))].into();
-        let cdg = Cdg::new(&Settings::new(ENTRY.parameters, &settings).expect("allowed"));
-        let mut flow = Flow::new(cdg, window(10));
+        let settings = [("backoff_factor".to_owned(), crate::ParamValue::Number(10_000.0))].into();
+        let cdg = Cdg::new(&Params::new(ENTRY.parameters, &settings).expect("allowed"));
+        let mut flow = Flow::new(cdg, state(10));
         (0..2).for_each(|_| flow.round(20_000));
         assert_eq!(flow.cdg.resting, None);
         // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
-        let before = flow.window.size;
+        let before = flow.state.cwnd;
         flow.round(30_000);
         let kept = before * 724 / 1024;
-        assert_eq!((flow.cdg.resting, flow.window.size, flow.window.threshold), (None, kept, kept));
+        assert_eq!((flow.cdg.resting, flow.state.cwnd, flow.state.ssthresh), (None, kept, kept));
     }
 
     #[test]
@@ -471,8 +471,8 @@ mod tests {
     fn after_pairs_a_lone_acknowledgement_raises_nothing() {
         let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
         let mut sample = |released, rtt| {
-            let feedback = Feedback { released, rtt: Some(Span::from_micros(rtt)), ..Feedback::default() };
-            cdg.measure(&mut window(10), &feedback, &mut context(0, &mut stream));
+            let sample = AckSample { pkts_acked: released, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
+            cdg.on_ack(&mut state(10), &sample, &mut context(0, &mut stream));
             cdg.rtt.map(|rtt| (rtt.least, rtt.most))
         };
         assert_eq!(sample(2, 100), Some((100, 100)));
@@ -493,10 +493,10 @@ mod tests {
     #[test]
     fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
         let mut cdg = Cdg { least_rtt: 20_000, ..cdg() };
-        let feedback = Feedback { window_limited: true, ..Feedback::default() };
-        let found = (0..100).find(|ack| cdg.train_is_long(&feedback, 1_000_000 + 2_999 * ack));
+        let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
+        let found = (0..100).find(|ack| cdg.train_is_long(&sample, 1_000_000 + 2_999 * ack));
         assert_eq!(found, Some(4), "4 * 2.999 ms is more than 10 ms");
         cdg.train = None;
-        assert!((0..100).all(|ack| !cdg.train_is_long(&feedback, 1_000_000 + 3_000 * ack)));
+        assert!((0..100).all(|ack| !cdg.train_is_long(&sample, 1_000_000 + 3_000 * ack)));
     }
 }

@@ -14,11 +14,11 @@
 //! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of 1/2.
 //! The frame (proportional rate reduction, undo) is Linux 6.1's.
 
-use crate::frame::{self, Growth, RoundDelay, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "compound",
     aliases: &["ctcp"],
     title: "Reno's window plus a delay-based one (Compound TCP)",
@@ -27,40 +27,40 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "alpha",
             meaning: "growth of the delay window a round trip, times window^k, packets",
-            default: Range::Number { value: 0.125, least: 0.0, most: 10.0 },
+            default: ParamDefault::Number { value: 0.125, least: 0.0, most: 10.0 },
         },
         Parameter {
             name: "beta",
             meaning: "decrease on loss, as a share of the window",
-            default: Range::Number { value: 0.5, least: 0.05, most: 0.95 },
+            default: ParamDefault::Number { value: 0.5, least: 0.05, most: 0.95 },
         },
         Parameter {
             name: "k",
             meaning: "exponent of the window in the growth of the delay window",
-            default: Range::Number { value: 0.75, least: 0.0, most: 1.0 },
+            default: ParamDefault::Number { value: 0.75, least: 0.0, most: 1.0 },
         },
         Parameter {
             name: "gamma",
             meaning: "backlog from which the delay window shrinks, packets (at first, if tuned)",
-            default: Range::Number { value: 30.0, least: 1.0, most: 1e6 },
+            default: ParamDefault::Number { value: 30.0, least: 1.0, most: 1e6 },
         },
         Parameter {
             name: "gamma_tuning",
             meaning: "let gamma follow what a Reno flow would queue",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         Parameter {
             name: "zeta",
             meaning: "how much of the backlog the delay window gives back a round trip",
-            default: Range::Number { value: 1.0, least: 0.0, most: 10.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 10.0 },
         },
         Parameter {
             name: "low_window",
             meaning: "Reno up to here, packets",
-            default: Range::Number { value: 41.0, least: 0.0, most: 1e6 },
+            default: ParamDefault::Number { value: 41.0, least: 0.0, most: 1e6 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Compound::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Compound::new(settings))),
 };
 
 /// Gamma stays within these bounds when tuned, packets.
@@ -79,7 +79,7 @@ pub struct Compound {
     delay: RoundDelay,
     /// `1 - base / rtt` of the last round judged: the share of the window that waits.
     waiting: f64,
-    /// The delay window, packets: its whole part is in [`Window::size`].
+    /// The delay window, packets: its whole part is in [`CwndState::cwnd`].
     extra: f64,
     /// The delay window before the last reduction.
     prior_extra: f64,
@@ -97,13 +97,13 @@ struct Law {
 
 impl Law {
     /// Growth a round trip without backlog, packets.
-    fn increment(&self, window: f64) -> f64 {
-        (self.alpha * libm::pow(window, self.k) - 1.0).max(0.0)
+    fn increment(&self, cwnd: f64) -> f64 {
+        (self.alpha * libm::pow(cwnd, self.k) - 1.0).max(0.0)
     }
 }
 
 impl Compound {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             law: Law {
                 alpha: settings.number("alpha"),
@@ -122,23 +122,23 @@ impl Compound {
     }
 
     /// The loss window; the delay window never has all (the frame may have shrunk the sum).
-    fn loss_window(&mut self, window: &Window) -> f64 {
-        let size = f64::from(window.size);
+    fn loss_window(&mut self, state: &CwndState) -> f64 {
+        let size = f64::from(state.cwnd);
         self.extra = self.extra.min(size - 1.0).max(0.0);
         size - self.extra
     }
 
-    fn judge(&mut self, window: &mut Window) {
+    fn judge(&mut self, state: &mut CwndState) {
         self.waiting = self.delay.queueing() as f64 / self.delay.least as f64;
-        let loss_window = window.size - (self.extra as u32).min(window.size - 1);
-        let size = f64::from(window.size);
+        let loss_window = state.cwnd - (self.extra as u32).min(state.cwnd - 1);
+        let size = f64::from(state.cwnd);
         let backlog = size * self.waiting;
         if backlog >= self.gamma {
             self.extra = (self.extra - self.law.zeta * backlog).max(0.0);
-        } else if window.size > self.law.low_window {
+        } else if state.cwnd > self.law.low_window {
             self.extra += self.law.increment(size);
         }
-        window.size = loss_window.saturating_add(self.extra as u32).clamp(2, window.clamp);
+        state.cwnd = loss_window.saturating_add(self.extra as u32).clamp(2, state.cwnd_clamp);
     }
 
     fn tune(&mut self, loss_window: f64) {
@@ -148,45 +148,45 @@ impl Compound {
     }
 }
 
-impl Growth for Compound {
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
-        let slow = window.in_slow_start();
+impl WindowRule for Compound {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
+        let slow = state.in_slow_start();
         if slow {
             self.extra = 0.0;
         }
-        frame::reno_increase(window, acked);
-        if self.delay.ends(feedback) {
+        frame::reno_increase(state, acked);
+        if self.delay.ends(sample) {
             if self.delay.is_telling() && !slow {
-                self.judge(window);
+                self.judge(state);
             }
             self.delay.forget_round();
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let loss_window = self.loss_window(window);
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let loss_window = self.loss_window(state);
         if self.tuned {
             self.tune(loss_window);
         }
         self.prior_extra = self.extra;
-        self.extra = ((1.0 - self.law.beta) * f64::from(window.size) - loss_window / 2.0).max(0.0);
+        self.extra = ((1.0 - self.law.beta) * f64::from(state.cwnd) - loss_window / 2.0).max(0.0);
         ((loss_window / 2.0 + self.extra) as u32).max(2)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.delay.add(feedback);
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.delay.add(sample);
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         self.delay.change_phase(next);
-        if next == Phase::Loss {
+        if next == CaState::Loss {
             self.extra = 0.0;
         }
     }
 
-    fn undo(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
         self.extra = self.prior_extra;
-        window.size.max(window.prior_size)
+        state.cwnd.max(state.prior_cwnd)
     }
 }
 
@@ -202,19 +202,20 @@ mod tests {
 
     #[test]
     fn the_delay_window_grows_by_an_eighth_of_the_window_to_three_quarters() {
-        for (window, growth) in [(41.0, 1.03), (100.0, 2.95), (1000.0, 21.2), (10_000.0, 124.0)] {
-            let ours = compound(0.0).law.increment(window);
-            assert!((ours / growth - 1.0).abs() < 0.005, "{window}: {ours} instead of {growth}");
+        for (cwnd, growth) in [(41.0, 1.03), (100.0, 2.95), (1000.0, 21.2), (10_000.0, 124.0)] {
+            let ours = compound(0.0).law.increment(cwnd);
+            assert!((ours / growth - 1.0).abs() < 0.005, "{cwnd}: {ours} instead of {growth}");
         }
     }
 
     /// Window and delay window after a round at this RTT with `extra` of the 100 packets; the base is 100 ms.
     fn after_a_round(size: u32, extra: f64, rtt_ms: u64) -> (u32, f64) {
-        let (mut compound, mut window) = (compound(extra), Window { size, threshold: 2, ..Window::default() });
+        let (mut compound, mut state) =
+            (compound(extra), CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() });
         (compound.delay.base, compound.delay.least, compound.delay.samples) = (100_000, rtt_ms * 1000, 3);
-        let feedback = Feedback { una: 1, next: 101, ..Feedback::default() };
-        compound.grow(&mut window, 0, &feedback, &mut context(0, &mut Stream::named(1, "test")));
-        (window.size, compound.extra)
+        let sample = AckSample { snd_una: 1, snd_nxt: 101, ..AckSample::default() };
+        compound.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        (state.cwnd, compound.extra)
     }
 
     #[test]
@@ -232,10 +233,10 @@ mod tests {
     #[test]
     fn a_loss_halves_both_windows() {
         let (mut compound, mut stream) = (compound(60.0), Stream::named(1, "test"));
-        let window = Window { size: 100, ..Window::default() };
-        assert_eq!(compound.threshold(&window, &mut context(0, &mut stream)), 50);
+        let state = CwndState { cwnd: 100, ..CwndState::default() };
+        assert_eq!(compound.ssthresh(&state, &mut context(0, &mut stream)), 50);
         assert_eq!(compound.extra, 30.0);
-        assert_eq!(compound.undo(&Window { size: 50, prior_size: 100, ..window }), 100);
+        assert_eq!(compound.undo_cwnd(&CwndState { cwnd: 50, prior_cwnd: 100, ..state }), 100);
         assert_eq!(compound.extra, 60.0);
     }
 
@@ -252,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_timeout_ends_the_delay_window() {
-        let (mut compound, mut window) = (compound(60.0), Window::default());
-        compound.change_phase(&mut window, Phase::Loss, &mut context(0, &mut Stream::named(1, "test")));
+        let (mut compound, mut state) = (compound(60.0), CwndState::default());
+        compound.set_state(&mut state, CaState::Loss, &mut context(0, &mut Stream::named(1, "test")));
         assert_eq!(compound.extra, 0.0);
     }
 }

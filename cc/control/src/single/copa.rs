@@ -20,13 +20,13 @@
 
 use crate::frame::{Round, WindowedMax};
 use crate::{
-    Cause, Context, Decision, Default as Range, Entry, Event, Feedback, Make, NO_THRESHOLD, Parameter, PathController,
-    PathInfo, Settings,
+    AckSample, AlgorithmEntry, Cause, Constructor, Context, Decision, ParamDefault, Parameter, Params, PathController,
+    PathEvent, PathInfo,
 };
-use units::{Instant, Rate, Span};
+use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "copa",
     aliases: &[],
     title: "delay-based: a target rate of one packet per delta times the queueing delay",
@@ -35,15 +35,15 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "delta",
             meaning: "1 / packets that the flow keeps in the queue",
-            default: Range::Number { value: 0.5, least: 0.004, most: 1.0 },
+            default: ParamDefault::Number { value: 0.5, least: 0.004, most: 1.0 },
         },
         Parameter {
             name: "competitive",
             meaning: "hold its own where others fill the queue",
-            default: Range::Word(&["off", "on"]),
+            default: ParamDefault::Word(&["off", "on"]),
         },
     ],
-    make: Make::Single(|settings| Box::new(Copa::new(settings))),
+    make: Constructor::Single(|settings| Box::new(Copa::new(settings))),
 };
 
 /// Windows are counted in 2^-16 packets, queue shares in 2^-8.
@@ -52,7 +52,7 @@ const SHARE: u64 = 1 << 8;
 /// The least window outside a timeout.
 const MIN_WINDOW: u64 = 2 * PACKET;
 /// Never above this.
-const CLAMP: u64 = (NO_THRESHOLD as u64) * PACKET;
+const CLAMP: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
 /// How long a least RTT holds.
 const LEAST_HOLDS: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
@@ -67,8 +67,8 @@ const EMPTY_DIVISOR: u64 = 10;
 #[derive(Debug)]
 pub struct Copa {
     /// In 2^-16 packets.
-    window: u64,
-    threshold: u32,
+    cwnd: u64,
+    ssthresh: u32,
     mss: u32,
     slow_start: bool,
     /// Packets in the queue (1 / delta), in 2^-8: as asked for, and now.
@@ -125,13 +125,13 @@ impl Rtts {
 }
 
 impl Velocity {
-    fn new(window: u64) -> Self {
-        Self { value: 1, up: true, steady: 0, before: window }
+    fn new(cwnd: u64) -> Self {
+        Self { value: 1, up: true, steady: 0, before: cwnd }
     }
 
     /// A round trip ended with this window.
-    fn end_round(&mut self, window: u64) {
-        let up = window > self.before;
+    fn end_round(&mut self, cwnd: u64) {
+        let up = cwnd > self.before;
         if up == self.up {
             self.steady += 1;
             if self.steady >= STEADY_ROUNDS {
@@ -140,16 +140,16 @@ impl Velocity {
         } else {
             (self.value, self.steady) = (1, 0);
         }
-        (self.up, self.before) = (up, window);
+        (self.up, self.before) = (up, cwnd);
     }
 }
 
 impl Copa {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let share = libm::round(SHARE as f64 / settings.number("delta")) as u64;
         Self {
-            window: 10 * PACKET,
-            threshold: NO_THRESHOLD,
+            cwnd: 10 * PACKET,
+            ssthresh: INFINITE_SSTHRESH,
             mss: 1448,
             slow_start: true,
             own_share: share,
@@ -164,8 +164,8 @@ impl Copa {
     }
 
     fn start(&mut self, path: &PathInfo, now: Instant) {
-        self.window = u64::from(path.initial_window) * PACKET;
-        self.velocity = Velocity::new(self.window);
+        self.cwnd = u64::from(path.initial_window) * PACKET;
+        self.velocity = Velocity::new(self.cwnd);
         self.mss = path.mss;
         self.rtts.nearly_empty = now;
         if let Some(rtt) = path.rtt {
@@ -173,38 +173,38 @@ impl Copa {
         }
     }
 
-    fn on_feedback(&mut self, feedback: &Feedback, now: Instant) {
-        self.lost |= feedback.lost > 0;
-        if let Some(rtt) = feedback.rtt {
-            self.rtts.add(rtt.as_nanos(), feedback.srtt.as_nanos(), now);
+    fn on_feedback(&mut self, sample: &AckSample, now: Instant) {
+        self.lost |= sample.lost > 0;
+        if let Some(rtt) = sample.rtt {
+            self.rtts.add(rtt.as_nanos(), sample.srtt.as_nanos(), now);
         }
-        if self.round.ends(feedback) {
-            self.end_round(feedback.srtt, now);
+        if self.round.ends(sample) {
+            self.end_round(sample.srtt, now);
         }
         let below = self.is_below_target();
         if self.slow_start && !below {
             self.slow_start = false;
-            self.threshold = (self.packets() as u32).max(2);
-            self.velocity = Velocity::new(self.window);
+            self.ssthresh = (self.packets() as u32).max(2);
+            self.velocity = Velocity::new(self.cwnd);
         }
-        let grows = feedback.window_limited && feedback.may_grow;
+        let grows = sample.cwnd_limited && sample.may_raise_cwnd;
         match (below, self.slow_start) {
             (true, _) if !grows => {}
-            (true, true) => self.window += u64::from(feedback.acked) * PACKET,
-            (true, false) => self.window += self.step(feedback.acked),
+            (true, true) => self.cwnd += u64::from(sample.acked) * PACKET,
+            (true, false) => self.cwnd += self.step(sample.acked),
             (false, _) => {
-                let floor = self.window.min(MIN_WINDOW);
-                self.window = self.window.saturating_sub(self.step(feedback.acked)).max(floor);
+                let floor = self.cwnd.min(MIN_WINDOW);
+                self.cwnd = self.cwnd.saturating_sub(self.step(sample.acked)).max(floor);
             }
         }
-        self.window = self.window.min(CLAMP);
+        self.cwnd = self.cwnd.min(CLAMP);
     }
 
     fn end_round(&mut self, srtt: Span, now: Instant) {
         if !self.slow_start {
-            self.velocity.end_round(self.window);
+            self.velocity.end_round(self.cwnd);
             // A round trip changes the window by v / delta: by no more than itself.
-            let most = self.window * SHARE / PACKET / self.share;
+            let most = self.cwnd * SHARE / PACKET / self.share;
             self.velocity.value = self.velocity.value.min(most.max(1));
         }
         let lost = std::mem::take(&mut self.lost);
@@ -220,63 +220,63 @@ impl Copa {
     fn is_below_target(&self) -> bool {
         let (least, standing) = (self.rtts.least(), self.rtts.standing());
         let queueing = standing.saturating_sub(least);
-        let rate = u128::from(self.window) * u128::from(queueing) * u128::from(SHARE);
+        let rate = u128::from(self.cwnd) * u128::from(queueing) * u128::from(SHARE);
         rate <= u128::from(self.share) * u128::from(PACKET) * u128::from(standing)
     }
 
     /// `v / (delta window)` for each of `acked` packets, in 2^-16 packets.
     fn step(&self, acked: u32) -> u64 {
         let packets = u128::from(acked) * u128::from(self.velocity.value) * u128::from(self.share * PACKET / SHARE);
-        u64::try_from(packets * u128::from(PACKET) / u128::from(self.window.max(1))).unwrap_or(CLAMP)
+        u64::try_from(packets * u128::from(PACKET) / u128::from(self.cwnd.max(1))).unwrap_or(CLAMP)
     }
 
     fn packets(&self) -> u64 {
-        self.window / PACKET
+        self.cwnd / PACKET
     }
 
     fn on_timeout(&mut self, cut: bool, in_flight: u32) {
         if cut {
-            self.saved = Some((self.window, self.slow_start));
+            self.saved = Some((self.cwnd, self.slow_start));
         }
-        self.window = u64::from(in_flight + 1) * PACKET;
+        self.cwnd = u64::from(in_flight + 1) * PACKET;
         self.slow_start = true;
     }
 
     fn on_spurious_loss(&mut self) {
-        if let Some((window, slow_start)) = self.saved.take() {
-            self.window = self.window.max(window);
+        if let Some((cwnd, slow_start)) = self.saved.take() {
+            self.cwnd = self.cwnd.max(cwnd);
             self.slow_start = slow_start;
-            self.velocity = Velocity::new(self.window);
+            self.velocity = Velocity::new(self.cwnd);
         }
     }
 }
 
 impl PathController for Copa {
-    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            Event::Feedback(feedback) => self.on_feedback(feedback, cx.now),
-            Event::PathUp(path) => self.start(path, cx.now),
-            Event::Congestion { cause: Cause::Timeout, cut, in_flight } => self.on_timeout(*cut, *in_flight),
-            Event::Congestion { cause, .. } => {
-                self.lost |= *cause != Cause::Mark;
+            PathEvent::Ack(sample) => self.on_feedback(sample, cx.now),
+            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight } => self.on_timeout(*cut, *in_flight),
+            PathEvent::Congestion { cause, .. } => {
+                self.lost |= *cause != Cause::EcnMark;
                 self.saved = None;
             }
-            Event::SpuriousLoss => self.on_spurious_loss(),
-            Event::MssChanged { mss } => self.mss = *mss,
-            Event::PathDown
-            | Event::Recovered { .. }
-            | Event::Restart { .. }
-            | Event::ApplicationLimited { .. }
-            | Event::Penalty => {}
+            PathEvent::SpuriousLoss => self.on_spurious_loss(),
+            PathEvent::MssChanged { mss } => self.mss = *mss,
+            PathEvent::PathDown
+            | PathEvent::Recovered { .. }
+            | PathEvent::IdleRestart { .. }
+            | PathEvent::ApplicationLimited { .. }
+            | PathEvent::Penalise => {}
         }
     }
 
     fn decision(&self) -> Decision {
         let standing = self.rtts.standing();
         let known = (1..u64::MAX).contains(&standing);
-        let bytes = (2 * u128::from(self.window) * u128::from(self.mss) / u128::from(PACKET)) as u64;
-        let pacing = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
-        Decision { window: self.packets().max(1) as u32, threshold: self.threshold, pacing }
+        let bytes = (2 * u128::from(self.cwnd) * u128::from(self.mss) / u128::from(PACKET)) as u64;
+        let pacing_rate = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
+        Decision { cwnd: self.packets().max(1) as u32, ssthresh: self.ssthresh, pacing_rate: pacing_rate }
     }
 }
 
@@ -287,33 +287,33 @@ mod tests {
     use units::Stream;
 
     /// After slow start, with a least RTT of 100 ms and this standing RTT.
-    fn copa(window: u64, standing_ms: u64) -> Copa {
-        let mut copa = Copa { window: window * PACKET, slow_start: false, ..Copa::new(&defaults(&ENTRY)) };
-        copa.velocity = Velocity::new(copa.window);
+    fn copa(cwnd: u64, standing_ms: u64) -> Copa {
+        let mut copa = Copa { cwnd: cwnd * PACKET, slow_start: false, ..Copa::new(&defaults(&ENTRY)) };
+        copa.velocity = Velocity::new(copa.cwnd);
         copa.rtts.add(100_000_000, 200_000_000, Instant::ZERO);
         copa.rtts.standing.reset(0, u64::MAX - standing_ms * 1_000_000);
         copa
     }
 
     /// One acknowledgement at the same instant, with this RTT.
-    fn ack(copa: &mut Copa, acked: u32, rtt_ms: u64, now_ms: u64, change: impl Fn(&mut Feedback)) {
-        let mut feedback = Feedback {
+    fn ack(copa: &mut Copa, acked: u32, rtt_ms: u64, now_ms: u64, change: impl Fn(&mut AckSample)) {
+        let mut sample = AckSample {
             acked,
             rtt: Some(Span::from_millis(rtt_ms)),
             srtt: Span::from_millis(rtt_ms),
-            window_limited: true,
-            may_grow: true,
-            ..Feedback::default()
+            cwnd_limited: true,
+            may_raise_cwnd: true,
+            ..AckSample::default()
         };
-        change(&mut feedback);
-        copa.on_event(&Event::Feedback(feedback), &mut context(now_ms, &mut Stream::named(1, "test")));
+        change(&mut sample);
+        copa.on_event(&PathEvent::Ack(sample), &mut context(now_ms, &mut Stream::named(1, "test")));
     }
 
     #[test]
     fn the_target_is_one_packet_per_delta_and_queueing_delay() {
         // 1 / (0.5 * 10 ms) = 200 packets/s, which is a window of 22 in 110 ms.
         assert!(copa(22, 110).is_below_target());
-        assert!(!Copa { window: 22 * PACKET + 1, ..copa(22, 110) }.is_below_target());
+        assert!(!Copa { cwnd: 22 * PACKET + 1, ..copa(22, 110) }.is_below_target());
         assert!(copa(1_000_000, 100).is_below_target(), "no queue, no bound");
     }
 
@@ -323,10 +323,10 @@ mod tests {
         assert_eq!(copa(20, 110).step(1), tenth, "1 / (0.5 * 20)");
         let mut up = copa(20, 110);
         (0..20).for_each(|_| ack(&mut up, 1, 110, 0, |_| {}));
-        assert!(up.window.abs_diff(22 * PACKET) < PACKET / 5, "two packets a round trip: {}", up.window);
+        assert!(up.cwnd.abs_diff(22 * PACKET) < PACKET / 5, "two packets a round trip: {}", up.cwnd);
         let mut down = copa(40, 110);
         ack(&mut down, 1, 110, 0, |_| {});
-        assert_eq!(down.window, 40 * PACKET - PACKET / 20);
+        assert_eq!(down.cwnd, 40 * PACKET - PACKET / 20);
     }
 
     #[test]
@@ -347,18 +347,18 @@ mod tests {
     fn slow_start_doubles_until_the_rate_is_above_the_target() {
         let mut copa = Copa { slow_start: true, ..copa(20, 110) };
         ack(&mut copa, 2, 110, 0, |_| {});
-        assert_eq!((copa.packets(), copa.slow_start, copa.threshold), (22, true, NO_THRESHOLD));
+        assert_eq!((copa.packets(), copa.slow_start, copa.ssthresh), (22, true, INFINITE_SSTHRESH));
         ack(&mut copa, 2, 110, 0, |_| {});
         assert_eq!((copa.packets(), copa.slow_start), (24, true), "22 is the target itself");
         ack(&mut copa, 2, 110, 0, |_| {});
-        assert_eq!((copa.slow_start, copa.threshold, copa.packets()), (false, 24, 23));
+        assert_eq!((copa.slow_start, copa.ssthresh, copa.packets()), (false, 24, 23));
     }
 
     #[test]
     fn velocity_doubles_after_three_round_trips_one_way_and_is_one_after_a_turn() {
         let mut velocity = Velocity::new(0);
-        let mut end = |window| {
-            velocity.end_round(window);
+        let mut end = |cwnd| {
+            velocity.end_round(cwnd);
             velocity.value
         };
         assert_eq!([1, 2, 3, 4, 5].map(&mut end), [1, 1, 2, 4, 8]);
@@ -381,17 +381,17 @@ mod tests {
             copa.on_event(&event, &mut context(0, &mut stream));
             (copa.packets(), copa.slow_start)
         };
-        let congestion = |cause| Event::Congestion { cause, cut: true, in_flight: 0 };
+        let congestion = |cause| PathEvent::Congestion { cause, cut: true, in_flight: 0 };
         assert_eq!(tell(&mut copa, congestion(Cause::Loss)), (50, false));
         assert_eq!(tell(&mut copa, congestion(Cause::Timeout)), (1, true));
-        assert_eq!(tell(&mut copa, Event::SpuriousLoss), (50, false));
+        assert_eq!(tell(&mut copa, PathEvent::SpuriousLoss), (50, false));
     }
 
     #[test]
     fn a_queue_that_is_never_nearly_empty_brings_the_competitive_mode() {
         let mut copa = Copa { competitive: true, ..copa(20, 110) };
         let round = |copa: &mut Copa, n: u64, rtt, lost| {
-            ack(copa, 1, rtt, n * 200, |feedback| (feedback.una, feedback.next, feedback.lost) = (n, n, lost));
+            ack(copa, 1, rtt, n * 200, |sample| (sample.snd_una, sample.snd_nxt, sample.lost) = (n, n, lost));
             copa.share / SHARE
         };
         // The RTT varies between 100 and 200 ms: nearly empty is 110.
@@ -403,8 +403,8 @@ mod tests {
 
     #[test]
     fn it_paces_at_twice_the_window_a_standing_rtt() {
-        let rate = copa(20, 100).decision().pacing.expect("the RTT is known");
+        let rate = copa(20, 100).decision().pacing_rate.expect("the RTT is known");
         assert_eq!(rate, Rate::from_bits(2 * 20 * 1448 * 8 * 10));
-        assert_eq!(Copa::new(&defaults(&ENTRY)).decision().pacing, None);
+        assert_eq!(Copa::new(&defaults(&ENTRY)).decision().pacing_rate, None);
     }
 }

@@ -13,12 +13,12 @@
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, NO_THRESHOLD, Parameter, Phase, Settings};
-use units::Span;
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use units::{INFINITE_SSTHRESH, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cubic",
     aliases: &[],
     title: "cubic growth around the window of the last loss; Linux's default",
@@ -27,30 +27,30 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "beta",
             meaning: "window after a loss, as a share of the window before it",
-            default: Range::Number { value: 0.7, least: 0.1, most: 0.95 },
+            default: ParamDefault::Number { value: 0.7, least: 0.1, most: 0.95 },
         },
         Parameter {
             name: "c",
             meaning: "steepness of the curve, packets/s^3",
-            default: Range::Number { value: 0.4, least: 0.01, most: 10.0 },
+            default: ParamDefault::Number { value: 0.4, least: 0.01, most: 10.0 },
         },
         Parameter {
             name: "fast_convergence",
             meaning: "aim lower after a loss below the last maximum",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         Parameter {
             name: "friendliness",
             meaning: "never grow slower than Reno would",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         Parameter {
             name: "hystart",
             meaning: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406)",
-            default: Range::Word(&["on", "plus-plus", "off"]),
+            default: ParamDefault::Word(&["on", "plus-plus", "off"]),
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Cubic::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Cubic::new(settings))),
 };
 
 /// The curve is recomputed when the window changed or this many milliseconds passed, and at most once a millisecond.
@@ -69,7 +69,7 @@ pub struct Cubic {
     hystart: bool,
     /// Outlives a timeout: only the first slow start is searched.
     plus: Option<HyStartPlus>,
-    state: State,
+    ca: State,
 }
 
 /// The constants of the growth law in fixed point.
@@ -112,7 +112,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let on = |name| settings.word(name) == "on";
         Self {
             curve: Curve::new(settings.number("beta"), settings.number("c")),
@@ -120,51 +120,51 @@ impl Cubic {
             friendliness: on("friendliness"),
             hystart: on("hystart"),
             plus: (settings.word("hystart") == "plus-plus").then(HyStartPlus::default),
-            state: State::default(),
+            ca: State::default(),
         }
     }
 
     /// The packets by which slow start may grow.
-    fn slow_growth(&mut self, window: &Window, acked: u32) -> u32 {
+    fn slow_growth(&mut self, state: &CwndState, acked: u32) -> u32 {
         match &mut self.plus {
-            Some(plus) if window.threshold == NO_THRESHOLD => plus.growth(acked),
+            Some(plus) if state.ssthresh == INFINITE_SSTHRESH => plus.growth(acked),
             _ => acked,
         }
     }
 
     /// Recomputes the period of growth, if it is time to.
-    fn update(&mut self, Window { size: window, tick, .. }: &Window, acked: u32, now: u64) {
-        let (window, tick_us) = (*window, tick.as_micros());
-        let state = &mut self.state;
-        if let Some(epoch) = &mut state.epoch {
+    fn update(&mut self, CwndState { cwnd, tick, .. }: &CwndState, acked: u32, now: u64) {
+        let (cwnd, tick_us) = (*cwnd, tick.as_micros());
+        let ca = &mut self.ca;
+        if let Some(epoch) = &mut ca.epoch {
             epoch.acked += u64::from(acked);
         }
-        if state.computed_for == window && now - state.computed_at <= STALE {
+        if ca.computed_for == cwnd && now - ca.computed_at <= STALE {
             return;
         }
-        if state.epoch.is_none() || now != state.computed_at {
-            (state.computed_for, state.computed_at) = (window, now);
-            let last_max = state.last_max;
-            let epoch = state.epoch.get_or_insert_with(|| self.curve.begin(window, last_max, acked, now));
-            let elapsed = now - epoch.start + state.least_rtt_us.div_ceil(tick_us) * tick_us / 1000;
-            state.period = period_towards(self.curve.target(epoch, elapsed * 1024 / 1000), window);
+        if ca.epoch.is_none() || now != ca.computed_at {
+            (ca.computed_for, ca.computed_at) = (cwnd, now);
+            let last_max = ca.last_max;
+            let epoch = ca.epoch.get_or_insert_with(|| self.curve.begin(cwnd, last_max, acked, now));
+            let elapsed = now - epoch.start + ca.least_rtt_us.div_ceil(tick_us) * tick_us / 1000;
+            ca.period = period_towards(self.curve.target(epoch, elapsed * 1024 / 1000), cwnd);
             if last_max == 0 {
                 // No loss yet: at least 5 % a round trip.
-                state.period = state.period.min(20);
+                ca.period = ca.period.min(20);
             }
         }
-        if let (true, Some(epoch)) = (self.friendliness, &mut state.epoch) {
-            state.period = state.period.min(self.curve.reno_bound(epoch, window));
+        if let (true, Some(epoch)) = (self.friendliness, &mut ca.epoch) {
+            ca.period = ca.period.min(self.curve.reno_bound(epoch, cwnd));
         }
-        state.period = state.period.max(2);
+        ca.period = ca.period.max(2);
     }
 }
 
 /// Packets to be acked per packet of growth so that `target` is reached in a round trip.
-fn period_towards(target: u64, window: u32) -> u32 {
-    match target.saturating_sub(u64::from(window)) {
-        0 => window.saturating_mul(100),
-        distance => (u64::from(window) / distance) as u32,
+fn period_towards(target: u64, cwnd: u32) -> u32 {
+    match target.saturating_sub(u64::from(cwnd)) {
+        0 => cwnd.saturating_mul(100),
+        distance => (u64::from(cwnd) / distance) as u32,
     }
 }
 
@@ -174,9 +174,9 @@ impl Curve {
         Self { beta, c, reno_period: 8 * (1024 + beta) / 3 / (1024 - beta) }
     }
 
-    fn begin(&self, window: u32, last_max: u32, acked: u32, start: u64) -> Epoch {
-        let origin = last_max.max(window);
-        Epoch { start, origin, k: self.k(origin - window), acked: u64::from(acked), reno: window }
+    fn begin(&self, cwnd: u32, last_max: u32, acked: u32, start: u64) -> Epoch {
+        let origin = last_max.max(cwnd);
+        Epoch { start, origin, k: self.k(origin - cwnd), acked: u64::from(acked), reno: cwnd }
     }
 
     /// `K = cbrt(distance / C)`, in 1/1024 s: the time from the start of an epoch to its origin.
@@ -193,12 +193,12 @@ impl Curve {
     }
 
     /// Moves the Reno estimate on; the longest period that keeps up with it.
-    fn reno_bound(&self, epoch: &mut Epoch, window: u32) -> u32 {
-        let each = (u64::from(window) * self.reno_period / 8).max(1);
+    fn reno_bound(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
+        let each = (u64::from(cwnd) * self.reno_period / 8).max(1);
         let steps = epoch.acked.saturating_sub(1) / each;
         epoch.acked -= steps * each;
         epoch.reno += steps as u32;
-        window.checked_div(epoch.reno.saturating_sub(window)).unwrap_or(u32::MAX)
+        cwnd.checked_div(epoch.reno.saturating_sub(cwnd)).unwrap_or(u32::MAX)
     }
 }
 
@@ -215,60 +215,59 @@ fn cube_root(value: u64) -> u64 {
     root
 }
 
-impl Growth for Cubic {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
-        let left =
-            if window.in_slow_start() { frame::slow_start(window, self.slow_growth(window, acked)) } else { acked };
+impl WindowRule for Cubic {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
+        let left = if state.in_slow_start() { frame::slow_start(state, self.slow_growth(state, acked)) } else { acked };
         if left > 0 {
-            self.update(window, left, window.clock_ms(cx.now));
-            frame::additive_increase(window, self.state.period, left);
+            self.update(state, left, state.clock_ms(cx.now));
+            frame::additive_increase(state, self.ca.period, left);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let (size, beta, state) = (u64::from(window.size), self.curve.beta, &mut self.state);
-        let converge = self.fast_convergence && window.size < state.last_max;
-        state.epoch = None;
-        state.last_max = if converge { (size * (1024 + beta) / 2048) as u32 } else { window.size };
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let (size, beta, ca) = (u64::from(state.cwnd), self.curve.beta, &mut self.ca);
+        let converge = self.fast_convergence && state.cwnd < ca.last_max;
+        ca.epoch = None;
+        ca.last_max = if converge { (size * (1024 + beta) / 2048) as u32 } else { state.cwnd };
         ((size * beta / 1024) as u32).max(2)
     }
 
     /// Its cut is smaller than a half on purpose.
-    fn floor(&self, window: &Window) -> u32 {
-        window.threshold
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        if let Some(plus) = self.plus.as_mut().filter(|_| window.threshold == NO_THRESHOLD)
-            && plus.finds(feedback.rtt.map(Span::as_micros), feedback)
+    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        if let Some(plus) = self.plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
+            && plus.finds(sample.rtt.map(Span::as_micros), sample)
         {
-            window.threshold = window.size;
+            state.ssthresh = state.cwnd;
         }
-        let Some(rtt) = feedback.rtt else { return };
-        let state = &mut self.state;
-        if state.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.start + SETTLING) {
+        let Some(rtt) = sample.rtt else { return };
+        let ca = &mut self.ca;
+        if ca.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.start + SETTLING) {
             return;
         }
         let rtt = rtt.as_micros().max(1);
-        if state.least_rtt_us == 0 || rtt < state.least_rtt_us {
-            state.least_rtt_us = rtt;
+        if ca.least_rtt_us == 0 || rtt < ca.least_rtt_us {
+            ca.least_rtt_us = rtt;
         }
-        let searching = self.hystart && window.in_slow_start();
-        if searching && state.search.finds(rtt, state.least_rtt_us, window, feedback, cx.now.0 / 1000) {
-            window.threshold = window.size;
+        let searching = self.hystart && state.in_slow_start();
+        if searching && ca.search.finds(rtt, ca.least_rtt_us, state, sample, cx.now.0 / 1000) {
+            state.ssthresh = state.cwnd;
         }
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Loss {
-            self.state = State::default();
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+        if next == CaState::Loss {
+            self.ca = State::default();
         }
     }
 
     /// Time without data does not count as time on the curve.
-    fn transmission_starts(&mut self, window: &mut Window, idle: Span, cx: &mut Context<'_>) {
-        if let Some(epoch) = &mut self.state.epoch {
-            epoch.start = (epoch.start + idle.as_millis()).min(window.clock_ms(cx.now));
+    fn on_tx_start(&mut self, state: &mut CwndState, idle: Span, cx: &mut Context<'_>) {
+        if let Some(epoch) = &mut self.ca.epoch {
+            epoch.start = (epoch.start + idle.as_millis()).min(state.clock_ms(cx.now));
         }
     }
 }
@@ -282,8 +281,8 @@ mod tests {
         Cubic::new(&defaults(&ENTRY))
     }
 
-    fn window(size: u32) -> Window {
-        Window { size, threshold: 2, ..Window::default() }
+    fn state(size: u32) -> CwndState {
+        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
     }
 
     /// Linux approximates the root; the sheet of its values allows 0.2 %.
@@ -327,18 +326,18 @@ mod tests {
     #[test]
     fn a_loss_keeps_seven_tenths() {
         let mut stream = units::Stream::named(1, "test");
-        assert_eq!(cubic().threshold(&window(100), &mut context(0, &mut stream)), 70);
-        assert_eq!(cubic().threshold(&window(2), &mut context(0, &mut stream)), 2);
+        assert_eq!(cubic().ssthresh(&state(100), &mut context(0, &mut stream)), 70);
+        assert_eq!(cubic().ssthresh(&state(2), &mut context(0, &mut stream)), 2);
     }
 
     #[test]
     fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
-        cubic.threshold(&window(100), &mut context(0, &mut stream));
-        assert_eq!(cubic.state.last_max, 100);
-        cubic.threshold(&window(80), &mut context(0, &mut stream));
-        assert_eq!(cubic.state.last_max, 68);
+        cubic.ssthresh(&state(100), &mut context(0, &mut stream));
+        assert_eq!(cubic.ca.last_max, 100);
+        cubic.ssthresh(&state(80), &mut context(0, &mut stream));
+        assert_eq!(cubic.ca.last_max, 68);
     }
 
     #[test]
@@ -357,8 +356,8 @@ mod tests {
     #[test]
     fn before_the_first_loss_it_grows_by_a_twentieth_a_round_and_never_by_more_than_half() {
         let mut cubic = cubic();
-        cubic.update(&window(100), 1, 0);
-        assert_eq!(cubic.state.period, 20);
+        cubic.update(&state(100), 1, 0);
+        assert_eq!(cubic.ca.period, 20);
         assert_eq!(period_towards(400, 100), 0);
         assert_eq!(period_towards(100, 100), 10_000);
     }
@@ -367,9 +366,9 @@ mod tests {
     fn it_aims_a_least_rtt_ahead_and_grows_by_half_a_window_a_round_at_most() {
         let period = |least_rtt_us| {
             let mut cubic = cubic();
-            (cubic.state.last_max, cubic.state.least_rtt_us) = (100, least_rtt_us);
-            cubic.update(&window(70), 1, 0);
-            cubic.state.period
+            (cubic.ca.last_max, cubic.ca.least_rtt_us) = (100, least_rtt_us);
+            cubic.update(&state(70), 1, 0);
+            cubic.ca.period
         };
         assert_eq!(period(1_000_000), 70 / (87 - 70), "87 packets after a second");
         assert_eq!(period(10_000_000), 2, "177 packets after ten seconds");
@@ -379,47 +378,47 @@ mod tests {
     fn a_timeout_forgets_everything() {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
-        cubic.threshold(&window(100), &mut context(0, &mut stream));
-        cubic.state.least_rtt_us = 7;
-        cubic.change_phase(&mut window(100), Phase::Loss, &mut context(0, &mut stream));
-        assert_eq!((cubic.state.last_max, cubic.state.least_rtt_us), (0, 0));
+        cubic.ssthresh(&state(100), &mut context(0, &mut stream));
+        cubic.ca.least_rtt_us = 7;
+        cubic.set_state(&mut state(100), CaState::Loss, &mut context(0, &mut stream));
+        assert_eq!((cubic.ca.last_max, cubic.ca.least_rtt_us), (0, 0));
     }
 
     #[test]
     fn idle_time_is_not_time_on_the_curve() {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
-        cubic.update(&window(100), 1, 1000);
-        let start = |cubic: &Cubic| cubic.state.epoch.map(|epoch| epoch.start);
-        cubic.transmission_starts(&mut window(100), Span::from_millis(300), &mut context(2000, &mut stream));
+        cubic.update(&state(100), 1, 1000);
+        let start = |cubic: &Cubic| cubic.ca.epoch.map(|epoch| epoch.start);
+        cubic.on_tx_start(&mut state(100), Span::from_millis(300), &mut context(2000, &mut stream));
         assert_eq!(start(&cubic), Some(1300));
-        cubic.transmission_starts(&mut window(100), Span::from_secs(9), &mut context(2000, &mut stream));
+        cubic.on_tx_start(&mut state(100), Span::from_secs(9), &mut context(2000, &mut stream));
         assert_eq!(start(&cubic), Some(2000), "never ahead of the clock");
     }
 
     /// The window and threshold after so many rounds of ten acknowledgements, the first of 100 ms, the others of 150.
-    fn after_rounds_with(hystart: &str, threshold: u32, rounds: u64) -> (u32, u32) {
-        let given = [("hystart".to_owned(), crate::Value::Word(hystart.to_owned()))].into();
-        let mut cubic = Cubic::new(&Settings::new(ENTRY.parameters, &given).expect("allowed"));
-        let (mut window, mut stream) =
-            (Window { size: 10, threshold, ..Window::default() }, units::Stream::named(1, "test"));
+    fn after_rounds_with(hystart: &str, ssthresh: u32, rounds: u64) -> (u32, u32) {
+        let given = [("hystart".to_owned(), crate::ParamValue::Word(hystart.to_owned()))].into();
+        let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
+        let (mut state, mut stream) =
+            (CwndState { cwnd: 10, ssthresh: ssthresh, ..CwndState::default() }, units::Stream::named(1, "test"));
         for ack in 1..=rounds * 10 {
             let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
-            let feedback = Feedback { acked: 1, una, next, rtt, ..Feedback::default() };
+            let sample = AckSample { acked: 1, snd_una: una, snd_nxt: next, rtt, ..AckSample::default() };
             let mut cx = context(ack * 10, &mut stream);
-            cubic.measure(&mut window, &feedback, &mut cx);
-            cubic.grow(&mut window, 1, &feedback, &mut cx);
+            cubic.on_ack(&mut state, &sample, &mut cx);
+            cubic.cong_avoid(&mut state, 1, &sample, &mut cx);
         }
-        (window.size, window.threshold)
+        (state.cwnd, state.ssthresh)
     }
 
     #[test]
     fn hystart_plus_plus_grows_at_a_quarter_for_five_rounds_and_then_avoids_congestion() {
         // 10 packets, and 17 until the alarm; then 3 of its round and 40 of the next four make 10 more.
-        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 6), (10 + 17 + 10, NO_THRESHOLD));
-        assert_eq!(after_rounds_with("plus-plus", NO_THRESHOLD, 7).1, 37, "and then the threshold is the window");
-        assert_eq!(after_rounds_with("off", NO_THRESHOLD, 7), (80, NO_THRESHOLD));
+        assert_eq!(after_rounds_with("plus-plus", INFINITE_SSTHRESH, 6), (10 + 17 + 10, INFINITE_SSTHRESH));
+        assert_eq!(after_rounds_with("plus-plus", INFINITE_SSTHRESH, 7).1, 37, "and then the threshold is the window");
+        assert_eq!(after_rounds_with("off", INFINITE_SSTHRESH, 7), (80, INFINITE_SSTHRESH));
     }
 
     #[test]
@@ -431,11 +430,11 @@ mod tests {
     fn delay_is_not_measured_for_a_second_after_an_epoch_begins() {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
-        cubic.update(&window(100), 1, 1000);
-        let feedback = Feedback { rtt: Some(Span::from_micros(50)), ..Feedback::default() };
-        cubic.measure(&mut window(100), &feedback, &mut context(1999, &mut stream));
-        assert_eq!(cubic.state.least_rtt_us, 0);
-        cubic.measure(&mut window(100), &feedback, &mut context(2000, &mut stream));
-        assert_eq!(cubic.state.least_rtt_us, 50);
+        cubic.update(&state(100), 1, 1000);
+        let sample = AckSample { rtt: Some(Span::from_micros(50)), ..AckSample::default() };
+        cubic.on_ack(&mut state(100), &sample, &mut context(1999, &mut stream));
+        assert_eq!(cubic.ca.least_rtt_us, 0);
+        cubic.on_ack(&mut state(100), &sample, &mut context(2000, &mut stream));
+        assert_eq!(cubic.ca.least_rtt_us, 50);
     }
 }

@@ -5,7 +5,7 @@
 //! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
 //! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
 //!
-//! What it needs from the machine: `Feedback::marked`, and a receiver that echoes each packet's mark
+//! What it needs from the machine: `AckSample::marked`, and a receiver that echoes each packet's mark
 //! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until the sender answers (RFC 3168): the latter looks like a round
 //! trip of marks, which makes alpha too large. Where no queue marks it is Reno.
 //!
@@ -13,11 +13,11 @@
 //! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
 //! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Ecn, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Ecn, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dctcp",
     aliases: &[],
     title: "data centres: cuts in proportion to the share of ECN-marked packets",
@@ -26,15 +26,15 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "gain_shift",
             meaning: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
-            default: Range::Number { value: 4.0, least: 1.0, most: 10.0 },
+            default: ParamDefault::Number { value: 4.0, least: 1.0, most: 10.0 },
         },
         Parameter {
             name: "alpha",
             meaning: "estimate of the marked share before the first round trip",
-            default: Range::Number { value: 1.0, least: 0.0, most: 1.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Dctcp::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Dctcp::new(settings))),
 };
 
 /// An alpha of one.
@@ -54,7 +54,7 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             gain_shift: settings.number("gain_shift") as u32,
             alpha: libm::round(settings.number("alpha") * ALL as f64) as u64,
@@ -77,21 +77,21 @@ impl Dctcp {
     }
 }
 
-impl Growth for Dctcp {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        frame::reno_increase(window, acked);
+impl WindowRule for Dctcp {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        frame::reno_increase(state, acked);
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let given_up = (u64::from(window.size) * self.alpha) >> (ALL_SHIFT + 1);
-        (window.size - given_up as u32).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let given_up = (u64::from(state.cwnd) * self.alpha) >> (ALL_SHIFT + 1);
+        (state.cwnd - given_up as u32).max(2)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.delivered += u64::from(feedback.acked);
-        self.marked += u64::from(feedback.marked);
-        if feedback.una >= self.end {
-            self.end = feedback.next;
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.delivered += u64::from(sample.acked);
+        self.marked += u64::from(sample.marked);
+        if sample.snd_una >= self.end {
+            self.end = sample.snd_nxt;
             self.estimate();
         }
     }
@@ -101,26 +101,26 @@ impl Growth for Dctcp {
     }
 
     /// Loss is not a matter of degree.
-    fn change_phase(&mut self, window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Recovery && window.phase != Phase::Recovery {
-            halve(window);
+    fn set_state(&mut self, state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+        if next == CaState::Recovery && state.ca_state != CaState::Recovery {
+            halve(state);
         }
     }
 
-    fn timed_out(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
-        halve(window);
+    fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
+        halve(state);
     }
 }
 
-fn halve(window: &mut Window) {
-    window.threshold = window.threshold.min(window.prior_size / 2).max(2);
+fn halve(state: &mut CwndState) {
+    state.ssthresh = state.ssthresh.min(state.prior_cwnd / 2).max(2);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path};
-    use crate::{Cause, Event};
+    use crate::{Cause, PathEvent};
     use units::Stream;
 
     fn dctcp(alpha: u64) -> Dctcp {
@@ -130,8 +130,8 @@ mod tests {
     /// Alpha after a round trip of 100 packets.
     fn after_round(alpha: u64, marked: u32) -> u64 {
         let mut dctcp = dctcp(alpha);
-        let feedback = Feedback { acked: 100, marked, una: 100, next: 200, ..Feedback::default() };
-        dctcp.measure(&mut Window::default(), &feedback, &mut context(0, &mut Stream::named(1, "test")));
+        let sample = AckSample { acked: 100, marked, snd_una: 100, snd_nxt: 200, ..AckSample::default() };
+        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut Stream::named(1, "test")));
         dctcp.alpha
     }
 
@@ -153,8 +153,8 @@ mod tests {
         let mut dctcp = dctcp(1024);
         let mut stream = Stream::named(1, "test");
         for una in (10..=200).step_by(10) {
-            let feedback = Feedback { acked: 10, una, next: 100 + una, ..Feedback::default() };
-            dctcp.measure(&mut Window::default(), &feedback, &mut context(0, &mut stream));
+            let sample = AckSample { acked: 10, snd_una: una, snd_nxt: 100 + una, ..AckSample::default() };
+            dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut stream));
         }
         // Rounds end at 10 (nothing was under way before) and at 110.
         assert_eq!(dctcp.alpha, 900);
@@ -163,36 +163,36 @@ mod tests {
     #[test]
     fn a_mark_costs_half_of_alpha() {
         let cut = |alpha| {
-            let window = Window { size: 100, ..Window::default() };
-            dctcp(alpha).threshold(&window, &mut context(0, &mut Stream::named(1, "test")))
+            let state = CwndState { cwnd: 100, ..CwndState::default() };
+            dctcp(alpha).ssthresh(&state, &mut context(0, &mut Stream::named(1, "test")))
         };
         assert_eq!([1024, 512, 64].map(cut), [50, 75, 97]);
     }
 
     /// The threshold of a flow of initially 100 packets and this alpha after these causes.
-    fn threshold(alpha: f64, causes: &[(Cause, bool)]) -> u32 {
-        let settings = [("alpha".to_owned(), crate::Value::Number(alpha))].into();
-        let settings = Settings::new(ENTRY.parameters, &settings).expect("allowed");
+    fn ssthresh(alpha: f64, causes: &[(Cause, bool)]) -> u32 {
+        let settings = [("alpha".to_owned(), crate::ParamValue::Number(alpha))].into();
+        let settings = Params::new(ENTRY.parameters, &settings).expect("allowed");
         let mut flow = Windowed::boxed(Dctcp::new(&settings));
         let mut stream = Stream::named(1, "test");
-        flow.on_event(&Event::PathUp(path(100, None)), &mut context(0, &mut stream));
+        flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0, &mut stream));
         for &(cause, cut) in causes {
-            let event = Event::Congestion { cause, cut, in_flight: 90 };
+            let event = PathEvent::Congestion { cause, cut, in_flight: 90 };
             flow.on_event(&event, &mut context(0, &mut stream));
         }
-        flow.decision().threshold
+        flow.decision().ssthresh
     }
 
     #[test]
     fn loss_and_timeout_halve_whatever_alpha_is() {
-        let after = |cause| threshold(0.0625, &[(cause, true)]);
-        assert_eq!([Cause::Mark, Cause::Loss, Cause::Timeout].map(after), [97, 50, 50]);
+        let after = |cause| ssthresh(0.0625, &[(cause, true)]);
+        assert_eq!([Cause::EcnMark, Cause::Loss, Cause::Timeout].map(after), [97, 50, 50]);
     }
 
     #[test]
     fn a_loss_in_a_window_that_a_mark_has_cut_makes_it_half_of_what_it_was() {
-        assert_eq!(threshold(0.0625, &[(Cause::Mark, true), (Cause::Loss, true)]), 50);
-        assert_eq!(threshold(1.0, &[(Cause::Mark, true), (Cause::Loss, true)]), 50);
-        assert_eq!(threshold(0.0625, &[(Cause::Mark, true), (Cause::Timeout, false)]), 97, "already paid for");
+        assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
+        assert_eq!(ssthresh(1.0, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
+        assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Timeout, false)]), 97, "already paid for");
     }
 }

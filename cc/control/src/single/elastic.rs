@@ -10,11 +10,11 @@
 //! Departures: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
 //! whether an acknowledgement of many packets counts once or for each: `count`.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "elastic",
     aliases: &["elastic-tcp"],
     title: "Reno with growth weighted by greatest RTT over present RTT",
@@ -22,9 +22,9 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter {
         name: "count",
         meaning: "what brings growth: each acknowledgement, or each packet acknowledged",
-        default: Range::Word(&["acknowledgements", "packets"]),
+        default: ParamDefault::Word(&["acknowledgements", "packets"]),
     }],
-    make: Make::Single(|settings| Windowed::boxed(Elastic::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Elastic::new(settings))),
 };
 
 /// Weights are kept in 1/64 packets.
@@ -41,50 +41,50 @@ pub struct Elastic {
 }
 
 impl Elastic {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self { per_packet: settings.word("count") == "packets", greatest: 0, present: 1, credit: 0 }
     }
 
     /// The weight, in 1/64 packets.
-    fn weight(&self, window: u32) -> u64 {
+    fn weight(&self, cwnd: u32) -> u64 {
         let greatest = self.greatest.max(self.present);
-        (u128::from(window) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.present)).isqrt() as u64
+        (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.present)).isqrt() as u64
     }
 
-    /// The fraction is kept here: [`Window::credit`] counts whole packets.
-    fn increase(&mut self, window: &mut Window, acked: u32) {
+    /// The fraction is kept here: [`CwndState::cwnd_cnt`] counts whole packets.
+    fn increase(&mut self, state: &mut CwndState, acked: u32) {
         let times = if self.per_packet { u64::from(acked) } else { 1 };
-        let full = u64::from(window.size) * ONE;
-        self.credit += self.weight(window.size).saturating_mul(times);
-        let whole = (self.credit / full).min(u64::from(window.clamp));
+        let full = u64::from(state.cwnd) * ONE;
+        self.credit += self.weight(state.cwnd).saturating_mul(times);
+        let whole = (self.credit / full).min(u64::from(state.cwnd_clamp));
         self.credit %= full;
-        window.size = (window.size + whole as u32).min(window.clamp);
+        state.cwnd = (state.cwnd + whole as u32).min(state.cwnd_clamp);
     }
 }
 
-impl Growth for Elastic {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        if window.in_slow_start() {
-            frame::slow_start(window, acked);
+impl WindowRule for Elastic {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        if state.in_slow_start() {
+            frame::slow_start(state, acked);
         } else {
-            self.increase(window, acked);
+            self.increase(state, acked);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         self.credit = 0;
-        frame::reno_threshold(window)
+        frame::reno_threshold(state)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if let Some(rtt) = feedback.rtt {
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        if let Some(rtt) = sample.rtt {
             // One microsecond more, so that the RTT is never zero.
             self.present = rtt.as_micros() + 1;
             self.greatest = self.greatest.max(self.present);
         }
     }
 
-    fn timed_out(&mut self, _window: &mut Window, _cx: &mut Context<'_>) {
+    fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         self.greatest = 0;
     }
 }
@@ -101,18 +101,18 @@ mod tests {
 
     #[test]
     fn the_weight_is_the_root_of_window_times_rtt_ratio() {
-        for (window, greatest, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
-            let ours = elastic(greatest, 100).weight(window) as f64 / ONE as f64;
-            assert!((ours - weight).abs() < 0.03, "{window}: {ours} instead of {weight}");
+        for (cwnd, greatest, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
+            let ours = elastic(greatest, 100).weight(cwnd) as f64 / ONE as f64;
+            assert!((ours - weight).abs() < 0.03, "{cwnd}: {ours} instead of {weight}");
         }
     }
 
     fn acks_to_grow(mut elastic: Elastic, acked: u32) -> u32 {
-        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         let mut acks = 0;
-        while window.size == 100 {
+        while state.cwnd == 100 {
             acks += 1;
-            elastic.increase(&mut window, acked);
+            elastic.increase(&mut state, acked);
         }
         acks
     }
@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_the_greatest_rtt() {
-        let (mut elastic, mut window, mut stream) = (elastic(0, 1), Window::default(), Stream::named(1, "test"));
+        let (mut elastic, mut state, mut stream) = (elastic(0, 1), CwndState::default(), Stream::named(1, "test"));
         let mut sample = |elastic: &mut Elastic, rtt| {
-            let feedback = Feedback { rtt: Some(Span::from_micros(rtt)), ..Feedback::default() };
-            elastic.measure(&mut window, &feedback, &mut context(0, &mut stream));
+            let sample = AckSample { rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
+            elastic.on_ack(&mut state, &sample, &mut context(0, &mut stream));
             elastic.greatest
         };
         assert_eq!([900, 400].map(|rtt| sample(&mut elastic, rtt)), [901, 901]);
-        elastic.timed_out(&mut Window::default(), &mut context(0, &mut Stream::named(1, "test")));
+        elastic.on_timeout(&mut CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));
         assert_eq!(sample(&mut elastic, 400), 401);
     }
 }

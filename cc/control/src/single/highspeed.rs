@@ -9,17 +9,17 @@
 //! acknowledgements halve the growth; what slow start leaves of an acknowledgement is dropped; the row of the table is
 //! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Entry, Feedback, Make};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "highspeed",
     aliases: &["hstcp"],
     title: "HighSpeed TCP: faster up and less down as the window grows",
     source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
     parameters: &[],
-    make: Make::Single(|_| Windowed::boxed(HighSpeed { rows: table(), row: 0 })),
+    make: Constructor::Single(|_| Windowed::boxed(HighSpeed { rows: table(), row: 0 })),
 };
 
 /// Reno up to here, packets (RFC 3649 Low_Window).
@@ -41,21 +41,21 @@ pub struct HighSpeed {
 /// One line of the table: valid above the row before, up to this window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Row {
-    window: u32,
+    cwnd: u32,
     /// b, in 1/256.
     decrease: u32,
 }
 
 /// `b(w)`, RFC 3649 section 5.
-fn decrease(window: f64) -> f64 {
+fn decrease(cwnd: f64) -> f64 {
     let (low, high) = (libm::log(f64::from(LOW_WINDOW)), libm::log(f64::from(HIGH_WINDOW)));
-    0.5 + (HIGH_DECREASE - 0.5) * (libm::log(window) - low) / (high - low)
+    0.5 + (HIGH_DECREASE - 0.5) * (libm::log(cwnd) - low) / (high - low)
 }
 
 /// `a(w)`, RFC 3649 section 5.
-fn increase(window: f64) -> f64 {
-    let (b, p) = (decrease(window), 1.0 / (12.8 * libm::pow(window, 1.2)));
-    window * window * p * 2.0 * b / (2.0 - b)
+fn increase(cwnd: f64) -> f64 {
+    let (b, p) = (decrease(cwnd), 1.0 / (12.8 * libm::pow(cwnd, 1.2)));
+    cwnd * cwnd * p * 2.0 * b / (2.0 - b)
 }
 
 /// The table of RFC 3649 appendix B: a new row where `a` exceeds that of the row before by one.
@@ -63,10 +63,10 @@ fn table() -> [Row; ROWS] {
     let mut last = (LOW_WINDOW, 1.0);
     std::array::from_fn(|row| {
         if row > 0 {
-            let window = first_above(last.0, last.1 + 1.0);
-            last = (window, increase(f64::from(window)));
+            let cwnd = first_above(last.0, last.1 + 1.0);
+            last = (cwnd, increase(f64::from(cwnd)));
         }
-        Row { window: last.0, decrease: (decrease(f64::from(last.0)) * 256.0) as u32 }
+        Row { cwnd: last.0, decrease: (decrease(f64::from(last.0)) * 256.0) as u32 }
     })
 }
 
@@ -82,35 +82,35 @@ fn first_above(mut low: u32, bound: f64) -> u32 {
 
 impl HighSpeed {
     /// Moves to the row of `window`; mostly it is there already.
-    fn look_up(&mut self, window: u32) {
-        while window > self.rows[self.row].window && self.row + 1 < ROWS {
+    fn look_up(&mut self, cwnd: u32) {
+        while cwnd > self.rows[self.row].cwnd && self.row + 1 < ROWS {
             self.row += 1;
         }
-        while self.row > 0 && window <= self.rows[self.row - 1].window {
+        while self.row > 0 && cwnd <= self.rows[self.row - 1].cwnd {
             self.row -= 1;
         }
     }
 }
 
-impl Growth for HighSpeed {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        if window.in_slow_start() {
-            frame::slow_start(window, acked);
+impl WindowRule for HighSpeed {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        if state.in_slow_start() {
+            frame::slow_start(state, acked);
             return;
         }
-        self.look_up(window.size);
-        if window.size < window.clamp {
-            window.credit += self.row as u32 + 1;
-            if window.credit >= window.size {
-                window.credit -= window.size;
-                window.size += 1;
+        self.look_up(state.cwnd);
+        if state.cwnd < state.cwnd_clamp {
+            state.cwnd_cnt += self.row as u32 + 1;
+            if state.cwnd_cnt >= state.cwnd {
+                state.cwnd_cnt -= state.cwnd;
+                state.cwnd += 1;
             }
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let cut = (u64::from(window.size) * u64::from(self.rows[self.row].decrease)) >> 8;
-        (window.size - cut as u32).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let cut = (u64::from(state.cwnd) * u64::from(self.rows[self.row].decrease)) >> 8;
+        (state.cwnd - cut as u32).max(2)
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_table_is_the_rfcs() {
         let rows = table();
-        let row = |number: usize| (rows[number - 1].window, rows[number - 1].decrease);
+        let row = |number: usize| (rows[number - 1].cwnd, rows[number - 1].decrease);
         let first = [(38, 128), (118, 112), (221, 104), (347, 98), (495, 93)];
         assert_eq!([1, 2, 3, 4, 5].map(row), first);
         assert_eq!([6, 7, 8, 9, 10].map(row), [(663, 89), (851, 86), (1058, 83), (1284, 81), (1529, 78)]);
@@ -140,29 +140,29 @@ mod tests {
     #[test]
     fn grows_by_the_rows_increase_per_acknowledgement() {
         let mut flow = HighSpeed { rows: table(), row: 0 };
-        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
         for _ in 0..50 {
-            flow.grow(&mut window, 7, &Feedback::default(), &mut context(0, &mut stream));
+            flow.cong_avoid(&mut state, 7, &AckSample::default(), &mut context(0, &mut stream));
         }
-        assert_eq!((window.size, window.credit), (101, 0), "a(100) = 2: fifty acknowledgements of any size");
-        assert_eq!(flow.threshold(&Window { size: 100, ..window }, &mut context(0, &mut stream)), 57);
+        assert_eq!((state.cwnd, state.cwnd_cnt), (101, 0), "a(100) = 2: fifty acknowledgements of any size");
+        assert_eq!(flow.ssthresh(&CwndState { cwnd: 100, ..state }, &mut context(0, &mut stream)), 57);
     }
 
     #[test]
     fn a_loss_in_slow_start_halves() {
         let mut flow = HighSpeed { rows: table(), row: 0 };
         let mut stream = Stream::named(1, "test");
-        let window = Window { size: 328, ..Window::default() };
-        assert_eq!(flow.threshold(&window, &mut context(0, &mut stream)), 164);
+        let state = CwndState { cwnd: 328, ..CwndState::default() };
+        assert_eq!(flow.ssthresh(&state, &mut context(0, &mut stream)), 164);
     }
 
     #[test]
     fn the_row_follows_the_window_both_ways() {
         let mut flow = HighSpeed { rows: table(), row: 0 };
-        for (window, row) in [(38, 0), (39, 1), (118, 1), (119, 2), (1_000_000, 71), (83_000, 70), (5, 0)] {
-            flow.look_up(window);
-            assert_eq!(flow.row, row, "window {window}");
+        for (cwnd, row) in [(38, 0), (39, 1), (118, 1), (119, 2), (1_000_000, 71), (83_000, 70), (5, 0)] {
+            flow.look_up(cwnd);
+            assert_eq!(flow.row, row, "window {cwnd}");
         }
     }
 }

@@ -11,12 +11,12 @@
 //! Departures from the paper, Linux's: the greatest RTT forgets a twentieth of its distance from the least with every
 //! congestion and ignores a sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "htcp",
     aliases: &["h-tcp"],
     title: "H-TCP: grows faster the longer no loss occurs, shrinks by the RTT ratio",
@@ -25,30 +25,30 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "low_speed_s",
             meaning: "time after a congestion in which growth is Reno's (Delta_L), s",
-            default: Range::Number { value: 1.0, least: 0.0, most: 3600.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 3600.0 },
         },
         Parameter {
             name: "beta_min",
             meaning: "least window after a loss, as a share of the window before it",
-            default: Range::Number { value: 0.5, least: 0.1, most: 0.95 },
+            default: ParamDefault::Number { value: 0.5, least: 0.1, most: 0.95 },
         },
         Parameter {
             name: "beta_max",
             meaning: "greatest window after a loss, as a share of the window before it",
-            default: Range::Number { value: 0.8, least: 0.1, most: 0.95 },
+            default: ParamDefault::Number { value: 0.8, least: 0.1, most: 0.95 },
         },
         Parameter {
             name: "rtt_scaling",
             meaning: "make growth a second independent of the round-trip time",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
         Parameter {
             name: "bandwidth_switch",
             meaning: "halve where the throughput changed since the last congestion",
-            default: Range::Word(&["on", "off"]),
+            default: ParamDefault::Word(&["on", "off"]),
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Htcp::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Htcp::new(settings))),
 };
 
 /// Alpha and beta are kept in 1/128.
@@ -104,12 +104,12 @@ struct Throughput {
 }
 
 /// Ticks a second.
-fn hz(window: &Window) -> u64 {
-    Span::from_secs(1).as_nanos() / window.tick.as_nanos()
+fn hz(state: &CwndState) -> u64 {
+    Span::from_secs(1).as_nanos() / state.tick.as_nanos()
 }
 
 impl Htcp {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let share = |name| (settings.number(name) * ONE as f64) as u64;
         let on = |name| settings.word(name) == "on";
         let beta = (share("beta_min"), share("beta_max").max(share("beta_min")));
@@ -131,9 +131,9 @@ impl Htcp {
         }
     }
 
-    fn update_alpha(&mut self, window: &Window, now: u64) {
-        let (hz, elapsed) = (hz(window), now - self.epoch.began);
-        let beyond = elapsed.saturating_sub(window.ticks_in(self.settings.low_speed));
+    fn update_alpha(&mut self, state: &CwndState, now: u64) {
+        let (hz, elapsed) = (hz(state), now - self.epoch.began);
+        let beyond = elapsed.saturating_sub(state.jiffies_in(self.settings.low_speed));
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2).pow(2) / hz) / hz;
@@ -146,7 +146,7 @@ impl Htcp {
         self.alpha = 2 * factor * (ONE - self.beta);
     }
 
-    fn update_beta(&mut self, window: &Window) {
+    fn update_beta(&mut self, state: &CwndState) {
         let (least, most) = self.settings.beta;
         self.beta = least;
         if self.settings.bandwidth_switch {
@@ -158,37 +158,37 @@ impl Htcp {
             }
         }
         let greatest = self.epoch.greatest_rtt;
-        if self.steady && self.least_rtt > window.ticks_in(SHORT) && greatest > 0 {
+        if self.steady && self.least_rtt > state.jiffies_in(SHORT) && greatest > 0 {
             self.beta = (self.least_rtt * ONE / greatest).clamp(least, most);
         } else {
             self.steady = true;
         }
     }
 
-    fn learn_rtt(&mut self, rtt: u64, most_rise: u64, phase: Phase) {
+    fn learn_rtt(&mut self, rtt: u64, most_rise: u64, ca_state: CaState) {
         if self.least_rtt == 0 || rtt < self.least_rtt {
             self.least_rtt = rtt;
         }
-        if phase == Phase::Open {
+        if ca_state == CaState::Open {
             let greatest = self.epoch.greatest_rtt.max(self.least_rtt);
             self.epoch.greatest_rtt = if rtt <= greatest + most_rise { greatest.max(rtt) } else { greatest };
         }
     }
 
-    fn learn_throughput(&mut self, window: &Window, feedback: &Feedback, now: u64) {
+    fn learn_throughput(&mut self, state: &CwndState, sample: &AckSample, now: u64) {
         let (least_rtt, since_cut) = (self.least_rtt, now - self.epoch.began);
         let t = &mut self.throughput;
-        if feedback.prior_phase > Phase::Disorder {
+        if sample.prior_ca_state > CaState::Disorder {
             (t.packets, t.began) = (0, now);
             return;
         }
-        t.packets += feedback.released;
+        t.packets += sample.pkts_acked;
         let elapsed = now - t.began;
-        let enough = window.size.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
+        let enough = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
         if least_rtt == 0 || elapsed < least_rtt || enough.is_none_or(|enough| t.packets < enough) {
             return;
         }
-        let sample = u64::from(t.packets) * hz(window) / elapsed;
+        let sample = u64::from(t.packets) * hz(state) / elapsed;
         if since_cut / least_rtt <= SETTLING {
             (t.smooth, t.most) = (sample, sample);
         } else {
@@ -199,69 +199,69 @@ impl Htcp {
     }
 }
 
-impl Growth for Htcp {
-    fn start(&mut self, window: &mut Window, _path: &PathInfo, cx: &mut Context<'_>) {
-        let now = window.ticks(cx.now);
+impl WindowRule for Htcp {
+    fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
+        let now = state.jiffies(cx.now);
         (self.epoch.began, self.throughput.began) = (now, now);
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, cx: &mut Context<'_>) {
-        if window.in_slow_start() {
-            frame::slow_start(window, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
+        if state.in_slow_start() {
+            frame::slow_start(state, acked);
             return;
         }
-        if u64::from(window.credit) * self.alpha / ONE >= u64::from(window.size) {
-            window.size = (window.size + 1).min(window.clamp);
-            window.credit = 0;
-            self.update_alpha(window, window.ticks(cx.now));
+        if u64::from(state.cwnd_cnt) * self.alpha / ONE >= u64::from(state.cwnd) {
+            state.cwnd = (state.cwnd + 1).min(state.cwnd_clamp);
+            state.cwnd_cnt = 0;
+            self.update_alpha(state, state.jiffies(cx.now));
         } else {
-            window.credit += self.acked;
+            state.cwnd_cnt += self.acked;
         }
         self.acked = 1;
     }
 
-    fn threshold(&mut self, window: &Window, cx: &mut Context<'_>) -> u32 {
-        self.update_beta(window);
-        self.update_alpha(window, window.ticks(cx.now));
+    fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32 {
+        self.update_beta(state);
+        self.update_alpha(state, state.jiffies(cx.now));
         let greatest = &mut self.epoch.greatest_rtt;
         if self.least_rtt > 0 && *greatest > self.least_rtt {
             *greatest = self.least_rtt + (*greatest - self.least_rtt) * 95 / 100;
         }
-        ((u64::from(window.size) * self.beta / ONE) as u32).max(2)
+        ((u64::from(state.cwnd) * self.beta / ONE) as u32).max(2)
     }
 
     /// Its cut is smaller than a half on purpose.
-    fn floor(&self, window: &Window) -> u32 {
-        window.threshold
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        if feedback.prior_phase == Phase::Open {
-            self.acked = feedback.released;
+    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        if sample.prior_ca_state == CaState::Open {
+            self.acked = sample.pkts_acked;
         }
-        if let Some(rtt) = feedback.rtt.filter(|rtt| rtt.as_micros() > 0) {
-            self.learn_rtt(window.ticks_in(rtt), window.ticks_in(MOST_RISE), feedback.prior_phase);
+        if let Some(rtt) = sample.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.learn_rtt(state.jiffies_in(rtt), state.jiffies_in(MOST_RISE), sample.prior_ca_state);
         }
         if self.settings.bandwidth_switch {
-            self.learn_throughput(window, feedback, window.ticks(cx.now));
+            self.learn_throughput(state, sample, state.jiffies(cx.now));
         }
     }
 
     /// Time counts from the end of the reduction.
-    fn change_phase(&mut self, window: &mut Window, next: Phase, cx: &mut Context<'_>) {
-        if next >= Phase::Cwr {
+    fn set_state(&mut self, state: &mut CwndState, next: CaState, cx: &mut Context<'_>) {
+        if next >= CaState::Cwr {
             self.before = Some(self.epoch);
-            self.epoch.began = window.ticks(cx.now);
-        } else if next == Phase::Open && self.before.take().is_some() {
-            self.epoch.began = window.ticks(cx.now);
+            self.epoch.began = state.jiffies(cx.now);
+        } else if next == CaState::Open && self.before.take().is_some() {
+            self.epoch.began = state.jiffies(cx.now);
         }
     }
 
-    fn undo(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
         if let Some(before) = self.before.take() {
             self.epoch = before;
         }
-        window.size.max(window.prior_size)
+        state.cwnd.max(state.prior_cwnd)
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
 
     /// Alpha in 1/128, so many milliseconds after the last congestion.
     fn alpha(mut htcp: Htcp, elapsed: u64) -> u64 {
-        htcp.update_alpha(&Window::default(), elapsed);
+        htcp.update_alpha(&CwndState::default(), elapsed);
         htcp.alpha
     }
 
@@ -308,7 +308,7 @@ mod tests {
     fn beta(least_rtt: u64, greatest_rtt: u64, now: u64, last: u64) -> u64 {
         let mut htcp = Htcp { least_rtt, steady: true, ..htcp() };
         (htcp.epoch.greatest_rtt, htcp.epoch.last_most, htcp.throughput.most) = (greatest_rtt, last, now);
-        htcp.update_beta(&Window::default());
+        htcp.update_beta(&CwndState::default());
         htcp.beta
     }
 
@@ -328,35 +328,35 @@ mod tests {
     fn the_greatest_rtt_rises_by_at_most_20_ms_and_fades() {
         let mut htcp = Htcp { least_rtt: 100, ..htcp() };
         let mut after = |rtt| {
-            htcp.learn_rtt(rtt, 20, Phase::Open);
+            htcp.learn_rtt(rtt, 20, CaState::Open);
             htcp.epoch.greatest_rtt
         };
         assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
-        htcp.threshold(&Window::default(), &mut context(0, &mut Stream::named(1, "test")));
+        htcp.ssthresh(&CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));
         assert_eq!(htcp.epoch.greatest_rtt, 138);
     }
 
     #[test]
     fn undo_returns_to_the_epoch_that_was_cut() {
         let (mut htcp, mut stream) = (htcp(), Stream::named(1, "test"));
-        let mut window = Window { size: 50, prior_size: 100, ..Window::default() };
+        let mut state = CwndState { cwnd: 50, prior_cwnd: 100, ..CwndState::default() };
         htcp.throughput.most = 500;
-        htcp.threshold(&window, &mut context(7000, &mut stream));
-        htcp.change_phase(&mut window, Phase::Recovery, &mut context(7000, &mut stream));
+        htcp.ssthresh(&state, &mut context(7000, &mut stream));
+        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
         assert_eq!(htcp.epoch.began, 7000);
-        assert_eq!(htcp.undo(&window), 100);
-        htcp.change_phase(&mut window, Phase::Open, &mut context(7100, &mut stream));
+        assert_eq!(htcp.undo_cwnd(&state), 100);
+        htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
         assert_eq!(htcp.epoch.began, 0, "time goes on as if nothing had happened");
     }
 
     #[test]
     fn time_begins_again_when_the_reduction_is_over() {
-        let (mut htcp, mut stream, mut window) = (htcp(), Stream::named(1, "test"), Window::default());
-        htcp.change_phase(&mut window, Phase::Recovery, &mut context(7000, &mut stream));
-        htcp.change_phase(&mut window, Phase::Open, &mut context(7100, &mut stream));
+        let (mut htcp, mut stream, mut state) = (htcp(), Stream::named(1, "test"), CwndState::default());
+        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
+        htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
         assert_eq!(htcp.epoch.began, 7100);
-        htcp.change_phase(&mut window, Phase::Disorder, &mut context(7200, &mut stream));
-        htcp.change_phase(&mut window, Phase::Open, &mut context(7300, &mut stream));
+        htcp.set_state(&mut state, CaState::Disorder, &mut context(7200, &mut stream));
+        htcp.set_state(&mut state, CaState::Open, &mut context(7300, &mut stream));
         assert_eq!(htcp.epoch.began, 7100, "disorder is no congestion");
     }
 }

@@ -12,12 +12,12 @@
 //! Linux: without a sample from the handshake the flow begins with the initial window and the first sample sets rho
 //! (there rho then stays 1 for ever).
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "hybla",
     aliases: &[],
     title: "growth made independent of the round-trip time, for satellites",
@@ -25,9 +25,9 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter {
         name: "rtt0_ms",
         meaning: "round-trip time whose growth all flows are given, ms",
-        default: Range::Number { value: 25.0, least: 1.0, most: 10_000.0 },
+        default: ParamDefault::Number { value: 25.0, least: 1.0, most: 10_000.0 },
     }],
-    make: Make::Single(|settings| Windowed::boxed(Hybla::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Hybla::new(settings))),
 };
 
 /// Growth is counted in 1/128 packets.
@@ -51,7 +51,7 @@ pub struct Hybla {
 }
 
 impl Hybla {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let rtt0 = Span::from_secs_f64(settings.number("rtt0_ms") / 1000.0);
         Self { rtt0, rho: 8, least: Span::MAX, fraction: 0 }
     }
@@ -69,60 +69,60 @@ impl Hybla {
     }
 
     /// `rho^2 / window`, in 1/128.
-    fn avoidance_step(&self, window: u32) -> u32 {
-        2 * self.rho * self.rho / window
+    fn avoidance_step(&self, cwnd: u32) -> u32 {
+        2 * self.rho * self.rho / cwnd
     }
 
-    fn increase(&mut self, window: &mut Window, step: u32) {
+    fn increase(&mut self, state: &mut CwndState, step: u32) {
         self.fraction += step % ONE;
         let whole = self.fraction / ONE;
         self.fraction %= ONE;
-        window.size += step / ONE + whole;
+        state.cwnd += step / ONE + whole;
         if whole > 0 {
-            window.credit = 0;
+            state.cwnd_cnt = 0;
         }
         // A window too large for any step still grows as Reno's, if one packet an acknowledgement.
-        if step == 0 && window.credit >= window.size {
-            (window.size, window.credit) = (window.size + 1, 0);
+        if step == 0 && state.cwnd_cnt >= state.cwnd {
+            (state.cwnd, state.cwnd_cnt) = (state.cwnd + 1, 0);
         }
     }
 }
 
-impl Growth for Hybla {
-    fn start(&mut self, window: &mut Window, path: &PathInfo, _cx: &mut Context<'_>) {
+impl WindowRule for Hybla {
+    fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         self.learn(path.rtt.unwrap_or(Span::ZERO));
-        window.clamp = window.clamp.min(CLAMP);
+        state.cwnd_clamp = state.cwnd_clamp.min(CLAMP);
         if path.rtt.is_some() {
-            window.size = (self.rho / 8).min(window.clamp);
+            state.cwnd = (self.rho / 8).min(state.cwnd_clamp);
         }
     }
 
     /// The RTT is followed while the window is not filled; it does not grow.
-    fn grows_unfilled(&self) -> bool {
+    fn ignores_cwnd_limited(&self) -> bool {
         true
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.learn(feedback.srtt);
-        if !feedback.window_limited {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.learn(sample.srtt);
+        if !sample.cwnd_limited {
             return;
         }
-        if window.phase != Phase::Open {
-            return frame::reno_increase(window, acked);
+        if state.ca_state != CaState::Open {
+            return frame::reno_increase(state, acked);
         }
-        if window.in_slow_start() {
-            self.increase(window, self.slow_start_step());
-            window.size = window.size.min(window.threshold);
+        if state.in_slow_start() {
+            self.increase(state, self.slow_start_step());
+            state.cwnd = state.cwnd.min(state.ssthresh);
         } else {
-            let step = self.avoidance_step(window.size);
-            window.credit += u32::from(step < ONE);
-            self.increase(window, step);
+            let step = self.avoidance_step(state.cwnd);
+            state.cwnd_cnt += u32::from(step < ONE);
+            self.increase(state, step);
         }
-        window.size = window.size.min(window.clamp);
+        state.cwnd = state.cwnd.min(state.cwnd_clamp);
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(window)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        frame::reno_threshold(state)
     }
 }
 
@@ -153,36 +153,36 @@ mod tests {
         assert_eq!(at(5).rho, 8, "a short round trip is no handicap");
     }
 
-    fn grown(mut hybla: Hybla, mut window: Window, acks: u32) -> Window {
+    fn grown(mut hybla: Hybla, mut state: CwndState, acks: u32) -> CwndState {
         let mut stream = Stream::named(1, "test");
-        let feedback = Feedback { window_limited: true, ..Feedback::default() };
+        let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
         for _ in 0..acks {
-            hybla.grow(&mut window, 2, &feedback, &mut context(0, &mut stream));
+            hybla.cong_avoid(&mut state, 2, &sample, &mut context(0, &mut stream));
         }
-        window
+        state
     }
 
     #[test]
     fn fractions_add_up_to_packets() {
-        let window = Window { size: 100, threshold: 2, ..Window::default() };
+        let state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         // 20/128 a step: the seventh makes 140/128.
-        assert_eq!([6, 7].map(|acks| grown(at(100), window.clone(), acks).size), [100, 101]);
-        let window = Window { size: 1000, threshold: 2, ..Window::default() };
-        assert_eq!([999, 1000].map(|acks| grown(at(25), window.clone(), acks).size), [1000, 1001], "none to add");
+        assert_eq!([6, 7].map(|acks| grown(at(100), state.clone(), acks).cwnd), [100, 101]);
+        let state = CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() };
+        assert_eq!([999, 1000].map(|acks| grown(at(25), state.clone(), acks).cwnd), [1000, 1001], "none to add");
     }
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        assert_eq!(grown(at(500), Window { threshold: 70, ..Window::default() }, 1).size, 70);
+        assert_eq!(grown(at(500), CwndState { ssthresh: 70, ..CwndState::default() }, 1).cwnd, 70);
     }
 
     #[test]
     fn the_flow_begins_with_rho_packets() {
         let first = |rtt_ms| {
-            let (mut hybla, mut window) = (Hybla::new(&defaults(&ENTRY)), Window::default());
+            let (mut hybla, mut state) = (Hybla::new(&defaults(&ENTRY)), CwndState::default());
             let path = path(10, Some(Span::from_millis(rtt_ms)));
-            hybla.start(&mut window, &path, &mut context(0, &mut Stream::named(1, "test")));
-            window.size
+            hybla.init(&mut state, &path, &mut context(0, &mut Stream::named(1, "test")));
+            state.cwnd
         };
         assert_eq!([10, 50, 600].map(first), [1, 2, 24]);
     }

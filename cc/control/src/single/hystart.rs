@@ -7,8 +7,8 @@
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants, order and microsecond clock as in
 //! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.
 
-use crate::Feedback;
-use crate::frame::{Round, Window};
+use crate::AckSample;
+use crate::frame::{CwndState, Round};
 
 /// Windows below this are too small to judge, packets.
 const LOW_WINDOW: u32 = 16;
@@ -32,27 +32,27 @@ pub(super) struct HyStart {
 
 impl HyStart {
     /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `least` the least so far.
-    pub(super) fn finds(&mut self, rtt: u64, least: u64, window: &Window, feedback: &Feedback, now: u64) -> bool {
+    pub(super) fn finds(&mut self, rtt: u64, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if self.found {
             return false;
         }
-        if self.round.ends(feedback) {
+        if self.round.ends(sample) {
             (self.started, self.last_ack) = (now, now);
             (self.round_rtt, self.samples) = (u64::MAX, 0);
         }
-        if window.size >= LOW_WINDOW {
-            let train = self.train_is_long(least, window, feedback, now);
+        if state.cwnd >= LOW_WINDOW {
+            let train = self.train_is_long(least, state, sample, now);
             self.found = self.delay_rose(rtt, least) || train;
         }
         self.found
     }
 
-    fn train_is_long(&mut self, least: u64, window: &Window, feedback: &Feedback, now: u64) -> bool {
+    fn train_is_long(&mut self, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if now - self.last_ack > TRAIN_GAP {
             return false;
         }
         self.last_ack = now;
-        now - self.started > (least + burst_time(window, feedback)) / 2
+        now - self.started > (least + burst_time(state, sample)) / 2
     }
 
     fn delay_rose(&mut self, rtt: u64, least: u64) -> bool {
@@ -72,10 +72,10 @@ fn delay_threshold(least: u64) -> u64 {
 
 /// What four of the largest bursts take at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
-fn burst_time(window: &Window, feedback: &Feedback) -> u64 {
-    let percent = if window.size < window.threshold / 2 { 200 } else { 120 };
-    let a_round = percent * u64::from(window.mss) * u64::from(window.size);
-    (4 * LARGEST_BURST * 100).saturating_mul(feedback.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
+fn burst_time(state: &CwndState, sample: &AckSample) -> u64 {
+    let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };
+    let a_round = percent * u64::from(state.mss) * u64::from(state.cwnd);
+    (4 * LARGEST_BURST * 100).saturating_mul(sample.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
 }
 
 #[cfg(test)]
@@ -85,11 +85,12 @@ mod tests {
 
     /// One acknowledgement a call, `gap` apart, all of one round with this RTT; returns how many it took to find.
     fn acks_until_found(gap: u64, rtt: u64, least: u64, most: u64) -> Option<u64> {
-        let window = Window { size: 100, ..Window::default() };
+        let state = CwndState { cwnd: 100, ..CwndState::default() };
         let mut search = HyStart::default();
         (1..=most).find(|&ack| {
-            let feedback = Feedback { una: ack, next: 1_000, srtt: Span::from_micros(rtt), ..Feedback::default() };
-            search.finds(rtt, least, &window, &feedback, 1_000_000 + ack * gap)
+            let sample =
+                AckSample { snd_una: ack, snd_nxt: 1_000, srtt: Span::from_micros(rtt), ..AckSample::default() };
+            search.finds(rtt, least, &state, &sample, 1_000_000 + ack * gap)
         })
     }
 
@@ -106,11 +107,11 @@ mod tests {
 
     #[test]
     fn one_fast_sample_hides_the_delay_of_its_round() {
-        let window = Window { size: 100, ..Window::default() };
+        let state = CwndState { cwnd: 100, ..CwndState::default() };
         let mut search = HyStart::default();
         for (ack, rtt) in [100_000].into_iter().chain([150_000; 30]).enumerate() {
-            let feedback = Feedback { una: ack as u64 + 1, next: 1_000, ..Feedback::default() };
-            assert!(!search.finds(rtt, 100_000, &window, &feedback, 0));
+            let sample = AckSample { snd_una: ack as u64 + 1, snd_nxt: 1_000, ..AckSample::default() };
+            assert!(!search.finds(rtt, 100_000, &state, &sample, 0));
         }
     }
 
@@ -123,11 +124,11 @@ mod tests {
 
     #[test]
     fn windows_below_sixteen_are_left_alone() {
-        let window = Window { size: 15, ..Window::default() };
+        let state = CwndState { cwnd: 15, ..CwndState::default() };
         let mut search = HyStart::default();
         for ack in 1..100 {
-            let feedback = Feedback { una: ack, next: 1_000, ..Feedback::default() };
-            assert!(!search.finds(500_000, 1_000, &window, &feedback, ack * 100));
+            let sample = AckSample { snd_una: ack, snd_nxt: 1_000, ..AckSample::default() };
+            assert!(!search.finds(500_000, 1_000, &state, &sample, ack * 100));
         }
     }
 }

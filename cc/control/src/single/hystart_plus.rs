@@ -11,7 +11,7 @@
 //! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
 //! Departure from the RFC: growth counts packets, not bytes; the fraction is carried over.
 
-use crate::Feedback;
+use crate::AckSample;
 use crate::frame::Round;
 
 /// Least and greatest rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
@@ -51,8 +51,8 @@ struct Conservative {
 
 impl HyStartPlus {
     /// True if slow start is over with this acknowledgement. `rtt` is its sample.
-    pub(super) fn finds(&mut self, rtt: Option<u64>, feedback: &Feedback) -> bool {
-        if self.round.ends(feedback) {
+    pub(super) fn finds(&mut self, rtt: Option<u64>, sample: &AckSample) -> bool {
+        if self.round.ends(sample) {
             (self.last, self.current, self.samples) = (self.current, None, 0);
             if let Some(conservative) = &mut self.conservative {
                 conservative.rounds += 1;
@@ -112,8 +112,9 @@ mod tests {
             (0..10).any(|_| {
                 self.una += 1;
                 // A round ends after ten acknowledgements, the first with the first.
-                let feedback = Feedback { una: self.una, next: (self.una - 1) / 10 * 10 + 10, ..Feedback::default() };
-                self.plus.finds(Some(rtt), &feedback)
+                let sample =
+                    AckSample { snd_una: self.una, snd_nxt: (self.una - 1) / 10 * 10 + 10, ..AckSample::default() };
+                self.plus.finds(Some(rtt), &sample)
             })
         }
 
@@ -145,8 +146,8 @@ mod tests {
         search.round(100_000);
         for ack in 1..=8 {
             search.una += 1;
-            let feedback = Feedback { una: search.una, next: 20, ..Feedback::default() };
-            search.plus.finds(Some(150_000), &feedback);
+            let sample = AckSample { snd_una: search.una, snd_nxt: 20, ..AckSample::default() };
+            search.plus.finds(Some(150_000), &sample);
             assert_eq!(search.is_conservative(), ack == 8, "sample {ack}");
         }
     }

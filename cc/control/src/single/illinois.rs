@@ -11,11 +11,11 @@
 //! Departures from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never forgotten, so that one
 //! freak RTT makes the flow bold for ever; what slow start leaves of an acknowledgement is dropped.
 
-use crate::frame::{self, Growth, Round, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{self, CwndState, Round, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "illinois",
     aliases: &[],
     title: "loss-based, with steps sized by the queueing delay",
@@ -24,35 +24,35 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "alpha_min",
             meaning: "growth at the greatest delay, packets a round trip",
-            default: Range::Number { value: 0.3, least: 0.01, most: 10.0 },
+            default: ParamDefault::Number { value: 0.3, least: 0.01, most: 10.0 },
         },
         Parameter {
             name: "alpha_max",
             meaning: "growth without delay, packets a round trip",
-            default: Range::Number { value: 10.0, least: 0.01, most: 1000.0 },
+            default: ParamDefault::Number { value: 10.0, least: 0.01, most: 1000.0 },
         },
         Parameter {
             name: "beta_min",
             meaning: "decrease at little delay, as a share of the window",
-            default: Range::Number { value: 0.125, least: 0.0, most: 0.9 },
+            default: ParamDefault::Number { value: 0.125, least: 0.0, most: 0.9 },
         },
         Parameter {
             name: "beta_max",
             meaning: "decrease at much delay, as a share of the window",
-            default: Range::Number { value: 0.5, least: 0.0, most: 0.9 },
+            default: ParamDefault::Number { value: 0.5, least: 0.0, most: 0.9 },
         },
         Parameter {
             name: "window_threshold",
             meaning: "Reno below so many packets",
-            default: Range::Number { value: 15.0, least: 0.0, most: 1e6 },
+            default: ParamDefault::Number { value: 15.0, least: 0.0, most: 1e6 },
         },
         Parameter {
             name: "theta",
             meaning: "rounds without delay that bring alpha back to its greatest",
-            default: Range::Number { value: 5.0, least: 0.0, most: 255.0 },
+            default: ParamDefault::Number { value: 5.0, least: 0.0, most: 255.0 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Illinois::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Illinois::new(settings))),
 };
 
 /// Alpha is kept in 1/128, beta in 1/64.
@@ -87,12 +87,12 @@ pub struct Illinois {
 struct Bounds {
     alpha: (u64, u64),
     beta: (u64, u64),
-    window: u32,
+    cwnd: u32,
     theta: u64,
 }
 
 impl Bounds {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let pair = |low, high, one: u64| {
             let at = |name| (settings.number(name) * one as f64) as u64;
             (at(low), at(high).max(at(low)))
@@ -100,7 +100,7 @@ impl Bounds {
         Self {
             alpha: pair("alpha_min", "alpha_max", ALPHA_ONE),
             beta: pair("beta_min", "beta_max", BETA_ONE),
-            window: settings.number("window_threshold") as u32,
+            cwnd: settings.number("window_threshold") as u32,
             theta: settings.number("theta") as u64,
         }
     }
@@ -124,7 +124,7 @@ impl Bounds {
 }
 
 impl Illinois {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let bounds = Bounds::new(settings);
         Self {
             alpha: bounds.alpha.1,
@@ -142,8 +142,8 @@ impl Illinois {
         }
     }
 
-    fn adapt(&mut self, window: u32) {
-        if window < self.bounds.window {
+    fn adapt(&mut self, cwnd: u32) {
+        if cwnd < self.bounds.cwnd {
             (self.alpha, self.beta) = (ALPHA_ONE, BETA_RENO);
         } else if let Some(mean) = self.sum.checked_div(self.samples) {
             let (da, dm) = (mean - self.base, self.most - self.base);
@@ -170,55 +170,55 @@ impl Illinois {
     }
 
     /// About alpha packets a window.
-    fn increase(&mut self, window: &mut Window) {
-        window.credit += std::mem::replace(&mut self.acked, 1);
-        let delta = ((u64::from(window.credit) * self.alpha) >> ALPHA_ONE.ilog2()) as u32;
-        if delta >= window.size {
-            window.size = (window.size + delta / window.size).min(window.clamp);
-            window.credit = 0;
+    fn increase(&mut self, state: &mut CwndState) {
+        state.cwnd_cnt += std::mem::replace(&mut self.acked, 1);
+        let delta = ((u64::from(state.cwnd_cnt) * self.alpha) >> ALPHA_ONE.ilog2()) as u32;
+        if delta >= state.cwnd {
+            state.cwnd = (state.cwnd + delta / state.cwnd).min(state.cwnd_clamp);
+            state.cwnd_cnt = 0;
         }
     }
 }
 
-impl Growth for Illinois {
+impl WindowRule for Illinois {
     /// The rounds go on while the window is not filled; it does not grow.
-    fn grows_unfilled(&self) -> bool {
+    fn ignores_cwnd_limited(&self) -> bool {
         true
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if self.round.ends(feedback) {
-            self.adapt(window.size);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
+        if self.round.ends(sample) {
+            self.adapt(state.cwnd);
         }
-        if !feedback.window_limited {
+        if !sample.cwnd_limited {
             return;
         }
-        if window.in_slow_start() {
-            frame::slow_start(window, acked);
+        if state.in_slow_start() {
+            frame::slow_start(state, acked);
         } else {
-            self.increase(window);
+            self.increase(state);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let cut = (u64::from(window.size) * self.beta) >> BETA_ONE.ilog2();
-        (window.size - cut as u32).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let cut = (u64::from(state.cwnd) * self.beta) >> BETA_ONE.ilog2();
+        (state.cwnd - cut as u32).max(2)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         if std::mem::take(&mut self.reset) {
-            self.round.restart(feedback);
+            self.round.restart(sample);
         }
-        self.acked = feedback.released;
-        if let Some(rtt) = feedback.rtt {
+        self.acked = sample.pkts_acked;
+        if let Some(rtt) = sample.rtt {
             let rtt = rtt.as_micros().min(LONGEST);
             (self.base, self.most) = (self.base.min(rtt), self.most.max(rtt));
             (self.sum, self.samples) = (self.sum + rtt, self.samples + 1);
         }
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Loss {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+        if next == CaState::Loss {
             (self.alpha, self.beta) = (ALPHA_ONE, BETA_RENO);
             (self.risen, self.low_rounds) = (false, 0);
             (self.sum, self.samples) = (0, 0);
@@ -273,24 +273,25 @@ mod tests {
     #[test]
     fn grows_ten_packets_a_window_without_delay() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
         for una in 1..=5 {
-            let feedback = Feedback { released: 2, window_limited: true, una, next: 1_000, ..Feedback::default() };
-            illinois.measure(&mut window, &feedback, &mut context(0, &mut stream));
-            illinois.grow(&mut window, 2, &feedback, &mut context(0, &mut stream));
+            let sample =
+                AckSample { pkts_acked: 2, cwnd_limited: true, snd_una: una, snd_nxt: 1_000, ..AckSample::default() };
+            illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
+            illinois.cong_avoid(&mut state, 2, &sample, &mut context(0, &mut stream));
         }
-        assert_eq!((window.size, window.credit), (101, 0), "one packet for ten of a hundred");
+        assert_eq!((state.cwnd, state.cwnd_cnt), (101, 0), "one packet for ten of a hundred");
     }
 
     #[test]
     fn a_timeout_falls_back_to_reno_and_begins_a_round() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        let mut window = Window { size: 100, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
-        let feedback = Feedback { rtt: Some(Span::from_millis(50)), ..Feedback::default() };
-        illinois.measure(&mut window, &feedback, &mut context(0, &mut stream));
-        illinois.change_phase(&mut window, Phase::Loss, &mut context(0, &mut stream));
+        let sample = AckSample { rtt: Some(Span::from_millis(50)), ..AckSample::default() };
+        illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
+        illinois.set_state(&mut state, CaState::Loss, &mut context(0, &mut stream));
         assert_eq!((illinois.alpha, illinois.beta, illinois.samples), (128, 32, 0));
     }
 }

@@ -6,7 +6,7 @@
 //!   During the inference time the window does not grow.
 //! - Everything else is Reno's.
 //!
-//! What it needs from the machine: `Feedback::one_way_delay`. Without timestamps it is Reno, as in Linux.
+//! What it needs from the machine: `AckSample::one_way_delay`. Without timestamps it is Reno, as in Linux.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`).
@@ -20,12 +20,12 @@
 //! yields for no good reason. That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
 use units::{Instant, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lp",
     aliases: &["tcp-lp"],
     title: "low priority: gives way as soon as the one-way delay rises",
@@ -34,20 +34,20 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "threshold",
             meaning: "early congestion begins at this share of the range of delays",
-            default: Range::Number { value: 0.15, least: 0.0, most: 1.0 },
+            default: ParamDefault::Number { value: 0.15, least: 0.0, most: 1.0 },
         },
         Parameter {
             name: "inference",
             meaning: "how long early congestion is watched and growth suspended, round trips",
-            default: Range::Number { value: 3.0, least: 0.0, most: 100.0 },
+            default: ParamDefault::Number { value: 3.0, least: 0.0, most: 100.0 },
         },
         Parameter {
             name: "delay",
             meaning: "what stands for the one-way delay: Linux's estimate, the path's delay, the round-trip time",
-            default: Range::Word(&["linux", "path", "rtt"]),
+            default: ParamDefault::Word(&["linux", "path", "rtt"]),
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Lp::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Lp::new(settings))),
 };
 
 /// TCP-LP's own part of a window.
@@ -86,7 +86,7 @@ impl Clocks {
     /// The difference of the time stamps in a packet that left at `sent` and was answered `delay` later; nothing while
     /// the rate of the receiver's clock is not known.
     fn delay(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
-        let [receiver, sender] = *self.origins.get_or_insert_with(|| [(); 2].map(|()| cx.random.bits() as u32));
+        let [receiver, sender] = *self.origins.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
         let stamp = |origin: u32, at: Instant| origin.wrapping_add(at.as_millis() as u32);
         let stamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
         self.learn_rate(stamps);
@@ -150,7 +150,7 @@ impl Delays {
 }
 
 impl Lp {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             percent: (settings.number("threshold") * 100.0) as u32,
             inference_rounds: settings.number("inference"),
@@ -167,42 +167,42 @@ impl Lp {
     }
 
     /// The delay that this acknowledgement tells.
-    fn delay(&mut self, feedback: &Feedback, cx: &mut Context<'_>) -> Option<u32> {
+    fn delay(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
         let micros = |span: Span| (span.as_micros() as u32).max(1);
         match &mut self.source {
-            Source::Linux(clocks) => clocks.delay(cx.now - feedback.rtt?, feedback.one_way_delay?, cx),
-            Source::Path => feedback.one_way_delay.map(micros),
-            Source::Rtt => feedback.rtt.map(micros),
+            Source::Linux(clocks) => clocks.delay(cx.now - sample.rtt?, sample.one_way_delay?, cx),
+            Source::Path => sample.one_way_delay.map(micros),
+            Source::Rtt => sample.rtt.map(micros),
         }
     }
 
-    fn give_way(&mut self, window: &mut Window, now: Instant) {
+    fn give_way(&mut self, state: &mut CwndState, now: Instant) {
         self.delays.forget_extremes();
-        window.size = if self.inferring { 1 } else { (window.size / 2).max(1) };
+        state.cwnd = if self.inferring { 1 } else { (state.cwnd / 2).max(1) };
         self.yielded = Some(now);
     }
 }
 
-impl Growth for Lp {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
+impl WindowRule for Lp {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
         if !self.inferring {
-            frame::reno_increase(window, acked);
+            frame::reno_increase(state, acked);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(window)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        frame::reno_threshold(state)
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        let Some(delay) = self.delay(feedback, cx) else { return };
+    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        let Some(delay) = self.delay(sample, cx) else { return };
         self.delays.add(delay);
-        if let Some(rtt) = feedback.rtt {
+        if let Some(rtt) = sample.rtt {
             self.inference = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
         }
         self.inferring = self.yielded.is_some_and(|yielded| cx.now.since(yielded) < self.inference);
         if !self.delays.are_short(self.percent) {
-            self.give_way(window, cx.now);
+            self.give_way(state, cx.now);
         }
     }
 }
@@ -224,66 +224,66 @@ mod tests {
     }
 
     /// One more sample of this delay, 40 ms round trip.
-    fn sample(lp: &mut Lp, window: &mut Window, delay_ms: u64, now_ms: u64) {
-        let feedback = Feedback {
+    fn sample(lp: &mut Lp, state: &mut CwndState, delay_ms: u64, now_ms: u64) {
+        let sample = AckSample {
             rtt: Some(Span::from_millis(40)),
             one_way_delay: Some(Span::from_millis(delay_ms)),
-            ..Feedback::default()
+            ..AckSample::default()
         };
-        lp.measure(window, &feedback, &mut context(now_ms, &mut Stream::named(1, "test")));
+        lp.on_ack(state, &sample, &mut context(now_ms, &mut Stream::named(1, "test")));
     }
 
-    fn window(size: u32) -> Window {
-        Window { size, threshold: 2, ..Window::default() }
+    fn state(size: u32) -> CwndState {
+        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
     }
 
     #[test]
     fn early_congestion_begins_at_15_percent_of_the_range() {
-        let mut window = window(40);
-        sample(&mut lp(25), &mut window, 25, 1000);
-        assert_eq!(window.size, 40, "25 ms of 20 to 60: below 26");
-        sample(&mut lp(26), &mut window, 26, 1000);
-        assert_eq!(window.size, 20);
+        let mut state = state(40);
+        sample(&mut lp(25), &mut state, 25, 1000);
+        assert_eq!(state.cwnd, 40, "25 ms of 20 to 60: below 26");
+        sample(&mut lp(26), &mut state, 26, 1000);
+        assert_eq!(state.cwnd, 20);
     }
 
     #[test]
     fn early_congestion_again_within_three_round_trips_leaves_one_packet() {
-        let (mut lp, mut window) = (lp(26), window(40));
-        sample(&mut lp, &mut window, 26, 1000);
+        let (mut lp, mut state) = (lp(26), state(40));
+        sample(&mut lp, &mut state, 26, 1000);
         lp.delays = Delays { smoothed8: 26 * 8000, least: 20_000, most: 60_000, record: 60_000 };
-        sample(&mut lp, &mut window, 26, 1119);
-        assert_eq!(window.size, 1);
+        sample(&mut lp, &mut state, 26, 1119);
+        assert_eq!(state.cwnd, 1);
     }
 
     #[test]
     fn three_round_trips_later_it_is_half_again() {
-        let (mut lp, mut window) = (lp(26), window(40));
-        sample(&mut lp, &mut window, 26, 1000);
+        let (mut lp, mut state) = (lp(26), state(40));
+        sample(&mut lp, &mut state, 26, 1000);
         lp.delays = Delays { smoothed8: 26 * 8000, least: 20_000, most: 60_000, record: 60_000 };
-        sample(&mut lp, &mut window, 26, 1120);
-        assert_eq!(window.size, 10);
+        sample(&mut lp, &mut state, 26, 1120);
+        assert_eq!(state.cwnd, 10);
     }
 
     #[test]
     fn the_window_does_not_grow_while_it_infers() {
-        let (mut lp, mut window) = (lp(26), window(40));
-        sample(&mut lp, &mut window, 26, 1000);
-        let grown = |lp: &mut Lp, window: &mut Window, now| {
-            sample(lp, window, 26, now);
-            lp.grow(window, 20, &Feedback::default(), &mut context(now, &mut Stream::named(1, "test")));
-            window.size
+        let (mut lp, mut state) = (lp(26), state(40));
+        sample(&mut lp, &mut state, 26, 1000);
+        let grown = |lp: &mut Lp, state: &mut CwndState, now| {
+            sample(lp, state, 26, now);
+            lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now, &mut Stream::named(1, "test")));
+            state.cwnd
         };
-        assert_eq!(grown(&mut lp, &mut window, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
-        assert_eq!(grown(&mut lp, &mut window, 1120), 21);
+        assert_eq!(grown(&mut lp, &mut state, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
+        assert_eq!(grown(&mut lp, &mut state, 1120), 21);
     }
 
     #[test]
     fn the_very_first_sample_halves_the_window() {
-        let (mut lp, mut window) = (new(Source::Path), window(10));
-        sample(&mut lp, &mut window, 20, 1000);
-        assert_eq!(window.size, 5);
-        sample(&mut lp, &mut window, 20, 1040);
-        assert_eq!(window.size, 5, "from then on the range is 20 to 40 ms");
+        let (mut lp, mut state) = (new(Source::Path), state(10));
+        sample(&mut lp, &mut state, 20, 1000);
+        assert_eq!(state.cwnd, 5);
+        sample(&mut lp, &mut state, 20, 1040);
+        assert_eq!(state.cwnd, 5, "from then on the range is 20 to 40 ms");
     }
 
     #[test]
@@ -298,27 +298,27 @@ mod tests {
     #[test]
     fn the_rtt_may_stand_in_for_the_delay() {
         let size = |source| {
-            let (mut lp, mut window) = (Lp { source, ..lp(26) }, window(40));
-            let feedback = Feedback { rtt: Some(Span::from_millis(26)), ..Feedback::default() };
-            lp.measure(&mut window, &feedback, &mut context(1000, &mut Stream::named(1, "test")));
-            window.size
+            let (mut lp, mut state) = (Lp { source, ..lp(26) }, state(40));
+            let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
+            lp.on_ack(&mut state, &sample, &mut context(1000, &mut Stream::named(1, "test")));
+            state.cwnd
         };
         assert_eq!([Source::Path, Source::Rtt].map(size), [40, 20]);
     }
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often Linux's estimate yields.
     fn yields(seed: u64) -> usize {
-        let (mut lp, mut random) = (new(Source::Linux(Clocks::default())), Stream::named(seed, "test"));
+        let (mut lp, mut rng) = (new(Source::Linux(Clocks::default())), Stream::named(seed, "test"));
         let once = |now: u64| {
-            let mut window = window(40);
+            let mut state = state(40);
             let delay = Span::from_millis(20 + (now / 10) % 40);
-            let feedback = Feedback {
+            let sample = AckSample {
                 rtt: Some(Span::from_millis(20) + delay),
                 one_way_delay: Some(delay),
-                ..Feedback::default()
+                ..AckSample::default()
             };
-            lp.measure(&mut window, &feedback, &mut context(now, &mut random));
-            usize::from(window.size < 40)
+            lp.on_ack(&mut state, &sample, &mut context(now, &mut rng));
+            usize::from(state.cwnd < 40)
         };
         (1000..5000).map(once).sum()
     }

@@ -17,14 +17,14 @@
 //! Departures from Linux: an acknowledgement without a valid delivery-rate sample is not judged; no base RTT given from
 //! outside (Linux: by a BPF program).
 
-use crate::frame::{self, Growth, Window, Windowed};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
 use crate::{
-    Context, Default as Range, Delivery, Entry, Feedback, Make, NO_THRESHOLD, Parameter, PathInfo, Phase, Settings,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, RateSample,
 };
-use units::{Instant, Span};
+use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "nv",
     aliases: &["tcp-nv"],
     title: "New Vegas: for data centres, keeps about ten packets in the queue",
@@ -33,20 +33,20 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "pad",
             meaning: "packets granted above what the path carries",
-            default: Range::Number { value: 10.0, least: 2.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 10.0, least: 2.0, most: 1000.0 },
         },
         Parameter {
             name: "reset_period",
             meaning: "how long a least RTT holds, seconds",
-            default: Range::Number { value: 5.0, least: 0.1, most: 3600.0 },
+            default: ParamDefault::Number { value: 5.0, least: 0.1, most: 3600.0 },
         },
         Parameter {
             name: "beta",
             meaning: "window after a loss, as a share of the window before it",
-            default: Range::Number { value: 0.8, least: 0.1, most: 0.95 },
+            default: ParamDefault::Number { value: 0.8, least: 0.1, most: 0.95 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Nv::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Nv::new(settings))),
 };
 
 /// A window this close below the greatest is neither raised nor lowered, packets.
@@ -110,7 +110,7 @@ struct Evaluation {
 }
 
 impl Nv {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             pad: settings.number("pad") as u32,
             reset_period: settings.number("reset_period"),
@@ -130,7 +130,7 @@ impl Nv {
         }
     }
 
-    fn add(&mut self, rtt: u64, delivery: &Delivery, mss: u32, cx: &mut Context<'_>) {
+    fn add(&mut self, rtt: u64, delivery: &RateSample, mss: u32, cx: &mut Context<'_>) {
         let rtt = match self.smoothed_rtt {
             Some(last) => rtt.midpoint(last),
             None => {
@@ -139,7 +139,7 @@ impl Nv {
             }
         };
         self.smoothed_rtt = Some(rtt);
-        let rate = u64::from(delivery.packets) * u64::from(mss) * RATE_UNIT / rtt.max(1);
+        let rate = u64::from(delivery.delivered) * u64::from(mss) * RATE_UNIT / rtt.max(1);
         self.evaluation.rate = self.evaluation.rate.max(rate);
         self.evaluation.samples += 1;
         self.least_rtt = self.least_rtt.min(rtt);
@@ -150,7 +150,7 @@ impl Nv {
     fn renew_least_rtt(&mut self, cx: &mut Context<'_>) {
         if cx.now >= self.reset_at {
             self.least_rtt = std::mem::replace(&mut self.next_least_rtt, u64::MAX);
-            let period = self.reset_period * (0.75 + 0.5 * cx.random.unit());
+            let period = self.reset_period * (0.75 + 0.5 * cx.rng.unit());
             self.reset_at = cx.now + Span::from_secs_f64(period);
             self.lone = (self.lone / 2).max(LEAST_LONE);
         }
@@ -160,25 +160,25 @@ impl Nv {
     fn most(&self, mss: u32) -> u32 {
         let carried = u128::from(self.evaluation.rate) * u128::from(self.least_rtt) / u128::from(RATE_UNIT);
         let packets = carried / u128::from(mss.max(1));
-        u32::try_from(packets).unwrap_or(NO_THRESHOLD).min(NO_THRESHOLD - self.pad) + self.pad
+        u32::try_from(packets).unwrap_or(INFINITE_SSTHRESH).min(INFINITE_SSTHRESH - self.pad) + self.pad
     }
 
     /// At the end of a round trip.
-    fn judge(&mut self, window: &mut Window, released: u64, feedback: &Feedback) {
+    fn judge(&mut self, state: &mut CwndState, released: u64, sample: &AckSample) {
         self.evaluation.rounds += 1;
-        self.round_end = feedback.next;
+        self.round_end = sample.snd_nxt;
         if self.evaluation.samples == 1 && released >= u64::from(self.lone - 1) && self.lone < MOST_LONE {
             // A whole round trip in one acknowledgement says nothing: allow for a larger window first.
             self.lone = (self.lone + LONE_STEP).min(MOST_LONE);
-            self.round_end = feedback.next + u64::from(self.lone);
+            self.round_end = sample.snd_nxt + u64::from(self.lone);
             (self.evaluation.samples, self.may_grow) = (0, true);
             return;
         }
-        let most = self.most(window.mss);
-        let decided = if window.size > most {
-            self.shrink(window, most)
+        let most = self.most(state.mss);
+        let decided = if state.cwnd > most {
+            self.shrink(state, most)
         } else {
-            window.size <= most - PAD_BUFFER && self.allow_growth()
+            state.cwnd <= most - PAD_BUFFER && self.allow_growth()
         };
         if decided {
             self.evaluation = Evaluation::default();
@@ -186,17 +186,17 @@ impl Nv {
     }
 
     /// False while there is not enough evidence.
-    fn shrink(&mut self, window: &mut Window, most: u32) -> bool {
+    fn shrink(&mut self, state: &mut CwndState, most: u32) -> bool {
         let Evaluation { samples, rounds, .. } = self.evaluation;
-        let slow_start = window.threshold == NO_THRESHOLD;
+        let slow_start = state.ssthresh == INFINITE_SSTHRESH;
         let needed = if slow_start { SAMPLES_TO_LEAVE_SLOW_START } else { SAMPLES_TO_SHRINK };
         if rounds < ROUNDS_TO_SHRINK || samples < needed {
             self.may_grow &= slow_start || rounds <= ROUNDS_TO_STOP;
             return false;
         }
-        let above = window.size - most;
-        window.threshold = most;
-        window.size = if above > 2 { window.size - (above * DECREASE / 128).max(2) } else { most };
+        let above = state.cwnd - most;
+        state.ssthresh = most;
+        state.cwnd = if above > 2 { state.cwnd - (above * DECREASE / 128).max(2) } else { most };
         (self.may_grow, self.good) = (false, 0);
         true
     }
@@ -216,48 +216,48 @@ impl Nv {
     }
 }
 
-impl Growth for Nv {
-    fn start(&mut self, _window: &mut Window, _path: &PathInfo, cx: &mut Context<'_>) {
+impl WindowRule for Nv {
+    fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         self.reset_at = cx.now + FIRST_RESET;
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
         if !self.may_grow {
             return;
         }
-        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
         if left > 0 {
-            let period = u64::from(window.size.max(LEAST_PERIOD)) << self.slowed;
-            frame::additive_increase(window, u32::try_from(period).unwrap_or(u32::MAX), left);
+            let period = u64::from(state.cwnd.max(LEAST_PERIOD)) << self.slowed;
+            frame::additive_increase(state, u32::try_from(period).unwrap_or(u32::MAX), left);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        (((u64::from(window.size) * self.beta) >> 10) as u32).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        (((u64::from(state.cwnd) * self.beta) >> 10) as u32).max(2)
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        let Some(rtt) = feedback.rtt else { return };
-        if feedback.prior_phase > Phase::Disorder {
+    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        let Some(rtt) = sample.rtt else { return };
+        if sample.prior_ca_state > CaState::Disorder {
             return;
         }
-        let released = feedback.una.saturating_sub(std::mem::replace(&mut self.una, feedback.una));
-        let Some(delivery) = feedback.delivery.filter(|delivery| delivery.packets > 0) else { return };
-        self.add(rtt.as_micros(), &delivery, window.mss, cx);
-        if feedback.una > self.round_end {
-            self.judge(window, released, feedback);
+        let released = sample.snd_una.saturating_sub(std::mem::replace(&mut self.una, sample.snd_una));
+        let Some(delivery) = sample.rate_sample.filter(|delivery| delivery.delivered > 0) else { return };
+        self.add(rtt.as_micros(), &delivery, state.mss, cx);
+        if sample.snd_una > self.round_end {
+            self.judge(state, released, sample);
         }
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         match next {
-            Phase::Open if std::mem::take(&mut self.disturbed) => {
+            CaState::Open if std::mem::take(&mut self.disturbed) => {
                 (self.evaluation, self.smoothed_rtt) = (Evaluation::default(), None);
                 (self.good, self.round_end) = (0, self.una);
             }
-            Phase::Open | Phase::Disorder => {}
-            Phase::Cwr | Phase::Recovery => (self.disturbed, self.may_grow) = (true, false),
-            Phase::Loss => {
+            CaState::Open | CaState::Disorder => {}
+            CaState::Cwr | CaState::Recovery => (self.disturbed, self.may_grow) = (true, false),
+            CaState::Loss => {
                 (self.disturbed, self.may_grow) = (true, false);
                 self.slowed = (self.slowed + 1).min(SLOWEST);
             }
@@ -281,22 +281,23 @@ mod tests {
         Nv { least_rtt: 800, evaluation, ..nv() }
     }
 
-    fn judge(nv: &mut Nv, size: u32, threshold: u32) -> Window {
-        let mut window = Window { size, threshold, ..Window::default() };
-        nv.judge(&mut window, 1, &Feedback { next: 100, ..Feedback::default() });
-        window
+    fn judge(nv: &mut Nv, size: u32, ssthresh: u32) -> CwndState {
+        let mut state = CwndState { cwnd: size, ssthresh: ssthresh, ..CwndState::default() };
+        nv.judge(&mut state, 1, &AckSample { snd_nxt: 100, ..AckSample::default() });
+        state
     }
 
     fn sample(nv: &mut Nv, rtt_us: u64, packets: u32, now_ms: u64) {
         let interval = Span::from_micros(rtt_us);
-        let delivery = Delivery { packets, interval, prior_delivered: 0, app_limited: false, ack_delayed: false };
+        let delivery =
+            RateSample { delivered: packets, interval, prior_delivered: 0, app_limited: false, ack_delayed: false };
         nv.add(rtt_us, &delivery, 1448, &mut context(now_ms, &mut Stream::named(1, "test")));
     }
 
     #[test]
     fn a_loss_keeps_819_of_1024() {
-        let window = Window { size: 100, ..Window::default() };
-        assert_eq!(nv().threshold(&window, &mut context(0, &mut Stream::named(1, "test"))), 79);
+        let state = CwndState { cwnd: 100, ..CwndState::default() };
+        assert_eq!(nv().ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), 79);
     }
 
     #[test]
@@ -311,18 +312,18 @@ mod tests {
         let mut nv = evaluated(60, 1);
         assert_eq!(nv.most(1448), 90, "80 and the pad of 10");
         let after = judge(&mut nv, 100, 50);
-        assert_eq!((after.size, after.threshold, nv.may_grow), (98, 90, false));
+        assert_eq!((after.cwnd, after.ssthresh, nv.may_grow), (98, 90, false));
         assert_eq!(nv.evaluation.samples, 0, "the next evaluation begins");
-        assert_eq!(judge(&mut evaluated(60, 1), 92, 50).size, 90);
-        assert_eq!(judge(&mut evaluated(60, 1), 190, 50).size, 190 - 100 * 38 / 128);
+        assert_eq!(judge(&mut evaluated(60, 1), 92, 50).cwnd, 90);
+        assert_eq!(judge(&mut evaluated(60, 1), 190, 50).cwnd, 190 - 100 * 38 / 128);
     }
 
     #[test]
     fn it_takes_60_samples_to_shrink_and_30_to_leave_slow_start() {
-        assert_eq!(judge(&mut evaluated(59, 1), 100, 50).size, 100);
-        assert_eq!(judge(&mut evaluated(29, 1), 100, NO_THRESHOLD).size, 100);
-        assert_eq!(judge(&mut evaluated(30, 1), 100, NO_THRESHOLD).threshold, 90);
-        assert_eq!(judge(&mut evaluated(60, 0), 100, 50).size, 100, "and two round trips");
+        assert_eq!(judge(&mut evaluated(59, 1), 100, 50).cwnd, 100);
+        assert_eq!(judge(&mut evaluated(29, 1), 100, INFINITE_SSTHRESH).cwnd, 100);
+        assert_eq!(judge(&mut evaluated(30, 1), 100, INFINITE_SSTHRESH).ssthresh, 90);
+        assert_eq!(judge(&mut evaluated(60, 0), 100, 50).cwnd, 100, "and two round trips");
     }
 
     #[test]
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn a_timeout_slows_growth_by_two_until_nine_good_evaluations() {
         let (mut nv, mut stream) = (nv(), Stream::named(1, "test"));
-        nv.change_phase(&mut Window::default(), Phase::Loss, &mut context(0, &mut stream));
+        nv.set_state(&mut CwndState::default(), CaState::Loss, &mut context(0, &mut stream));
         assert_eq!((nv.slowed, nv.may_grow, nv.disturbed), (1, false, true));
         for evaluation in 1..=9 {
             assert_eq!(nv.slowed, 1, "evaluation {evaluation}");
@@ -357,10 +358,10 @@ mod tests {
         }
         assert_eq!(nv.slowed, 0);
         let period = |slowed| {
-            let mut window = Window { size: 10, threshold: 2, ..Window::default() };
+            let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
             let mut nv = Nv { slowed, ..super::tests::nv() };
-            nv.grow(&mut window, 15, &Feedback::default(), &mut context(0, &mut Stream::named(1, "test")));
-            (window.size, window.credit)
+            nv.cong_avoid(&mut state, 15, &AckSample::default(), &mut context(0, &mut Stream::named(1, "test")));
+            (state.cwnd, state.cwnd_cnt)
         };
         assert_eq!([period(0), period(1)], [(11, 5), (10, 15)]);
     }
@@ -368,9 +369,9 @@ mod tests {
     #[test]
     fn a_round_trip_in_one_acknowledgement_widens_the_allowance_instead_of_being_judged() {
         let mut nv = Nv { may_grow: false, ..evaluated(1, 5) };
-        let mut window = Window { size: 100, threshold: 50, ..Window::default() };
-        nv.judge(&mut window, 3, &Feedback { next: 100, ..Feedback::default() });
-        assert_eq!((nv.lone, nv.round_end, nv.may_grow, window.size), (6, 106, true, 100));
+        let mut state = CwndState { cwnd: 100, ssthresh: 50, ..CwndState::default() };
+        nv.judge(&mut state, 3, &AckSample { snd_nxt: 100, ..AckSample::default() });
+        assert_eq!((nv.lone, nv.round_end, nv.may_grow, state.cwnd), (6, 106, true, 100));
     }
 
     #[test]
@@ -389,8 +390,8 @@ mod tests {
     #[test]
     fn an_evaluation_starts_over_after_a_reduction() {
         let (mut nv, mut stream) = (evaluated(50, 3), Stream::named(1, "test"));
-        for phase in [Phase::Recovery, Phase::Open] {
-            nv.change_phase(&mut Window::default(), phase, &mut context(0, &mut stream));
+        for ca_state in [CaState::Recovery, CaState::Open] {
+            nv.set_state(&mut CwndState::default(), ca_state, &mut context(0, &mut stream));
         }
         assert_eq!((nv.evaluation.samples, nv.may_grow, nv.slowed), (0, false, 0));
     }

@@ -7,30 +7,30 @@
 //! Departures from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Entry, Feedback, Make};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "reno",
     aliases: &["newreno"],
     title: "additive increase, multiplicative decrease (NewReno)",
     source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c",
     parameters: &[],
-    make: Make::Single(|_| Windowed::boxed(Reno)),
+    make: Constructor::Single(|_| Windowed::boxed(Reno)),
 };
 
 /// Reno's own part is empty: it is the frame's default.
 #[derive(Debug)]
 pub struct Reno;
 
-impl Growth for Reno {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        frame::reno_increase(window, acked);
+impl WindowRule for Reno {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        frame::reno_increase(state, acked);
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(window)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        frame::reno_threshold(state)
     }
 }
 
@@ -40,21 +40,21 @@ mod tests {
 
     #[test]
     fn adds_one_packet_per_window_acked() {
-        let mut window = Window { size: 10, threshold: 5, ..Window::default() };
-        frame::reno_increase(&mut window, 10);
-        assert_eq!((window.size, window.credit), (11, 0));
+        let mut state = CwndState { cwnd: 10, ssthresh: 5, ..CwndState::default() };
+        frame::reno_increase(&mut state, 10);
+        assert_eq!((state.cwnd, state.cwnd_cnt), (11, 0));
     }
 
     #[test]
     fn slow_start_hands_what_is_left_to_congestion_avoidance() {
-        let mut window = Window { size: 10, threshold: 14, ..Window::default() };
-        frame::reno_increase(&mut window, 8);
-        assert_eq!((window.size, window.credit), (14, 4));
+        let mut state = CwndState { cwnd: 10, ssthresh: 14, ..CwndState::default() };
+        frame::reno_increase(&mut state, 8);
+        assert_eq!((state.cwnd, state.cwnd_cnt), (14, 4));
     }
 
     #[test]
     fn halves_but_never_below_two() {
-        let at = |size| frame::reno_threshold(&Window { size, ..Window::default() });
+        let at = |size| frame::reno_threshold(&CwndState { cwnd: size, ..CwndState::default() });
         assert_eq!((at(21), at(3)), (10, 2));
     }
 }

@@ -7,11 +7,11 @@
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in
 //! Linux 6.1 (`tcp_scalable.c`).
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "scalable",
     aliases: &["stcp"],
     title: "multiplicative increase: 1 % a round trip up, 1/8 down",
@@ -19,9 +19,9 @@ pub const ENTRY: Entry = Entry {
     parameters: &[Parameter {
         name: "period",
         meaning: "packets acked per packet of growth (the paper's 1 / a)",
-        default: Range::Number { value: 100.0, least: 1.0, most: 1e6 },
+        default: ParamDefault::Number { value: 100.0, least: 1.0, most: 1e6 },
     }],
-    make: Make::Single(|settings| Windowed::boxed(Scalable::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Scalable::new(settings))),
 };
 
 /// The window shrinks by 2^-3 (the paper's b = 0.125).
@@ -34,21 +34,21 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self { period: settings.number("period") as u32 }
     }
 }
 
-impl Growth for Scalable {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+impl WindowRule for Scalable {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
         if left > 0 {
-            frame::additive_increase(window, window.size.min(self.period), left);
+            frame::additive_increase(state, state.cwnd.min(self.period), left);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        (window.size - (window.size >> DECREASE_SHIFT)).max(2)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        (state.cwnd - (state.cwnd >> DECREASE_SHIFT)).max(2)
     }
 }
 
@@ -60,10 +60,15 @@ mod tests {
 
     /// The window after `acked` packets in congestion avoidance.
     fn grown(size: u32, acked: u32) -> u32 {
-        let mut window = Window { size, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
-        Scalable::new(&defaults(&ENTRY)).grow(&mut window, acked, &Feedback::default(), &mut context(0, &mut stream));
-        window.size
+        Scalable::new(&defaults(&ENTRY)).cong_avoid(
+            &mut state,
+            acked,
+            &AckSample::default(),
+            &mut context(0, &mut stream),
+        );
+        state.cwnd
     }
 
     #[test]
@@ -77,7 +82,7 @@ mod tests {
         let mut stream = Stream::named(1, "test");
         let mut at = |size| {
             Scalable::new(&defaults(&ENTRY))
-                .threshold(&Window { size, ..Window::default() }, &mut context(0, &mut stream))
+                .ssthresh(&CwndState { cwnd: size, ..CwndState::default() }, &mut context(0, &mut stream))
         };
         assert_eq!([20, 100, 1000, 2].map(&mut at), [18, 88, 875, 2]);
     }

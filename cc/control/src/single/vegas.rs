@@ -11,12 +11,12 @@
 //! Departures from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
 //! doubles every round trip instead of every other; no retransmission rules of its own.
 
-use crate::frame::{self, Growth, RoundDelay, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "vegas",
     aliases: &[],
     title: "delay-based: keeps two to four packets in the queue",
@@ -25,20 +25,20 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "alpha",
             meaning: "grow while fewer packets than this are queued",
-            default: Range::Number { value: 2.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 2.0, least: 0.0, most: 1000.0 },
         },
         Parameter {
             name: "beta",
             meaning: "shrink while more packets than this are queued",
-            default: Range::Number { value: 4.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 4.0, least: 0.0, most: 1000.0 },
         },
         Parameter {
             name: "gamma",
             meaning: "leave slow start when more packets than this are queued",
-            default: Range::Number { value: 1.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1000.0 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Vegas::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Vegas::new(settings))),
 };
 
 /// Vegas' own part of a window.
@@ -51,75 +51,75 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         let packets = |name| settings.number(name) as u64;
         Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), delay: RoundDelay::default() }
     }
 
     /// The step at the end of a round.
-    fn judge(&self, window: &mut Window, acked: u32) {
-        let size = u64::from(window.size);
+    fn judge(&self, state: &mut CwndState, acked: u32) {
+        let size = u64::from(state.cwnd);
         let RoundDelay { base, least, .. } = self.delay;
         let (target, queued) = (size * base / least, size * self.delay.queueing() / base);
-        if window.in_slow_start() {
+        if state.in_slow_start() {
             if queued > self.gamma {
-                window.size = window.size.min(target as u32 + 1);
-                window.threshold = window.threshold.min(window.size);
+                state.cwnd = state.cwnd.min(target as u32 + 1);
+                state.ssthresh = state.ssthresh.min(state.cwnd);
             } else {
-                frame::slow_start(window, acked);
+                frame::slow_start(state, acked);
             }
         } else if queued > self.beta {
-            window.size -= 1;
-            window.threshold = window.threshold.min(window.size);
+            state.cwnd -= 1;
+            state.ssthresh = state.ssthresh.min(state.cwnd);
         } else if queued < self.alpha {
-            window.size += 1;
+            state.cwnd += 1;
         }
-        window.size = window.size.min(window.clamp).max(2);
-        window.threshold = window.current_threshold().max(2);
+        state.cwnd = state.cwnd.min(state.cwnd_clamp).max(2);
+        state.ssthresh = state.current_ssthresh().max(2);
     }
 }
 
-fn reno(window: &mut Window, acked: u32, feedback: &Feedback) {
-    if feedback.window_limited {
-        frame::reno_increase(window, acked);
+fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
+    if sample.cwnd_limited {
+        frame::reno_increase(state, acked);
     }
 }
 
-impl Growth for Vegas {
+impl WindowRule for Vegas {
     /// The queue tells Vegas what the path carries, however much of the window is used.
-    fn grows_unfilled(&self) -> bool {
+    fn ignores_cwnd_limited(&self) -> bool {
         true
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if window.phase != Phase::Open {
-            return reno(window, acked, feedback);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
+        if state.ca_state != CaState::Open {
+            return reno(state, acked, sample);
         }
-        if self.delay.ends(feedback) {
+        if self.delay.ends(sample) {
             if self.delay.is_telling() {
-                self.judge(window, acked);
+                self.judge(state, acked);
             } else {
-                reno(window, acked, feedback);
+                reno(state, acked, sample);
             }
             self.delay.forget_round();
-        } else if window.in_slow_start() {
-            frame::slow_start(window, acked);
+        } else if state.in_slow_start() {
+            frame::slow_start(state, acked);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(window)
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        frame::reno_threshold(state)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.delay.add(feedback);
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.delay.add(sample);
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         self.delay.change_phase(next);
     }
 
-    fn transmission_starts(&mut self, _window: &mut Window, _idle: Span, _cx: &mut Context<'_>) {
+    fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         self.delay.forget_base();
     }
 }
@@ -131,49 +131,49 @@ mod tests {
     use units::Stream;
 
     /// A round of three samples ends; the base RTT is 100 ms.
-    fn after_a_round(rtt_ms: u64, mut window: Window) -> Window {
+    fn after_a_round(rtt_ms: u64, mut state: CwndState) -> CwndState {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, rtt_ms * 1000, 3);
-        let feedback = Feedback { una: 1, next: 51, window_limited: true, ..Feedback::default() };
-        vegas.grow(&mut window, 1, &feedback, &mut context(0, &mut Stream::named(1, "test")));
-        window
+        let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
+        vegas.cong_avoid(&mut state, 1, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        state
     }
 
     #[test]
     fn holds_two_to_four_packets_in_the_queue() {
-        let at = |rtt| after_a_round(rtt, Window { size: 50, threshold: 2, ..Window::default() }).size;
+        let at = |rtt| after_a_round(rtt, CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() }).cwnd;
         assert_eq!([at(104), at(106), at(110), at(101)], [50, 50, 49, 51]);
     }
 
     #[test]
     fn slow_start_ends_at_what_the_path_carries_without_queue() {
-        let after = after_a_round(110, Window { size: 50, ..Window::default() });
-        assert_eq!((after.size, after.threshold), (46, 46), "50 * 100 / 110 + 1");
-        assert_eq!(after_a_round(101, Window { size: 50, ..Window::default() }).size, 51);
+        let after = after_a_round(110, CwndState { cwnd: 50, ..CwndState::default() });
+        assert_eq!((after.cwnd, after.ssthresh), (46, 46), "50 * 100 / 110 + 1");
+        assert_eq!(after_a_round(101, CwndState { cwnd: 50, ..CwndState::default() }).cwnd, 51);
     }
 
     #[test]
     fn shrinking_takes_the_threshold_along() {
-        let after = after_a_round(110, Window { size: 50, threshold: 50, ..Window::default() });
-        assert_eq!((after.size, after.threshold), (49, 49));
+        let after = after_a_round(110, CwndState { cwnd: 50, ssthresh: 50, ..CwndState::default() });
+        assert_eq!((after.cwnd, after.ssthresh), (49, 49));
     }
 
     #[test]
     fn a_round_with_two_samples_is_renos() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        let mut window = Window { size: 50, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
         (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, 110_000, 2);
-        let feedback = Feedback { una: 1, next: 51, window_limited: true, ..Feedback::default() };
-        vegas.grow(&mut window, 50, &feedback, &mut context(0, &mut stream));
-        assert_eq!(window.size, 51);
+        let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
+        vegas.cong_avoid(&mut state, 50, &sample, &mut context(0, &mut stream));
+        assert_eq!(state.cwnd, 51);
     }
 
     #[test]
     fn an_rtt_below_the_clock_is_one_microsecond() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        let feedback = Feedback { rtt: Some(Span::ZERO), ..Feedback::default() };
-        vegas.measure(&mut Window::default(), &feedback, &mut context(0, &mut Stream::named(1, "test")));
+        let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
+        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut Stream::named(1, "test")));
         assert_eq!((vegas.delay.base, vegas.delay.least, vegas.delay.samples), (1, 1, 1));
     }
 
@@ -182,7 +182,7 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         vegas.delay.base = 100_000;
         let mut stream = Stream::named(1, "test");
-        vegas.transmission_starts(&mut Window::default(), Span::ZERO, &mut context(0, &mut stream));
+        vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0, &mut stream));
         assert_eq!(vegas.delay.base, u64::MAX);
     }
 }

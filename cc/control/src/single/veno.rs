@@ -9,12 +9,12 @@
 //! Departures from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
 //! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, Phase, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "veno",
     aliases: &[],
     title: "Reno that spares the window when a loss looks random",
@@ -23,15 +23,15 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "beta",
             meaning: "packets in the queue from which a loss counts as congestion (halves)",
-            default: Range::Number { value: 3.0, least: 0.0, most: 1000.0 },
+            default: ParamDefault::Number { value: 3.0, least: 0.0, most: 1000.0 },
         },
         Parameter {
             name: "random_decrease",
             meaning: "window after a loss that looks random, as a share of the window before it",
-            default: Range::Number { value: 0.8, least: 0.5, most: 1.0 },
+            default: ParamDefault::Number { value: 0.8, least: 0.5, most: 1.0 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Veno::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Veno::new(settings))),
 };
 
 /// At first there are too few samples to judge; the count is never begun anew.
@@ -56,7 +56,7 @@ pub struct Veno {
 }
 
 impl Veno {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             beta: (settings.number("beta") * 2.0) as u64,
             random_decrease: libm::round(settings.number("random_decrease") * MILLE as f64) as u64,
@@ -68,59 +68,59 @@ impl Veno {
         }
     }
 
-    fn judge(&mut self, window: u32) {
-        let size = 2 * u64::from(window);
+    fn judge(&mut self, cwnd: u32) {
+        let size = 2 * u64::from(cwnd);
         self.diff = size - size * self.base / self.least;
     }
 
     /// One packet every second window.
-    fn increase_slowly(&mut self, window: &mut Window, acked: u32) {
-        if window.credit < window.size {
-            window.credit += acked;
+    fn increase_slowly(&mut self, state: &mut CwndState, acked: u32) {
+        if state.cwnd_cnt < state.cwnd {
+            state.cwnd_cnt += acked;
             return;
         }
-        window.credit = 0;
-        let grows = self.turn && window.size < window.clamp;
-        window.size += u32::from(grows);
+        state.cwnd_cnt = 0;
+        let grows = self.turn && state.cwnd < state.cwnd_clamp;
+        state.cwnd += u32::from(grows);
         self.turn = !grows;
     }
 }
 
-impl Growth for Veno {
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        if window.phase != Phase::Open {
-            return frame::reno_increase(window, acked);
+impl WindowRule for Veno {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        if state.ca_state != CaState::Open {
+            return frame::reno_increase(state, acked);
         }
         if self.samples <= FEW_SAMPLES {
-            frame::reno_increase(window, acked);
+            frame::reno_increase(state, acked);
         } else {
-            self.judge(window.size);
-            let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+            self.judge(state.cwnd);
+            let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
             if left > 0 && self.diff < self.beta {
-                frame::additive_increase(window, window.size, left);
+                frame::additive_increase(state, state.cwnd, left);
             } else if left > 0 {
-                self.increase_slowly(window, left);
+                self.increase_slowly(state, left);
             }
-            window.size = window.size.max(2);
+            state.cwnd = state.cwnd.max(2);
         }
         self.least = UNKNOWN;
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         if self.diff < self.beta {
-            ((u64::from(window.size) * self.random_decrease / MILLE) as u32).max(2)
+            ((u64::from(state.cwnd) * self.random_decrease / MILLE) as u32).max(2)
         } else {
-            frame::reno_threshold(window)
+            frame::reno_threshold(state)
         }
     }
 
     /// Its cut is smaller than a half on purpose.
-    fn floor(&self, window: &Window) -> u32 {
-        window.threshold
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        if let Some(rtt) = feedback.rtt {
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        if let Some(rtt) = sample.rtt {
             // One microsecond more, so that no RTT is ever zero.
             let rtt = (rtt.as_micros() + 1).min(UNKNOWN);
             (self.base, self.least) = (self.base.min(rtt), self.least.min(rtt));
@@ -128,14 +128,14 @@ impl Growth for Veno {
         }
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
-        if next == Phase::Open {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
+        if next == CaState::Open {
             self.least = UNKNOWN;
         }
     }
 
     /// After a pause the route may have changed.
-    fn transmission_starts(&mut self, _window: &mut Window, _idle: Span, _cx: &mut Context<'_>) {
+    fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         (self.base, self.least, self.turn) = (UNKNOWN, UNKNOWN, true);
     }
 }
@@ -153,27 +153,27 @@ mod tests {
 
     #[test]
     fn a_loss_with_fewer_than_three_packets_queued_costs_a_fifth() {
-        for (window, rtt, diff, threshold) in [(20, 110, 4, 16), (20, 118, 7, 10), (40, 110, 8, 20)] {
+        for (cwnd, rtt, diff, ssthresh) in [(20, 110, 4, 16), (20, 118, 7, 10), (40, 110, 8, 20)] {
             let mut veno = veno(100, rtt);
-            veno.judge(window);
+            veno.judge(cwnd);
             assert_eq!(veno.diff, diff, "in half packets");
-            let window = Window { size: window, ..Window::default() };
-            assert_eq!(veno.threshold(&window, &mut context(0, &mut Stream::named(1, "test"))), threshold);
+            let state = CwndState { cwnd: cwnd, ..CwndState::default() };
+            assert_eq!(veno.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), ssthresh);
         }
     }
 
     /// Acknowledgements of one packet, at this RTT, until the window has grown.
     fn acks_to_grow(rtt_ms: u64, size: u32) -> u32 {
         let mut veno = veno(100, rtt_ms);
-        let mut window = Window { size, threshold: 2, ..Window::default() };
+        let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
         // The first packet has been grown by: the flag has turned.
         veno.turn = false;
         let mut stream = Stream::named(1, "test");
         let mut acks = 0;
-        while window.size == size {
+        while state.cwnd == size {
             acks += 1;
             veno.least = rtt_ms * 1000;
-            veno.grow(&mut window, 1, &Feedback::default(), &mut context(0, &mut stream));
+            veno.cong_avoid(&mut state, 1, &AckSample::default(), &mut context(0, &mut stream));
         }
         acks
     }
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn outside_the_open_phase_veno_is_reno() {
         let mut veno = veno(100, 150);
-        let mut window = Window { size: 20, threshold: 2, phase: Phase::Disorder, ..Window::default() };
-        veno.grow(&mut window, 20, &Feedback::default(), &mut context(0, &mut Stream::named(1, "test")));
-        assert_eq!((window.size, veno.diff), (21, 0));
+        let mut state = CwndState { cwnd: 20, ssthresh: 2, ca_state: CaState::Disorder, ..CwndState::default() };
+        veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0, &mut Stream::named(1, "test")));
+        assert_eq!((state.cwnd, veno.diff), (21, 0));
     }
 }

@@ -13,12 +13,12 @@
 //! the episode was undone (`decrease = "estimate"`: the paper's). Departure from Linux: duplicates are accounted for on
 //! every acknowledgement; Linux omits it where header prediction took its fast path.
 
-use crate::frame::{self, Growth, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Settings};
+use crate::frame::{self, CwndState, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "westwood",
     aliases: &["westwood+", "westwoodplus"],
     title: "Reno that resumes at the measured bandwidth after a loss (Westwood+)",
@@ -27,15 +27,15 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "decrease",
             meaning: "where a reduction leads: to a half and to the estimate at its end, or to the estimate at once",
-            default: Range::Word(&["half", "estimate"]),
+            default: ParamDefault::Word(&["half", "estimate"]),
         },
         Parameter {
             name: "sample_ms",
             meaning: "shortest time of a bandwidth sample, ms",
-            default: Range::Number { value: 50.0, least: 1.0, most: 10_000.0 },
+            default: ParamDefault::Number { value: 50.0, least: 1.0, most: 10_000.0 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Westwood::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Westwood::new(settings))),
 };
 
 /// The RTT before any sample: long enough that no bandwidth sample ends.
@@ -103,7 +103,7 @@ impl Bandwidth {
 }
 
 impl Westwood {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             to_estimate: settings.word("decrease") == "estimate",
             shortest: Span::from_secs_f64(settings.number("sample_ms") / 1000.0),
@@ -115,51 +115,51 @@ impl Westwood {
     }
 
     /// The window that fills the path without queue, packets.
-    fn estimate(&self, window: &Window) -> u32 {
-        let packets = self.bandwidth.smooth.saturating_mul(self.least_rtt) / u64::from(window.mss.max(1));
-        packets.clamp(2, u64::from(window.clamp)) as u32
+    fn estimate(&self, state: &CwndState) -> u32 {
+        let packets = self.bandwidth.smooth.saturating_mul(self.least_rtt) / u64::from(state.mss.max(1));
+        packets.clamp(2, u64::from(state.cwnd_clamp)) as u32
     }
 }
 
-impl Growth for Westwood {
-    fn start(&mut self, window: &mut Window, _path: &PathInfo, cx: &mut Context<'_>) {
-        (self.rtt, self.least_rtt) = (window.ticks_in(NO_RTT), window.ticks_in(NO_RTT));
+impl WindowRule for Westwood {
+    fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
+        (self.rtt, self.least_rtt) = (state.jiffies_in(NO_RTT), state.jiffies_in(NO_RTT));
         // The first acknowledgement's number is where counting begins; itself it counts as a duplicate.
-        (self.bandwidth.began, self.bandwidth.una) = (window.ticks(cx.now), u64::MAX);
+        (self.bandwidth.began, self.bandwidth.una) = (state.jiffies(cx.now), u64::MAX);
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, _feedback: &Feedback, _cx: &mut Context<'_>) {
-        frame::reno_increase(window, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+        frame::reno_increase(state, acked);
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        if self.to_estimate { self.estimate(window).min(window.size.max(2)) } else { frame::reno_threshold(window) }
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        if self.to_estimate { self.estimate(state).min(state.cwnd.max(2)) } else { frame::reno_threshold(state) }
     }
 
-    fn measure(&mut self, window: &mut Window, feedback: &Feedback, cx: &mut Context<'_>) {
-        if let Some(rtt) = feedback.rtt.filter(|rtt| rtt.as_micros() > 0) {
-            self.rtt = window.ticks_in(rtt);
+    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
+        if let Some(rtt) = sample.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.rtt = state.jiffies_in(rtt);
         }
-        let now = window.ticks(cx.now);
+        let now = state.jiffies(cx.now);
         let elapsed = now - self.bandwidth.began;
         // What this acknowledgement brings belongs to the next sample.
-        if elapsed > self.rtt.max(window.ticks_in(self.shortest)) {
+        if elapsed > self.rtt.max(state.jiffies_in(self.shortest)) {
             self.bandwidth.end_sample(elapsed);
             self.bandwidth.began = now;
         }
-        self.bandwidth.bytes += self.bandwidth.count(feedback.una, u64::from(window.mss));
+        self.bandwidth.bytes += self.bandwidth.count(sample.snd_una, u64::from(state.mss));
         let known = if std::mem::take(&mut self.forget_rtt) { self.rtt } else { self.least_rtt };
         self.least_rtt = known.min(self.rtt);
     }
 
-    fn timed_out(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
-        window.threshold = self.estimate(window);
+    fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
+        state.ssthresh = self.estimate(state);
         self.forget_rtt = true;
     }
 
-    fn recovered(&mut self, window: &mut Window, _cx: &mut Context<'_>) {
-        window.threshold = self.estimate(window);
-        window.size = window.threshold;
+    fn on_recovered(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
+        state.ssthresh = self.estimate(state);
+        state.cwnd = state.ssthresh;
     }
 }
 
@@ -184,9 +184,9 @@ mod tests {
     fn the_estimate_is_bandwidth_times_least_rtt() {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
         (westwood.bandwidth.smooth, westwood.least_rtt) = (12_500, 50);
-        assert_eq!(westwood.estimate(&Window::default()), 431);
+        assert_eq!(westwood.estimate(&CwndState::default()), 431);
         westwood.bandwidth.smooth = 1;
-        assert_eq!(westwood.estimate(&Window::default()), 2);
+        assert_eq!(westwood.estimate(&CwndState::default()), 2);
     }
 
     #[test]
@@ -198,12 +198,12 @@ mod tests {
     }
 
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
-    fn flow(window: &mut Window, stream: &mut Stream) -> Westwood {
+    fn flow(state: &mut CwndState, stream: &mut Stream) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        westwood.start(window, &path(10, None), &mut context(0, stream));
+        westwood.init(state, &path(10, None), &mut context(0, stream));
         for ack in 1..=1000 {
-            let feedback = Feedback { rtt: Some(Span::from_millis(100)), una: 10 * ack, ..Feedback::default() };
-            westwood.measure(window, &feedback, &mut context(10 * ack, stream));
+            let sample = AckSample { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckSample::default() };
+            westwood.on_ack(state, &sample, &mut context(10 * ack, stream));
         }
         westwood
     }
@@ -211,24 +211,24 @@ mod tests {
     #[test]
     fn the_window_comes_back_to_what_the_bandwidth_fills() {
         let mut stream = Stream::named(1, "test");
-        let mut window = Window { size: 500, ..Window::default() };
-        let mut westwood = flow(&mut window, &mut stream);
-        assert_eq!(westwood.threshold(&window, &mut context(10_000, &mut stream)), 250);
-        westwood.recovered(&mut window, &mut context(10_100, &mut stream));
+        let mut state = CwndState { cwnd: 500, ..CwndState::default() };
+        let mut westwood = flow(&mut state, &mut stream);
+        assert_eq!(westwood.ssthresh(&state, &mut context(10_000, &mut stream)), 250);
+        westwood.on_recovered(&mut state, &mut context(10_100, &mut stream));
         // 1448 bytes a millisecond, 100 ms: 100 packets; truncation in the filters takes up to 14 of the 1448.
-        assert!((99..=100).contains(&window.size), "{}", window.size);
-        assert_eq!(window.threshold, window.size);
+        assert!((99..=100).contains(&state.cwnd), "{}", state.cwnd);
+        assert_eq!(state.ssthresh, state.cwnd);
     }
 
     #[test]
     fn a_timeout_begins_the_least_rtt_anew() {
         let mut stream = Stream::named(1, "test");
-        let mut window = Window { size: 500, ..Window::default() };
-        let mut westwood = flow(&mut window, &mut stream);
-        westwood.timed_out(&mut window, &mut context(10_000, &mut stream));
-        assert!((99..=100).contains(&window.threshold));
-        let feedback = Feedback { rtt: Some(Span::from_millis(300)), una: 10_010, ..Feedback::default() };
-        westwood.measure(&mut window, &feedback, &mut context(10_001, &mut stream));
+        let mut state = CwndState { cwnd: 500, ..CwndState::default() };
+        let mut westwood = flow(&mut state, &mut stream);
+        westwood.on_timeout(&mut state, &mut context(10_000, &mut stream));
+        assert!((99..=100).contains(&state.ssthresh));
+        let sample = AckSample { rtt: Some(Span::from_millis(300)), snd_una: 10_010, ..AckSample::default() };
+        westwood.on_ack(&mut state, &sample, &mut context(10_001, &mut stream));
         assert_eq!(westwood.least_rtt, 300);
     }
 }

@@ -14,12 +14,12 @@
 //! Departures from the paper, Linux's: one queue limit serves for both modes and for decongestion; the queue is not
 //! smoothed.
 
-use crate::frame::{self, Growth, RoundDelay, Window, Windowed};
-use crate::{Context, Default as Range, Entry, Feedback, Make, Parameter, PathInfo, Phase, Settings};
+use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
 use units::Span;
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "yeah",
     aliases: &["yeah-tcp"],
     title: "Scalable without queue, Reno with one, and gives a long queue back",
@@ -28,25 +28,25 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "alpha",
             meaning: "most packets left in the queue",
-            default: Range::Number { value: 80.0, least: 1.0, most: 1e6 },
+            default: ParamDefault::Number { value: 80.0, least: 1.0, most: 1e6 },
         },
         Parameter {
             name: "phi",
             meaning: "slow mode where the queueing delay exceeds the base RTT over this",
-            default: Range::Number { value: 8.0, least: 1.0, most: 1e6 },
+            default: ParamDefault::Number { value: 8.0, least: 1.0, most: 1e6 },
         },
         Parameter {
             name: "rho",
             meaning: "rounds of slow mode after which a loss halves",
-            default: Range::Number { value: 16.0, least: 0.0, most: 1e6 },
+            default: ParamDefault::Number { value: 16.0, least: 0.0, most: 1e6 },
         },
         Parameter {
             name: "zeta",
             meaning: "rounds of fast mode that make the estimate of Reno's window start anew",
-            default: Range::Number { value: 50.0, least: 0.0, most: 1e6 },
+            default: ParamDefault::Number { value: 50.0, least: 0.0, most: 1e6 },
         },
     ],
-    make: Make::Single(|settings| Windowed::boxed(Yeah::new(settings))),
+    make: Constructor::Single(|settings| Windowed::boxed(Yeah::new(settings))),
 };
 
 /// Packets acked per packet of growth in fast mode.
@@ -74,7 +74,7 @@ pub struct Yeah {
 }
 
 impl Yeah {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             alpha: settings.number("alpha") as u64,
             phi: settings.number("phi") as u64,
@@ -88,21 +88,21 @@ impl Yeah {
         }
     }
 
-    fn increase(&self, window: &mut Window, acked: u32) {
-        let left = if window.in_slow_start() { frame::slow_start(window, acked) } else { acked };
+    fn increase(&self, state: &mut CwndState, acked: u32) {
+        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
         if left > 0 {
-            let period = if self.slow_rounds == 0 { window.size.min(PERIOD) } else { window.size };
-            frame::additive_increase(window, period, left);
+            let period = if self.slow_rounds == 0 { state.cwnd.min(PERIOD) } else { state.cwnd };
+            frame::additive_increase(state, period, left);
         }
     }
 
-    fn judge(&mut self, window: &mut Window) {
+    fn judge(&mut self, state: &mut CwndState) {
         let waited = self.delay.queueing();
-        self.queue = u64::from(window.size) * waited / self.delay.least;
+        self.queue = u64::from(state.cwnd) * waited / self.delay.least;
         if self.queue > self.alpha || waited > self.delay.base / self.phi {
-            self.decongest(window);
+            self.decongest(state);
             let begins = self.reno_window <= NO_RENO;
-            self.reno_window = if begins { (window.size / 2).max(2) } else { self.reno_window + 1 };
+            self.reno_window = if begins { (state.cwnd / 2).max(2) } else { self.reno_window + 1 };
             self.slow_rounds += 1;
         } else {
             self.fast_rounds += 1;
@@ -113,52 +113,52 @@ impl Yeah {
         }
     }
 
-    fn decongest(&self, window: &mut Window) {
-        if self.queue > self.alpha && window.size > self.reno_window {
-            let cut = self.queue.min(u64::from(window.size / 2)) as u32;
-            window.size = (window.size - cut).max(self.reno_window);
-            window.threshold = window.size;
+    fn decongest(&self, state: &mut CwndState) {
+        if self.queue > self.alpha && state.cwnd > self.reno_window {
+            let cut = self.queue.min(u64::from(state.cwnd / 2)) as u32;
+            state.cwnd = (state.cwnd - cut).max(self.reno_window);
+            state.ssthresh = state.cwnd;
         }
     }
 }
 
-impl Growth for Yeah {
+impl WindowRule for Yeah {
     /// The greatest window of Linux: its arithmetic has 32 bits.
-    fn start(&mut self, window: &mut Window, _path: &PathInfo, _cx: &mut Context<'_>) {
-        window.clamp = window.clamp.min(u32::MAX / 128);
+    fn init(&mut self, state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {
+        state.cwnd_clamp = state.cwnd_clamp.min(u32::MAX / 128);
     }
 
-    fn grow(&mut self, window: &mut Window, acked: u32, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.increase(window, acked);
-        if self.delay.ends(feedback) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.increase(state, acked);
+        if self.delay.ends(sample) {
             if self.delay.is_telling() {
-                self.judge(window);
+                self.judge(state);
             }
             self.delay.forget_round();
         }
     }
 
-    fn threshold(&mut self, window: &Window, _cx: &mut Context<'_>) -> u32 {
-        let half = (window.size / 2).max(2);
+    fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
+        let half = (state.cwnd / 2).max(2);
         let cut = if self.slow_rounds < self.rho {
-            (self.queue.min(u64::from(half)) as u32).max(window.size >> LEAST_DECREASE_SHIFT)
+            (self.queue.min(u64::from(half)) as u32).max(state.cwnd >> LEAST_DECREASE_SHIFT)
         } else {
             half
         };
         self.fast_rounds = 0;
         self.reno_window = (self.reno_window / 2).max(NO_RENO);
-        window.size.saturating_sub(cut).max(2)
+        state.cwnd.saturating_sub(cut).max(2)
     }
 
-    fn measure(&mut self, _window: &mut Window, feedback: &Feedback, _cx: &mut Context<'_>) {
-        self.delay.add(feedback);
+    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+        self.delay.add(sample);
     }
 
-    fn change_phase(&mut self, _window: &mut Window, next: Phase, _cx: &mut Context<'_>) {
+    fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         self.delay.change_phase(next);
     }
 
-    fn transmission_starts(&mut self, _window: &mut Window, _idle: Span, _cx: &mut Context<'_>) {
+    fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         self.delay.forget_base();
     }
 }
@@ -170,20 +170,20 @@ mod tests {
     use units::Stream;
 
     /// A flow and its window of 1000 packets after a round at this RTT; the base is 100 ms.
-    fn after_a_round(rtt_ms: u64) -> (Yeah, Window) {
-        let (mut yeah, mut window) =
-            (Yeah::new(&defaults(&ENTRY)), Window { size: 1000, threshold: 2, ..Window::default() });
+    fn after_a_round(rtt_ms: u64) -> (Yeah, CwndState) {
+        let (mut yeah, mut state) =
+            (Yeah::new(&defaults(&ENTRY)), CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() });
         (yeah.delay.base, yeah.delay.least, yeah.delay.samples) = (100_000, rtt_ms * 1000, 3);
-        let feedback = Feedback { una: 1, next: 1001, ..Feedback::default() };
-        yeah.grow(&mut window, 0, &feedback, &mut context(0, &mut Stream::named(1, "test")));
-        (yeah, window)
+        let sample = AckSample { snd_una: 1, snd_nxt: 1001, ..AckSample::default() };
+        yeah.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        (yeah, state)
     }
 
     #[test]
     fn a_long_queue_is_given_back() {
         let after = |rtt_ms| {
-            let (yeah, window) = after_a_round(rtt_ms);
-            (yeah.queue, yeah.slow_rounds, window.size)
+            let (yeah, state) = after_a_round(rtt_ms);
+            (yeah.queue, yeah.slow_rounds, state.cwnd)
         };
         assert_eq!(after(105), (47, 0, 1000));
         assert_eq!(after(110), (90, 1, 910));
@@ -192,23 +192,23 @@ mod tests {
 
     #[test]
     fn decongestion_stops_at_the_window_of_a_reno_flow() {
-        let (mut yeah, mut window) = after_a_round(110);
-        assert_eq!((yeah.reno_window, window.threshold), (455, 910));
-        (yeah.reno_window, window.size) = (900, 1000);
-        yeah.decongest(&mut window);
-        assert_eq!(window.size, 910, "the queue of 90 is less");
+        let (mut yeah, mut state) = after_a_round(110);
+        assert_eq!((yeah.reno_window, state.ssthresh), (455, 910));
+        (yeah.reno_window, state.cwnd) = (900, 1000);
+        yeah.decongest(&mut state);
+        assert_eq!(state.cwnd, 910, "the queue of 90 is less");
         yeah.reno_window = 950;
-        window.size = 1000;
-        yeah.decongest(&mut window);
-        assert_eq!(window.size, 950);
+        state.cwnd = 1000;
+        yeah.decongest(&mut state);
+        assert_eq!(state.cwnd, 950);
     }
 
     #[test]
     fn a_loss_costs_the_queue_within_an_eighth_and_a_half() {
-        let window = Window { size: 1000, ..Window::default() };
+        let state = CwndState { cwnd: 1000, ..CwndState::default() };
         let after = |queue, slow_rounds| {
             let mut yeah = Yeah { queue, slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
-            yeah.threshold(&window, &mut context(0, &mut Stream::named(1, "test")))
+            yeah.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test")))
         };
         assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
     }
@@ -217,9 +217,9 @@ mod tests {
     fn fast_mode_is_scalable_and_slow_mode_reno() {
         let grown = |slow_rounds| {
             let yeah = Yeah { slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
-            let mut window = Window { size: 1000, threshold: 2, ..Window::default() };
-            yeah.increase(&mut window, 1000);
-            window.size
+            let mut state = CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() };
+            yeah.increase(&mut state, 1000);
+            state.cwnd
         };
         assert_eq!([grown(0), grown(1)], [1010, 1001]);
     }

@@ -2,7 +2,7 @@
 
 use crate::world::{Act, World};
 use control::registry::REGISTRY;
-use control::{Decision, Default, Entry, Value};
+use control::{AlgorithmEntry, Decision, ParamDefault, ParamValue};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -40,22 +40,22 @@ pub(crate) fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
     prop::collection::vec((0..3usize, act()), 1..300)
 }
 
-type Given = BTreeMap<String, Value>;
+type Given = BTreeMap<String, ParamValue>;
 
 /// The defaults, and each word that stands for another way to work.
-fn variants(entry: &Entry) -> Vec<Given> {
+fn variants(entry: &AlgorithmEntry) -> Vec<Given> {
     let ways = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
     let words = ways.filter_map(|parameter| match parameter.default {
-        Default::Word(words) => Some((parameter.name, words)),
-        Default::Number { .. } => None,
+        ParamDefault::Word(words) => Some((parameter.name, words)),
+        ParamDefault::Number { .. } => None,
     });
-    let set = |name: &str, word: &str| Given::from([(name.to_owned(), Value::Word(word.to_owned()))]);
+    let set = |name: &str, word: &str| Given::from([(name.to_owned(), ParamValue::Word(word.to_owned()))]);
     let others = words.flat_map(|(name, words)| words[1..].iter().map(move |word| set(name, word)));
     std::iter::once(Given::new()).chain(others).collect()
 }
 
 /// The decisions after each act; every call inside is checked against the promises.
-fn run(entry: &'static Entry, given: &Given, acts: &[(usize, Act)]) -> Vec<Decision> {
+fn run(entry: &'static AlgorithmEntry, given: &Given, acts: &[(usize, Act)]) -> Vec<Decision> {
     let mut world = World::with(entry, given);
     acts.iter()
         .map(|&(path, act)| {
@@ -66,7 +66,7 @@ fn run(entry: &'static Entry, given: &Given, acts: &[(usize, Act)]) -> Vec<Decis
 }
 
 /// In every way that it works.
-pub(crate) fn keeps_its_promises(entry: &'static Entry, acts: &[(usize, Act)]) -> Result<(), TestCaseError> {
+pub(crate) fn keeps_its_promises(entry: &'static AlgorithmEntry, acts: &[(usize, Act)]) -> Result<(), TestCaseError> {
     for given in variants(entry) {
         let (name, once) = (entry.name, run(entry, &given, acts));
         prop_assert_eq!(once, run(entry, &given, acts), "{} {:?} decides by more than events", name, given);

@@ -6,17 +6,17 @@
 //!
 //! Source: Honda et al., "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 
-use control::frame::{Coupled, Coupling, Paths};
-use control::{Entry, Make};
+use control::frame::{Coupled, Coupling, SubflowGroup};
+use control::{AlgorithmEntry, Constructor};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "equal-shares",
     aliases: &[],
     title: "each of n paths an n-th of Reno",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[],
-    make: Make::Group(|_| Box::new(Coupled::new(EqualShares))),
+    make: Constructor::Group(|_| Box::new(Coupled::new(EqualShares))),
 };
 
 /// Its own part: how fast it grows. It halves by default; slow start, one cut a round and undo are the frame's.
@@ -24,10 +24,10 @@ pub const ENTRY: Entry = Entry {
 pub struct EqualShares;
 
 impl Coupling for EqualShares {
-    type Memory = (); // nothing to remember of a path
+    type PathState = (); // nothing to remember of a path
 
-    fn increase(&mut self, paths: &Paths<'_, ()>) -> f64 {
+    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
         let n = paths.active().count() as f64;
-        1.0 / (n * n * paths.own().window)
+        1.0 / (n * n * paths.own().cwnd)
     }
 }

@@ -3,7 +3,7 @@
 use crate::path::{Flow, Link};
 use crate::world::{Act, World};
 use control::registry::{REGISTRY, find};
-use control::{Decision, Entry, Value};
+use control::{AlgorithmEntry, Decision, ParamValue};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
@@ -16,12 +16,12 @@ const LINK: Link = Link {
     delayed_acks: false,
 };
 
-fn words(set: &[(&str, &str)]) -> BTreeMap<String, Value> {
-    set.iter().map(|(key, word)| ((*key).to_owned(), Value::Word((*word).to_owned()))).collect()
+fn words(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
+    set.iter().map(|(key, word)| ((*key).to_owned(), ParamValue::Word((*word).to_owned()))).collect()
 }
 
 /// A life on the first of three paths while `others` of the rest are up, without RTT.
-fn alone(entry: &'static Entry, given: &BTreeMap<String, Value>, others: bool) -> Vec<Decision> {
+fn alone(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others: bool) -> Vec<Decision> {
     let mut world = World::with(entry, given);
     if !others {
         (1..3).for_each(|path| world.act(path, Act::Toggle));
@@ -67,7 +67,7 @@ fn marked(every: u64) -> Link {
     Link { service: Span::from_nanos(1), delay: Span::from_millis(100), queue: u64::MAX, mark_every: every, ..LINK }
 }
 
-fn of(algorithm: &str, set: &[(&str, Value)], links: &[Link]) -> Vec<f64> {
+fn of(algorithm: &str, set: &[(&str, ParamValue)], links: &[Link]) -> Vec<f64> {
     let all = delivered(&mut Flow::group(algorithm, set, 10, links), 300);
     all.into_iter().map(|packets| packets as f64).collect()
 }
@@ -123,7 +123,7 @@ fn wvegas_keeps_no_more_queued_than_its_total_alpha() {
     let mut flows = Flow::group("wvegas", &[], 10, &[LINK; 2]);
     for tenth in 20..300 {
         Flow::run_together(&mut flows, Instant::ZERO + Span::from_millis(100 * tenth));
-        let windows: Vec<u32> = flows.iter().map(|flow| flow.decision().window).collect();
+        let windows: Vec<u32> = flows.iter().map(|flow| flow.decision().cwnd).collect();
         assert!(windows.iter().sum::<u32>() <= 2 * 20 + 10, "{windows:?}");
     }
 }
@@ -133,17 +133,17 @@ fn wvegas_without_backoff_queues_on_each_path_its_share_of_the_rate() {
     // Alphas: 10 alone, 5 and 5, and 7 and 2 where the rates are as three to one. A window moves by one packet a round.
     let slow = Link { service: Span::from_millis(3), delay: Span::from_millis(57), ..LINK };
     let fast = Link { delay: Span::from_millis(59), ..LINK };
-    let off = [("backoff", Value::Word("off".to_owned()))];
+    let off = [("backoff", ParamValue::Word("off".to_owned()))];
     assert_windows(&off, &[LINK], &[20 + 10]);
     assert_windows(&off, &[LINK; 2], &[20 + 5; 2]);
     assert_windows(&off, &[fast, slow], &[60 + 7, 20 + 2]);
 }
 
 /// wVegas' windows after half a minute, to the packet.
-fn assert_windows(set: &[(&str, Value)], links: &[Link], expected: &[u32]) {
+fn assert_windows(set: &[(&str, ParamValue)], links: &[Link], expected: &[u32]) {
     let mut flows = Flow::group("wvegas", set, 10, links);
     Flow::run_together(&mut flows, Instant::ZERO + Span::from_secs(30));
-    let windows: Vec<u32> = flows.iter().map(|flow| flow.decision().window).collect();
+    let windows: Vec<u32> = flows.iter().map(|flow| flow.decision().cwnd).collect();
     let near = windows.iter().zip(expected).all(|(window, expected)| window.abs_diff(*expected) <= 1);
     assert!(near, "{windows:?}, not {expected:?}");
 }
@@ -188,8 +188,8 @@ fn c_mpbbr_shares_between_paths_of_like_bandwidth_only() {
 
 const COUPLED: [&str; 4] = ["lia", "olia", "balia", "dmctcp"];
 
-fn over_bbr() -> [(&'static str, Value); 1] {
-    [("path", Value::Word("bbr".to_owned()))]
+fn over_bbr() -> [(&'static str, ParamValue); 1] {
+    [("path", ParamValue::Word("bbr".to_owned()))]
 }
 
 #[test]
@@ -201,9 +201,9 @@ fn over_bbr_the_coupled_window_rests_where_bbrs_probe_fits() {
             Flow::run_together(&mut flows, Instant::ZERO + Span::from_millis(100 * tenth));
             let decision = flows[0].decision();
             // 20 packets times 1.25, three bursts of two, and two more; it began at 20 and the bursts.
-            assert!(decision.window == 4 || (26..=34).contains(&decision.window), "{name}: {decision:?}");
-            assert!(decision.pacing.is_some() && decision.threshold == 26, "{name}: {decision:?}");
-            probes += u32::from(decision.window == 4);
+            assert!(decision.cwnd == 4 || (26..=34).contains(&decision.cwnd), "{name}: {decision:?}");
+            assert!(decision.pacing_rate.is_some() && decision.ssthresh == 26, "{name}: {decision:?}");
+            probes += u32::from(decision.cwnd == 4);
         }
         assert!(probes > 0, "{name} never probed for the RTT");
     }

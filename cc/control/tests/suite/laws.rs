@@ -1,7 +1,7 @@
 //! Closed forms.
 
 use crate::path::{Flow, Link};
-use control::Value;
+use control::ParamValue;
 use units::{Instant, Span};
 
 /// A round trip of 100 ms that any window fits.
@@ -40,7 +40,7 @@ fn renos_mean_window_is_1_22_over_the_root_of_the_mark_rate() {
 }
 
 /// A flow of 100 ms round trips whose window was just cut, once, at `window` packets.
-fn cut_at(window: u32, algorithm: &str, set: &[(&str, Value)]) -> Flow {
+fn cut_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Flow {
     // The acknowledgements of one window come over half a round trip.
     let service = Span::from_millis(50) / u64::from(window);
     let link = Link { service, delay: Span::from_millis(100).saturating_sub(service), mark_every: 1, ..WIDE };
@@ -59,7 +59,7 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
         let mut flow = cut_at(window, "scalable", &[]);
         let start = flow.now;
         flow.run_until(start + Span::from_millis(100));
-        while flow.decision().window < window {
+        while flow.decision().cwnd < window {
             flow.step();
         }
         let rounds = flow.now.since(start).as_secs_f64() / 0.1;
@@ -69,12 +69,12 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
 
 #[test]
 fn cubic_walks_the_rfcs_curve_after_a_loss_at_100_packets() {
-    let mut flow = cut_at(100, "cubic", &[("hystart", Value::Word("off".to_owned()))]);
+    let mut flow = cut_at(100, "cubic", &[("hystart", ParamValue::Word("off".to_owned()))]);
     // The reduction takes a round trip; then the curve begins at 70.
     let epoch = flow.now + Span::from_millis(100);
     for (millis, packets) in [(0, 70), (1000, 86), (2000, 95), (4200, 100), (6000, 102)] {
         flow.run_until(epoch + Span::from_millis(millis));
-        let window = flow.decision().window;
+        let window = flow.decision().cwnd;
         assert!(window.abs_diff(packets) <= 2, "{window} after {millis} ms, not {packets}");
     }
 }
@@ -87,7 +87,7 @@ fn vegas_keeps_two_to_four_packets_in_the_queue() {
     // Slow start overshoots to some 300; from there it is one packet a round trip.
     for second in 80..100 {
         flow.run_until(Instant::ZERO + Span::from_secs(second));
-        let window = flow.decision().window;
+        let window = flow.decision().cwnd;
         assert!((102..=104).contains(&window), "{window}");
     }
 }

@@ -3,7 +3,8 @@
 
 use control::registry::find;
 use control::{
-    Cause, Context, Controller, Decision, Delivery, Event, Feedback, PathInfo, Phase, Reduction, Sent, Value,
+    AckSample, CaState, Cause, Context, Controller, Decision, ParamValue, PathEvent, PathInfo, RateSample, Reduction,
+    SendState,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -45,7 +46,7 @@ pub(crate) struct Flow {
     /// Of all paths of the connection.
     controller: Rc<RefCell<Box<dyn Controller>>>,
     path: PathId,
-    random: Stream,
+    rng: Stream,
     pub(crate) link: Link,
     pub(crate) now: Instant,
     idle_at: Instant,
@@ -60,19 +61,19 @@ pub(crate) struct Flow {
     first_sent: Instant,
     srtt: Span,
     min_rtt: Span,
-    phase: Phase,
+    ca_state: CaState,
     high: u64,
     /// When the window was cut.
     pub(crate) cuts: Vec<Instant>,
 }
 
 impl Flow {
-    pub(crate) fn new(algorithm: &str, set: &[(&str, Value)], initial_window: u32, link: Link) -> Self {
+    pub(crate) fn new(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, link: Link) -> Self {
         Self::group(algorithm, set, initial_window, &[link]).remove(0)
     }
 
     /// One connection over several paths, each with a link of its own: a flow for each.
-    pub(crate) fn group(algorithm: &str, set: &[(&str, Value)], initial_window: u32, links: &[Link]) -> Vec<Self> {
+    pub(crate) fn group(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, links: &[Link]) -> Vec<Self> {
         let set: BTreeMap<_, _> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let entry = find(algorithm).expect("registered");
         let controller = Rc::new(RefCell::new(entry.controller(&set).expect("allowed")));
@@ -84,7 +85,7 @@ impl Flow {
         let mut flow = Self {
             controller,
             path,
-            random: Stream::named(1, "controller"),
+            rng: Stream::named(1, "controller"),
             link,
             now: Instant::ZERO,
             idle_at: Instant::ZERO,
@@ -99,16 +100,16 @@ impl Flow {
             first_sent: Instant::ZERO,
             srtt: Span::ZERO,
             min_rtt: Span::MAX,
-            phase: Phase::Open,
+            ca_state: CaState::Open,
             high: 0,
             cuts: Vec::new(),
         };
-        flow.tell(&Event::PathUp(PathInfo {
+        flow.tell(&PathEvent::PathUp(PathInfo {
             mss: MSS,
             initial_window,
             rtt: Some(link.service + link.delay),
             tick: Span::from_millis(1),
-            clamp: u32::MAX / 2,
+            cwnd_clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
         }));
         flow
@@ -118,8 +119,8 @@ impl Flow {
         self.controller.borrow().decision(self.path)
     }
 
-    fn tell(&mut self, event: &Event) {
-        let mut cx = Context { now: self.now, random: &mut self.random };
+    fn tell(&mut self, event: &PathEvent) {
+        let mut cx = Context { now: self.now, rng: &mut self.rng };
         self.controller.borrow_mut().on_event(self.path, event, &mut cx);
     }
 
@@ -143,14 +144,14 @@ impl Flow {
     }
 
     fn next_at(&self) -> Instant {
-        let may_send = !self.refused && self.in_flight() < self.decision().window;
+        let may_send = !self.refused && self.in_flight() < self.decision().cwnd;
         if may_send { self.now.max(self.may_send_at).min(self.arrival()) } else { self.arrival() }
     }
 
     /// The next thing that happens: a packet leaves, or one arrives.
     pub(crate) fn step(&mut self) {
         let (arrival, departure) = (self.arrival(), self.now.max(self.may_send_at));
-        if !self.refused && self.in_flight() < self.decision().window && departure <= arrival {
+        if !self.refused && self.in_flight() < self.decision().cwnd && departure <= arrival {
             self.now = departure;
             self.send();
         } else {
@@ -184,7 +185,7 @@ impl Flow {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
         });
-        if let Some(rate) = self.decision().pacing {
+        if let Some(rate) = self.decision().pacing_rate {
             self.may_send_at = self.now + rate.time_for(u64::from(MSS));
         }
     }
@@ -208,40 +209,40 @@ impl Flow {
         let delivery = self.sample(newest);
         (self.delivered_at, self.first_sent) = (self.now, newest.sent);
         if newest.marked {
-            self.cut(Cause::Mark);
+            self.cut(Cause::EcnMark);
         }
-        if self.phase == Phase::Cwr && self.una >= self.high {
-            self.phase = Phase::Open;
-            self.tell(&Event::Recovered { settle: true });
+        if self.ca_state == CaState::Cwr && self.una >= self.high {
+            self.ca_state = CaState::Open;
+            self.tell(&PathEvent::Recovered { to_ssthresh: true });
         }
-        let feedback = Feedback {
+        let sample = AckSample {
             acked,
-            released: acked,
+            pkts_acked: acked,
             marked: if newest.marked { acked } else { 0 },
-            newest: Some(Sent { in_flight: newest.in_flight, ..Sent::default() }),
+            newest_delivered: Some(SendState { tx_in_flight: newest.in_flight, ..SendState::default() }),
             one_way_delay: Some(rtt.saturating_sub(self.link.delay / 2)),
             sent: std::mem::take(&mut self.sent),
-            in_flight_before,
+            prior_in_flight: in_flight_before,
             in_flight: self.in_flight(),
             rtt: Some(rtt),
             srtt: self.srtt,
             min_rtt: self.min_rtt,
-            delivery,
+            rate_sample: delivery,
             delivered: self.una,
-            una: self.una,
-            next: self.next,
-            advanced: true,
-            window_limited: self.is_window_limited(in_flight_before),
-            may_grow: true,
-            phase: self.phase,
-            ..Feedback::default()
+            snd_una: self.una,
+            snd_nxt: self.next,
+            una_advanced: true,
+            cwnd_limited: self.is_window_limited(in_flight_before),
+            may_raise_cwnd: true,
+            ca_state: self.ca_state,
+            ..AckSample::default()
         };
-        self.tell(&Event::Feedback(feedback));
+        self.tell(&PathEvent::Ack(sample));
     }
 
     /// A sender that is not paced always fills its window. In slow start, half is enough, as in Linux.
     fn is_window_limited(&self, in_flight: u32) -> bool {
-        let Decision { window, threshold, pacing } = self.decision();
+        let Decision { cwnd: window, ssthresh: threshold, pacing_rate: pacing } = self.decision();
         pacing.is_none() || in_flight >= window || window < threshold && window < 2 * in_flight
     }
 
@@ -250,10 +251,10 @@ impl Flow {
         self.srtt = if self.srtt == Span::ZERO { rtt } else { (self.srtt * 7 + rtt) / 8 };
     }
 
-    fn sample(&self, newest: &Packet) -> Option<Delivery> {
+    fn sample(&self, newest: &Packet) -> Option<RateSample> {
         let interval = newest.sent.since(newest.first_sent).max(self.now.since(newest.delivered_at));
-        let sample = Delivery {
-            packets: (self.una - newest.delivered) as u32,
+        let sample = RateSample {
+            delivered: (self.una - newest.delivered) as u32,
             interval,
             prior_delivered: newest.delivered,
             app_limited: false,
@@ -263,9 +264,9 @@ impl Flow {
     }
 
     fn cut(&mut self, cause: Cause) {
-        if self.phase < Phase::Cwr {
-            self.tell(&Event::Congestion { cause, cut: true, in_flight: self.in_flight() });
-            (self.phase, self.high, self.sent) = (Phase::Cwr, self.next, 0);
+        if self.ca_state < CaState::Cwr {
+            self.tell(&PathEvent::Congestion { cause, cut: true, in_flight: self.in_flight() });
+            (self.ca_state, self.high, self.sent) = (CaState::Cwr, self.next, 0);
             self.cuts.push(self.now);
         }
     }

@@ -1,10 +1,11 @@
 //! Every entry: its names, its parameters, and how it cuts and undoes.
 
 use crate::world::{Act, KEEP_ON_UNDO, LOSS_DEEPENS, SETTLE_ANEW, World, excused};
-use control::Entry;
+use control::AlgorithmEntry;
 use control::registry::{REGISTRY, find};
-use control::{Decision, Default, Ecn, NO_THRESHOLD, Settings, Value};
+use control::{Decision, Ecn, ParamDefault, ParamValue, Params};
 use std::collections::{BTreeMap, BTreeSet};
+use units::INFINITE_SSTHRESH;
 
 #[test]
 fn names_and_aliases_are_unique_and_found() {
@@ -28,12 +29,12 @@ fn every_entry_says_what_it_is_and_where_it_comes_from() {
 
 #[test]
 fn an_echo_per_packet_is_asked_for_by_who_counts_marks() {
-    let asks = |entry: &Entry, given| entry.controller(&given).expect("allowed").ecn() == Ecn::PerPacket;
+    let asks = |entry: &AlgorithmEntry, given| entry.controller(&given).expect("allowed").ecn() == Ecn::PerPacket;
     let by_default: Vec<&str> =
         REGISTRY.iter().filter(|entry| asks(entry, BTreeMap::new())).map(|entry| entry.name).collect();
     assert_eq!(by_default, ["dctcp"]);
     let bbr3 = find("bbr3").expect("registered");
-    assert!(asks(bbr3, BTreeMap::from([("ecn".to_owned(), Value::Word("on".to_owned()))])));
+    assert!(asks(bbr3, BTreeMap::from([("ecn".to_owned(), ParamValue::Word("on".to_owned()))])));
 }
 
 #[test]
@@ -42,10 +43,10 @@ fn every_default_is_allowed_and_what_lies_outside_is_not() {
         for parameter in entry.parameters {
             let given = |value| BTreeMap::from([(parameter.name.to_owned(), value)]);
             let text = format!("{} of {}", parameter.name, entry.name);
-            assert!(Settings::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{text}");
+            assert!(Params::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{text}");
             let wrong = match parameter.default {
-                Default::Number { most, .. } => Value::Number(most + 1.0),
-                Default::Word(_) => Value::Word("no such word".to_owned()),
+                ParamDefault::Number { most, .. } => ParamValue::Number(most + 1.0),
+                ParamDefault::Word(_) => ParamValue::Word("no such word".to_owned()),
             };
             let error = entry.controller(&given(wrong)).expect_err(&text);
             assert!(error.to_string().contains(&parameter.range()), "{error}");
@@ -56,7 +57,7 @@ fn every_default_is_allowed_and_what_lies_outside_is_not() {
 #[test]
 fn an_unknown_parameter_is_answered_with_what_there_is() {
     for entry in REGISTRY {
-        let given = BTreeMap::from([("no_such_key".to_owned(), Value::Number(1.0))]);
+        let given = BTreeMap::from([("no_such_key".to_owned(), ParamValue::Number(1.0))]);
         let error = entry.controller(&given).expect_err(entry.name).to_string();
         assert!(error.contains("no_such_key"), "{error}");
         assert!(entry.parameters.iter().all(|parameter| error.contains(parameter.name)), "{error}");
@@ -64,10 +65,10 @@ fn an_unknown_parameter_is_answered_with_what_there_is() {
 }
 
 /// A flow whose window has come to at least 60 packets, with a full window in flight; beside it a smaller one.
-fn flow(entry: &'static Entry) -> World {
+fn flow(entry: &'static AlgorithmEntry) -> World {
     let mut world = World::new(entry);
     for round in 0..40 {
-        if world.decision(0).window < 60 {
+        if world.decision(0).cwnd < 60 {
             (0..2).for_each(|path| world.act(path, Act::Send(1000)));
             world.act(0, Act::Wait(50));
             world.act(0, ack(1000, 0));
@@ -77,7 +78,7 @@ fn flow(entry: &'static Entry) -> World {
         }
     }
     world.act(0, Act::Send(1000));
-    assert!(world.decision(0).window >= 60, "{}", entry.name);
+    assert!(world.decision(0).cwnd >= 60, "{}", entry.name);
     world
 }
 
@@ -87,17 +88,17 @@ fn ack(acked: u32, lost: u32) -> Act {
 
 #[test]
 fn undo_restores_the_window_and_the_threshold() {
-    let excused = |entry: &Entry| excused(KEEP_ON_UNDO, entry) || excused(SETTLE_ANEW, entry);
+    let excused = |entry: &AlgorithmEntry| excused(KEEP_ON_UNDO, entry) || excused(SETTLE_ANEW, entry);
     for entry in REGISTRY.iter().copied().filter(|entry| !excused(entry)) {
         let mut world = flow(entry);
         let before = world.decision(0);
         world.act(0, ack(3, 1));
         let cut = world.decision(0);
-        assert!(cut.threshold < before.window, "{}: {cut:?}", entry.name);
+        assert!(cut.ssthresh < before.cwnd, "{}: {cut:?}", entry.name);
         world.act(0, Act::Undo);
         let after = world.decision(0);
-        assert_eq!(after.window, before.window, "{}", entry.name);
-        assert_eq!(after.threshold, before.threshold.max(cut.threshold), "{}", entry.name);
+        assert_eq!(after.cwnd, before.cwnd, "{}", entry.name);
+        assert_eq!(after.ssthresh, before.ssthresh.max(cut.ssthresh), "{}", entry.name);
     }
 }
 
@@ -109,7 +110,7 @@ fn a_mark_is_never_undone() {
         world.act(0, ack(3, 1));
         let cut = world.decision(0);
         world.act(0, Act::Undo);
-        assert_eq!(world.decision(0).threshold, cut.threshold, "{}", entry.name);
+        assert_eq!(world.decision(0).ssthresh, cut.ssthresh, "{}", entry.name);
     }
 }
 
@@ -118,10 +119,10 @@ fn one_window_is_cut_once_whatever_strikes() {
     for entry in REGISTRY.iter().copied().filter(|entry| !excused(LOSS_DEEPENS, entry)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
-        let cut = world.decision(0).threshold;
+        let cut = world.decision(0).ssthresh;
         for again in [Act::Mark, Act::LocalDrop, ack(3, 1), ack(3, 2), Act::Mark] {
             world.act(0, again);
-            assert_eq!(world.decision(0).threshold, cut, "{} on {again:?}", entry.name);
+            assert_eq!(world.decision(0).ssthresh, cut, "{} on {again:?}", entry.name);
         }
     }
 }
@@ -131,9 +132,9 @@ fn a_timeout_in_recovery_sends_one_packet_but_does_not_cut_again() {
     for entry in REGISTRY.iter().copied() {
         let mut world = flow(entry);
         world.act(0, ack(3, 1));
-        let cut = world.decision(0).threshold;
+        let cut = world.decision(0).ssthresh;
         world.act(0, Act::Timeout);
-        assert_eq!((world.decision(0).window, world.decision(0).threshold), (1, cut), "{}", entry.name);
+        assert_eq!((world.decision(0).cwnd, world.decision(0).ssthresh), (1, cut), "{}", entry.name);
     }
 }
 
@@ -159,6 +160,6 @@ fn a_path_that_comes_back_has_learnt_nothing() {
 #[test]
 fn no_algorithm_has_a_threshold_before_the_first_congestion() {
     for entry in REGISTRY.iter().copied() {
-        assert_eq!(World::new(entry).decision(0).threshold, NO_THRESHOLD, "{}", entry.name);
+        assert_eq!(World::new(entry).decision(0).ssthresh, INFINITE_SSTHRESH, "{}", entry.name);
     }
 }

@@ -2,8 +2,8 @@
 //! trip, so that 20 packets fill the path and the window beyond them is the queue.
 
 use crate::path::{Flow, Link};
-use control::{NO_THRESHOLD, Value};
-use units::{Instant, Span};
+use control::ParamValue;
+use units::{INFINITE_SSTHRESH, Instant, Span};
 
 const LINK: Link = Link {
     service: Span::from_millis(1),
@@ -18,7 +18,7 @@ fn windows(flow: &mut Flow, seconds: std::ops::Range<u64>) -> Vec<u32> {
     let at = |hundredths: u64| Instant::ZERO + Span::from_millis(10 * hundredths);
     let mut sample = |hundredths| {
         flow.run_until(at(hundredths));
-        flow.decision().window
+        flow.decision().cwnd
     };
     (100 * seconds.start..100 * seconds.end).map(&mut sample).collect()
 }
@@ -31,7 +31,7 @@ fn mean(windows: &[u32]) -> f64 {
 fn copas_queue_swings_around_five_quarters_of_a_packet_per_delta_and_is_empty_now_and_then() {
     // The paper's section 3: between 0 and 2.5 / delta. On a path that holds many times as much.
     for delta in [0.5, 0.1] {
-        let set = [("delta", Value::Number(delta))];
+        let set = [("delta", ParamValue::Number(delta))];
         let mut flow = Flow::new("copa", &set, 10, Link { delay: Span::from_millis(99), ..LINK });
         let queues: Vec<f64> =
             windows(&mut flow, 30..60).into_iter().map(|window| (f64::from(window) - 100.0) * delta).collect();
@@ -57,13 +57,13 @@ fn probes(packets: u64) -> u32 {
     let delay = Span::from_millis(packets - 1);
     let mut flow = Flow::new("bbr3", &[], 10, Link { delay, ..LINK });
     flow.run_until(Instant::ZERO + Span::from_secs(3));
-    assert!(u64::from(flow.decision().threshold).abs_diff(packets) <= 2, "after startup: {:?}", flow.decision());
+    assert!(u64::from(flow.decision().ssthresh).abs_diff(packets) <= 2, "after startup: {:?}", flow.decision());
     // 1448 bytes a millisecond, less a hundredth.
     let full = 1448.0 * 8.0 * 1000.0 * 0.99;
     let (mut probes, mut was_up) = (0, false);
     for hundredth in 300..2_300 {
         flow.run_until(Instant::ZERO + Span::from_millis(10 * hundredth));
-        let gain = flow.decision().pacing.expect("BBR paces").as_bits() as f64 / full;
+        let gain = flow.decision().pacing_rate.expect("BBR paces").as_bits() as f64 / full;
         assert!((0.88..=1.30).contains(&gain), "{gain}");
         let up = gain > 1.15;
         probes += u32::from(up && !was_up);
@@ -86,14 +86,14 @@ fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_would_lose() {
 #[test]
 fn dctcp_saws_gently_where_few_packets_are_marked() {
     // One mark in 2000 packets: a cut every 2 s or so, alpha nearly nothing between.
-    let mut flow = Flow::new("dctcp", &[("alpha", Value::Number(0.0))], 100, Link { mark_every: 2_000, ..LINK });
+    let mut flow = Flow::new("dctcp", &[("alpha", ParamValue::Number(0.0))], 100, Link { mark_every: 2_000, ..LINK });
     while flow.cuts.is_empty() {
         flow.step();
     }
-    let before = flow.decision().window;
+    let before = flow.decision().cwnd;
     flow.run_until(flow.now + Span::from_secs(1));
-    let after = flow.decision().threshold;
-    assert!(after < NO_THRESHOLD && after > before * 9 / 10, "{before} became {after}");
+    let after = flow.decision().ssthresh;
+    assert!(after < INFINITE_SSTHRESH && after > before * 9 / 10, "{before} became {after}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn low_priority_flows_leave_the_queue_short() {
         let mut flow = Flow::new(algorithm, parameters, 10, Link { queue: 60, ..LINK });
         mean(&windows(&mut flow, 20..60)) - 20.0
     };
-    let (lp, reno) = (queue("lp", &[("delay", Value::Word("path".to_owned()))]), queue("reno", &[]));
+    let (lp, reno) = (queue("lp", &[("delay", ParamValue::Word("path".to_owned()))]), queue("reno", &[]));
     assert!(lp < reno / 2.0, "LP {lp}, Reno {reno}");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::conformance::keeps_its_promises;
 use crate::equal_shares::{ENTRY, EqualShares};
-use control::frame::{Coupling, Paths, Sibling};
+use control::frame::{Coupling, SubflowGroup, SubflowView};
 use proptest::prelude::*;
 
 #[test]
@@ -26,7 +26,7 @@ proptest! {
 // On the page:
 #[test]
 fn with_two_paths_each_grows_four_times_slower_than_reno() {
-    let mut siblings = [Sibling::taking_part(10.0, 0.1), Sibling::taking_part(20.0, 0.5)];
-    let mut increase = |own| EqualShares.increase(&Paths::new(&mut siblings, own));
+    let mut siblings = [SubflowView::established(10.0, 0.1), SubflowView::established(20.0, 0.5)];
+    let mut increase = |own| EqualShares.increase(&SubflowGroup::new(&mut siblings, own));
     assert_eq!([increase(0), increase(1)], [1.0 / 40.0, 1.0 / 80.0]);
 }

@@ -1,12 +1,12 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
-use control::Entry;
+use control::AlgorithmEntry;
 use control::{
-    Cause, Context, Controller, Decision, Delivery, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction, Sent,
-    Value,
+    AckSample, CaState, Cause, Context, Controller, Decision, ParamValue, PathEvent, PathInfo, RateSample, Reduction,
+    SendState,
 };
 use std::collections::BTreeMap;
-use units::{Instant, PathId, Span, Stream};
+use units::{INFINITE_SSTHRESH, Instant, PathId, Span, Stream};
 
 /// Algorithms that grow while the window is not filled, and why they may.
 const GROW_UNFILLED: &[(&str, &str)] = &[
@@ -34,12 +34,12 @@ pub(crate) const SETTLE_ANEW: &[(&str, &str)] = &[("westwood", "the measured ban
 pub(crate) const LOSS_DEEPENS: &[(&str, &str)] =
     &[("dctcp", "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)")];
 
-pub(crate) fn excused(table: &[(&str, &str)], entry: &Entry) -> bool {
+pub(crate) fn excused(table: &[(&str, &str)], entry: &AlgorithmEntry) -> bool {
     table.iter().any(|(name, _)| *name == entry.name)
 }
 
 /// No algorithm goes below this by itself outside a reduction.
-pub(crate) fn least_window(entry: &Entry) -> u32 {
+pub(crate) fn least_window(entry: &AlgorithmEntry) -> u32 {
     match entry.name {
         "bbr" | "bbr3" | "coupled-bbr" | "c-mpbbr" => 4,
         // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
@@ -93,7 +93,7 @@ struct Path {
     in_flight_at_send: u32,
     sent: u32,
     last_send: Instant,
-    phase: Phase,
+    ca_state: CaState,
     /// The episode ends when everything up to here is acknowledged.
     high: u64,
     undoable: bool,
@@ -111,9 +111,9 @@ impl Path {
 pub(crate) struct World {
     /// A path controller below the coupling has its own reasons to raise the window.
     paired: bool,
-    entry: &'static Entry,
+    entry: &'static AlgorithmEntry,
     controller: Box<dyn Controller>,
-    random: Stream,
+    rng: Stream,
     now: Instant,
     paths: [Path; 3],
 }
@@ -123,22 +123,22 @@ pub(crate) const INFO: PathInfo = PathInfo {
     initial_window: 10,
     rtt: None,
     tick: Span::from_millis(1),
-    clamp: u32::MAX / 2,
+    cwnd_clamp: u32::MAX / 2,
     reduction: Reduction::Proportional,
 };
 
 impl World {
     /// Three fresh paths.
-    pub(crate) fn new(entry: &'static Entry) -> Self {
+    pub(crate) fn new(entry: &'static AlgorithmEntry) -> Self {
         Self::with(entry, &BTreeMap::new())
     }
 
     /// The same with these parameters.
-    pub(crate) fn with(entry: &'static Entry, given: &BTreeMap<String, Value>) -> Self {
+    pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
         let controller = entry.controller(given).expect("allowed");
-        let paired = given.get("path").is_some_and(|path| *path != Value::Word("reno".to_owned()));
-        let random = Stream::named(1, "controller");
-        let mut world = Self { paired, entry, controller, random, now: Instant::ZERO, paths: Default::default() };
+        let paired = given.get("path").is_some_and(|path| *path != ParamValue::Word("reno".to_owned()));
+        let rng = Stream::named(1, "controller");
+        let mut world = Self { paired, entry, controller, rng, now: Instant::ZERO, paths: Default::default() };
         (0..world.paths.len()).for_each(|path| world.bring_up(path));
         world
     }
@@ -146,9 +146,9 @@ impl World {
     /// The path comes up, for the first time or again; with the same luck, so that its lives can be compared.
     pub(crate) fn bring_up(&mut self, path: usize) {
         self.paths[path] = Path { last_send: self.now, ..Path::default() };
-        self.random = Stream::named(1, "controller");
-        let event = Event::PathUp(INFO);
-        self.controller.on_event(PathId(path as u16), &event, &mut context(self.now, &mut self.random));
+        self.rng = Stream::named(1, "controller");
+        let event = PathEvent::PathUp(INFO);
+        self.controller.on_event(PathId(path as u16), &event, &mut context(self.now, &mut self.rng));
     }
 
     pub(crate) fn decision(&self, path: usize) -> Decision {
@@ -164,7 +164,7 @@ impl World {
         }
         match act {
             Act::Toggle => {
-                self.tell(path, &Event::PathDown);
+                self.tell(path, &PathEvent::PathDown);
                 self.paths[path].down = true;
             }
             Act::Send(count) => self.send(path, count),
@@ -172,22 +172,22 @@ impl World {
                 let rtt = Span::from_micros(rtt_us);
                 self.ack(path, acked, lost, rtt, (window_limited, app_limited));
             }
-            Act::Mark => self.cut(path, Cause::Mark),
+            Act::Mark => self.cut(path, Cause::EcnMark),
             Act::LocalDrop => self.cut(path, Cause::LocalDrop),
             Act::Timeout => self.timeout(path),
             Act::Undo => self.undo(path),
             Act::ProbeRepair => self.probe_repair(path),
-            Act::ApplicationLimited(used) if self.paths[path].phase == Phase::Open => {
-                self.tell(path, &Event::ApplicationLimited { used });
+            Act::ApplicationLimited(used) if self.paths[path].ca_state == CaState::Open => {
+                self.tell(path, &PathEvent::ApplicationLimited { cwnd_used: used });
             }
             Act::ApplicationLimited(_) => {}
-            Act::Mss(mss) => self.tell(path, &Event::MssChanged { mss }),
+            Act::Mss(mss) => self.tell(path, &PathEvent::MssChanged { mss }),
             Act::Wait(millis) => self.now += Span::from_millis(millis),
         }
     }
 
     fn send(&mut self, path: usize, count: u32) {
-        let window = self.decision(path).window;
+        let window = self.decision(path).cwnd;
         let now = self.now;
         let books = &mut self.paths[path];
         let count = count.min(window.saturating_sub(books.in_flight));
@@ -205,7 +205,7 @@ impl World {
         books.delivered_at_send = books.delivered;
         (books.lost_at_send, books.in_flight_at_send) = (books.ever_lost, books.in_flight);
         if empty {
-            self.tell(path, &Event::Restart { idle, timeout: Span::from_millis(250) });
+            self.tell(path, &PathEvent::IdleRestart { idle, rto: Span::from_millis(250) });
         }
     }
 
@@ -229,50 +229,50 @@ impl World {
         }
         self.leave_episode(path);
         let books = &mut self.paths[path];
-        let sample = Delivery {
-            packets: (books.delivered - books.delivered_at_send) as u32,
+        let sample = RateSample {
+            delivered: (books.delivered - books.delivered_at_send) as u32,
             interval: rtt,
             prior_delivered: books.delivered_at_send,
             app_limited,
             ack_delayed: false,
         };
-        let newest = Sent {
-            in_flight: books.in_flight_at_send,
+        let newest = SendState {
+            tx_in_flight: books.in_flight_at_send,
             lost: books.ever_lost - books.lost_at_send,
             app_limited,
-            ..Sent::default()
+            ..SendState::default()
         };
-        let feedback = Feedback {
+        let sample = AckSample {
             acked,
-            released: acked,
+            pkts_acked: acked,
             lost,
-            newest: (acked > 0).then_some(newest),
+            newest_delivered: (acked > 0).then_some(newest),
             newest_lost: (lost > 0).then_some(newest),
             sent: std::mem::take(&mut books.sent),
-            in_flight_before,
+            prior_in_flight: in_flight_before,
             in_flight: books.in_flight,
             rtt: (acked > 0).then_some(rtt),
             srtt: books.srtt,
             min_rtt: books.min_rtt.unwrap_or(Span::MAX),
-            delivery: (acked > 0).then_some(sample),
+            rate_sample: (acked > 0).then_some(sample),
             delivered: books.delivered,
-            una: books.una(),
-            next: books.next,
-            advanced: books.una() > una_before,
-            window_limited,
-            may_grow: books.una() > una_before,
-            phase: books.phase,
-            ..Feedback::default()
+            snd_una: books.una(),
+            snd_nxt: books.next,
+            una_advanced: books.una() > una_before,
+            cwnd_limited: window_limited,
+            may_raise_cwnd: books.una() > una_before,
+            ca_state: books.ca_state,
+            ..AckSample::default()
         };
-        self.tell(path, &Event::Feedback(feedback));
+        self.tell(path, &PathEvent::Ack(sample));
     }
 
     /// Loss, mark or local drop: an episode begins, unless a graver one is under way.
     fn cut(&mut self, path: usize, cause: Cause) {
-        let to = if cause == Cause::Loss { Phase::Recovery } else { Phase::Cwr };
+        let to = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
         let books = &mut self.paths[path];
-        let begins = books.phase < to;
-        if begins && books.phase < Phase::Cwr {
+        let begins = books.ca_state < to;
+        if begins && books.ca_state < CaState::Cwr {
             books.high = books.next;
             books.sent = 0;
         }
@@ -280,19 +280,19 @@ impl World {
         let in_flight = books.in_flight;
         // Told before the phase is noted: the promises are about the phase in which it struck.
         if begins || cause != Cause::Loss {
-            self.tell(path, &Event::Congestion { cause, cut: true, in_flight });
+            self.tell(path, &PathEvent::Congestion { cause, cut: true, in_flight });
         }
         let books = &mut self.paths[path];
-        books.phase = books.phase.max(to);
+        books.ca_state = books.ca_state.max(to);
     }
 
     fn leave_episode(&mut self, path: usize) {
         let books = &mut self.paths[path];
-        if books.phase >= Phase::Cwr && books.una() >= books.high {
-            let reduced = books.phase < Phase::Loss;
-            books.phase = Phase::Open;
+        if books.ca_state >= CaState::Cwr && books.una() >= books.high {
+            let reduced = books.ca_state < CaState::Loss;
+            books.ca_state = CaState::Open;
             if reduced {
-                self.tell(path, &Event::Recovered { settle: true });
+                self.tell(path, &PathEvent::Recovered { to_ssthresh: true });
             }
         }
     }
@@ -302,67 +302,71 @@ impl World {
         if books.una() == books.next {
             return;
         }
-        let cut = books.phase < Phase::Cwr || books.una() >= books.high;
+        let cut = books.ca_state < CaState::Cwr || books.una() >= books.high;
         books.lost += books.in_flight;
         books.in_flight = 0;
         books.undoable |= cut;
-        books.phase = Phase::Loss;
+        books.ca_state = CaState::Loss;
         books.high = books.next;
-        self.tell(path, &Event::Congestion { cause: Cause::Timeout, cut, in_flight: 0 });
+        self.tell(path, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight: 0 });
     }
 
     fn undo(&mut self, path: usize) {
         let books = &mut self.paths[path];
         if std::mem::take(&mut books.undoable) {
-            let reduced = matches!(books.phase, Phase::Cwr | Phase::Recovery);
-            books.phase = Phase::Open;
-            self.tell(path, &Event::SpuriousLoss);
+            let reduced = matches!(books.ca_state, CaState::Cwr | CaState::Recovery);
+            books.ca_state = CaState::Open;
+            self.tell(path, &PathEvent::SpuriousLoss);
             if reduced {
-                self.tell(path, &Event::Recovered { settle: false });
+                self.tell(path, &PathEvent::Recovered { to_ssthresh: false });
             }
         }
     }
 
     fn probe_repair(&mut self, path: usize) {
         let books = &self.paths[path];
-        if books.phase < Phase::Cwr {
+        if books.ca_state < CaState::Cwr {
             let in_flight = books.in_flight;
-            self.tell(path, &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight });
+            self.tell(path, &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight });
         }
     }
 
-    fn tell(&mut self, path: usize, event: &Event) {
+    fn tell(&mut self, path: usize, event: &PathEvent) {
         let before = self.decision(path);
-        self.controller.on_event(PathId(path as u16), event, &mut context(self.now, &mut self.random));
+        self.controller.on_event(PathId(path as u16), event, &mut context(self.now, &mut self.rng));
         let after = self.decision(path);
         self.check(path, event, before, after);
     }
 
-    fn check(&self, path: usize, event: &Event, before: Decision, after: Decision) {
-        let (name, phase) = (self.entry.name, self.paths[path].phase);
-        let says = || format!("{name} on {event:?} in {phase:?}: {before:?} became {after:?}");
-        assert!((1..=NO_THRESHOLD).contains(&after.window), "a window is at least one packet and finite: {}", says());
-        assert!((2..=NO_THRESHOLD).contains(&after.threshold), "the threshold is at least two packets: {}", says());
-        assert!(after.pacing.is_none_or(|rate| rate.as_bits() > 0), "a rate of zero never sends: {}", says());
-        if phase < Phase::Cwr && !matches!(event, Event::Congestion { .. }) {
-            let least = least_window(self.entry).min(before.window);
-            assert!(after.window >= least, "below its minimum outside a reduction: {}", says());
+    fn check(&self, path: usize, event: &PathEvent, before: Decision, after: Decision) {
+        let (name, ca_state) = (self.entry.name, self.paths[path].ca_state);
+        let says = || format!("{name} on {event:?} in {ca_state:?}: {before:?} became {after:?}");
+        assert!(
+            (1..=INFINITE_SSTHRESH).contains(&after.cwnd),
+            "a window is at least one packet and finite: {}",
+            says()
+        );
+        assert!((2..=INFINITE_SSTHRESH).contains(&after.ssthresh), "the threshold is at least two packets: {}", says());
+        assert!(after.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "a rate of zero never sends: {}", says());
+        if ca_state < CaState::Cwr && !matches!(event, PathEvent::Congestion { .. }) {
+            let least = least_window(self.entry).min(before.cwnd);
+            assert!(after.cwnd >= least, "below its minimum outside a reduction: {}", says());
         }
-        if let Event::Feedback(feedback) = event {
-            let may_rise = feedback.window_limited
-                || matches!(feedback.phase, Phase::Cwr | Phase::Recovery)
+        if let PathEvent::Ack(sample) = event {
+            let may_rise = sample.cwnd_limited
+                || matches!(sample.ca_state, CaState::Cwr | CaState::Recovery)
                 || excused(GROW_UNFILLED, self.entry)
                 || self.paired;
-            assert!(may_rise || after.window <= before.window, "grew though the window is not filled: {}", says());
+            assert!(may_rise || after.cwnd <= before.cwnd, "grew though the window is not filled: {}", says());
         }
-        if let Event::Congestion { cause, cut, .. } = event {
-            let deepens = *cause == Cause::Loss && phase == Phase::Cwr && excused(LOSS_DEEPENS, self.entry);
-            let paid = !cut || phase >= Phase::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
-            assert!(!paid || after.threshold == before.threshold, "cut twice in one window: {}", says());
+        if let PathEvent::Congestion { cause, cut, .. } = event {
+            let deepens = *cause == Cause::Loss && ca_state == CaState::Cwr && excused(LOSS_DEEPENS, self.entry);
+            let paid = !cut || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
+            assert!(!paid || after.ssthresh == before.ssthresh, "cut twice in one window: {}", says());
         }
     }
 }
 
-fn context(now: Instant, random: &mut Stream) -> Context<'_> {
-    Context { now, random }
+fn context(now: Instant, rng: &mut Stream) -> Context<'_> {
+    Context { now, rng: rng }
 }

@@ -2,7 +2,7 @@
 
 use crate::world::{Act, World};
 use proptest::prelude::*;
-use schedule::{Entry, Pick, REGISTRY};
+use schedule::{Pick, REGISTRY, SchedulerEntry};
 
 const PATHS: usize = 3;
 
@@ -22,7 +22,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// What was picked; each pick is checked on the way, and in the end all data must come home.
-fn run(entry: &'static Entry, acts: &[Act]) -> Vec<Pick> {
+fn run(entry: &'static SchedulerEntry, acts: &[Act]) -> Vec<Pick> {
     let mut world = World::new(entry, PATHS as u64);
     acts.iter().for_each(|act| world.act(*act));
     world.act(Act::Live(0, false));

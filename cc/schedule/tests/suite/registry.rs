@@ -1,6 +1,6 @@
 //! The table itself.
 
-use schedule::{Fill, Needs, Path, REGISTRY, View};
+use schedule::{Fill, Needs, PathView, REGISTRY, SchedulerView};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Instant;
 
@@ -20,7 +20,7 @@ fn names_and_aliases_are_unique_and_found() {
 fn every_scheduler_has_defaults_and_refuses_what_it_does_not_know() {
     for entry in REGISTRY {
         assert!(entry.scheduler(&[], 0, &BTreeMap::new()).is_ok(), "{}", entry.name);
-        let wrong = BTreeMap::from([("colour".to_owned(), params::Value::Number(1.0))]);
+        let wrong = BTreeMap::from([("colour".to_owned(), params::ParamValue::Number(1.0))]);
         assert_eq!(entry.scheduler(&[], 0, &wrong).expect_err("refused").key, "colour");
     }
 }
@@ -31,16 +31,16 @@ fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
         for weights in [[1, 1, 1].as_slice(), &[]] {
             let mut scheduler = entry.scheduler(weights, 0, &BTreeMap::new()).expect("defaults");
             let now = Instant::ZERO;
-            let paths = [Path::unmeasured(); 3];
-            let view = View {
+            let paths = [PathView::unmeasured(); 3];
+            let view = SchedulerView {
                 now,
                 bytes: 1500,
                 paths: &paths,
-                next: 0,
-                acknowledged: 0,
+                snd_nxt: 0,
+                snd_una: 0,
                 unsent: 1,
-                room: u64::MAX,
-                blocked: 0,
+                rwnd_left: u64::MAX,
+                window_stalls: 0,
             };
             let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("open").path.0).collect();
             assert_eq!(used.len(), 3, "{} with weights {weights:?}", entry.name);
@@ -54,7 +54,7 @@ fn the_page_of_schedulers_has_a_row_for_each_with_its_facts() {
     for entry in REGISTRY {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}`", entry.name))).expect(entry.name);
         let needs = if entry.needs == Needs::Nothing { "nothing" } else { "measurements" };
-        let fills = if entry.fill == Fill::Window { "windows" } else { "buffers" };
+        let fills = if entry.fill == Fill::Cwnd { "windows" } else { "buffers" };
         assert!(row.ends_with(&format!("| {needs} | {fills} |")), "{row}");
     }
 }

@@ -1,7 +1,7 @@
 //! A small MPTCP-like sender, as simple as the contract of a scheduler allows: numbers instead of packets, acknowledgements
 //! when the test says so. It checks each pick against the promises.
 
-use schedule::{Entry, Fill, Packet, Path, Pick, Scheduler, View};
+use schedule::{Fill, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Instant, Rate, Span};
 
@@ -45,9 +45,9 @@ struct Lane {
 /// The sender.
 #[derive(Debug)]
 pub(crate) struct World {
-    entry: &'static Entry,
+    entry: &'static SchedulerEntry,
     scheduler: Box<dyn Scheduler>,
-    paths: Vec<Path>,
+    paths: Vec<PathView>,
     lanes: Vec<Lane>,
     now: Instant,
     /// Numbers below this exist.
@@ -64,11 +64,11 @@ pub(crate) struct World {
 
 impl World {
     /// So many paths of 20, 40, 60 ... ms, each with a window of ten.
-    pub(crate) fn new(entry: &'static Entry, paths: u64) -> Self {
+    pub(crate) fn new(entry: &'static SchedulerEntry, paths: u64) -> Self {
         let scheduler = entry.scheduler(&[], 0, &BTreeMap::new()).expect("defaults");
         let lanes = (0..paths).map(|_| Lane::default()).collect();
-        let paths = (1..=paths).map(|path| measured(Path::unmeasured(), 20 * path, 10));
-        let paths = paths.map(|path| Path { window: 10, threshold: schedule::NO_THRESHOLD, ..path }).collect();
+        let paths = (1..=paths).map(|path| measured(PathView::unmeasured(), 20 * path, 10));
+        let paths = paths.map(|path| PathView { cwnd: 10, ssthresh: units::INFINITE_SSTHRESH, ..path }).collect();
         let [unsent, delivered, again] = [const { BTreeSet::new() }; 3];
         let (now, picks) = (Instant::ZERO, Vec::new());
         let (written, acknowledged, buffer, blocked) = (0, 0, 1000, 0);
@@ -100,7 +100,7 @@ impl World {
         match act {
             Act::Write(packets) => self.write(packets),
             Act::Acknowledge(path, packets) => self.acknowledge(path, packets),
-            Act::Window(path, window) => self.paths[path].window = window,
+            Act::Window(path, window) => self.paths[path].cwnd = window,
             Act::Measure(path, srtt, packets) => self.paths[path] = measured(self.paths[path], srtt, packets),
             Act::Die(path) => self.die(path),
             Act::Live(path, backup) => (self.paths[path].active, self.paths[path].backup) = (true, backup),
@@ -117,7 +117,7 @@ impl World {
 
     fn acknowledge(&mut self, path: usize, packets: usize) {
         let lane = &mut self.lanes[path];
-        let packets = packets.min(lane.held.len()).min(self.paths[path].window as usize);
+        let packets = packets.min(lane.held.len()).min(self.paths[path].cwnd as usize);
         self.delivered.extend(lane.held.drain(..packets));
         while self.delivered.contains(&self.acknowledged) {
             self.acknowledged += 1;
@@ -134,11 +134,11 @@ impl World {
     fn refresh(&mut self) {
         for (path, lane) in self.paths.iter_mut().zip(&self.lanes) {
             let held = lane.held.len() as u32;
-            path.in_flight = held.min(path.window);
+            path.in_flight = held.min(path.cwnd);
             path.queued = held - path.in_flight;
             let limit = match self.entry.fill {
-                Fill::Window => path.window,
-                Fill::Buffer => path.window + SEND_BUFFER,
+                Fill::Cwnd => path.cwnd,
+                Fill::SendBuffer => path.cwnd + SEND_BUFFER,
             };
             path.open = path.active && held < limit;
         }
@@ -188,7 +188,16 @@ impl World {
         let next = self.unsent.first().copied().unwrap_or(self.written);
         let (now, acknowledged, blocked) = (self.now, self.acknowledged, self.blocked);
         let (unsent, room) = (self.unsent.len() as u64, self.edge().saturating_sub(next));
-        let view = View { now, bytes: BYTES, paths: &self.paths, next, acknowledged, unsent, room, blocked };
+        let view = SchedulerView {
+            now,
+            bytes: BYTES,
+            paths: &self.paths,
+            snd_nxt: next,
+            snd_una: acknowledged,
+            unsent,
+            rwnd_left: room,
+            window_stalls: blocked,
+        };
         let pick = self.scheduler.pick(&view);
         let name = self.entry.name;
         let Some(pick) = pick else {
@@ -201,8 +210,11 @@ impl World {
         assert!(path.open, "{name} picks a closed path");
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         assert!(!path.backup || !regular, "{name} picks a backup while a regular path is active");
-        assert!(self.entry.fill == Fill::Buffer || path.held() < path.window, "{name} overfills a window");
-        assert!(pick.packet == Packet::Oldest || view.sendable() > 0, "{name} picks new data where there are none");
+        assert!(self.entry.fill == Fill::SendBuffer || path.held() < path.cwnd, "{name} overfills a window");
+        assert!(
+            pick.packet == Packet::OldestUnacked || view.sendable() > 0,
+            "{name} picks new data where there are none"
+        );
         self.picks.push(pick);
         Some(pick)
     }
@@ -212,7 +224,7 @@ impl World {
         let number = match pick.packet {
             Packet::Next => self.unsent.first().copied(),
             Packet::Ahead(others) => self.unsent.iter().nth(others as usize).copied(),
-            Packet::Oldest => {
+            Packet::OldestUnacked => {
                 let carried = &self.lanes[pick.path.index()].carried;
                 (self.acknowledged..self.written).find(|number| !carried.contains(number))
             }
@@ -240,8 +252,8 @@ impl World {
     }
 }
 
-fn measured(path: Path, srtt: u64, packets: u32) -> Path {
+fn measured(path: PathView, srtt: u64, packets: u32) -> PathView {
     let [srtt, deviation] = [srtt, srtt / 8].map(Span::from_millis);
     let rate = Rate::of(u64::from(packets) * u64::from(BYTES), srtt);
-    Path { srtt, deviation, rate, bandwidth: rate, ..path }
+    PathView { srtt, rttvar: deviation, pacing_rate: rate, delivery_rate: rate, ..path }
 }

@@ -5,23 +5,23 @@
 //!
 //! Source: an example; nobody has shown that it is good for anything.
 
-use crate::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
-use params::{Default, Parameter};
+use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamDefault, Parameter};
 
 /// The registry's line.
-pub(crate) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "least-filled",
     aliases: &[],
     title: "the path that uses the smallest part of its window",
     source: "docs/writing-a-scheduler.md",
     needs: Needs::Measurements,
-    fill: Fill::Window,
+    fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "most",
         meaning: "a path is passed over that uses more than this part of its window",
-        default: Default::Number { value: 0.9, least: 0.0, most: 1.0 },
+        default: ParamDefault::Number { value: 0.9, least: 0.0, most: 1.0 },
     }],
-    make: |setup| Box::new(LeastFilled { most: setup.settings.number("most") }),
+    make: |setup| Box::new(LeastFilled { most: setup.params.number("most") }),
 };
 
 /// How far windows are filled.
@@ -30,12 +30,12 @@ struct LeastFilled {
     most: f64,
 }
 
-fn fill(path: &Path) -> f64 {
-    f64::from(path.held()) / f64::from(path.window.max(1))
+fn fill(path: &PathView) -> f64 {
+    f64::from(path.held()) / f64::from(path.cwnd.max(1))
 }
 
 impl Scheduler for LeastFilled {
-    fn pick(&mut self, view: &View<'_>) -> Option<Pick> {
+    fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable() == 0 {
             return None;
         }

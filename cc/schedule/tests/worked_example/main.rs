@@ -3,22 +3,31 @@
 
 mod least_filled;
 
-use schedule::{Entry, Fill, Needs, Path, Pick, Scheduler, View};
+use schedule::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use std::collections::BTreeMap;
 use units::Instant;
 
 /// The paths that carry packets one after another, over windows of these sizes.
-fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Value>) -> Vec<u16> {
+fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::ParamValue>) -> Vec<u16> {
     let mut scheduler = least_filled::ENTRY.scheduler(&[], 0, given).expect("right parameters");
-    let mut paths = windows.map(|window| Path { window, ..Path::unmeasured() });
+    let mut paths = windows.map(|window| PathView { cwnd: window, ..PathView::unmeasured() });
     let now = Instant::ZERO;
     let [unsent, room] = [u64::MAX; 2];
     let next = |next: u64| {
-        let view = View { now, bytes: 1448, paths: &paths, next, acknowledged: 0, unsent, room, blocked: 0 };
+        let view = SchedulerView {
+            now,
+            bytes: 1448,
+            paths: &paths,
+            snd_nxt: next,
+            snd_una: 0,
+            unsent,
+            rwnd_left: room,
+            window_stalls: 0,
+        };
         let path = scheduler.pick(&view)?.path;
         let chosen = &mut paths[path.index()];
         chosen.in_flight += 1;
-        chosen.open = chosen.in_flight < chosen.window;
+        chosen.open = chosen.in_flight < chosen.cwnd;
         Some(path.0)
     };
     (0..).map_while(next).collect()
@@ -28,7 +37,7 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Val
 fn the_example_fills_windows_evenly_up_to_its_limit() {
     // Two of four packets are half a window, three are 0.75: one more is allowed, and with it the window is full.
     assert_eq!(order([4, 2], &BTreeMap::new()), [0, 1, 0, 0, 1, 0]);
-    let half = BTreeMap::from([("most".to_owned(), params::Value::Number(0.4))]);
+    let half = BTreeMap::from([("most".to_owned(), params::ParamValue::Number(0.4))]);
     assert_eq!(order([4, 2], &half), [0, 1, 0], "above 0.4 there is no more");
 }
 

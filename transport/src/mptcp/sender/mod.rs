@@ -15,7 +15,7 @@ use super::{Ack, Segment};
 use crate::tcp;
 use crate::tcp::sender::Steering;
 use control::Controller;
-use schedule::{Fill, Path, Scheduler};
+use schedule::{Fill, PathView, Scheduler};
 use send_queue::SendQueue;
 use std::collections::VecDeque;
 use subflow::Subflow;
@@ -115,7 +115,7 @@ pub struct Sender {
     fill: Fill,
     queue: SendQueue,
     /// What the scheduler sees; right for all subflows that are not in `touched`.
-    views: Vec<Path>,
+    views: Vec<PathView>,
     /// Subflows of which something may have changed, and those that may have something to send: a bit each.
     touched: u32,
     restless: u32,
@@ -157,7 +157,7 @@ impl Sender {
         let subflows = config.subflows.iter().enumerate();
         let subflows: Vec<Subflow> = subflows.map(|(index, it)| Subflow::new(*it, index, &config)).collect();
         Self {
-            views: vec![Path { open: false, active: false, ..Path::unmeasured() }; subflows.len()],
+            views: vec![PathView { open: false, active: false, ..PathView::unmeasured() }; subflows.len()],
             subflows,
             config,
             steering: Some(Box::new(Steering { controller, random })),

@@ -2,7 +2,7 @@
 
 use super::scheduling::Hold;
 use super::{MptcpStack, Sender, SubflowState};
-use control::Phase;
+use control::CaState;
 use units::{Instant, Span};
 
 /// Intervals of the connection's timer without progress after which a subflow is stale (Linux `stale_loss_cnt`).
@@ -190,7 +190,7 @@ impl Sender {
         let Some(rescuer) = self.fastest(|index| carriers & (1 << index) == 0) else { return };
         let holds = |index: &usize| carriers & (1 << index) != 0;
         let slow =
-            |index: usize| self.views[index].window <= FEW || self.views[rescuer].srtt * 4 < self.views[index].srtt;
+            |index: usize| self.views[index].cwnd <= FEW || self.views[rescuer].srtt * 4 < self.views[index].srtt;
         if holds(&rescuer) || !(0..self.subflows.len()).filter(holds).any(slow) {
             return;
         }
@@ -206,7 +206,7 @@ impl Sender {
     fn penalise(&mut self, now: Instant, holder: usize, rescuer: usize) {
         let (srtt, faster) = (self.views[holder].srtt, self.views[rescuer].srtt);
         let subflow = &mut self.subflows[holder];
-        if faster < srtt && subflow.sender.ca_state() == Phase::Open && now.since(subflow.penalised) >= srtt {
+        if faster < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.penalised) >= srtt {
             subflow.penalised = now;
             self.act(holder, |sender| sender.penalise(now));
         }

@@ -2,7 +2,7 @@
 
 use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp::receiver::receive_window::TRUE_SIZE;
-use schedule::{Packet, Pick, View};
+use schedule::{Packet, Pick, SchedulerView};
 use units::Instant;
 
 /// What holds the connection back, other than its subflows.
@@ -64,15 +64,15 @@ impl Sender {
     }
 
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
-        let view = View {
+        let view = SchedulerView {
             now,
             bytes: self.config.tcp.mss,
             paths: &self.views,
-            next: self.queue.next(),
-            acknowledged: self.queue.una(),
+            snd_nxt: self.queue.next(),
+            snd_una: self.queue.una(),
             unsent: self.queue.unsent(),
-            room: limit.saturating_sub(self.queue.next()),
-            blocked: self.counters.blocked,
+            rwnd_left: limit.saturating_sub(self.queue.next()),
+            window_stalls: self.counters.blocked,
         };
         self.scheduler.pick(&view)
     }
@@ -82,7 +82,7 @@ impl Sender {
         match pick.packet {
             Packet::Next => self.queue.unsent_after(0, limit),
             Packet::Ahead(skip) => self.queue.unsent_after(skip, limit),
-            Packet::Oldest => {
+            Packet::OldestUnacked => {
                 let subflow = &mut self.subflows[pick.path.index()];
                 let data = self.queue.oldest_without(pick.path.index(), subflow.cursor).filter(|data| *data < limit)?;
                 subflow.cursor = data;

@@ -3,9 +3,9 @@
 use super::{ConnectionConfig, SubflowConfig};
 use crate::tcp::Segment;
 use crate::tcp::sender::{self, Steering};
-use control::Phase;
+use control::CaState;
 use control::frame::WindowedMax;
-use schedule::{Fill, Path};
+use schedule::{Fill, PathView};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate};
 
@@ -148,23 +148,23 @@ impl Subflow {
     }
 
     /// What the scheduler sees of it.
-    pub(super) fn view(&mut self, fill: Fill) -> Path {
+    pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
-        self.most_window = self.most_window.max(decision.window);
-        let mut view = Path {
+        self.most_window = self.most_window.max(decision.cwnd);
+        let mut view = PathView {
             open: false,
             // A scheduler that decides late counts on no path that has just timed out (out-of-tree kernel).
-            active: self.is_active() && (fill == Fill::Buffer || self.sender.ca_state() != Phase::Loss),
+            active: self.is_active() && (fill == Fill::SendBuffer || self.sender.ca_state() != CaState::Loss),
             backup: self.config.backup,
             srtt: self.sender.srtt(),
-            deviation: self.sender.rttvar(),
-            window: decision.window,
-            threshold: decision.threshold,
+            rttvar: self.sender.rttvar(),
+            cwnd: decision.cwnd,
+            ssthresh: decision.ssthresh,
             in_flight: self.sender.in_flight(),
             queued: self.sender.unsent(),
-            rate: self.sender.pacing_rate(),
-            bandwidth: Rate(self.bandwidth.get()),
-            phantom: None,
+            pacing_rate: self.sender.pacing_rate(),
+            delivery_rate: Rate(self.bandwidth.get()),
+            phantom_queue: None,
         };
         view.open = self.takes_more(&view, fill);
         view
@@ -172,11 +172,11 @@ impl Subflow {
 
     /// There is room for a segment where segments wait.
     #[inline]
-    pub(super) fn takes_more(&self, view: &Path, fill: Fill) -> bool {
+    pub(super) fn takes_more(&self, view: &PathView, fill: Fill) -> bool {
         view.active
             && match fill {
-                Fill::Window => view.space() > 0,
-                Fill::Buffer => self.sender.pipe().packets_out + view.queued < self.buffer(),
+                Fill::Cwnd => view.cwnd_space() > 0,
+                Fill::SendBuffer => self.sender.pipe().packets_out + view.queued < self.buffer(),
             }
     }
 

@@ -2,9 +2,9 @@
 //! and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
 use super::Sender;
-use crate::recovery::{PacketCounts, RateSample, SentPacket};
+use crate::recovery::{PacketCounts, PendingRateSample, SentPacket};
 use crate::tcp::{Ack, timestamp};
-use control::{Event, Feedback, Phase};
+use control::{AckSample, CaState, PathEvent};
 use units::{Instant, Span};
 
 /// Window of the minimum RTT filter (`tcp_min_rtt_wlen`).
@@ -42,7 +42,7 @@ pub(super) struct AckOutcome {
     reordered: Option<u64>,
     acked_times: Option<(Instant, Instant)>,
     sacked_times: Option<(Instant, Instant)>,
-    rate_sample: RateSample,
+    rate_sample: PendingRateSample,
 }
 
 /// The sender's state before the acknowledgement.
@@ -53,7 +53,7 @@ pub(super) struct PriorState {
     pub sacked_end: u64,
     delivered: u64,
     lost: u64,
-    ca_state: Phase,
+    ca_state: CaState,
 }
 
 /// Extends a (first, last) pair of send times.
@@ -100,7 +100,7 @@ impl Sender {
             self.restart_timers(now);
         }
         let feedback = self.ack_sample(now, &outcome, &prior, rtt);
-        self.notify(now, &Event::Feedback(feedback));
+        self.notify(now, &PathEvent::Ack(feedback));
     }
 
     fn prior_state(&self) -> PriorState {
@@ -134,7 +134,7 @@ impl Sender {
         wider
     }
 
-    fn ack_sample(&mut self, now: Instant, outcome: &AckOutcome, prior: &PriorState, rtt: Option<Span>) -> Feedback {
+    fn ack_sample(&mut self, now: Instant, outcome: &AckOutcome, prior: &PriorState, rtt: Option<Span>) -> AckSample {
         let acked = (self.rate.delivered() - prior.delivered) as u32;
         let marked = if outcome.ece { acked } else { 0 };
         self.counters.marked += u64::from(marked);
@@ -142,26 +142,26 @@ impl Sender {
         let delayed = self.is_ack_delayed(outcome, prior);
         let delivery = self.rate.finish(now, &outcome.rate_sample, acked, self.min_rtt.get(), delayed);
         self.last_delivery = delivery;
-        let may_grow = if self.rack.reordering() > self.config.reordering {
+        let may_raise_cwnd = if self.rack.reordering() > self.config.reordering {
             outcome.pkts_acked > 0 || outcome.newly_sacked
         } else {
             outcome.pkts_acked > 0
         };
-        Feedback {
+        AckSample {
             acked,
-            released: outcome.pkts_acked,
+            pkts_acked: outcome.pkts_acked,
             lost: (self.counters.lost - prior.lost) as u32,
             marked,
-            newest: outcome.rate_sample.newest().map(|snapshot| snapshot.sending(now_totals)),
+            newest_delivered: outcome.rate_sample.newest().map(|snapshot| snapshot.sending(now_totals)),
             newest_lost: last_lost.map(|snapshot| snapshot.sending(now_totals)),
             sent: std::mem::take(&mut self.sent_since_sample),
-            in_flight_before: prior.counts.in_flight(),
+            prior_in_flight: prior.counts.in_flight(),
             rtt,
             one_way_delay: (acked > 0 && self.config.timestamps).then_some(outcome.one_way_delay),
-            delivery,
-            advanced: outcome.advanced,
-            may_grow,
-            prior_phase: prior.ca_state,
+            rate_sample: delivery,
+            una_advanced: outcome.advanced,
+            may_raise_cwnd,
+            prior_ca_state: prior.ca_state,
             ..self.feedback()
         }
     }
@@ -336,7 +336,7 @@ impl Sender {
 
     fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorState) {
         // After a timeout that cannot be undone, late packets do not show reordering.
-        let counts = self.ca_state != Phase::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
+        let counts = self.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
         if let Some(low) = outcome.reordered
             && counts
         {
@@ -345,6 +345,6 @@ impl Sender {
     }
 
     fn is_dubious(&self, outcome: &AckOutcome) -> bool {
-        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.ca_state != Phase::Open
+        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.ca_state != CaState::Open
     }
 }

@@ -2,13 +2,13 @@
 
 use super::Sender;
 use super::ack::{AckOutcome, PriorState};
-use control::{Cause, Event, Phase};
+use control::{CaState, Cause, PathEvent};
 use units::Instant;
 
 impl Sender {
     pub(super) fn fast_retransmit_alert(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorState) {
         self.transmit.new_data_only = false;
-        if outcome.ece && self.ca_state >= Phase::Recovery && self.undo.undo_marker.is_some() {
+        if outcome.ece && self.ca_state >= CaState::Recovery && self.undo.undo_marker.is_some() {
             self.on_ece_in_reduction(now);
         }
         if self.check_sack_reneging(now, outcome) {
@@ -18,7 +18,7 @@ impl Sender {
             return;
         }
         match self.ca_state {
-            Phase::Recovery => {
+            CaState::Recovery => {
                 if !outcome.advanced {
                     self.add_reno_sack(outcome);
                 } else if self.try_undo_partially(now, outcome.tsecr, prior.una) {
@@ -28,24 +28,24 @@ impl Sender {
                     self.try_to_open(now, outcome.ece);
                 }
                 self.identify_loss(now, outcome);
-                if self.ca_state != Phase::Recovery && self.scoreboard.counts().lost_out > 0 {
+                if self.ca_state != CaState::Recovery && self.scoreboard.counts().lost_out > 0 {
                     self.enter_recovery(now, outcome.ece);
                 }
                 return;
             }
-            Phase::Loss => {
+            CaState::Loss => {
                 self.process_loss(now, outcome);
                 self.identify_loss(now, outcome);
-                if !(self.ca_state == Phase::Open || outcome.lost_retransmission) {
+                if !(self.ca_state == CaState::Open || outcome.lost_retransmission) {
                     return;
                 }
             }
-            Phase::Open | Phase::Disorder | Phase::Cwr => {
+            CaState::Open | CaState::Disorder | CaState::Cwr => {
                 if !self.config.sack && outcome.advanced {
                     self.scoreboard.reset_reno_sack();
                 }
                 self.add_reno_sack(outcome);
-                if self.ca_state <= Phase::Disorder {
+                if self.ca_state <= CaState::Disorder {
                     self.try_undo_by_duplicates(now);
                 }
                 self.identify_loss(now, outcome);
@@ -60,7 +60,7 @@ impl Sender {
 
     /// Leaves the state if everything up to `high_seq` is acknowledged. Returns whether the alert ends there.
     fn try_leave(&mut self, now: Instant, outcome: &AckOutcome) -> bool {
-        if self.ca_state == Phase::Open {
+        if self.ca_state == CaState::Open {
             self.undo.retrans_stamp = 0;
             return false;
         }
@@ -69,12 +69,12 @@ impl Sender {
         }
         match self.ca_state {
             // One more packet must be acked, so that an ECN echo at the edge does not count twice.
-            Phase::Cwr if self.scoreboard.snd_una() > self.high_seq => {
-                self.notify(now, &Event::Recovered { settle: true });
-                self.ca_state = Phase::Open;
+            CaState::Cwr if self.scoreboard.snd_una() > self.high_seq => {
+                self.notify(now, &PathEvent::Recovered { to_ssthresh: true });
+                self.ca_state = CaState::Open;
                 false
             }
-            Phase::Recovery => {
+            CaState::Recovery => {
                 if !self.config.sack {
                     self.scoreboard.reset_reno_sack();
                 }
@@ -82,9 +82,9 @@ impl Sender {
                 if self.is_non_sack_preventing_reopen() {
                     return true;
                 }
-                self.ca_state = Phase::Open;
+                self.ca_state = CaState::Open;
                 let settle = self.undo.undo_marker.is_some() || self.fack.is_some();
-                self.notify(now, &Event::Recovered { settle });
+                self.notify(now, &PathEvent::Recovered { to_ssthresh: settle });
                 false
             }
             _ => false,
@@ -92,7 +92,7 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, now: Instant, marked: bool) {
-        if self.ca_state == Phase::Recovery {
+        if self.ca_state == CaState::Recovery {
             return;
         }
         self.counters.recoveries += 1;
@@ -101,11 +101,11 @@ impl Sender {
         }
         let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.probe_retransmitted());
         self.init_undo(self.scoreboard.snd_una(), outstanding);
-        if self.ca_state != Phase::Cwr {
+        if self.ca_state != CaState::Cwr {
             self.init_cwnd_reduction();
         }
-        self.notify(now, &Event::Congestion { cause: Cause::Loss, cut: true, in_flight: self.in_flight() });
-        self.ca_state = Phase::Recovery;
+        self.notify(now, &PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: self.in_flight() });
+        self.ca_state = CaState::Recovery;
         if marked {
             self.on_ece_in_reduction(now);
         }
@@ -113,13 +113,13 @@ impl Sender {
 
     /// Reduces the window without loss: after an ECN echo or a local drop.
     pub(super) fn enter_cwr(&mut self, now: Instant, cause: Cause) {
-        if self.ca_state >= Phase::Cwr {
+        if self.ca_state >= CaState::Cwr {
             return;
         }
         self.undo.undo_marker = None;
         self.init_cwnd_reduction();
-        self.notify(now, &Event::Congestion { cause, cut: true, in_flight: self.in_flight() });
-        self.ca_state = Phase::Cwr;
+        self.notify(now, &PathEvent::Congestion { cause, cut: true, in_flight: self.in_flight() });
+        self.ca_state = CaState::Cwr;
     }
 
     fn init_cwnd_reduction(&mut self) {
@@ -132,7 +132,7 @@ impl Sender {
     /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
     fn on_ece_in_reduction(&mut self, now: Instant) {
         self.undo.marked = true;
-        self.notify(now, &Event::Congestion { cause: Cause::Mark, cut: false, in_flight: self.in_flight() });
+        self.notify(now, &PathEvent::Congestion { cause: Cause::EcnMark, cut: false, in_flight: self.in_flight() });
     }
 
     fn try_to_open(&mut self, now: Instant, marked: bool) {
@@ -140,9 +140,9 @@ impl Sender {
             self.undo.retrans_stamp = 0;
         }
         if marked {
-            self.enter_cwr(now, Cause::Mark);
+            self.enter_cwr(now, Cause::EcnMark);
         }
-        if self.ca_state != Phase::Cwr {
+        if self.ca_state != CaState::Cwr {
             self.try_keep_open();
         }
     }
@@ -150,7 +150,7 @@ impl Sender {
     pub(super) fn try_keep_open(&mut self) {
         let counts = self.scoreboard.counts();
         let clean = counts.sacked_out + counts.lost_out == 0 && !self.scoreboard.any_retrans_done();
-        let phase = if clean { Phase::Open } else { Phase::Disorder };
+        let phase = if clean { CaState::Open } else { CaState::Disorder };
         if phase != self.ca_state {
             self.ca_state = phase;
             self.high_seq = self.scoreboard.snd_nxt();
@@ -226,7 +226,7 @@ impl Sender {
         if recovered {
             self.try_undo_at_end(now, outcome.tsecr);
             if !self.is_non_sack_preventing_reopen() {
-                self.ca_state = Phase::Open;
+                self.ca_state = CaState::Open;
             }
         } else if !self.config.sack {
             // Without SACK, a duplicate acknowledgement shows that F-RTO's new data has arrived.
@@ -243,7 +243,7 @@ impl Sender {
         self.timers.retransmissions = 0;
         self.transmit.frto = false;
         if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
-            self.ca_state = Phase::Open;
+            self.ca_state = CaState::Open;
         }
     }
 

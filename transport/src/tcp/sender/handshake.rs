@@ -2,7 +2,7 @@
 
 use super::{LossRecovery, Sender, SenderConfig};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
-use control::{Event, PathInfo, Reduction};
+use control::{PathEvent, PathInfo, Reduction};
 use units::{Instant, Span};
 
 /// State of the handshake.
@@ -59,7 +59,7 @@ impl Sender {
             LossRecovery::Rack => Reduction::Proportional,
             LossRecovery::Fack => Reduction::Halving,
         };
-        self.notify(now, &Event::PathUp(PathInfo { mss, initial_window, rtt, tick, clamp, reduction }));
+        self.notify(now, &PathEvent::PathUp(PathInfo { mss, initial_window, rtt, tick, cwnd_clamp: clamp, reduction }));
     }
 
     /// Returns the handshake's next packet if one is due.

@@ -18,7 +18,7 @@ use crate::recovery::{
     CwndValidation, Fack, Pacer, Rack, RateSampler, RttEstimator, Scoreboard, SendTotals, WindowedMin,
 };
 use crate::tcp::{Ack, Segment};
-use control::{Context, Controller, Decision, Delivery, Event, Feedback, Phase};
+use control::{AckSample, CaState, Context, Controller, Decision, PathEvent, RateSample};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span, Stream};
@@ -152,7 +152,7 @@ pub struct Sender {
     fack: Option<Fack>,
     pacer: Pacer,
     cwnd_validation: CwndValidation,
-    ca_state: Phase,
+    ca_state: CaState,
     /// `snd_nxt` when the present congestion state was entered.
     high_seq: u64,
     undo: Undo,
@@ -172,7 +172,7 @@ pub struct Sender {
     last_sent: Instant,
     ts_recent: u32,
     last_rtt: Option<Span>,
-    last_delivery: Option<Delivery>,
+    last_delivery: Option<RateSample>,
     counters: SenderCounters,
 }
 
@@ -198,7 +198,7 @@ impl Sender {
             config,
             path,
             steering: None,
-            decision: Decision { window: config.initial_window, threshold: control::NO_THRESHOLD, pacing: None },
+            decision: Decision { cwnd: config.initial_window, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None },
             scoreboard: Scoreboard::default(),
             rtt: RttEstimator::new(config.initial_rto),
             min_rtt: WindowedMin::default(),
@@ -207,7 +207,7 @@ impl Sender {
             fack: (config.recovery == LossRecovery::Fack).then(|| Fack::new(config.reordering)),
             pacer: Pacer::default(),
             cwnd_validation: CwndValidation::default(),
-            ca_state: Phase::Open,
+            ca_state: CaState::Open,
             high_seq: 0,
             undo: Undo::default(),
             timers: Timers::default(),
@@ -248,7 +248,7 @@ impl Sender {
 
     /// Congestion state (Linux `icsk_ca_state`).
     #[must_use]
-    pub fn ca_state(&self) -> Phase {
+    pub fn ca_state(&self) -> CaState {
         self.ca_state
     }
 
@@ -304,9 +304,9 @@ impl Sender {
         }
     }
 
-    fn notify(&mut self, now: Instant, event: &Event) {
+    fn notify(&mut self, now: Instant, event: &PathEvent) {
         let Steering { controller, random } = self.steering.as_deref_mut().expect("a sender acts with its controller");
-        controller.on_event(self.path, event, &mut Context { now, random });
+        controller.on_event(self.path, event, &mut Context { now, rng: random });
         self.decision = controller.decision(self.path);
     }
 
@@ -316,18 +316,18 @@ impl Sender {
         SendTotals { in_flight: self.in_flight() + more, lost: lost as u32, marked: marked as u32 }
     }
 
-    fn feedback(&self) -> Feedback {
-        let slow_start = self.decision.window < self.decision.threshold;
-        Feedback {
+    fn feedback(&self) -> AckSample {
+        let slow_start = self.decision.cwnd < self.decision.ssthresh;
+        AckSample {
             in_flight: self.in_flight(),
             srtt: self.rtt.srtt(),
             min_rtt: self.min_rtt.get(),
             delivered: self.rate.delivered(),
-            una: self.scoreboard.snd_una(),
-            next: self.scoreboard.snd_nxt(),
-            window_limited: self.cwnd_validation.is_cwnd_limited(self.decision.window, slow_start),
-            phase: self.ca_state,
-            ..Feedback::default()
+            snd_una: self.scoreboard.snd_una(),
+            snd_nxt: self.scoreboard.snd_nxt(),
+            cwnd_limited: self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start),
+            ca_state: self.ca_state,
+            ..AckSample::default()
         }
     }
 }

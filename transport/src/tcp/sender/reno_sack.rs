@@ -34,9 +34,9 @@ impl Sender {
     /// Marks the head lost after enough duplicate acknowledgements (RFC 6582 section 3.2 step 2) and at each partial
     /// acknowledgement (step 3); Linux `tcp_newreno_mark_lost`.
     pub(super) fn mark_head_lost(&mut self, advanced: bool) {
-        let in_recovery = self.ca_state == control::Phase::Recovery;
+        let in_recovery = self.ca_state == control::CaState::Recovery;
         let enough = self.scoreboard.counts().sacked_out >= self.rack.reordering();
-        if (self.ca_state < control::Phase::Recovery && enough) || (in_recovery && advanced) {
+        if (self.ca_state < control::CaState::Recovery && enough) || (in_recovery && advanced) {
             let head = self.scoreboard.snd_una();
             if !self.scoreboard.packet(head).is_lost() {
                 self.counters.lost += u64::from(self.scoreboard.mark_lost(head));

@@ -1,7 +1,7 @@
 //! Methods of a sender that only an MPTCP connection calls.
 
 use super::{Sender, Steering, handshake::Handshake};
-use control::{Delivery, Event};
+use control::{PathEvent, RateSample};
 use units::{Instant, Rate, Span};
 
 impl Sender {
@@ -39,12 +39,12 @@ impl Sender {
 
     /// The subflow was removed: tells the controller.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.notify(now, &Event::PathDown);
+        self.notify(now, &PathEvent::PathDown);
     }
 
     /// Penalisation (Raiciu et al., NSDI 2012): the controller reduces the window of a subflow that blocks the others.
     pub(crate) fn penalise(&mut self, now: Instant) {
-        self.notify(now, &Event::Penalty);
+        self.notify(now, &PathEvent::Penalise);
     }
 
     /// When the retransmission timer expires; never if nothing is outstanding.
@@ -58,12 +58,12 @@ impl Sender {
     }
 
     /// The delivery-rate sample of the latest acknowledgement, if it was valid.
-    pub(crate) fn last_delivery(&self) -> Option<Delivery> {
+    pub(crate) fn last_delivery(&self) -> Option<RateSample> {
         self.last_delivery
     }
 
     /// The controller's pacing rate, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
-        self.decision.pacing.unwrap_or_else(|| self.default_pacing())
+        self.decision.pacing_rate.unwrap_or_else(|| self.default_pacing())
     }
 }

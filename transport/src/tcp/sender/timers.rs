@@ -1,7 +1,7 @@
 //! Three timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985).
 
 use super::{Sender, handshake::Handshake};
-use control::{Cause, Event, Phase};
+use control::{CaState, Cause, PathEvent};
 use units::{Instant, Span};
 
 /// Expiry times of the timers; [`Instant::NEVER`] where none is set.
@@ -104,7 +104,7 @@ impl Sender {
         if !self.config.sack
             || self.fack.is_some()
             || out == 0
-            || !matches!(self.ca_state, Phase::Open | Phase::Cwr)
+            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
             || self.transmit.probe_outstanding()
         {
             self.timers.probe = Instant::NEVER;
@@ -159,14 +159,14 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        if self.ca_state <= Phase::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
+        if self.ca_state <= CaState::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
             self.rack.reset_reordering(self.config.reordering);
         }
-        let first = self.ca_state < Phase::Recovery;
+        let first = self.ca_state < CaState::Recovery;
         let (una, next) = (self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
-        let cut = self.ca_state <= Phase::Disorder
+        let cut = self.ca_state <= CaState::Disorder
             || una >= self.high_seq
-            || (self.ca_state == Phase::Loss && self.timers.retransmissions == 0);
+            || (self.ca_state == CaState::Loss && self.timers.retransmissions == 0);
         let reneged = self.forget_sacks();
         for seq in una..next {
             if reneged || seq == una || !self.rack.is_recent(now, self.scoreboard.packet(seq).sent) {
@@ -188,8 +188,8 @@ impl Sender {
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         self.sent_since_sample = 0;
         self.transmit.cwr_pending = self.config.ecn;
-        self.notify(now, &Event::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
-        self.ca_state = Phase::Loss;
+        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
+        self.ca_state = CaState::Loss;
     }
 
     /// Forgets every SACK if the head is SACKed: the receiver has reneged. Returns whether. Without SACK, duplicate

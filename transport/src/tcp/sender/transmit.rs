@@ -4,7 +4,7 @@
 use super::{Output, Sender, handshake::Handshake};
 use crate::recovery::Pacer;
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
-use control::{Cause, Event, Phase};
+use control::{CaState, Cause, PathEvent};
 use units::{Instant, Rate};
 
 /// The transmitter's own state.
@@ -82,11 +82,11 @@ impl Sender {
         if self.transmit.probe == Probe::Requested {
             return self.send_probe(now);
         }
-        if self.in_flight() >= self.decision.window || self.transmit.refused || self.pacer.release() > now {
+        if self.in_flight() >= self.decision.cwnd || self.transmit.refused || self.pacer.release() > now {
             return None;
         }
         let counts = self.scoreboard.counts();
-        if self.ca_state >= Phase::Recovery
+        if self.ca_state >= CaState::Recovery
             && !self.transmit.new_data_only
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
@@ -119,7 +119,7 @@ impl Sender {
             if idle > timeout {
                 self.cwnd_validation.restart(now);
             }
-            self.notify(now, &Event::Restart { idle, timeout });
+            self.notify(now, &PathEvent::IdleRestart { idle, rto: timeout });
         }
         let snapshot = self.rate.on_sent(now, counts.packets_out > 0, self.totals(1));
         let seq = self.scoreboard.push(now, snapshot);
@@ -143,7 +143,7 @@ impl Sender {
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
         self.sent_since_sample += 1;
         self.last_sent = now;
-        if self.decision.pacing.is_some() || self.config.pacing {
+        if self.decision.pacing_rate.is_some() || self.config.pacing {
             self.pace(now);
         }
         let reduced = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
@@ -158,7 +158,7 @@ impl Sender {
     }
 
     fn pace(&mut self, now: Instant) {
-        let rate = self.decision.pacing.unwrap_or_else(|| self.default_pacing());
+        let rate = self.decision.pacing_rate.unwrap_or_else(|| self.default_pacing());
         let burst = Pacer::burst(rate, self.min_rtt.get(), self.config.mss);
         // TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq discipline whole packets.
         let bytes = if self.config.pacing { self.config.packet_bytes } else { self.config.mss };
@@ -167,8 +167,8 @@ impl Sender {
 
     /// Window over SRTT, times 2 early in slow start and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
     pub(super) fn default_pacing(&self) -> Rate {
-        let window = self.decision.window;
-        let percent = if window < self.decision.threshold / 2 { 200 } else { 120 };
+        let window = self.decision.cwnd;
+        let percent = if window < self.decision.ssthresh / 2 { 200 } else { 120 };
         let bytes = u64::from(self.config.packet_bytes) * u64::from(window.max(self.scoreboard.counts().packets_out));
         Rate::of(bytes * percent / 100, self.rtt.srtt())
     }
@@ -194,7 +194,7 @@ impl Sender {
     /// Ends a round of sending: records what limited it, and returns the deadline of the next poll.
     fn end_round(&mut self, now: Instant) -> Instant {
         let counts = self.scoreboard.counts();
-        let full = counts.in_flight() >= self.decision.window;
+        let full = counts.in_flight() >= self.decision.cwnd;
         if self.transmit.sent_in_round || full {
             self.validate_cwnd(now, full);
         }
@@ -217,7 +217,7 @@ impl Sender {
     /// room (Linux `tcp_rate_check_app_limited`, called at each write).
     pub(super) fn check_app_limited(&mut self) {
         let counts = self.scoreboard.counts();
-        if counts.in_flight() < self.decision.window && counts.lost_out <= counts.retrans_out {
+        if counts.in_flight() < self.decision.cwnd && counts.lost_out <= counts.retrans_out {
             self.rate.mark_app_limited(counts.in_flight());
         }
     }
@@ -226,15 +226,15 @@ impl Sender {
         let (out, una, next) =
             (self.scoreboard.counts().packets_out, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
         self.cwnd_validation.on_sent(full, out, una, next);
-        let slow_start = self.decision.window < self.decision.threshold;
-        let limited = self.cwnd_validation.is_cwnd_limited(self.decision.window, slow_start);
+        let slow_start = self.decision.cwnd < self.decision.ssthresh;
+        let limited = self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start);
         let starved = self.cwnd_validation.unused_for(now, limited, out, self.rtt.rto());
         // A full send buffer is the host's limit, not the application's lack of data.
         if let Some(used) = starved
-            && self.ca_state == Phase::Open
+            && self.ca_state == CaState::Open
             && self.hold() != Some(Hold::SendBuffer)
         {
-            self.notify(now, &Event::ApplicationLimited { used });
+            self.notify(now, &PathEvent::ApplicationLimited { cwnd_used: used });
         }
     }
 
@@ -291,12 +291,12 @@ impl Sender {
             self.transmit.forget_probe();
         } else if ack.ack > tlp_high_seq {
             self.transmit.forget_probe();
-            if self.ca_state < Phase::Cwr {
+            if self.ca_state < CaState::Cwr {
                 self.counters.probe_repairs += 1;
                 self.transmit.cwr_pending = self.config.ecn;
                 self.notify(
                     now,
-                    &Event::Congestion { cause: Cause::ProbeRepair, cut: true, in_flight: self.in_flight() },
+                    &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight: self.in_flight() },
                 );
                 self.try_keep_open();
             }

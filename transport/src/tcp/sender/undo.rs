@@ -2,7 +2,7 @@
 //! 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC 3522/4015).
 
 use super::Sender;
-use control::Event;
+use control::PathEvent;
 use units::Instant;
 
 /// The evidence gathered in a recovery episode.
@@ -66,7 +66,7 @@ impl Sender {
         if unmark {
             self.scoreboard.unmark_lost();
         }
-        self.notify(now, &Event::SpuriousLoss);
+        self.notify(now, &PathEvent::SpuriousLoss);
         self.transmit.cwr_pending &= self.undo.marked;
         self.undo.undo_marker = None;
         self.rack.advance();

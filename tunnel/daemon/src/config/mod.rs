@@ -161,7 +161,7 @@ pub struct Choice {
     /// Its name there.
     pub name: String,
     /// What differs from its defaults.
-    pub parameters: BTreeMap<String, control::Value>,
+    pub parameters: BTreeMap<String, control::ParamValue>,
 }
 
 /// What becomes of a packet that comes after its turn was given up.

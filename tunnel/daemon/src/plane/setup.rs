@@ -1,6 +1,6 @@
 //! What the data plane is built from, and how its building fails.
 
-use control::Value;
+use control::ParamValue;
 use machine::defaults;
 use nix::errno::Errno;
 use seal::{PresharedKey, PrivateKey, PublicKey};
@@ -149,7 +149,7 @@ pub struct Choice {
     /// Its name.
     pub name: String,
     /// What differs from its defaults.
-    pub parameters: BTreeMap<String, Value>,
+    pub parameters: BTreeMap<String, ParamValue>,
 }
 
 impl Default for Carriage {

@@ -71,7 +71,7 @@ pub struct Endpoint<P> {
     paths: Vec<Option<Path>>,
     /// The next packet number of each path that was removed: no number is used twice.
     next_packet_numbers: [u64; MAX_PATHS],
-    views: Vec<schedule::Path>,
+    views: Vec<schedule::PathView>,
     ingress: IngressQueue<P>,
     partly_sent: Option<PartlySent<P>>,
     /// The next sequence number of each stream.

@@ -3,7 +3,7 @@
 use super::{Endpoint, PartlySent};
 use crate::packet::{Content, Fragment, Payload, Transmit};
 use crate::path::{Path, Pilot};
-use schedule::{Packet, View};
+use schedule::{Packet, SchedulerView};
 use units::{Instant, PathId, Span};
 
 impl<P: Payload> Endpoint<P> {
@@ -84,23 +84,23 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn pick(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
         self.views.clear();
-        let absent = schedule::Path { open: false, active: false, ..schedule::Path::unmeasured() };
+        let absent = schedule::PathView { open: false, active: false, ..schedule::PathView::unmeasured() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
         self.level_round_trips();
         let rest = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
-        let view = View {
+        let view = SchedulerView {
             now,
             bytes: size,
             paths: &self.views,
-            next: self.fragments.next(),
-            acknowledged: self.fragments.base(),
+            snd_nxt: self.fragments.next(),
+            snd_una: self.fragments.base(),
             unsent: (self.ingress.bytes() + u64::from(rest)).div_ceil(u64::from(size)),
-            room: u64::MAX,
-            blocked: 0,
+            rwnd_left: u64::MAX,
+            window_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
         let path = self.path(pick.path).filter(|path| path.is_open(now))?;
-        if pick.packet == Packet::Oldest {
+        if pick.packet == Packet::OldestUnacked {
             return self.send_redundant(now, pick.path).or_else(|| self.send_next(now, pick.path, size));
         }
         self.burst = Some((pick.path, path.burst().saturating_sub(1)));

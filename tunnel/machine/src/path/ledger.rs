@@ -4,9 +4,9 @@
 //! so many numbers, or so much time, after it has arrived (RFC 9002, section 6.1); the number of packets grows when a path
 //! proves to reorder more.
 
-use control::{Delivery, Sent};
+use control::{RateSample, SendState};
 use std::collections::VecDeque;
-use transport::recovery::{RateSample, RateSampler, SendSnapshot, SendTotals, WindowedMin};
+use transport::recovery::{PendingRateSample, RateSampler, SendSnapshot, SendTotals, WindowedMin};
 use units::{Instant, Span};
 use wire::frame::Ack;
 
@@ -52,9 +52,9 @@ pub(super) struct News {
     pub(super) lost: u32,
     pub(super) marked: u32,
     pub(super) rtt: Option<Span>,
-    pub(super) delivery: Option<Delivery>,
-    pub(super) newest: Option<Sent>,
-    pub(super) newest_lost: Option<Sent>,
+    pub(super) delivery: Option<RateSample>,
+    pub(super) newest: Option<SendState>,
+    pub(super) newest_lost: Option<SendState>,
     /// The oldest outstanding number moved.
     pub(super) advanced: bool,
     pub(super) in_flight_before: u32,
@@ -207,7 +207,7 @@ impl Ledger {
         let largest = self.expand(ack.largest)?;
         let mut news = News { now, in_flight_before: self.in_flight, ..News::default() };
         let (base, delivered) = (self.base, self.rate.delivered());
-        let mut sample = RateSample::default();
+        let mut sample = PendingRateSample::default();
         self.find_spurious(largest, ack);
         let mut high = largest;
         for (arrived, missing) in ack.ranges.iter() {
@@ -248,7 +248,7 @@ impl Ledger {
         number: u64,
         largest: u64,
         ack: &Ack,
-        sample: &mut RateSample,
+        sample: &mut PendingRateSample,
         news: &mut News,
         fates: &mut Fates,
     ) {

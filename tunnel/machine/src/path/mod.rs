@@ -14,7 +14,7 @@ pub(super) use search::BASE;
 
 use super::config::PathConfig;
 use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
-use control::{Cause, Context, Controller, Decision, Event, Feedback, NO_THRESHOLD, PathInfo, Phase, Reduction};
+use control::{AckSample, CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo, Reduction};
 use ledger::{Ledger, News};
 use life::Life;
 use phantom::Phantom;
@@ -61,7 +61,7 @@ pub(super) struct Path {
     /// The peer wants it as a backup.
     pub(super) peer_backup: bool,
     decision: Decision,
-    phase: Phase,
+    phase: CaState,
     episode_end: u64,
     pacer: Pacer,
     usage: CwndValidation,
@@ -103,8 +103,8 @@ impl Path {
             fed: Instant::ZERO,
             frames: Vec::new(),
             peer_backup: false,
-            decision: Decision { window: u32::MAX, threshold: NO_THRESHOLD, pacing: None },
-            phase: Phase::Open,
+            decision: Decision { cwnd: u32::MAX, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None },
+            phase: CaState::Open,
             episode_end: 0,
             pacer: Pacer::default(),
             usage: CwndValidation::default(),
@@ -176,7 +176,7 @@ impl Path {
 
     /// Its window has room.
     pub(super) fn has_room(&self) -> bool {
-        self.life.up && self.ledger.in_flight < self.decision.window
+        self.life.up && self.ledger.in_flight < self.decision.cwnd
     }
 
     /// It may send now.
@@ -190,21 +190,21 @@ impl Path {
     }
 
     /// What a scheduler sees of it.
-    pub(super) fn view(&self, now: Instant) -> schedule::Path {
+    pub(super) fn view(&self, now: Instant) -> schedule::PathView {
         let rate = self.rate();
-        schedule::Path {
+        schedule::PathView {
             open: self.is_open(now),
             active: self.life.up,
             backup: self.is_backup(),
             srtt: self.srtt(),
-            deviation: self.ledger.round_trip.deviation,
-            window: self.decision.window,
-            threshold: self.decision.threshold,
+            rttvar: self.ledger.round_trip.deviation,
+            cwnd: self.decision.cwnd,
+            ssthresh: self.decision.ssthresh,
             in_flight: self.ledger.in_flight,
             queued: 0,
-            rate,
-            bandwidth: self.phantom.bandwidth(),
-            phantom: Some(self.phantom.length(now)),
+            pacing_rate: rate,
+            delivery_rate: self.phantom.bandwidth(),
+            phantom_queue: Some(self.phantom.length(now)),
         }
     }
 
@@ -217,14 +217,14 @@ impl Path {
     /// The controller's pacing rate, or what Linux would pace at.
     fn allowed_rate(&self) -> Rate {
         let srtt = self.srtt();
-        if let Some(rate) = self.decision.pacing {
+        if let Some(rate) = self.decision.pacing_rate {
             return rate;
         }
-        if self.decision.window == u32::MAX || srtt == Span::ZERO {
+        if self.decision.cwnd == u32::MAX || srtt == Span::ZERO {
             return UNPACED;
         }
-        let window = u64::from(self.decision.window.max(self.ledger.in_flight));
-        let percent = if self.decision.window < self.decision.threshold / 2 { 200 } else { 120 };
+        let window = u64::from(self.decision.cwnd.max(self.ledger.in_flight));
+        let percent = if self.decision.cwnd < self.decision.ssthresh / 2 { 200 } else { 120 };
         Rate::of(window * u64::from(self.datagram()) * percent / 100, srtt)
     }
 
@@ -242,9 +242,9 @@ impl Path {
         Pacer::burst(self.rate(), self.ledger.min_rtt(), self.datagram())
     }
 
-    fn notify(&mut self, now: Instant, pilot: &mut Pilot<'_>, event: &Event) {
+    fn notify(&mut self, now: Instant, pilot: &mut Pilot<'_>, event: &PathEvent) {
         let Some(controller) = pilot.controller.as_deref_mut() else { return };
-        controller.on_event(self.id, event, &mut Context { now, random: pilot.random });
+        controller.on_event(self.id, event, &mut Context { now, rng: pilot.random });
         self.decision = controller.decision(self.id);
     }
 
@@ -256,7 +256,7 @@ impl Path {
                 self.usage.restart(now);
             }
             (self.doubt_since, self.doubts) = (now, 0);
-            self.notify(now, pilot, &Event::Restart { idle, timeout });
+            self.notify(now, pilot, &PathEvent::IdleRestart { idle, rto: timeout });
         }
         let body = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
         let number = self.ledger.on_data(now, piece, bytes, body > BASE);
@@ -280,16 +280,16 @@ impl Path {
 
     /// Nothing more leaves now; `starved`: for want of data.
     pub(super) fn end_round(&mut self, now: Instant, starved: bool, pilot: &mut Pilot<'_>) {
-        let full = self.ledger.in_flight >= self.decision.window;
+        let full = self.ledger.in_flight >= self.decision.cwnd;
         if self.sent_in_round || full {
             self.usage.on_sent(full, self.ledger.in_flight, self.ledger.una(), self.ledger.next());
-            let slow_start = self.decision.window < self.decision.threshold;
-            let limited = self.usage.is_cwnd_limited(self.decision.window, slow_start);
+            let slow_start = self.decision.cwnd < self.decision.ssthresh;
+            let limited = self.usage.is_cwnd_limited(self.decision.cwnd, slow_start);
             let (in_flight, timeout) = (self.ledger.in_flight, self.ledger.round_trip.timeout());
             if let Some(used) = self.usage.unused_for(now, limited, in_flight, timeout)
-                && self.phase == Phase::Open
+                && self.phase == CaState::Open
             {
-                self.notify(now, pilot, &Event::ApplicationLimited { used });
+                self.notify(now, pilot, &PathEvent::ApplicationLimited { cwnd_used: used });
             }
         }
         self.sent_in_round = false;
@@ -336,51 +336,51 @@ impl Path {
             self.delivery = delivery.rate(self.full_body());
             self.phantom.on_delivery(now, self.delivery, self.is_filled(), self.srtt());
         }
-        if self.phase != Phase::Open && self.ledger.una() >= self.episode_end {
-            self.phase = Phase::Open;
-            self.notify(now, pilot, &Event::Recovered { settle: true });
+        if self.phase != CaState::Open && self.ledger.una() >= self.episode_end {
+            self.phase = CaState::Open;
+            self.notify(now, pilot, &PathEvent::Recovered { to_ssthresh: true });
         }
-        if news.lost > 0 && self.phase != Phase::Recovery {
-            self.begin_episode(now, Cause::Loss, Phase::Recovery, pilot);
-        } else if news.marked > 0 && self.phase == Phase::Open {
-            self.begin_episode(now, Cause::Mark, Phase::Cwr, pilot);
+        if news.lost > 0 && self.phase != CaState::Recovery {
+            self.begin_episode(now, Cause::Loss, CaState::Recovery, pilot);
+        } else if news.marked > 0 && self.phase == CaState::Open {
+            self.begin_episode(now, Cause::EcnMark, CaState::Cwr, pilot);
         }
         let feedback = self.feedback(news, prior_phase);
-        self.notify(now, pilot, &Event::Feedback(feedback));
+        self.notify(now, pilot, &PathEvent::Ack(feedback));
     }
 
-    fn begin_episode(&mut self, now: Instant, cause: Cause, phase: Phase, pilot: &mut Pilot<'_>) {
+    fn begin_episode(&mut self, now: Instant, cause: Cause, phase: CaState, pilot: &mut Pilot<'_>) {
         self.episode_end = self.ledger.next();
         self.sent_since = 0;
-        self.notify(now, pilot, &Event::Congestion { cause, cut: true, in_flight: self.ledger.in_flight });
+        self.notify(now, pilot, &PathEvent::Congestion { cause, cut: true, in_flight: self.ledger.in_flight });
         self.phase = phase;
     }
 
-    fn feedback(&mut self, news: &News, prior_phase: Phase) -> Feedback {
-        let slow_start = self.decision.window < self.decision.threshold;
-        Feedback {
+    fn feedback(&mut self, news: &News, prior_phase: CaState) -> AckSample {
+        let slow_start = self.decision.cwnd < self.decision.ssthresh;
+        AckSample {
             acked: news.acked,
-            released: news.acked,
+            pkts_acked: news.acked,
             lost: news.lost,
             marked: news.marked,
             sent: std::mem::take(&mut self.sent_since),
-            in_flight_before: news.in_flight_before,
+            prior_in_flight: news.in_flight_before,
             in_flight: self.ledger.in_flight,
             rtt: news.rtt,
             srtt: self.ledger.round_trip.smoothed,
             min_rtt: self.ledger.min_rtt(),
             one_way_delay: None,
-            delivery: news.delivery,
-            newest: news.newest,
+            rate_sample: news.delivery,
+            newest_delivered: news.newest,
             newest_lost: news.newest_lost,
             delivered: self.ledger.rate.delivered(),
-            una: self.ledger.una(),
-            next: self.ledger.next(),
-            advanced: news.advanced,
-            window_limited: self.usage.is_cwnd_limited(self.decision.window, slow_start),
-            may_grow: news.acked > 0,
-            prior_phase,
-            phase: self.phase,
+            snd_una: self.ledger.una(),
+            snd_nxt: self.ledger.next(),
+            una_advanced: news.advanced,
+            cwnd_limited: self.usage.is_cwnd_limited(self.decision.cwnd, slow_start),
+            may_raise_cwnd: news.acked > 0,
+            prior_ca_state: prior_phase,
+            ca_state: self.phase,
         }
     }
 
@@ -393,23 +393,23 @@ impl Path {
         }
         if answer.grown.is_some() && self.mss != self.piece() {
             self.mss = self.piece();
-            self.notify(now, pilot, &Event::MssChanged { mss: self.mss });
+            self.notify(now, pilot, &PathEvent::MssChanged { mss: self.mss });
         }
         (answer.revived, answer.grown)
     }
 
     fn revive(&mut self, now: Instant, rtt: Span, pilot: &mut Pilot<'_>) {
         self.mss = self.piece();
-        (self.phase, self.doubts, self.pacer, self.phantom) = (Phase::Open, 0, Pacer::default(), Phantom::default());
+        (self.phase, self.doubts, self.pacer, self.phantom) = (CaState::Open, 0, Pacer::default(), Phantom::default());
         let info = PathInfo {
             mss: self.mss,
             initial_window: INITIAL_WINDOW,
             rtt: Some(rtt),
             tick: TICK,
-            clamp: u32::MAX / 2,
+            cwnd_clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
         };
-        self.notify(now, pilot, &Event::PathUp(info));
+        self.notify(now, pilot, &PathEvent::PathUp(info));
     }
 
     /// The path failed, or was taken away.
@@ -418,7 +418,7 @@ impl Path {
             self.life.fail();
         }
         self.ledger.abandon(fates);
-        self.notify(now, pilot, &Event::PathDown);
+        self.notify(now, pilot, &PathEvent::PathDown);
     }
 
     /// The token of a ping that leaves now, and the datagram's size where that is the question.

@@ -17,7 +17,7 @@ impl Path {
             rttvar: self.ledger.round_trip.deviation,
             probe_rtt: self.life.rtt,
             excess_delay: Span::ZERO,
-            cwnd: self.decision.window,
+            cwnd: self.decision.cwnd,
             in_flight: self.ledger.in_flight,
             pacing_rate: Some(self.rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
             delivery_rate: self.delivery,

@@ -39,7 +39,7 @@ impl Aggregation {
         &mut self,
         acked: u32,
         bandwidth: u64,
-        window: u32,
+        cwnd: u32,
         round: Option<u32>,
         now: Instant,
     ) {
@@ -52,7 +52,7 @@ impl Aggregation {
             expected = 0;
         }
         self.acked = (self.acked + u64::from(acked)).min(MOST - 1);
-        let excess = (self.acked - expected).min(u64::from(window));
+        let excess = (self.acked - expected).min(u64::from(cwnd));
         self.most[self.slot] = self.most[self.slot].max(excess);
     }
 

@@ -64,8 +64,8 @@ impl Bbr {
 
     /// Packets in one burst of the pacer.
     pub(super) fn burst(&self) -> u64 {
-        let least = if self.pacing < SLOW { 1 } else { 2 };
-        let bytes = (self.pacing >> BURST_SHIFT).min(LARGEST_BURST);
+        let least = if self.pacing_rate < SLOW { 1 } else { 2 };
+        let bytes = (self.pacing_rate >> BURST_SHIFT).min(LARGEST_BURST);
         (bytes / u64::from(self.mss.max(1))).clamp(least, MOST_PACKETS)
     }
 }

@@ -18,16 +18,17 @@
 
 pub(super) mod aggregation;
 pub(super) mod bandwidth;
+mod cwnd;
 mod mode;
 mod policer;
 pub(super) mod rtt_probe;
 #[cfg(test)]
 mod tests;
-mod window;
 
 use crate::frame::WindowedMax;
 use crate::{
-    Cause, Context, Decision, Delivery, Entry, Event, Feedback, Make, NO_THRESHOLD, PathController, PathInfo, Phase,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, PathController, PathEvent, PathInfo,
+    RateSample,
 };
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
@@ -35,16 +36,16 @@ pub(crate) use mode::Cruise;
 use mode::{FullPipe, LeastRtt, Mode};
 use policer::{Policer, Totals};
 use rtt_probe::RttProbe;
-use units::{Instant, Rate, Span};
+use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr",
     aliases: &["bbr1", "bbrv1"],
     title: "BBR v1: paces at the measured bandwidth, probes it and the RTT in turn",
     source: "Cardwell et al., ACM Queue 2016; Linux 6.1 tcp_bbr.c",
     parameters: &[],
-    make: Make::Single(|_| Box::new(Bbr::new())),
+    make: Constructor::Single(|_| Box::new(Bbr::new())),
 };
 
 /// 2/ln 2: the least gain that doubles the delivery rate every round trip.
@@ -59,11 +60,11 @@ const INITIAL_WINDOW: u32 = 10;
 /// The model, the mode, and what follows from them.
 #[derive(Debug)]
 pub struct Bbr {
-    window: u32,
+    cwnd: u32,
     /// Set when startup ends, for those who look; BBR itself does not use it.
-    threshold: u32,
+    ssthresh: u32,
     /// Bytes a second.
-    pacing: u64,
+    pacing_rate: u64,
     pacing_saw_rtt: bool,
     mss: u32,
 
@@ -77,7 +78,7 @@ pub struct Bbr {
 
     mode: Mode,
     /// The phase of bandwidth probing, and since when.
-    phase: usize,
+    cycle_idx: usize,
     phase_start: Instant,
     pacing_gain: u32,
     window_gain: u32,
@@ -87,11 +88,11 @@ pub struct Bbr {
     restarted: bool,
 
     /// The sender's state at the acknowledgement before.
-    state: Phase,
+    ca_state: CaState,
     /// First round of recovery: the window follows what is delivered.
     conserve: bool,
     /// The last good window, to return to after recovery and RTT probing.
-    saved_window: u32,
+    prior_cwnd: u32,
 }
 
 /// Packet-timed round trips, by the count of delivered packets.
@@ -107,9 +108,9 @@ struct Rounds {
 impl Bbr {
     pub(crate) fn new() -> Self {
         Self {
-            window: INITIAL_WINDOW,
-            threshold: NO_THRESHOLD,
-            pacing: 0,
+            cwnd: INITIAL_WINDOW,
+            ssthresh: INFINITE_SSTHRESH,
+            pacing_rate: 0,
             pacing_saw_rtt: false,
             mss: 1448,
             bandwidth: WindowedMax::default(),
@@ -119,7 +120,7 @@ impl Bbr {
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             mode: Mode::Startup,
-            phase: 0,
+            cycle_idx: 0,
             phase_start: Instant::ZERO,
             pacing_gain: HIGH_GAIN,
             window_gain: HIGH_GAIN,
@@ -127,9 +128,9 @@ impl Bbr {
             full_pipe: FullPipe::default(),
             rtt_probe: RttProbe::default(),
             restarted: false,
-            state: Phase::Open,
+            ca_state: CaState::Open,
             conserve: false,
-            saved_window: 0,
+            prior_cwnd: 0,
         }
     }
 
@@ -154,7 +155,7 @@ impl Bbr {
     }
 
     fn start(&mut self, path: &PathInfo, now: Instant) {
-        (self.window, self.mss) = (path.initial_window, path.mss);
+        (self.cwnd, self.mss) = (path.initial_window, path.mss);
         self.least_rtt = LeastRtt { micros: path.rtt.map(Span::as_micros), since: now };
         self.totals.at = now;
         self.aggregation.restart(now);
@@ -166,42 +167,42 @@ impl Bbr {
         self.policer.rate().unwrap_or(self.bandwidth.get())
     }
 
-    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
-        self.totals.delivered = feedback.delivered;
-        self.totals.lost += u64::from(feedback.lost);
-        if feedback.acked > 0 {
+    fn on_feedback(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+        self.totals.delivered = sample.delivered;
+        self.totals.lost += u64::from(sample.lost);
+        if sample.acked > 0 {
             self.totals.at = cx.now;
         }
-        let sample = self.valid_sample(feedback);
+        let rs = self.valid_rate_sample(sample);
         self.rounds.begun = false;
-        if let Some(sample) = &sample {
-            self.update_bandwidth(sample, feedback, cx);
-            self.update_aggregation(feedback);
+        if let Some(rs) = &rs {
+            self.update_bandwidth(rs, sample, cx);
+            self.update_aggregation(sample);
         }
-        self.update_phase(feedback);
-        self.check_full_pipe(sample.as_ref());
-        self.check_drain(feedback, cx);
-        self.update_least_rtt(feedback, sample.as_ref(), cx);
+        self.update_phase(sample);
+        self.check_full_pipe(rs.as_ref());
+        self.check_drain(sample, cx);
+        self.update_least_rtt(sample, rs.as_ref(), cx);
         self.update_gains();
-        self.update_pacing(feedback.srtt);
-        self.update_window(feedback);
+        self.update_pacing(sample.srtt);
+        self.update_window(sample);
     }
 
     /// The delivery-rate sample, marked where RTT probing held the sender back.
-    fn valid_sample(&self, feedback: &Feedback) -> Option<Delivery> {
-        let sample = feedback.delivery.filter(|sample| sample.interval.as_micros() > 0)?;
-        let app_limited = sample.app_limited || self.rtt_probe.held_back(sample.prior_delivered);
-        Some(Delivery { app_limited, ..sample })
+    fn valid_rate_sample(&self, sample: &AckSample) -> Option<RateSample> {
+        let rs = sample.rate_sample.filter(|rs| rs.interval.as_micros() > 0)?;
+        let app_limited = rs.app_limited || self.rtt_probe.held_back(rs.prior_delivered);
+        Some(RateSample { app_limited, ..rs })
     }
 
-    fn update_bandwidth(&mut self, sample: &Delivery, feedback: &Feedback, cx: &mut Context<'_>) {
-        if sample.prior_delivered >= self.rounds.end {
-            self.rounds = Rounds { count: self.rounds.count + 1, end: feedback.delivered, begun: true };
+    fn update_bandwidth(&mut self, rs: &RateSample, sample: &AckSample, cx: &mut Context<'_>) {
+        if rs.prior_delivered >= self.rounds.end {
+            self.rounds = Rounds { count: self.rounds.count + 1, end: sample.delivered, begun: true };
             self.conserve = false;
         }
-        self.sample_policer(feedback.lost > 0, sample.app_limited, cx);
-        let rate = bandwidth::rate(sample.packets, sample.interval);
-        if !sample.app_limited || rate >= self.bandwidth.get() {
+        self.sample_policer(sample.lost > 0, rs.app_limited, cx);
+        let rate = bandwidth::rate(rs.delivered, rs.interval);
+        if !rs.app_limited || rate >= self.bandwidth.get() {
             self.bandwidth.update(BANDWIDTH_ROUNDS, self.rounds.count, rate);
         }
     }
@@ -214,11 +215,11 @@ impl Bbr {
         }
     }
 
-    fn update_aggregation(&mut self, feedback: &Feedback) {
-        if feedback.acked > 0 {
-            let (bandwidth, window, round) = (self.bandwidth(), self.window, self.rounds.begun);
+    fn update_aggregation(&mut self, sample: &AckSample) {
+        if sample.acked > 0 {
+            let (bandwidth, cwnd, round) = (self.bandwidth(), self.cwnd, self.rounds.begun);
             let slot = round.then_some(aggregation::SLOT_ROUNDS);
-            self.aggregation.update(feedback.acked, bandwidth, window, slot, self.totals.at);
+            self.aggregation.update(sample.acked, bandwidth, cwnd, slot, self.totals.at);
         }
     }
 
@@ -228,8 +229,8 @@ impl Bbr {
             self.pace_by_window(srtt);
         }
         let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, self.pacing_gain);
-        if self.full_pipe.reached || rate > self.pacing {
-            self.pacing = rate;
+        if self.full_pipe.reached || rate > self.pacing_rate {
+            self.pacing_rate = rate;
         }
     }
 
@@ -237,7 +238,7 @@ impl Bbr {
     fn pace_by_window(&mut self, srtt: Span) {
         self.pacing_saw_rtt = srtt > Span::ZERO;
         let rtt = if self.pacing_saw_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
-        self.pacing = bandwidth::bytes_per_second(bandwidth::rate(self.window, rtt), self.mss, HIGH_GAIN);
+        self.pacing_rate = bandwidth::bytes_per_second(bandwidth::rate(self.cwnd, rtt), self.mss, HIGH_GAIN);
     }
 
     fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
@@ -245,8 +246,8 @@ impl Bbr {
             self.save_window();
         }
         if cause == Cause::Timeout {
-            self.window = in_flight + 1;
-            self.state = Phase::Loss;
+            self.cwnd = in_flight + 1;
+            self.ca_state = CaState::Loss;
             self.full_pipe.bandwidth = 0;
             self.rounds.begun = true;
             self.sample_policer(true, false, cx);
@@ -265,7 +266,7 @@ impl Bbr {
         match self.mode {
             Mode::ProbeBandwidth => {
                 let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
-                self.pacing = rate;
+                self.pacing_rate = rate;
             }
             Mode::ProbeRtt => self.check_rtt_probe_over(cx),
             Mode::Startup | Mode::Drain => {}
@@ -274,23 +275,26 @@ impl Bbr {
 }
 
 impl PathController for Bbr {
-    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            Event::Feedback(feedback) => self.on_feedback(feedback, cx),
-            Event::PathUp(path) => self.start(path, cx.now),
-            Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
-            Event::SpuriousLoss => self.on_spurious_loss(),
-            Event::Restart { .. } => self.on_restart(cx),
-            Event::MssChanged { mss } => self.mss = *mss,
+            PathEvent::Ack(sample) => self.on_feedback(sample, cx),
+            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            PathEvent::SpuriousLoss => self.on_spurious_loss(),
+            PathEvent::IdleRestart { .. } => self.on_restart(cx),
+            PathEvent::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
-            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } | Event::Penalty => {}
+            PathEvent::PathDown
+            | PathEvent::Recovered { .. }
+            | PathEvent::ApplicationLimited { .. }
+            | PathEvent::Penalise => {}
         }
     }
 
     fn decision(&self) -> Decision {
         // A byte a second at least: a rate of zero would never send again.
-        let pacing = Rate::from_bits(self.pacing.max(1).saturating_mul(8));
+        let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         let most = if self.is_cruising() { self.cruise.most } else { u32::MAX };
-        Decision { window: self.window.min(most), threshold: self.threshold, pacing: Some(pacing) }
+        Decision { cwnd: self.cwnd.min(most), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }
 }

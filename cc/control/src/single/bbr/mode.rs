@@ -3,7 +3,7 @@
 use super::bandwidth::GAIN_ONE;
 use super::rtt_probe::RttProbe;
 use super::{Bbr, HIGH_GAIN, MIN_WINDOW};
-use crate::{Context, Delivery, Feedback};
+use crate::{AckSample, Context, RateSample};
 use units::{Instant, Span};
 
 /// What the sender is after.
@@ -86,46 +86,46 @@ pub(super) struct LeastRtt {
 
 impl Bbr {
     pub(super) fn is_probing_for_more(&self) -> bool {
-        self.mode == Mode::ProbeBandwidth && self.phase == 0
+        self.mode == Mode::ProbeBandwidth && self.cycle_idx == 0
     }
 
     pub(super) fn is_cruising(&self) -> bool {
-        self.mode == Mode::ProbeBandwidth && self.phase >= CRUISE
+        self.mode == Mode::ProbeBandwidth && self.cycle_idx >= CRUISE
     }
 
     /// The phase of bandwidth probing, 0 to 7.
     pub(crate) fn probing_phase(&self) -> Option<usize> {
-        (self.mode == Mode::ProbeBandwidth).then_some(self.phase)
+        (self.mode == Mode::ProbeBandwidth).then_some(self.cycle_idx)
     }
 
     /// Bandwidth probing from a phase drawn at random, but not from the one that gives back what was never taken.
     pub(super) fn probe_bandwidth(&mut self, cx: &mut Context<'_>) {
         self.mode = Mode::ProbeBandwidth;
-        self.phase = CYCLE.len() - 1 - cx.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.cycle_idx = CYCLE.len() - 1 - cx.rng.below(CYCLE.len() as u64 - 1) as usize;
         self.next_phase();
     }
 
     fn next_phase(&mut self) {
-        self.phase = (self.phase + 1) % CYCLE.len();
+        self.cycle_idx = (self.cycle_idx + 1) % CYCLE.len();
         self.phase_start = self.totals.at;
     }
 
-    pub(super) fn update_phase(&mut self, feedback: &Feedback) {
-        if self.mode == Mode::ProbeBandwidth && self.phase_is_over(feedback) {
+    pub(super) fn update_phase(&mut self, sample: &AckSample) {
+        if self.mode == Mode::ProbeBandwidth && self.phase_is_over(sample) {
             self.next_phase();
         }
     }
 
-    fn phase_is_over(&self, feedback: &Feedback) -> bool {
+    fn phase_is_over(&self, sample: &AckSample) -> bool {
         let least_rtt = self.least_rtt.micros.unwrap_or(u64::MAX);
         let full_length = self.totals.at.since(self.phase_start).as_micros() > least_rtt;
-        let in_flight = u64::from(feedback.in_flight_before);
+        let in_flight = u64::from(sample.prior_in_flight);
         let gain = self.pacing_gain;
         if self.is_cruising() {
             full_length
         } else if gain > GAIN_ONE {
             // The burst about to leave counts.
-            full_length && (feedback.lost > 0 || in_flight + self.burst() >= self.in_flight_at(gain))
+            full_length && (sample.lost > 0 || in_flight + self.burst() >= self.in_flight_at(gain))
         } else if gain < GAIN_ONE {
             full_length || in_flight <= self.in_flight_at(GAIN_ONE)
         } else {
@@ -133,27 +133,27 @@ impl Bbr {
         }
     }
 
-    pub(super) fn check_full_pipe(&mut self, sample: Option<&Delivery>) {
-        let app_limited = sample.is_some_and(|sample| sample.app_limited);
+    pub(super) fn check_full_pipe(&mut self, rs: Option<&RateSample>) {
+        let app_limited = rs.is_some_and(|rs| rs.app_limited);
         if self.rounds.begun && !self.full_pipe.reached && !app_limited {
             self.full_pipe.round(self.bandwidth.get());
         }
     }
 
-    pub(super) fn check_drain(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
+    pub(super) fn check_drain(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;
-            self.threshold = u32::try_from(self.in_flight_at(GAIN_ONE)).unwrap_or(u32::MAX);
+            self.ssthresh = u32::try_from(self.in_flight_at(GAIN_ONE)).unwrap_or(u32::MAX);
         }
-        if self.mode == Mode::Drain && u64::from(feedback.in_flight) <= self.in_flight_at(GAIN_ONE) {
+        if self.mode == Mode::Drain && u64::from(sample.in_flight) <= self.in_flight_at(GAIN_ONE) {
             self.probe_bandwidth(cx);
         }
     }
 
-    pub(super) fn update_least_rtt(&mut self, feedback: &Feedback, sample: Option<&Delivery>, cx: &mut Context<'_>) {
+    pub(super) fn update_least_rtt(&mut self, sample: &AckSample, rs: Option<&RateSample>, cx: &mut Context<'_>) {
         let expired = cx.now > self.least_rtt.since + RTT_HOLDS;
-        let delayed = sample.is_some_and(|sample| sample.ack_delayed);
-        if let Some(rtt) = feedback.rtt.map(Span::as_micros)
+        let delayed = rs.is_some_and(|rs| rs.ack_delayed);
+        if let Some(rtt) = sample.rtt.map(Span::as_micros)
             && (self.least_rtt.micros.is_none_or(|least| rtt < least) || expired && !delayed)
         {
             self.least_rtt = LeastRtt { micros: Some(rtt), since: cx.now };
@@ -161,27 +161,27 @@ impl Bbr {
         if expired && !self.restarted && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
             self.save_window();
-            self.rtt_probe = RttProbe { held: Some((feedback.delivered, 0)), ..RttProbe::default() };
+            self.rtt_probe = RttProbe { held: Some((sample.delivered, 0)), ..RttProbe::default() };
         }
         if self.mode == Mode::ProbeRtt {
-            self.probe_rtt(feedback, cx);
+            self.probe_rtt(sample, cx);
         }
-        self.restarted &= feedback.acked == 0;
+        self.restarted &= sample.acked == 0;
     }
 
-    fn probe_rtt(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
+    fn probe_rtt(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         let probe = &mut self.rtt_probe;
         if let Some((_, last)) = &mut probe.held {
-            *last = feedback.delivered + u64::from(feedback.in_flight);
+            *last = sample.delivered + u64::from(sample.in_flight);
         }
         if probe.until.is_some() {
             probe.round_done |= self.rounds.begun;
             if probe.round_done {
                 self.check_rtt_probe_over(cx);
             }
-        } else if feedback.in_flight <= MIN_WINDOW {
+        } else if sample.in_flight <= MIN_WINDOW {
             probe.until = Some(cx.now + RTT_PROBE);
-            self.rounds.end = feedback.delivered;
+            self.rounds.end = sample.delivered;
         }
     }
 
@@ -190,7 +190,7 @@ impl Bbr {
             return;
         }
         self.least_rtt.since = cx.now;
-        self.window = self.window.max(self.saved_window);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
         if self.full_pipe.reached {
             self.probe_bandwidth(cx);
         } else {
@@ -204,7 +204,7 @@ impl Bbr {
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
             Mode::ProbeBandwidth if self.policer.rate().is_some() => (GAIN_ONE, CRUISE_WINDOW_GAIN),
             Mode::ProbeBandwidth if self.is_cruising() => (self.cruise.pacing_gain, self.cruise.window_gain),
-            Mode::ProbeBandwidth => (CYCLE[self.phase], CRUISE_WINDOW_GAIN),
+            Mode::ProbeBandwidth => (CYCLE[self.cycle_idx], CRUISE_WINDOW_GAIN),
             Mode::ProbeRtt => (GAIN_ONE, GAIN_ONE),
         };
     }

@@ -13,7 +13,7 @@ fn model(bandwidth: u64, rtt_ms: u64) -> Bbr {
     let mut bbr = Bbr::new();
     bbr.bandwidth.reset(0, bandwidth);
     bbr.least_rtt.micros = Some(rtt_ms * 1000);
-    (bbr.mode, bbr.phase, bbr.full_pipe.reached) = (Mode::ProbeBandwidth, 2, true);
+    (bbr.mode, bbr.cycle_idx, bbr.full_pipe.reached) = (Mode::ProbeBandwidth, 2, true);
     bbr.update_gains();
     bbr.update_pacing(Span::from_millis(rtt_ms));
     bbr
@@ -52,7 +52,7 @@ struct Flow {
     rtt: u64,
     now: u64,
     delivered: u64,
-    random: Stream,
+    rng: Stream,
 }
 
 impl Flow {
@@ -61,34 +61,34 @@ impl Flow {
     }
 
     fn with_rtt(rtt: u64) -> Self {
-        let (mut bbr, mut random) = (Bbr::new(), Stream::named(1, "test"));
+        let (mut bbr, mut rng) = (Bbr::new(), Stream::named(1, "test"));
         let path = path(10, Some(Span::from_millis(rtt)));
-        bbr.on_event(&Event::PathUp(path), &mut context(0, &mut random));
-        Self { bbr, rtt, now: 0, delivered: 0, random }
+        bbr.on_event(&PathEvent::PathUp(path), &mut context(0, &mut rng));
+        Self { bbr, rtt, now: 0, delivered: 0, rng }
     }
 
-    fn event(&mut self, event: &Event) {
-        self.bbr.on_event(event, &mut context(self.now, &mut self.random));
+    fn event(&mut self, event: &PathEvent) {
+        self.bbr.on_event(event, &mut context(self.now, &mut self.rng));
     }
 
-    /// A round trip that delivers `acked` packets, with `change` applied to its feedback.
-    fn round_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+    /// A round trip that delivers `acked` packets, with `change` applied to its sample.
+    fn round_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
         self.now += self.rtt;
         let prior_delivered = self.delivered;
         self.delivered += u64::from(acked);
         let interval = Span::from_millis(self.rtt);
-        let sample = Delivery { packets: acked, interval, prior_delivered, app_limited: false, ack_delayed: false };
-        let mut feedback = Feedback {
+        let rs = RateSample { delivered: acked, interval, prior_delivered, app_limited: false, ack_delayed: false };
+        let mut sample = AckSample {
             acked,
-            in_flight_before: acked,
+            prior_in_flight: acked,
             rtt: Some(interval),
             srtt: interval,
             delivered: self.delivered,
-            delivery: Some(sample),
-            ..Feedback::default()
+            rate_sample: Some(rs),
+            ..AckSample::default()
         };
-        change(&mut feedback);
-        self.event(&Event::Feedback(feedback));
+        change(&mut sample);
+        self.event(&PathEvent::Ack(sample));
     }
 
     fn round(&mut self, acked: u32) {
@@ -100,9 +100,9 @@ impl Flow {
     }
 
     /// Bandwidth probing has just come to `phase`.
-    fn come_to(&mut self, phase: usize) {
+    fn come_to(&mut self, cycle_idx: usize) {
         assert_eq!(self.bbr.mode, Mode::ProbeBandwidth);
-        (self.bbr.phase, self.bbr.phase_start) = (phase, self.bbr.totals.at);
+        (self.bbr.cycle_idx, self.bbr.phase_start) = (cycle_idx, self.bbr.totals.at);
         self.bbr.update_gains();
     }
 }
@@ -111,10 +111,10 @@ impl Flow {
 fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
     let mut flow = Flow::new();
     for acked in [10, 20, 40, 80, 99, 99] {
-        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+        flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
     assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
-    flow.round_with(99, |feedback| feedback.in_flight = 1000);
+    flow.round_with(99, |sample| sample.in_flight = 1000);
     assert_eq!(flow.bbr.mode, Mode::Drain);
     flow.round(99);
     assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "nothing is in flight: drained");
@@ -124,8 +124,8 @@ fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
 fn an_application_that_sends_little_does_not_end_startup() {
     let mut flow = Flow::new();
     for _ in 0..20 {
-        flow.round_with(10, |feedback| {
-            feedback.delivery.as_mut().expect("there is one").app_limited = true;
+        flow.round_with(10, |sample| {
+            sample.rate_sample.as_mut().expect("there is one").app_limited = true;
         });
     }
     assert_eq!(flow.bbr.mode, Mode::Startup);
@@ -136,8 +136,8 @@ fn probing_never_starts_with_giving_back() {
     let mut seen = [false; 8];
     let mut flow = Flow::new();
     for _ in 0..500 {
-        flow.bbr.probe_bandwidth(&mut context(0, &mut flow.random));
-        seen[flow.bbr.phase] = true;
+        flow.bbr.probe_bandwidth(&mut context(0, &mut flow.rng));
+        seen[flow.bbr.cycle_idx] = true;
     }
     assert_eq!(seen, [true, false, true, true, true, true, true, true]);
 }
@@ -148,10 +148,10 @@ fn cruising_phases_last_one_least_rtt() {
     flow.rounds(8, 100);
     flow.come_to(2);
     flow.round(100);
-    assert_eq!(flow.bbr.phase, 2, "exactly one RTT is not yet more than one");
+    assert_eq!(flow.bbr.cycle_idx, 2, "exactly one RTT is not yet more than one");
     flow.now += 1;
     flow.round(100);
-    assert_eq!(flow.bbr.phase, 3);
+    assert_eq!(flow.bbr.cycle_idx, 3);
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn the_phase_that_probes_for_more_waits_for_the_queue_or_loss() {
     flow.rounds(8, 100);
     flow.come_to(0);
     flow.rounds(3, 100);
-    assert_eq!(flow.bbr.phase, 0, "100 in flight are not 1.25 times the product");
-    flow.round_with(100, |feedback| feedback.in_flight_before = 140);
-    assert_eq!(flow.bbr.phase, 1);
+    assert_eq!(flow.bbr.cycle_idx, 0, "100 in flight are not 1.25 times the product");
+    flow.round_with(100, |sample| sample.prior_in_flight = 140);
+    assert_eq!(flow.bbr.cycle_idx, 1);
 }
 
 #[test]
@@ -172,15 +172,15 @@ fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
     flow.come_to(2);
     flow.round(100);
     assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "10 s are over with the next one");
-    let window = flow.bbr.window;
-    flow.round_with(100, |feedback| feedback.in_flight = 100);
-    assert_eq!((flow.bbr.mode, flow.bbr.window), (Mode::ProbeRtt, 4));
-    flow.round_with(4, |feedback| feedback.in_flight = 4);
+    let cwnd = flow.bbr.cwnd;
+    flow.round_with(100, |sample| sample.in_flight = 100);
+    assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, 4));
+    flow.round_with(4, |sample| sample.in_flight = 4);
     flow.rounds(4, 4);
     assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was empty");
     flow.round(4);
     assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth);
-    assert!(flow.bbr.window >= window, "the window is back at once");
+    assert!(flow.bbr.cwnd >= cwnd, "the window is back at once");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn what_is_sent_while_the_path_is_kept_empty_does_not_lower_the_bandwidth() {
     let bandwidth = flow.bbr.bandwidth();
     // More round trips than the filter holds.
     for _ in 0..20 {
-        flow.round_with(4, |feedback| feedback.in_flight = 4);
+        flow.round_with(4, |sample| sample.in_flight = 4);
         assert_eq!(flow.bbr.mode, Mode::ProbeRtt);
     }
     assert_eq!(flow.bbr.bandwidth(), bandwidth);
@@ -202,43 +202,43 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
     flow.rounds(8, 100);
     flow.come_to(2);
     flow.round(100);
-    let window = flow.bbr.window;
-    flow.event(&Event::Congestion { cause: Cause::Loss, cut: true, in_flight: 60 });
-    flow.round_with(2, |feedback| {
-        (feedback.phase, feedback.in_flight, feedback.lost) = (Phase::Recovery, 60, 5);
-        feedback.delivery = None;
+    let cwnd = flow.bbr.cwnd;
+    flow.event(&PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: 60 });
+    flow.round_with(2, |sample| {
+        (sample.ca_state, sample.in_flight, sample.lost) = (CaState::Recovery, 60, 5);
+        sample.rate_sample = None;
     });
-    assert_eq!((flow.bbr.window, flow.bbr.conserve), (62, true));
-    flow.round_with(2, |feedback| (feedback.phase, feedback.in_flight) = (Phase::Recovery, 60));
-    assert_eq!((flow.bbr.window, flow.bbr.conserve), (64, false), "the second round grows");
+    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (62, true));
+    flow.round_with(2, |sample| (sample.ca_state, sample.in_flight) = (CaState::Recovery, 60));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (64, false), "the second round grows");
     flow.round(2);
-    assert_eq!((flow.bbr.window, flow.bbr.conserve), (window, false));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (cwnd, false));
 }
 
 #[test]
 fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
     let mut flow = Flow::new();
     flow.rounds(3, 100);
-    flow.event(&Event::Congestion { cause: Cause::Timeout, cut: true, in_flight: 0 });
-    assert_eq!((flow.bbr.window, flow.bbr.full_pipe.bandwidth), (1, 0));
+    flow.event(&PathEvent::Congestion { cause: Cause::Timeout, cut: true, in_flight: 0 });
+    assert_eq!((flow.bbr.cwnd, flow.bbr.full_pipe.bandwidth), (1, 0));
 }
 
 #[test]
 fn undo_keeps_the_window_and_measures_the_pipe_anew() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    let window = flow.bbr.window;
-    flow.event(&Event::SpuriousLoss);
-    assert_eq!((flow.bbr.window, flow.bbr.full_pipe.bandwidth, flow.bbr.full_pipe.reached), (window, 0, true));
+    let cwnd = flow.bbr.cwnd;
+    flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!((flow.bbr.cwnd, flow.bbr.full_pipe.bandwidth, flow.bbr.full_pipe.reached), (cwnd, 0, true));
 }
 
 #[test]
 fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    flow.bbr.pacing = 1;
-    flow.event(&Event::Restart { idle: Span::from_secs(1), timeout: Span::from_millis(250) });
-    assert_eq!(flow.bbr.pacing, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
+    flow.bbr.pacing_rate = 1;
+    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
+    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
     assert!(flow.bbr.restarted);
     flow.round(1);
     assert!(!flow.bbr.restarted, "until the first delivery");
@@ -252,7 +252,7 @@ fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
     // Two intervals of four round trips (the first loss counts as one); a quarter of what is delivered is lost in each.
     for round in 1..=8 {
         assert!(!policed(&flow), "round {round}");
-        flow.round_with(40, |feedback| feedback.lost = 10);
+        flow.round_with(40, |sample| sample.lost = 10);
     }
     assert_eq!(flow.bbr.policer.rate(), Some(rate(40, Span::from_millis(50))));
     assert_eq!((flow.bbr.pacing_gain, flow.bbr.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));

@@ -118,8 +118,8 @@ impl Cycle {
 
 impl BoundGrowth {
     /// In the next round twice as much.
-    pub(super) fn quicken(&mut self, window: u32) {
-        self.period = (window >> self.doublings).max(1);
+    pub(super) fn quicken(&mut self, cwnd: u32) {
+        self.period = (cwnd >> self.doublings).max(1);
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
     }
 
@@ -134,8 +134,8 @@ impl BoundGrowth {
 impl Bbr3 {
     pub(super) fn go_down(&mut self, cx: &mut Context<'_>) {
         self.signals.reset();
-        self.cycle.rounds = cx.random.below(RANDOM_ROUNDS) as u32;
-        self.cycle.wait = self.tuning.probe_wait + Span::from_secs_f64(cx.random.unit());
+        self.cycle.rounds = cx.rng.below(RANDOM_ROUNDS) as u32;
+        self.cycle.wait = self.tuning.probe_wait + Span::from_secs_f64(cx.rng.unit());
         self.cycle.since = self.delivered_at;
         self.cycle.acks = Acks::Stopping;
         self.round.end = self.delivered;
@@ -164,7 +164,7 @@ impl Bbr3 {
         self.round.end = self.delivered;
         self.full_pipe.restart(rate);
         self.cycle.since = self.delivered_at;
-        self.cycle.growth.quicken(self.window);
+        self.cycle.growth.quicken(self.cwnd);
         self.mode = Mode::Up;
     }
 
@@ -174,7 +174,7 @@ impl Bbr3 {
         }
         // The burst about to leave counts where more is sent than arrives.
         let burst = if self.mode == Mode::Up { self.burst() as u32 } else { 0 };
-        let in_flight = ack.feedback.in_flight_before.saturating_add(burst);
+        let in_flight = ack.sample.prior_in_flight.saturating_add(burst);
         match self.mode {
             Mode::Down | Mode::Cruise if self.is_time_to_probe() => self.refill(),
             Mode::Down if self.is_time_to_cruise(in_flight) => self.cruise(),
@@ -228,14 +228,14 @@ impl Bbr3 {
             self.cycle.growth.acked = 0;
             return;
         }
-        self.bounds.long = self.bounds.long.saturating_add(self.cycle.growth.packets(ack.feedback.acked));
+        self.bounds.long = self.bounds.long.saturating_add(self.cycle.growth.packets(ack.sample.acked));
         if self.round.begun {
-            self.cycle.growth.quicken(self.window);
+            self.cycle.growth.quicken(self.cwnd);
         }
     }
 
     fn is_at_long_term_bound(&self, ack: &Ack<'_>) -> bool {
-        ack.feedback.window_limited && self.window >= self.bounds.long
+        ack.sample.cwnd_limited && self.cwnd >= self.bounds.long
     }
 
     /// The wait is over, or a Reno flow of this size would have had its loss.

@@ -49,8 +49,8 @@ impl Ecn {
 
 impl Bbr3 {
     pub(super) fn update_ecn(&mut self, ack: &Ack<'_>) {
-        self.ecn.delivered += u64::from(ack.feedback.acked);
-        self.ecn.marked += u64::from(ack.feedback.marked);
+        self.ecn.delivered += u64::from(ack.sample.acked);
+        self.ecn.marked += u64::from(ack.sample.marked);
         if self.round.begun && self.ecn.delivered > 0 {
             let short_path = self.least_rtt.micros().is_some_and(|rtt| rtt <= LONGEST_RTT);
             self.ecn.eligible |= self.tuning.ecn && short_path;
@@ -60,7 +60,7 @@ impl Bbr3 {
             }
             (self.ecn.delivered, self.ecn.marked) = (0, 0);
         }
-        self.signals.mark_in_round |= self.ecn.eligible && ack.feedback.marked > 0;
+        self.signals.mark_in_round |= self.ecn.eligible && ack.sample.marked > 0;
     }
 
     fn check_startup_marks(&mut self, marked: u64) {

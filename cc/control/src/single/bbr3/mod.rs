@@ -18,7 +18,7 @@
 //! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`rtt.rs`).
 //!
 //! What it needs from the machine: of the newest packet delivered and of the newest one lost, the packets in flight at
-//! its sending and what was lost since (`Feedback::newest`, `newest_lost`). Where they are missing, what was delivered
+//! its sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Where they are missing, what was delivered
 //! and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
@@ -30,6 +30,7 @@
 //! found by a timer are judged with the next acknowledgement; no fast path for application-limited flows; no path
 //! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
 
+mod cwnd;
 mod cycle;
 mod ecn;
 mod model;
@@ -38,14 +39,13 @@ mod signals;
 mod startup;
 #[cfg(test)]
 mod tests;
-mod window;
 
 use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
 use super::bbr::rtt_probe::RttProbe;
 use crate::{
-    Cause, Context, Decision, Default as Range, Delivery, Entry, Event, Feedback, Make, NO_THRESHOLD, Parameter,
-    PathController, PathInfo, Phase, Settings,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, ParamDefault, Parameter, Params,
+    PathController, PathEvent, PathInfo, RateSample,
 };
 use bandwidth::GAIN_ONE;
 use cycle::{Cycle, Mode};
@@ -54,10 +54,10 @@ use model::{Bounds, Tuning};
 use rtt::LeastRtt;
 use signals::{Flight, Signals};
 use startup::FullPipe;
-use units::{Instant, Rate, Span};
+use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
 /// The registry's line.
-pub const ENTRY: Entry = Entry {
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr3",
     aliases: &["bbrv3"],
     title: "BBR v3: BBR with bounds learnt from loss, and gentler probing",
@@ -66,30 +66,30 @@ pub const ENTRY: Entry = Entry {
         Parameter {
             name: "loss_threshold",
             meaning: "share of lost packets above which a probe was too much",
-            default: Range::Number { value: 0.02, least: 0.0, most: 0.5 },
+            default: ParamDefault::Number { value: 0.02, least: 0.0, most: 0.5 },
         },
         Parameter {
             name: "beta",
             meaning: "what a round with loss leaves of a bound, at least",
-            default: Range::Number { value: 0.7, least: 0.1, most: 1.0 },
+            default: ParamDefault::Number { value: 0.7, least: 0.1, most: 1.0 },
         },
         Parameter {
             name: "headroom",
             meaning: "share of the long-term bound left to others while cruising",
-            default: Range::Number { value: 0.15, least: 0.0, most: 0.9 },
+            default: ParamDefault::Number { value: 0.15, least: 0.0, most: 0.9 },
         },
         Parameter {
             name: "probe_wait",
             meaning: "least time between bandwidth probes, seconds (up to one more at random)",
-            default: Range::Number { value: 2.0, least: 0.0, most: 100.0 },
+            default: ParamDefault::Number { value: 2.0, least: 0.0, most: 100.0 },
         },
         Parameter {
             name: "ecn",
             meaning: "answer CE marks, where the least RTT is at most 5 ms",
-            default: Range::Word(&["off", "on"]),
+            default: ParamDefault::Word(&["off", "on"]),
         },
     ],
-    make: Make::Single(|settings| Box::new(Bbr3::new(settings))),
+    make: Constructor::Single(|settings| Box::new(Bbr3::new(settings))),
 };
 
 /// 4 ln 2: the least gain that doubles the delivery rate every round trip, with a window of two products (in 1/256).
@@ -99,12 +99,12 @@ const STARTUP_GAIN: u32 = 710;
 #[derive(Debug)]
 pub struct Bbr3 {
     tuning: Tuning,
-    window: u32,
+    cwnd: u32,
     initial_window: u32,
     /// Set when startup ends, for those who look; BBR itself does not use it.
-    threshold: u32,
+    ssthresh: u32,
     /// Bytes a second.
-    pacing: u64,
+    pacing_rate: u64,
     pacing_saw_rtt: bool,
     mss: u32,
 
@@ -127,9 +127,9 @@ pub struct Bbr3 {
     restarted: bool,
 
     /// The sender's state at the acknowledgement before.
-    state: Phase,
+    ca_state: CaState,
     /// The last good window and bounds, to return to.
-    saved_window: u32,
+    prior_cwnd: u32,
     saved_bounds: Option<Bounds>,
 }
 
@@ -145,8 +145,8 @@ struct Round {
 /// One acknowledgement, seen with the sample that it made.
 #[derive(Clone, Copy, Debug)]
 struct Ack<'a> {
-    feedback: &'a Feedback,
-    sample: Option<Delivery>,
+    sample: &'a AckSample,
+    rs: Option<RateSample>,
     /// The sample's rate, packets a microsecond times 2^24; zero without one.
     rate: u64,
     /// The flight of the newest packet delivered.
@@ -156,18 +156,18 @@ struct Ack<'a> {
 
 impl Ack<'_> {
     fn is_app_limited(&self) -> bool {
-        self.sample.is_some_and(|sample| sample.app_limited)
+        self.rs.is_some_and(|rs| rs.app_limited)
     }
 }
 
 impl Bbr3 {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Params) -> Self {
         Self {
             tuning: Tuning::new(settings),
-            window: 10,
+            cwnd: 10,
             initial_window: 10,
-            threshold: NO_THRESHOLD,
-            pacing: 0,
+            ssthresh: INFINITE_SSTHRESH,
+            pacing_rate: 0,
             pacing_saw_rtt: false,
             mss: 1448,
             bandwidths: [0; 2],
@@ -184,27 +184,27 @@ impl Bbr3 {
             full_pipe: FullPipe::default(),
             rtt_probe: RttProbe::default(),
             restarted: false,
-            state: Phase::Open,
-            saved_window: 0,
+            ca_state: CaState::Open,
+            prior_cwnd: 0,
             saved_bounds: None,
         }
     }
 
     fn start(&mut self, path: &PathInfo, now: Instant) {
-        (self.window, self.initial_window, self.mss) = (path.initial_window, path.initial_window, path.mss);
+        (self.cwnd, self.initial_window, self.mss) = (path.initial_window, path.initial_window, path.mss);
         self.least_rtt = LeastRtt::new(path.rtt, now);
         self.delivered_at = now;
         self.aggregation.restart(now);
         self.pace_by_window(path.rtt.unwrap_or(Span::ZERO));
     }
 
-    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
-        self.delivered = feedback.delivered;
-        if feedback.acked > 0 {
+    fn on_feedback(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+        self.delivered = sample.delivered;
+        if sample.acked > 0 {
             self.delivered_at = cx.now;
         }
-        self.note_losses(feedback, cx);
-        let ack = self.read(feedback, cx.now);
+        self.note_losses(sample, cx);
+        let ack = self.read(sample, cx.now);
         self.begin_round(&ack);
         self.update_latest(&ack);
         self.update_bandwidth(&ack);
@@ -214,37 +214,37 @@ impl Bbr3 {
         self.check_drain(&ack, cx);
         self.update_cycle(&ack, cx);
         self.update_least_rtt(&ack, cx);
-        self.update_pacing(feedback.srtt);
-        self.update_window(feedback);
+        self.update_pacing(sample.srtt);
+        self.update_window(sample);
         self.forget_latest(&ack);
-        self.state = feedback.phase;
+        self.ca_state = sample.ca_state;
     }
 
     /// The sample, marked where RTT probing held the sender back.
-    fn read<'a>(&self, feedback: &'a Feedback, now: Instant) -> Ack<'a> {
-        let valid = |sample: &Delivery| sample.interval.as_micros() > 0 && feedback.acked > 0;
-        let sample = feedback.delivery.filter(valid).map(|sample| {
-            let app_limited = sample.app_limited || self.rtt_probe.held_back(sample.prior_delivered);
-            Delivery { app_limited, ..sample }
+    fn read<'a>(&self, sample: &'a AckSample, now: Instant) -> Ack<'a> {
+        let valid = |rs: &RateSample| rs.interval.as_micros() > 0 && sample.acked > 0;
+        let rs = sample.rate_sample.filter(valid).map(|rs| {
+            let app_limited = rs.app_limited || self.rtt_probe.held_back(rs.prior_delivered);
+            RateSample { app_limited, ..rs }
         });
-        let rate = sample.map_or(0, |sample| model::rate(sample.packets, sample.interval));
-        Ack { feedback, sample, rate, flight: self.signals.flight(feedback, sample.as_ref()), now }
+        let rate = rs.map_or(0, |rs| model::rate(rs.delivered, rs.interval));
+        Ack { sample, rs, rate, flight: self.signals.flight(sample, rs.as_ref()), now }
     }
 
     fn begin_round(&mut self, ack: &Ack<'_>) {
-        self.round.begun = ack.sample.is_some_and(|sample| sample.prior_delivered >= self.round.end);
+        self.round.begun = ack.rs.is_some_and(|rs| rs.prior_delivered >= self.round.end);
         if self.round.begun {
-            self.round.end = ack.feedback.delivered;
+            self.round.end = ack.sample.delivered;
             self.cycle.count_round();
         }
         self.update_ecn(ack);
     }
 
     fn update_aggregation(&mut self, ack: &Ack<'_>) {
-        if ack.sample.is_some() {
-            let (bandwidth, window) = (self.bandwidth(), self.window);
+        if ack.rs.is_some() {
+            let (bandwidth, cwnd) = (self.bandwidth(), self.cwnd);
             let slot = self.round.begun.then_some(self.full_pipe.excess_rounds());
-            self.aggregation.update(ack.feedback.acked, bandwidth, window, slot, self.delivered_at);
+            self.aggregation.update(ack.sample.acked, bandwidth, cwnd, slot, self.delivered_at);
         }
     }
 
@@ -254,15 +254,15 @@ impl Bbr3 {
         }
         match cause {
             Cause::Timeout => self.on_timeout(in_flight),
-            Cause::ProbeRepair => self.on_probe_repair(cx),
-            Cause::Loss | Cause::Mark | Cause::LocalDrop => {}
+            Cause::TlpRepair => self.on_probe_repair(cx),
+            Cause::Loss | Cause::EcnMark | Cause::LocalDrop => {}
         }
     }
 
     fn on_timeout(&mut self, in_flight: u32) {
-        let before = self.window.max(self.saved_window);
-        self.window = in_flight + 1;
-        self.state = Phase::Loss;
+        let before = self.cwnd.max(self.prior_cwnd);
+        self.cwnd = in_flight + 1;
+        self.ca_state = CaState::Loss;
         self.full_pipe.restart(0);
         if !self.mode.is_probing() && self.bounds.short == Bounds::NONE.short {
             self.bounds.short = before;
@@ -280,7 +280,7 @@ impl Bbr3 {
         self.signals.loss_in_round = false;
         if let Some(saved) = self.saved_bounds {
             self.bounds = self.bounds.max(saved);
-            self.window = self.saved_window;
+            self.cwnd = self.prior_cwnd;
         }
     }
 
@@ -288,7 +288,7 @@ impl Bbr3 {
         self.restarted = true;
         self.aggregation.restart(cx.now);
         if self.mode.is_cycling() {
-            self.pacing = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
+            self.pacing_rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
         } else if self.mode == Mode::ProbeRtt {
             self.check_rtt_probe_over(cx);
         }
@@ -296,23 +296,26 @@ impl Bbr3 {
 }
 
 impl PathController for Bbr3 {
-    fn on_event(&mut self, event: &Event, cx: &mut Context<'_>) {
+    fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            Event::Feedback(feedback) => self.on_feedback(feedback, cx),
-            Event::PathUp(path) => self.start(path, cx.now),
-            Event::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
-            Event::SpuriousLoss => self.on_spurious_loss(),
-            Event::Restart { .. } => self.on_restart(cx),
-            Event::MssChanged { mss } => self.mss = *mss,
+            PathEvent::Ack(sample) => self.on_feedback(sample, cx),
+            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            PathEvent::SpuriousLoss => self.on_spurious_loss(),
+            PathEvent::IdleRestart { .. } => self.on_restart(cx),
+            PathEvent::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
-            Event::PathDown | Event::Recovered { .. } | Event::ApplicationLimited { .. } | Event::Penalty => {}
+            PathEvent::PathDown
+            | PathEvent::Recovered { .. }
+            | PathEvent::ApplicationLimited { .. }
+            | PathEvent::Penalise => {}
         }
     }
 
     fn decision(&self) -> Decision {
         // A byte a second at least: a rate of zero would never send again.
-        let pacing = Rate::from_bits(self.pacing.max(1).saturating_mul(8));
-        Decision { window: self.window, threshold: self.threshold, pacing: Some(pacing) }
+        let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
+        Decision { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }
 
     /// Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).

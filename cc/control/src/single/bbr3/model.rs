@@ -4,7 +4,7 @@
 use super::bandwidth::{self, GAIN_ONE};
 use super::cycle::Mode;
 use super::{Ack, Bbr3};
-use crate::Settings;
+use crate::Params;
 use units::Span;
 
 /// The least window: keeps the acknowledgements of a delaying receiver coming.
@@ -33,7 +33,7 @@ pub(super) struct Tuning {
 
 impl Tuning {
     /// Shares round down, as Linux's integer constants: 5, 76 (which leaves 180) and 38.
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Params) -> Self {
         let share = |value: f64| (value * f64::from(GAIN_ONE)) as u32;
         Self {
             loss_threshold: share(settings.number("loss_threshold")),
@@ -94,8 +94,8 @@ impl Bbr3 {
     }
 
     pub(super) fn update_bandwidth(&mut self, ack: &Ack<'_>) {
-        let Some(sample) = &ack.sample else { return };
-        if !sample.app_limited || ack.rate >= self.greatest_bandwidth() {
+        let Some(rs) = &ack.rs else { return };
+        if !rs.app_limited || ack.rate >= self.greatest_bandwidth() {
             self.bandwidths[1] = self.bandwidths[1].max(ack.rate);
         }
         self.update_bounds(ack);
@@ -128,7 +128,7 @@ impl Bbr3 {
 
     /// Packets in flight that fill the path as far as the window allows.
     pub(super) fn target_in_flight(&self) -> u32 {
-        self.in_flight_at(self.bandwidth()).min(self.window)
+        self.in_flight_at(self.bandwidth()).min(self.cwnd)
     }
 
     /// The long-term bound less what is left to others.
@@ -143,7 +143,7 @@ impl Bbr3 {
     pub(super) fn burst(&self) -> u64 {
         let halvings = self.least_rtt.micros().map_or(u64::MAX, |rtt| rtt >> OFFLOAD_RTT_SHIFT);
         let offload = u32::try_from(halvings).ok().and_then(|n| OFFLOAD_BYTES.checked_shr(n)).unwrap_or(0);
-        let bytes = ((self.pacing >> BURST_SHIFT) + offload).min(LARGEST_BURST);
+        let bytes = ((self.pacing_rate >> BURST_SHIFT) + offload).min(LARGEST_BURST);
         (bytes / u64::from(self.mss.max(1))).max(LEAST_BURST)
     }
 }

@@ -62,8 +62,8 @@ impl LeastRtt {
 
 impl Bbr3 {
     pub(super) fn update_least_rtt(&mut self, ack: &Ack<'_>, cx: &mut Context<'_>) {
-        let delayed = ack.sample.is_some_and(|sample| sample.ack_delayed);
-        let due = self.least_rtt.update(ack.feedback.rtt.map(Span::as_micros), delayed, ack.now);
+        let delayed = ack.rs.is_some_and(|rs| rs.ack_delayed);
+        let due = self.least_rtt.update(ack.sample.rtt.map(Span::as_micros), delayed, ack.now);
         if due && !self.restarted && self.mode != Mode::ProbeRtt {
             self.save_window();
             self.mode = Mode::ProbeRtt;
@@ -74,14 +74,14 @@ impl Bbr3 {
         if self.mode == Mode::ProbeRtt {
             self.probe_rtt(ack, cx);
         }
-        self.restarted &= ack.feedback.acked == 0;
+        self.restarted &= ack.sample.acked == 0;
     }
 
     fn probe_rtt(&mut self, ack: &Ack<'_>, cx: &mut Context<'_>) {
-        let empty = ack.feedback.in_flight <= self.rtt_probe_window();
+        let empty = ack.sample.in_flight <= self.rtt_probe_window();
         let probe = &mut self.rtt_probe;
         if let Some((_, last)) = &mut probe.held {
-            *last = self.delivered + u64::from(ack.feedback.in_flight);
+            *last = self.delivered + u64::from(ack.sample.in_flight);
         }
         if probe.until.is_some() {
             probe.round_done |= self.round.begun;
@@ -105,7 +105,7 @@ impl Bbr3 {
             return;
         }
         self.least_rtt.recent.since = cx.now;
-        self.window = self.window.max(self.saved_window);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.forget_short_term();
         if self.full_pipe.reached {
             // There is less in flight than the path holds: nothing to go down from.

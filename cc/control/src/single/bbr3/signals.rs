@@ -3,7 +3,7 @@
 use super::cycle::Mode;
 use super::model::{Bounds, share};
 use super::{Ack, Bbr3};
-use crate::{Context, Delivery, Feedback, Sent};
+use crate::{AckSample, Context, RateSample, SendState};
 
 /// Marks are too much above this share of what was delivered, in 1/256.
 const TOO_MANY_MARKS: u32 = 128;
@@ -38,16 +38,16 @@ pub(super) struct Signals {
 
 impl Signals {
     /// The flight of the newest packet delivered; without the sender's notes, what was delivered and lost in its round.
-    pub(super) fn flight(&self, feedback: &Feedback, sample: Option<&Delivery>) -> Flight {
-        let delivered = sample.map_or(0, |sample| sample.packets);
-        match feedback.newest {
+    pub(super) fn flight(&self, sample: &AckSample, rs: Option<&RateSample>) -> Flight {
+        let delivered = rs.map_or(0, |rs| rs.delivered);
+        match sample.newest_delivered {
             Some(sent) => Flight { delivered, ..Flight::of(&sent) },
             None => Flight {
                 in_flight: delivered + self.lost,
                 lost: self.lost,
-                marked: feedback.marked,
+                marked: sample.marked,
                 delivered,
-                app_limited: sample.is_some_and(|sample| sample.app_limited),
+                app_limited: rs.is_some_and(|rs| rs.app_limited),
             },
         }
     }
@@ -60,8 +60,8 @@ impl Signals {
 }
 
 impl Flight {
-    fn of(sent: &Sent) -> Self {
-        let Sent { in_flight, lost, marked, app_limited } = *sent;
+    fn of(sent: &SendState) -> Self {
+        let SendState { tx_in_flight: in_flight, lost, marked, app_limited } = *sent;
         Self { in_flight, lost, marked, delivered: 0, app_limited }
     }
 
@@ -89,15 +89,15 @@ impl Bbr3 {
     }
 
     /// Before anything else of an acknowledgement: losses begin a round of loss, and may end a probe.
-    pub(super) fn note_losses(&mut self, feedback: &Feedback, cx: &mut Context<'_>) {
-        if feedback.lost == 0 && feedback.newest_lost.is_none() {
+    pub(super) fn note_losses(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+        if sample.lost == 0 && sample.newest_lost.is_none() {
             return;
         }
         self.begin_loss_round();
-        self.signals.lost += feedback.lost;
-        let flight = match &feedback.newest_lost {
+        self.signals.lost += sample.lost;
+        let flight = match &sample.newest_lost {
             Some(sent) => Flight::of(sent),
-            None => self.signals.flight(feedback, feedback.delivery.as_ref()),
+            None => self.signals.flight(sample, sample.rate_sample.as_ref()),
         };
         if self.cycle.probed && self.is_too_much(&flight) {
             // Of several losses the first one that is too much counts.
@@ -126,25 +126,25 @@ impl Bbr3 {
     /// Greatest delivery of the round, and whether the round is over.
     pub(super) fn update_latest(&mut self, ack: &Ack<'_>) {
         self.signals.over = false;
-        let Some(sample) = &ack.sample else { return };
+        let Some(rs) = &ack.rs else { return };
         self.signals.rate = self.signals.rate.max(ack.rate);
-        self.signals.delivered = self.signals.delivered.max(sample.packets);
-        if sample.prior_delivered >= self.signals.end {
-            self.signals.end = ack.feedback.delivered;
+        self.signals.delivered = self.signals.delivered.max(rs.delivered);
+        if rs.prior_delivered >= self.signals.end {
+            self.signals.end = ack.sample.delivered;
             self.signals.over = true;
         }
     }
 
     /// The next round's delivery begins with this sample.
     pub(super) fn forget_latest(&mut self, ack: &Ack<'_>) {
-        if let (true, Some(sample)) = (self.signals.over, &ack.sample) {
-            (self.signals.rate, self.signals.delivered) = (ack.rate, sample.packets);
+        if let (true, Some(rs)) = (self.signals.over, &ack.rs) {
+            (self.signals.rate, self.signals.delivered) = (ack.rate, rs.delivered);
         }
     }
 
     /// At the end of a round: the short-term bounds.
     pub(super) fn update_bounds(&mut self, ack: &Ack<'_>) {
-        self.signals.loss_in_round |= ack.feedback.lost > 0;
+        self.signals.loss_in_round |= ack.sample.lost > 0;
         if !self.signals.over {
             return;
         }
@@ -160,10 +160,10 @@ impl Bbr3 {
         if !(loss || mark) {
             return;
         }
-        let (window, greatest) = (self.window, self.greatest_bandwidth());
+        let (cwnd, greatest) = (self.cwnd, self.greatest_bandwidth());
         let Bounds { bandwidth, short, .. } = &mut self.bounds;
         if *short == Bounds::NONE.short {
-            *short = window;
+            *short = cwnd;
         }
         let marked_down = if mark { share(*short, self.ecn.kept()) } else { u32::MAX };
         if loss {

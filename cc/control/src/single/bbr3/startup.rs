@@ -3,7 +3,7 @@
 use super::cycle::Mode;
 use super::{Ack, Bbr3};
 use crate::single::bbr::aggregation;
-use crate::{Context, Phase};
+use crate::{CaState, Context};
 
 /// Growth that shows that the pipe is not full, in 1/256...
 const STILL_GROWING: u128 = 320;
@@ -47,7 +47,7 @@ impl FullPipe {
 impl Bbr3 {
     /// By plateau.
     pub(super) fn check_full_pipe(&mut self, ack: &Ack<'_>) {
-        if ack.sample.is_some_and(|sample| !sample.app_limited) && !self.full_pipe.now {
+        if ack.rs.is_some_and(|rs| !rs.app_limited) && !self.full_pipe.now {
             self.full_pipe.sample(ack.rate, self.round.begun);
         }
     }
@@ -57,10 +57,10 @@ impl Bbr3 {
         if self.full_pipe.reached {
             return;
         }
-        self.signals.loss_events += u32::from(ack.feedback.lost > 0);
+        self.signals.loss_events += u32::from(ack.sample.lost > 0);
         if self.signals.over {
             let lossy = std::mem::take(&mut self.signals.loss_events) >= LOSS_EVENTS;
-            if lossy && ack.feedback.phase == Phase::Recovery && self.is_too_much(&ack.flight) {
+            if lossy && ack.sample.ca_state == CaState::Recovery && self.is_too_much(&ack.flight) {
                 self.end_startup_full();
             }
         }
@@ -76,10 +76,10 @@ impl Bbr3 {
         let full = self.in_flight_at(self.greatest_bandwidth());
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;
-            self.threshold = full;
+            self.ssthresh = full;
             self.signals.reset();
         }
-        if self.mode == Mode::Drain && ack.feedback.in_flight <= full {
+        if self.mode == Mode::Drain && ack.sample.in_flight <= full {
             self.go_down(cx);
         }
     }

@@ -4,7 +4,7 @@ use super::bandwidth::{bytes_per_second, rate};
 use super::cycle::BoundGrowth;
 use super::*;
 use crate::single::testing::{context, defaults, path};
-use crate::{Sent, Value};
+use crate::{ParamValue, SendState};
 use units::Stream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
@@ -20,7 +20,7 @@ fn model(mode: Mode, rtt_us: u64) -> Bbr3 {
     bbr.bandwidths = [0, MBIT_100];
     bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
     (bbr.mode, bbr.full_pipe.reached) = (mode, true);
-    bbr.pacing = bytes_per_second(MBIT_100, 1448, GAIN_ONE);
+    bbr.pacing_rate = bytes_per_second(MBIT_100, 1448, GAIN_ONE);
     bbr
 }
 
@@ -91,7 +91,7 @@ struct Flow {
     now: u64,
     delivered: u64,
     prior: u64,
-    random: Stream,
+    rng: Stream,
 }
 
 const RTT: u64 = 50;
@@ -101,45 +101,45 @@ impl Flow {
         Self::with(&[])
     }
 
-    fn with(set: &[(&str, Value)]) -> Self {
+    fn with(set: &[(&str, ParamValue)]) -> Self {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let bbr = Bbr3::new(&Settings::new(ENTRY.parameters, &set).expect("allowed"));
-        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, random: Stream::named(1, "test") };
-        flow.event(&Event::PathUp(path(10, Some(Span::from_millis(RTT)))));
+        let bbr = Bbr3::new(&Params::new(ENTRY.parameters, &set).expect("allowed"));
+        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, rng: Stream::named(1, "test") };
+        flow.event(&PathEvent::PathUp(path(10, Some(Span::from_millis(RTT)))));
         flow
     }
 
-    fn event(&mut self, event: &Event) {
-        self.bbr.on_event(event, &mut context(self.now, &mut self.random));
+    fn event(&mut self, event: &PathEvent) {
+        self.bbr.on_event(event, &mut context(self.now, &mut self.rng));
     }
 
     fn congestion(&mut self, cause: Cause) {
-        self.event(&Event::Congestion { cause, cut: true, in_flight: 0 });
+        self.event(&PathEvent::Congestion { cause, cut: true, in_flight: 0 });
     }
 
     /// One acknowledgement of a packet sent when `self.prior` were delivered.
-    fn ack_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+    fn ack_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
         self.delivered += u64::from(acked);
         let (packets, interval) = ((self.delivered - self.prior) as u32, Span::from_millis(RTT));
         let prior_delivered = self.prior;
-        let sample = Delivery { packets, interval, prior_delivered, app_limited: false, ack_delayed: false };
-        let mut feedback = Feedback {
+        let rs = RateSample { delivered: packets, interval, prior_delivered, app_limited: false, ack_delayed: false };
+        let mut sample = AckSample {
             acked,
-            in_flight_before: acked,
+            prior_in_flight: acked,
             rtt: Some(interval),
             srtt: interval,
             delivered: self.delivered,
-            delivery: Some(sample),
-            newest: Some(Sent { in_flight: packets, ..Sent::default() }),
-            window_limited: true,
-            ..Feedback::default()
+            rate_sample: Some(rs),
+            newest_delivered: Some(SendState { tx_in_flight: packets, ..SendState::default() }),
+            cwnd_limited: true,
+            ..AckSample::default()
         };
-        change(&mut feedback);
-        self.event(&Event::Feedback(feedback));
+        change(&mut sample);
+        self.event(&PathEvent::Ack(sample));
     }
 
     /// A round trip in one acknowledgement.
-    fn round_with(&mut self, acked: u32, change: impl Fn(&mut Feedback)) {
+    fn round_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
         self.now += RTT;
         self.prior = self.delivered;
         self.ack_with(acked, change);
@@ -150,11 +150,11 @@ impl Flow {
     }
 
     /// A round trip of an even stream with this window, acknowledged in pairs.
-    fn stream(&mut self, window: u32) {
+    fn stream(&mut self, cwnd: u32) {
         self.now += RTT;
-        for _ in 0..window / 2 {
-            self.prior = self.delivered + 2 - u64::from(window);
-            self.ack_with(2, |feedback| feedback.in_flight_before = window);
+        for _ in 0..cwnd / 2 {
+            self.prior = self.delivered + 2 - u64::from(cwnd);
+            self.ack_with(2, |sample| sample.prior_in_flight = cwnd);
         }
     }
 
@@ -185,20 +185,20 @@ impl Flow {
 }
 
 /// One of `in_flight` packets was lost, the `lost`th since its sending. The newest one delivered is of the same flight.
-fn loses(feedback: &mut Feedback, in_flight: u32, lost: u32) {
-    feedback.lost = 1;
-    feedback.newest_lost = Some(Sent { in_flight, lost, ..Sent::default() });
-    feedback.newest = feedback.newest_lost;
+fn loses(sample: &mut AckSample, in_flight: u32, lost: u32) {
+    sample.lost = 1;
+    sample.newest_lost = Some(SendState { tx_in_flight: in_flight, lost, ..SendState::default() });
+    sample.newest_delivered = sample.newest_lost;
 }
 
 #[test]
 fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
     let mut flow = Flow::new();
     for acked in [10, 20, 40, 80, 99, 99] {
-        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+        flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
     assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
-    flow.round_with(99, |feedback| feedback.in_flight = 1000);
+    flow.round_with(99, |sample| sample.in_flight = 1000);
     assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Drain, Bounds::NONE));
 }
 
@@ -206,7 +206,7 @@ fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
 fn an_application_that_sends_little_does_not_end_startup() {
     let mut flow = Flow::new();
     for _ in 0..20 {
-        flow.round_with(10, |feedback| feedback.delivery.as_mut().expect("there is one").app_limited = true);
+        flow.round_with(10, |sample| sample.rate_sample.as_mut().expect("there is one").app_limited = true);
     }
     assert_eq!(flow.bbr.mode, Mode::Startup);
 }
@@ -217,14 +217,14 @@ fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
     [10, 20, 40].into_iter().for_each(|acked| flow.round(acked));
     flow.congestion(Cause::Loss);
     for event in 1..=events {
-        flow.ack_with(5, |feedback| {
-            feedback.phase = Phase::Recovery;
-            loses(feedback, 200, event);
+        flow.ack_with(5, |sample| {
+            sample.ca_state = CaState::Recovery;
+            loses(sample, 200, event);
         });
     }
-    flow.round_with(80, |feedback| {
-        (feedback.phase, feedback.in_flight) = (Phase::Recovery, 1000);
-        feedback.newest = Some(Sent { in_flight: 200, lost, ..Sent::default() });
+    flow.round_with(80, |sample| {
+        (sample.ca_state, sample.in_flight) = (CaState::Recovery, 1000);
+        sample.newest_delivered = Some(SendState { tx_in_flight: 200, lost, ..SendState::default() });
     });
     flow.bbr
 }
@@ -243,11 +243,11 @@ fn startup_ends_after_a_round_of_recovery_with_much_loss() {
 fn drain_ends_when_the_queue_is_gone() {
     let mut flow = Flow::new();
     for acked in [10, 20, 40, 80, 99, 99, 99] {
-        flow.round_with(acked, |feedback| feedback.in_flight = 1000);
+        flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
-    let full = flow.bbr.threshold;
-    let too_many = |feedback: &mut Feedback| feedback.in_flight_before = 1000;
-    flow.round_with(99, |feedback| (feedback.in_flight, feedback.in_flight_before) = (full + 1, 1000));
+    let full = flow.bbr.ssthresh;
+    let too_many = |sample: &mut AckSample| sample.prior_in_flight = 1000;
+    flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full + 1, 1000));
     assert_eq!(flow.bbr.mode, Mode::Drain);
     flow.round_with(99, too_many);
     assert_eq!((flow.bbr.mode, flow.bbr.mode.pacing_gain()), (Mode::Down, 232));
@@ -299,14 +299,14 @@ fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
 #[test]
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
     let mut flow = Flow::probing();
-    flow.round_with(100, |feedback| loses(feedback, 200, 3));
+    flow.round_with(100, |sample| loses(sample, 200, 3));
     assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Up, u32::MAX), "3 of 200 is not too much");
-    flow.ack_with(1, |feedback| {
-        feedback.in_flight_before = 1000;
-        loses(feedback, 200, 4);
+    flow.ack_with(1, |sample| {
+        sample.prior_in_flight = 1000;
+        loses(sample, 200, 4);
     });
     assert_eq!((flow.bbr.mode, flow.bbr.bounds.long, flow.bbr.cycle.too_much), (Mode::Down, 200, true));
-    flow.ack_with(1, |feedback| loses(feedback, 150, 20));
+    flow.ack_with(1, |sample| loses(sample, 150, 20));
     assert_eq!(flow.bbr.bounds.long, 200, "the same probe");
 }
 
@@ -314,17 +314,17 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
 fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
     let mut flow = Flow::probing();
     let target = flow.bbr.target_in_flight();
-    flow.round_with(100, |feedback| loses(feedback, 20, 20));
+    flow.round_with(100, |sample| loses(sample, 20, 20));
     assert_eq!(flow.bbr.bounds.long, model::share(target, 180));
 }
 
 #[test]
 fn an_application_limited_loss_says_nothing_about_the_long_term() {
     let mut flow = Flow::probing();
-    flow.round_with(100, |feedback| {
-        loses(feedback, 200, 20);
-        feedback.in_flight_before = 1000;
-        feedback.newest_lost.as_mut().expect("set").app_limited = true;
+    flow.round_with(100, |sample| {
+        loses(sample, 200, 20);
+        sample.prior_in_flight = 1000;
+        sample.newest_lost.as_mut().expect("set").app_limited = true;
     });
     assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Down, u32::MAX));
 }
@@ -332,10 +332,10 @@ fn an_application_limited_loss_says_nothing_about_the_long_term() {
 #[test]
 fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_beyond() {
     let mut flow = Flow::probing();
-    flow.round_with(100, |feedback| loses(feedback, 200, 20));
+    flow.round_with(100, |sample| loses(sample, 200, 20));
     let bound = flow.bbr.bounds.long;
     flow.rounds_until(Mode::Up);
-    flow.round_with(100, |feedback| feedback.in_flight_before = bound);
+    flow.round_with(100, |sample| sample.prior_in_flight = bound);
     assert_eq!((flow.bbr.mode, flow.bbr.cycle.cautious, flow.bbr.bounds.long), (Mode::Down, true, bound));
     flow.round(100);
     assert_eq!(flow.bbr.mode, Mode::Refill, "no harm in it: again, at once");
@@ -355,9 +355,13 @@ fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_be
 fn what_did_no_harm_raises_the_long_term_bound_in_any_mode() {
     let mut flow = Flow::cruising();
     flow.bbr.bounds.long = 150;
-    flow.round_with(100, |feedback| feedback.newest = Some(Sent { in_flight: 160, lost: 3, ..Sent::default() }));
+    flow.round_with(100, |sample| {
+        sample.newest_delivered = Some(SendState { tx_in_flight: 160, lost: 3, ..SendState::default() })
+    });
     assert_eq!(flow.bbr.bounds.long, 160);
-    flow.round_with(100, |feedback| feedback.newest = Some(Sent { in_flight: 170, lost: 4, ..Sent::default() }));
+    flow.round_with(100, |sample| {
+        sample.newest_delivered = Some(SendState { tx_in_flight: 170, lost: 4, ..SendState::default() })
+    });
     assert_eq!(flow.bbr.bounds.long, 160, "4 of 170 are too much");
 }
 
@@ -366,22 +370,22 @@ fn cruising_leaves_headroom_below_the_long_term_bound() {
     let mut flow = Flow::cruising();
     flow.bbr.bounds.long = 120;
     flow.round(100);
-    assert_eq!(flow.bbr.window, 120 - 120 * 38 / 256);
+    assert_eq!(flow.bbr.cwnd, 120 - 120 * 38 / 256);
 }
 
 #[test]
 fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_tenths() {
     let mut flow = Flow::cruising();
     let bandwidth = flow.bbr.greatest_bandwidth();
-    flow.ack_with(1, |feedback| loses(feedback, 100, 1));
-    let window = flow.bbr.window;
+    flow.ack_with(1, |sample| loses(sample, 100, 1));
+    let cwnd = flow.bbr.cwnd;
     assert_eq!(flow.bbr.bounds, Bounds::NONE, "the round is not over");
     flow.round_with(10, |_| {});
-    assert_eq!(flow.bbr.bounds.short, model::share(window, 180).max(101));
+    assert_eq!(flow.bbr.bounds.short, model::share(cwnd, 180).max(101));
     assert_eq!(flow.bbr.bounds.bandwidth, flow.bbr.greatest_bandwidth(), "the round delivered as much as ever");
     // And now a round that delivers little.
     let short = flow.bbr.bounds.short;
-    flow.ack_with(1, |feedback| loses(feedback, 100, 1));
+    flow.ack_with(1, |sample| loses(sample, 100, 1));
     flow.round(10);
     assert_eq!(flow.bbr.bounds.short, model::share(short, 180));
     assert!(flow.bbr.bandwidth() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
@@ -399,7 +403,7 @@ fn refilling_forgets_the_short_term_bounds() {
 #[test]
 fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
     let mut flow = Flow::probing();
-    flow.ack_with(1, |feedback| loses(feedback, 200, 1));
+    flow.ack_with(1, |sample| loses(sample, 200, 1));
     flow.round(100);
     assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Up, Bounds::NONE));
 }
@@ -411,33 +415,33 @@ fn after_five_seconds_the_path_is_half_emptied_for_200_ms() {
         assert_ne!(flow.bbr.mode, Mode::ProbeRtt);
         flow.round(100);
     }
-    let (window, bandwidth) = (flow.bbr.window, flow.bbr.greatest_bandwidth());
-    flow.round_with(100, |feedback| feedback.in_flight = 100);
+    let (cwnd, bandwidth) = (flow.bbr.cwnd, flow.bbr.greatest_bandwidth());
+    flow.round_with(100, |sample| sample.in_flight = 100);
     let half = flow.bbr.rtt_probe_window();
-    assert_eq!((flow.bbr.mode, flow.bbr.window), (Mode::ProbeRtt, half));
+    assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, half));
     assert!((50..=51).contains(&half), "{half}");
-    flow.round_with(50, |feedback| feedback.in_flight = half);
-    (0..4).for_each(|_| flow.round_with(50, |feedback| feedback.in_flight = 50));
+    flow.round_with(50, |sample| sample.in_flight = half);
+    (0..4).for_each(|_| flow.round_with(50, |sample| sample.in_flight = 50));
     assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was half empty");
-    flow.round_with(50, |feedback| feedback.in_flight = 50);
+    flow.round_with(50, |sample| sample.in_flight = 50);
     assert_eq!(flow.bbr.mode, Mode::Cruise);
-    assert!(flow.bbr.window >= window.min(200), "the window is back at once: {} of {window}", flow.bbr.window);
+    assert!(flow.bbr.cwnd >= cwnd.min(200), "the window is back at once: {} of {cwnd}", flow.bbr.cwnd);
     assert_eq!(flow.bbr.greatest_bandwidth(), bandwidth);
 }
 
 #[test]
 fn undo_restores_bounds_and_window() {
     let mut flow = Flow::cruising();
-    let window = flow.bbr.window;
+    let cwnd = flow.bbr.cwnd;
     flow.congestion(Cause::Loss);
-    flow.ack_with(1, |feedback| {
-        feedback.phase = Phase::Recovery;
-        loses(feedback, 100, 1);
+    flow.ack_with(1, |sample| {
+        sample.ca_state = CaState::Recovery;
+        loses(sample, 100, 1);
     });
-    flow.round_with(10, |feedback| feedback.phase = Phase::Recovery);
-    assert!(flow.bbr.bounds.short < u32::MAX && flow.bbr.window < window, "{:?}", flow.bbr);
-    flow.event(&Event::SpuriousLoss);
-    assert_eq!((flow.bbr.bounds, flow.bbr.window), (Bounds::NONE, window));
+    flow.round_with(10, |sample| sample.ca_state = CaState::Recovery);
+    assert!(flow.bbr.bounds.short < u32::MAX && flow.bbr.cwnd < cwnd, "{:?}", flow.bbr);
+    flow.event(&PathEvent::SpuriousLoss);
+    assert_eq!((flow.bbr.bounds, flow.bbr.cwnd), (Bounds::NONE, cwnd));
     assert!(!flow.bbr.signals.loss_in_round && flow.bbr.full_pipe.reached);
 }
 
@@ -445,22 +449,22 @@ fn undo_restores_bounds_and_window() {
 fn undo_restores_the_long_term_bound_of_a_probe_that_seemed_too_much() {
     let mut flow = Flow::probing();
     flow.congestion(Cause::Loss);
-    flow.round_with(100, |feedback| loses(feedback, 200, 20));
+    flow.round_with(100, |sample| loses(sample, 200, 20));
     assert_eq!(flow.bbr.bounds.long, 200);
-    flow.event(&Event::SpuriousLoss);
+    flow.event(&PathEvent::SpuriousLoss);
     assert_eq!(flow.bbr.bounds.long, u32::MAX);
 }
 
 #[test]
 fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
     let mut flow = Flow::cruising();
-    let window = flow.bbr.window;
+    let cwnd = flow.bbr.cwnd;
     flow.congestion(Cause::Timeout);
-    assert_eq!((flow.bbr.window, flow.bbr.bounds.short), (1, window));
-    flow.round_with(1, |feedback| feedback.phase = Phase::Loss);
-    assert_eq!(flow.bbr.window, 4);
+    assert_eq!((flow.bbr.cwnd, flow.bbr.bounds.short), (1, cwnd));
+    flow.round_with(1, |sample| sample.ca_state = CaState::Loss);
+    assert_eq!(flow.bbr.cwnd, 4);
     flow.round(1);
-    assert!(flow.bbr.window > window / 2, "{} of {window}", flow.bbr.window);
+    assert!(flow.bbr.cwnd > cwnd / 2, "{} of {cwnd}", flow.bbr.cwnd);
 }
 
 #[test]
@@ -468,7 +472,7 @@ fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
     let mut flow = Flow::probing();
     flow.bbr.signals.delivered = 40;
     let target = flow.bbr.target_in_flight();
-    flow.congestion(Cause::ProbeRepair);
+    flow.congestion(Cause::TlpRepair);
     assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true));
     // One of 41 is more than 2 %, as Linux rounds; the bound is those 41, or 0.7 of the target.
     assert_eq!(flow.bbr.bounds.long, model::share(target, 180).max(41));
@@ -477,17 +481,17 @@ fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
 #[test]
 fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::cruising();
-    flow.bbr.pacing = 1;
-    flow.event(&Event::Restart { idle: Span::from_secs(1), timeout: Span::from_millis(250) });
-    assert_eq!(flow.bbr.pacing, bytes_per_second(flow.bbr.bandwidth(), 1448, GAIN_ONE));
+    flow.bbr.pacing_rate = 1;
+    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
+    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(flow.bbr.bandwidth(), 1448, GAIN_ONE));
 }
 
 #[test]
 fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
     let marked = |ecn: &str, rtt_us| {
-        let mut flow = Flow::with(&[("ecn", Value::Word(ecn.to_owned()))]);
+        let mut flow = Flow::with(&[("ecn", ParamValue::Word(ecn.to_owned()))]);
         flow.bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
-        (0..3).for_each(|_| flow.round_with(10, |feedback| feedback.marked = 10));
+        (0..3).for_each(|_| flow.round_with(10, |sample| sample.marked = 10));
         (flow.bbr.ecn.eligible, flow.bbr.full_pipe.reached)
     };
     assert_eq!(marked("on", 5_000), (true, true), "two rounds of marks end startup");
@@ -498,9 +502,9 @@ fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
 #[test]
 fn a_sender_without_notes_of_its_packets_is_judged_by_its_rate_samples() {
     let mut flow = Flow::probing();
-    let lossy = |feedback: &mut Feedback, lost| (feedback.newest, feedback.lost) = (None, lost);
-    flow.round_with(100, |feedback| lossy(feedback, 1));
+    let lossy = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
+    flow.round_with(100, |sample| lossy(sample, 1));
     assert_eq!(flow.bbr.mode, Mode::Up, "1 of 101");
-    flow.round_with(100, |feedback| lossy(feedback, 3));
+    flow.round_with(100, |sample| lossy(sample, 3));
     assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true), "3 more of 103");
 }

@@ -3,7 +3,7 @@
 use super::{Context, value};
 use crate::config::file::{Named, Scalar, Tunnel};
 use crate::config::{Carriage, Choice, Late};
-use control::{BadParameter, Value};
+use control::{ParamError, ParamValue};
 use machine::defaults;
 use parse::{At, Fault, did_you_mean, suggest};
 use std::collections::BTreeMap;
@@ -61,11 +61,11 @@ fn choice(
     context.noted(check(&choice, at, context.is_mpt)).filter(|()| choice.name != OFF).map(|()| choice)
 }
 
-fn setting(value: &Scalar) -> Value {
+fn setting(value: &Scalar) -> ParamValue {
     match value {
-        Scalar::Truth(truth) => Value::Number(f64::from(u8::from(*truth))),
-        Scalar::Number(number) => Value::Number(*number),
-        Scalar::Word(word) => Value::Word(word.clone()),
+        Scalar::Truth(truth) => ParamValue::Number(f64::from(u8::from(*truth))),
+        Scalar::Number(number) => ParamValue::Number(*number),
+        Scalar::Word(word) => ParamValue::Word(word.clone()),
     }
 }
 
@@ -80,7 +80,7 @@ fn congestion(choice: &Choice, at: &At<Named>, is_mpt: bool) -> Result<(), Fault
     let names = control::registry::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
     let entry = control::registry::find(&choice.name)
         .ok_or_else(|| unknown("congestion control", "algorithms", &choice.name, at, names.chain([&OFF]).copied()))?;
-    let bad = |bad: BadParameter| wrong(&bad, at, entry.name, "algorithms");
+    let bad = |bad: ParamError| wrong(&bad, at, entry.name, "algorithms");
     entry.controller(&choice.parameters).map(drop).map_err(bad)
 }
 
@@ -94,13 +94,13 @@ fn scheduler(choice: &Choice, at: &At<Named>, weights: &[u32], is_mpt: bool) -> 
         let message = format!("`{}` needs measurements, which MPT's protocol does not make", choice.name);
         return Err(Fault::at(at.span(), message).help(format!("one of {}", able.join(", "))));
     }
-    if !is_mpt && entry.fill != schedule::Fill::Window {
-        let able = schedule::REGISTRY.iter().filter(|it| it.fill == schedule::Fill::Window);
+    if !is_mpt && entry.fill != schedule::Fill::Cwnd {
+        let able = schedule::REGISTRY.iter().filter(|it| it.fill == schedule::Fill::Cwnd);
         let able: Vec<_> = able.map(|it| format!("`{}`", it.name)).collect();
         let message = format!("`{}` fills send buffers, which a tunnel's paths do not have", choice.name);
         return Err(Fault::at(at.span(), message).help(format!("one of {}", able.join(", "))));
     }
-    let bad = |bad: BadParameter| wrong(&bad, at, entry.name, "schedulers");
+    let bad = |bad: ParamError| wrong(&bad, at, entry.name, "schedulers");
     entry.scheduler(weights, 0, &choice.parameters).map(drop).map_err(bad)
 }
 
@@ -114,7 +114,7 @@ fn unknown<'a>(kind: &str, list: &str, name: &str, at: &At<Named>, known: impl I
 }
 
 /// A parameter that the entry does not have, or not so.
-fn wrong(bad: &BadParameter, at: &At<Named>, entry: &str, list: &str) -> Fault {
+fn wrong(bad: &ParamError, at: &At<Named>, entry: &str, list: &str) -> Fault {
     Fault::at(at.span(), format!("{entry}: {bad}")).help(format!("`ropewalk list {list} {entry}` shows its parameters"))
 }
 

@@ -159,7 +159,7 @@ fn machine(setup: &PeerSetup) -> Result<EndpointConfig, Error> {
     let Carriage { scheduler, congestion, .. } = &setup.carriage;
     let bad = |what: String| Error::setup(format!("peer {}: {what}", setup.name));
     let weights = setup.weights();
-    let entry = schedule::find(&scheduler.name).filter(|entry| entry.fill == schedule::Fill::Window);
+    let entry = schedule::find(&scheduler.name).filter(|entry| entry.fill == schedule::Fill::Cwnd);
     let entry = entry.ok_or_else(|| bad(format!("there is no scheduler `{}` for tunnels", scheduler.name)))?;
     let built = entry.scheduler(&weights, 0, &scheduler.parameters);
     let built = built.map_err(|error| bad(format!("scheduler {}: {error}", entry.name)))?;

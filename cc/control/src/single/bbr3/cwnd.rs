@@ -4,7 +4,7 @@ use super::bandwidth;
 use super::cycle::Mode;
 use super::model::MIN_WINDOW;
 use super::{Bbr3, STARTUP_GAIN};
-use crate::{Feedback, Phase};
+use crate::{AckSample, CaState};
 use units::Span;
 
 /// Never above this, packets.
@@ -17,8 +17,8 @@ impl Bbr3 {
             self.pace_by_window(srtt);
         }
         let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, self.mode.pacing_gain());
-        if self.full_pipe.reached || rate > self.pacing {
-            self.pacing = rate;
+        if self.full_pipe.reached || rate > self.pacing_rate {
+            self.pacing_rate = rate;
         }
     }
 
@@ -26,38 +26,38 @@ impl Bbr3 {
     pub(super) fn pace_by_window(&mut self, srtt: Span) {
         self.pacing_saw_rtt = srtt > Span::ZERO;
         let rtt = if self.pacing_saw_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
-        self.pacing = bandwidth::bytes_per_second(bandwidth::rate(self.window, rtt), self.mss, STARTUP_GAIN);
+        self.pacing_rate = bandwidth::bytes_per_second(bandwidth::rate(self.cwnd, rtt), self.mss, STARTUP_GAIN);
     }
 
     /// Remembers the window before an episode or RTT probing cuts it.
     pub(super) fn save_window(&mut self) {
-        let cut_already = self.state >= Phase::Recovery || self.mode == Mode::ProbeRtt;
-        self.saved_window = if cut_already { self.saved_window.max(self.window) } else { self.window };
+        let cut_already = self.ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
+        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
-    pub(super) fn update_window(&mut self, feedback: &Feedback) {
-        if self.state == Phase::Loss && feedback.phase != Phase::Loss {
-            self.window = self.window.max(self.saved_window);
+    pub(super) fn update_window(&mut self, sample: &AckSample) {
+        if self.ca_state == CaState::Loss && sample.ca_state != CaState::Loss {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
-        if feedback.acked > 0 {
-            self.window = self.towards_target(feedback.acked).clamp(MIN_WINDOW, CLAMP);
+        if sample.acked > 0 {
+            self.cwnd = self.towards_target(sample.acked).clamp(MIN_WINDOW, CLAMP);
         }
         if self.mode == Mode::ProbeRtt {
-            self.window = self.window.min(self.rtt_probe_window());
+            self.cwnd = self.cwnd.min(self.rtt_probe_window());
         }
-        self.window = self.window.min(self.cap());
+        self.cwnd = self.cwnd.min(self.cap());
     }
 
     fn towards_target(&self, acked: u32) -> u32 {
         let product = self.product(self.bandwidth(), self.mode.window_gain());
         let target = self.with_bursts(product.saturating_add(self.aggregation.excess(self.bandwidth())));
-        let grown = self.window.saturating_add(acked);
+        let grown = self.cwnd.saturating_add(acked);
         if self.full_pipe.reached {
             grown.min(target)
-        } else if self.window < target || self.window < 2 * self.initial_window {
+        } else if self.cwnd < target || self.cwnd < 2 * self.initial_window {
             grown
         } else {
-            self.window
+            self.cwnd
         }
     }
 
