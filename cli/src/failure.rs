@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     Scenario(scenario::Error),
     /// The tunnel's configuration is wrong.
-    Configuration(daemon::config::Faults),
+    Configuration(daemon::config::ConfigErrors),
     /// Something outside is missing or refuses.
     Environment(String),
 }

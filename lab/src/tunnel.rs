@@ -13,16 +13,16 @@ pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
     let [near, far] = statuses else { return Err(Error::failed("an end of the tunnel printed no status")) };
     let (near, far) = (read(near)?, read(far)?);
     let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let (entrance, exit) = (&near["peers"][0]["entrance"], &far["peers"][0]["reordering"]);
+    let (ingress, reorder) = (&near["peers"][0]["ingress_queue"], &far["peers"][0]["reorder_buffer"]);
     Ok(Tunnel {
-        delivered_packets: number(&far["interface"]["written"]["packets"]),
-        held_packets: number(&exit["held_packets"]),
-        late_packets: number(&exit["late_packets"]),
-        dropped_packets: number(&entrance["dropped_packets"]),
-        marked_packets: number(&entrance["marked_packets"]),
-        timeouts: number(&exit["timeouts"]),
-        max_held_packets: number(&exit["most_packets"]),
-        reorder_delay_ms: Summary { mean: exit["hold_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
+        delivered_packets: number(&far["interface"]["received"]["packets"]),
+        held_packets: number(&reorder["reordered_packets"]),
+        late_packets: number(&reorder["late_packets"]),
+        dropped_packets: number(&ingress["dropped_packets"]),
+        marked_packets: number(&ingress["marked_packets"]),
+        timeouts: number(&reorder["timeouts"]),
+        max_held_packets: number(&reorder["max_backlog_packets"]),
+        reorder_delay_ms: Summary { mean: reorder["timeout_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
         ..Tunnel::default()
     })
 }

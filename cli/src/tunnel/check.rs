@@ -1,27 +1,28 @@
 //! `check FILE`.
 
 use crate::{Failure, output};
-use daemon::config::{self, Config, Mode};
+use daemon::config::{self, TunnelConfig};
 use std::path::Path;
 
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
-    for warning in config.warnings.iter().chain(&of_this_system(&config)) {
+    for warning in config.warnings.iter().chain(&system_warnings(&config)) {
         output::complain(&format!("warning: {warning}"));
     }
-    let Config { interface, peers, paths, mode, .. } = &config;
-    let mode = if matches!(mode, Mode::Mpt(_)) { "mpt" } else { "ropewalk" };
-    let many = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let counts = [many(peers.len(), "peer"), many(paths.len(), "path")].join(", ");
-    output::print(&format!("{}: fine: {} ({mode}), {counts}\n", file.display(), interface.name))
+    let TunnelConfig { interface, peers, paths, .. } = &config;
+    let mode = if config.mpt().is_some() { "mpt" } else { "ropewalk" };
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let counts = [count(peers.len(), "peer"), count(paths.len(), "path")].join(", ");
+    output::print(&format!("{}: valid: {} ({mode}), {counts}\n", file.display(), interface.name))
 }
 
-/// What the file cannot know.
-fn of_this_system(config: &Config) -> Vec<String> {
+/// Warnings about this system: missing devices, reverse path filtering.
+fn system_warnings(config: &TunnelConfig) -> Vec<String> {
     let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
     let missing = devices.iter().filter(|device| !Path::new("/sys/class/net").join(device).exists());
-    let missing = missing.map(|device| format!("there is no device {device} at present; its path waits for it"));
-    let strict = devices.iter().filter(|device| devices.len() > 1 && daemon::control::strict_reverse_path(device));
+    let missing = missing.map(|device| format!("there is no device {device}; its path waits for it"));
+    let strict =
+        devices.iter().filter(|device| devices.len() > 1 && daemon::control_plane::strict_reverse_path(device));
     let strict = strict.map(|device| format!("{device} has rp_filter = 1: sysctl net.ipv4.conf.{device}.rp_filter=2"));
     missing.chain(strict).collect()
 }

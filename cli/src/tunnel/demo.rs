@@ -1,10 +1,10 @@
-//! `demo tunnel`: two hosts on this machine, two shaped paths between them, the tunnel on both, and a path that is pulled
-//! out while a transfer runs.
+//! `demo tunnel`: two hosts on this machine, two shaped paths between them, the tunnel on both, and a path that is
+//! unplugged while a transfer runs.
 
 use crate::{Failure, output};
-use daemon::control::Client;
+use daemon::control_plane::Client;
 use daemon::keys;
-use daemon::status::State;
+use daemon::status::PathState;
 use lab::testbed::{self, LEFT, RIGHT, Testbed};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What lies between the hosts.
+/// Name and shape of each path.
 const PATHS: [(&str, &str); 2] = [("fibre", "rate=100mbit delay=10ms"), ("lte", "rate=50mbit delay=30ms")];
 /// Inner addresses of the left and the right host.
 const INNER: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 const PORT: u16 = 5001;
-/// How long each act lasts.
-const ACT: Duration = Duration::from_secs(5);
-/// How long both ends may take to come up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The duration of each phase.
+const PHASE: Duration = Duration::from_secs(5);
+/// The longest time that both ends may take to come up.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn demo(mode: &str) -> Result<(), Failure> {
     testbed::possible().map_err(|why| {
@@ -61,7 +61,7 @@ fn play(folder: &Path, mode: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Configurations of both ends.
+/// Writes the configurations of both ends.
 fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
     let private = [keys::genkey(), keys::genkey()];
     for host in [LEFT, RIGHT] {
@@ -72,7 +72,7 @@ fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
         match mode {
             "mpt" => {
                 let remote = INNER[other];
-                text += "mode = \"mpt\"\nlisten-port = 4754\n\n[mpt]\nreorder-window = 1000\nkeepalive = \"1s\"\ndead = \"3s\"\n";
+                text += "mode = \"mpt\"\nlisten-port = 4754\n\n[mpt]\nreorder-window = 1000\nkeepalive-time = \"1s\"\ndead-time = \"3s\"\n";
                 write!(text, "\n[[peer]]\naddress = \"{remote}\"\nallowed-ips = \"{remote}/32\"\n")?;
             }
             _ => {
@@ -81,9 +81,9 @@ fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
                 write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{}/32\"\n", INNER[other])?;
             }
         }
-        // In `ropewalk` mode the right host is a server: it learns from the left one where that is.
-        let calls = mode == "mpt" || host == LEFT;
-        for (k, (name, _)) in PATHS.iter().enumerate().filter(|_| calls) {
+        // In `ropewalk` mode the right host is a server, which learns the address of the left one.
+        let initiates = mode == "mpt" || host == LEFT;
+        for (k, (name, _)) in PATHS.iter().enumerate().filter(|_| initiates) {
             let (device, source, remote) = (testbed.device(k), testbed.v4(k, host), testbed.v4(k, other));
             write!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n")?;
             writeln!(text, "endpoint = \"{remote}\"")?;
@@ -109,23 +109,24 @@ impl End {
         Ok(Self { child, client: Client::new(&own, "rw0") })
     }
 
-    /// Until every path works.
+    /// Waits until every path is up.
     fn wait(&self) -> Outcome<()> {
         let since = Instant::now();
-        while since.elapsed() < PATIENCE {
-            let up = |status: &daemon::status::Status| status.paths().all(|(_, path)| path.state == State::Up);
+        while since.elapsed() < TIMEOUT {
+            let up =
+                |status: &daemon::status::TunnelStatus| status.paths().all(|(_, path)| path.state == PathState::Up);
             if self.client.status().is_ok_and(|status| up(&status)) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));
         }
-        Err("an end of the tunnel does not come up; its complaints are above".into())
+        Err("an end of the tunnel does not come up; its errors are above".into())
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        // It is gone already, or it goes now.
+        // Ends the daemon, unless it has ended already.
         if self.client.request("POST", "/v1/down", "").is_err() {
             let _ = self.child.kill();
         }
@@ -133,77 +134,77 @@ impl Drop for End {
     }
 }
 
-/// What the receiver saw so far.
+/// Counters of the receiver.
 #[derive(Default)]
-struct Tally {
+struct ReceiverCounters {
     bytes: AtomicU64,
-    /// The longest time without a byte since it was last asked for, microseconds.
+    /// The longest time without a byte in this phase, microseconds.
     gap_us: AtomicU64,
-    ends: AtomicBool,
+    stop: AtomicBool,
 }
 
-/// Three acts of one TCP connection through the tunnel.
+/// Three phases of one TCP connection through the tunnel.
 fn transfer(testbed: &mut Testbed, left: &End) -> Outcome<()> {
     let address: SocketAddr = format!("{}:{PORT}", INNER[RIGHT]).parse()?;
     let listener = testbed.within(RIGHT, move || Ok(TcpListener::bind(address)?))?;
     let outgoing = testbed.within(LEFT, move || Ok(TcpStream::connect(address)?))?;
     let (incoming, _) = listener.accept()?;
-    let tally = Tally::default();
+    let counters = ReceiverCounters::default();
     thread::scope(|scope| {
-        scope.spawn(|| send(outgoing, &tally));
-        scope.spawn(|| receive(incoming, &tally));
-        let outcome = acts(testbed, left, &tally);
-        tally.ends.store(true, Relaxed);
+        scope.spawn(|| send(outgoing, &counters));
+        scope.spawn(|| receive(incoming, &counters));
+        let outcome = phases(testbed, left, &counters);
+        counters.stop.store(true, Relaxed);
         outcome
     })
 }
 
-fn acts(testbed: &mut Testbed, left: &End, tally: &Tally) -> Outcome<()> {
-    act("both paths", tally, left)?;
+fn phases(testbed: &mut Testbed, left: &End, counters: &ReceiverCounters) -> Outcome<()> {
+    phase("both paths", counters, left)?;
     testbed.change(0, "both down")?;
-    act("the fibre is pulled out", tally, left)?;
+    phase("the fibre is unplugged", counters, left)?;
     testbed.change(0, "both up")?;
-    act("the fibre is back", tally, left)
+    phase("the fibre is plugged in again", counters, left)
 }
 
-/// Some seconds, and what they brought.
-fn act(title: &str, tally: &Tally, left: &End) -> Outcome<()> {
-    tally.gap_us.store(0, Relaxed);
-    let before = tally.bytes.load(Relaxed);
-    thread::sleep(ACT);
-    let mbps = (tally.bytes.load(Relaxed) - before) as f64 * 8e-6 / ACT.as_secs_f64();
-    let gap_ms = tally.gap_us.load(Relaxed) as f64 / 1e3;
+/// Runs one phase and prints its results.
+fn phase(title: &str, counters: &ReceiverCounters, left: &End) -> Outcome<()> {
+    counters.gap_us.store(0, Relaxed);
+    let before = counters.bytes.load(Relaxed);
+    thread::sleep(PHASE);
+    let mbps = (counters.bytes.load(Relaxed) - before) as f64 * 8e-6 / PHASE.as_secs_f64();
+    let gap_ms = counters.gap_us.load(Relaxed) as f64 / 1e3;
     let status = left.client.status()?;
     let shares =
-        status.paths().map(|(_, path)| format!("{} {} {:.0}%", path.name, path.state.word(), path.share * 100.0));
+        status.paths().map(|(_, path)| format!("{} {} {:.0}%", path.name, path.state.word(), path.send_share * 100.0));
     let shares = shares.collect::<Vec<_>>().join(", ");
     say(&format!("{title}: {mbps:.1} Mbit/s, longest silence {gap_ms:.0} ms ({shares})"));
     Ok(())
 }
 
-/// Until the end, or until the connection breaks, which the receiver's numbers show.
-fn send(mut stream: TcpStream, tally: &Tally) {
+/// Sends until the end. If the connection breaks, the receiver's numbers show it.
+fn send(mut stream: TcpStream, counters: &ReceiverCounters) {
     let block = vec![0x55; 1 << 16];
-    // A writer that is stuck must see the end.
+    // A blocked writer must notice the end.
     let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
-    while !tally.ends.load(Relaxed) {
+    while !counters.stop.load(Relaxed) {
         let _ = stream.write(&block);
     }
 }
 
-fn receive(mut stream: TcpStream, tally: &Tally) {
+fn receive(mut stream: TcpStream, counters: &ReceiverCounters) {
     let mut block = vec![0; 1 << 16];
     let mut latest = Instant::now();
     let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-    while !tally.ends.load(Relaxed) {
+    while !counters.stop.load(Relaxed) {
         let Ok(bytes @ 1..) = stream.read(&mut block) else { continue };
-        tally.bytes.fetch_add(bytes as u64, Relaxed);
-        tally.gap_us.fetch_max(latest.elapsed().as_micros() as u64, Relaxed);
+        counters.bytes.fetch_add(bytes as u64, Relaxed);
+        counters.gap_us.fetch_max(latest.elapsed().as_micros() as u64, Relaxed);
         latest = Instant::now();
     }
 }
 
 fn say(line: &str) {
-    // A demonstration that nobody reads any more ends by itself.
+    // If standard output is closed, the demonstration ends by itself.
     let _ = output::print(&format!("{line}\n"));
 }

@@ -16,11 +16,11 @@ pub(super) fn mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> R
     }
 }
 
-/// A new file beside it, then renamed: nobody reads half of it.
+/// Writes the file atomically: a temporary file, renamed.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
-    let beside = file.with_file_name(name);
-    std::fs::write(&beside, text)?;
-    std::fs::rename(beside, file)
+    let temporary = file.with_file_name(name);
+    std::fs::write(&temporary, text)?;
+    std::fs::rename(temporary, file)
 }

@@ -1,7 +1,7 @@
 //! `up`, `down`, `reload`.
 
 use super::LogFormat;
-use super::target::{client, failure, folder};
+use super::target::{client, failure, runtime_directory};
 use crate::{Failure, output};
 use daemon::{config, log};
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::path::Path;
 pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
     log::start(match format {
-        LogFormat::Text => log::Format::Text,
-        LogFormat::Json => log::Format::Json,
+        LogFormat::Text => log::LogFormat::Text,
+        LogFormat::Json => log::LogFormat::Json,
     });
     let file = std::path::absolute(file).map_err(|error| Failure::Environment(error.to_string()))?;
-    daemon::up(config, file, folder()).map_err(|error| Failure::Environment(error.to_string()))
+    daemon::up(config, file, runtime_directory()).map_err(|error| Failure::Environment(error.to_string()))
 }
 
 pub(super) fn down(tunnel: &str) -> Result<(), Failure> {
@@ -21,6 +21,6 @@ pub(super) fn down(tunnel: &str) -> Result<(), Failure> {
 }
 
 pub(super) fn reload(tunnel: &str) -> Result<(), Failure> {
-    let said = client(tunnel).request("POST", "/v1/reload", "").map_err(|error| failure(&error))?;
-    output::print(&said)
+    let changes = client(tunnel).request("POST", "/v1/reload", "").map_err(|error| failure(&error))?;
+    output::print(&changes)
 }

@@ -1,42 +1,42 @@
-//! The verbs of the tunnel: `up`, `down`, `show`, `top`, `ping`, `check`, the keys, and what is under `tunnel`.
+//! The verbs of the tunnel.
 
 mod check;
 mod demo;
 mod import;
 mod keys;
-mod look;
 mod manage;
+mod status;
 mod target;
 
 use crate::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// What one can do with tunnels.
+/// A verb of the tunnel.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TunnelVerb {
     /// Bring a tunnel up, and stay with it until it ends
     Up {
-        /// Its configuration, a TOML file
+        /// The configuration, a TOML file
         file: PathBuf,
         /// Only read the configuration, as `check` does
         #[arg(long)]
         check_only: bool,
-        /// Lines for people, or JSON for collectors; RUST_LOG says how much
+        /// Text lines or JSON; RUST_LOG sets the level
         #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
         log_format: LogFormat,
     },
     /// Take a tunnel down
     Down {
-        /// Its interface, or its configuration file
+        /// The interface, or the configuration file
         tunnel: String,
     },
-    /// Read the configuration file again, without dropping what flows
+    /// Read the configuration file again without interrupting connections
     Reload {
         /// The interface, or the configuration file
         tunnel: String,
     },
-    /// Show what tunnels do, as `wg show` does
+    /// Show the status of tunnels, as `wg show` does
     Show(Show),
     /// Watch a tunnel: rate, RTT, loss and share of each path
     Top {
@@ -45,7 +45,7 @@ pub(crate) enum TunnelVerb {
     },
     /// Print the RTT of each path once a second, measured by the tunnel's own probes
     Ping(Ping),
-    /// Say whether a configuration is fine, or all that is wrong with it
+    /// Check a configuration and report all of its errors
     Check {
         /// The configuration
         file: PathBuf,
@@ -56,17 +56,17 @@ pub(crate) enum TunnelVerb {
     Pubkey,
     /// Print a new preshared key
     Genpsk,
-    /// Show what it does, on this machine alone
+    /// Demonstrate the tunnel on this machine
     #[command(subcommand)]
     Demo(Demo),
-    /// What is done with tunnels once
+    /// Convert configurations
     #[command(subcommand)]
-    Tunnel(Once),
+    Tunnel(TunnelTool),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// The interface; all that are up without it
+    /// The interface; all without it
     tunnel: Option<String>,
     /// `dump`: for scripts, fields with tabs between them
     #[arg(value_parser = ["dump"])]
@@ -88,8 +88,8 @@ pub(crate) struct Ping {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Once {
-    /// Write our configuration from MPT's interface.conf and connections/*.conf
+pub(crate) enum TunnelTool {
+    /// Convert MPT's interface.conf and connections/*.conf
     ImportMpt {
         /// The folder of interface.conf
         dir: PathBuf,
@@ -104,9 +104,9 @@ pub(crate) enum Once {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Demo {
-    /// Two hosts, two shaped paths, a transfer, and a path that is pulled out and put back; needs root
+    /// Two hosts, two shaped paths, a transfer, and a path that is unplugged and plugged in again; needs root
     Tunnel {
-        /// What the tunnel speaks
+        /// The tunnel's protocol
         #[arg(long, default_value = "ropewalk", value_parser = ["ropewalk", "mpt"])]
         mode: String,
     },
@@ -114,27 +114,27 @@ pub(crate) enum Demo {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Text lines
     Text,
-    /// One JSON object a line
+    /// One JSON object for each line
     Json,
 }
 
-/// Carries a verb out.
+/// Runs a verb.
 pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
     match verb {
         TunnelVerb::Up { file, check_only: true, .. } | TunnelVerb::Check { file } => check::check(file),
         TunnelVerb::Up { file, log_format, .. } => manage::up(file, *log_format),
         TunnelVerb::Down { tunnel } => manage::down(tunnel),
         TunnelVerb::Reload { tunnel } => manage::reload(tunnel),
-        TunnelVerb::Show(Show { tunnel, form, json }) => look::show(tunnel.as_deref(), form.is_some(), *json),
-        TunnelVerb::Top { tunnel } => look::top(tunnel.as_deref()),
-        TunnelVerb::Ping(Ping { tunnel, path, count }) => look::ping(tunnel.as_deref(), path.as_deref(), *count),
+        TunnelVerb::Show(Show { tunnel, form, json }) => status::show(tunnel.as_deref(), form.is_some(), *json),
+        TunnelVerb::Top { tunnel } => status::top(tunnel.as_deref()),
+        TunnelVerb::Ping(Ping { tunnel, path, count }) => status::ping(tunnel.as_deref(), path.as_deref(), *count),
         TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),
         TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
-        TunnelVerb::Tunnel(Once::ImportMpt { dir, connection, out }) => {
+        TunnelVerb::Tunnel(TunnelTool::ImportMpt { dir, connection, out }) => {
             import::mpt(dir, connection.as_deref(), out.as_deref())
         }
     }

@@ -1,8 +1,8 @@
 //! Two hosts and the daemon on both, gone with the value, also when a test panics.
 
-use daemon::control::Client;
+use daemon::control_plane::Client;
 use daemon::keys;
-use daemon::status::{self, State, Status};
+use daemon::status::{PathState, PathStatus, TunnelStatus};
 use lab::testbed::{self, LEFT, RIGHT, Testbed};
 use std::fmt::Write as _;
 use std::fs;
@@ -83,7 +83,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Both ends up, with all paths. `None`, and a word on it, where there can be no test bed.
+    /// Both ends up, with all paths. `None`, and a word on it, where there can be no test testbed.
     pub(crate) fn up(plan: Plan, links: &[&str]) -> Option<Self> {
         let mut ends = Self::prepared(plan, links)?;
         [RIGHT, LEFT].into_iter().for_each(|host| ends.start(host));
@@ -176,7 +176,9 @@ impl Ends {
 
     /// Until all paths of a host work.
     pub(crate) fn wait_until_up(&self, host: usize) {
-        let all = |status: &Status| status.paths().filter(|(_, path)| path.state == State::Up).count() == self.links;
+        let all = |status: &TunnelStatus| {
+            status.paths().filter(|(_, path)| path.state == PathState::Up).count() == self.links
+        };
         let up = || self.client(host).status().is_ok_and(|status| all(&status));
         assert!(within(PATIENCE, up).is_some(), "host {host} does not come up: {:#?}", self.client(host).status());
     }
@@ -186,14 +188,14 @@ impl Ends {
     }
 
     /// What `ropewalk show rw0 --json` prints on a host.
-    pub(crate) fn status(&self, host: usize) -> Status {
+    pub(crate) fn status(&self, host: usize) -> TunnelStatus {
         let output = self.command(host).args(["show", DEVICE, "--json"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// One path, as a host tells of it.
-    pub(crate) fn path(&self, host: usize, link: usize) -> status::Path {
+    pub(crate) fn path(&self, host: usize, link: usize) -> PathStatus {
         self.status(host).peers[0].paths[link].clone()
     }
 

@@ -3,7 +3,7 @@
 use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::Transfer;
 use daemon::keys;
-use daemon::status::State;
+use daemon::status::PathState;
 use lab::testbed::{LEFT, RIGHT};
 use std::thread::sleep;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn a_preshared_key_that_both_ends_change_costs_no_flow_anything() {
     let transfer = Transfer::endless(&ends, LEFT);
     transfer.wait_for(4 << 20);
     sleep(Duration::from_secs(1));
-    let age = || ends.status(LEFT).peers[0].handshake_ms.expect("a session");
+    let age = || ends.status(LEFT).peers[0].handshake_age_ms.expect("a session");
     let secret = keys::genpsk();
     let share = |host: usize| {
         ends.edit(host, |text| text.replace("allowed-ips", &format!("preshared-key = \"{secret}\"\nallowed-ips")));
@@ -178,7 +178,7 @@ fn a_reload_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
         ends.edit(LEFT, |_| good.borrow().clone());
     };
     let fixed = |text: String| {
-        text.replace("address = ", "metrics = \"127.0.0.1:9754\"\naddress = ") + "\n[tunnel]\norder = false\n"
+        text.replace("address = ", "metrics = \"127.0.0.1:9754\"\naddress = ") + "\n[tunnel]\nin-order = false\n"
     };
     refused(&fixed, &["interface.metrics", "tunnel.order", "needs a restart"]);
     // The port is taken.
@@ -216,7 +216,7 @@ fn a_device_that_is_pulled_takes_its_path_along_and_brings_it_back_when_it_is_pu
     transfer.wait_for(8 << 20);
     transfer.longest_gap();
     ends.testbed.run(LEFT, "ip link delete p1").unwrap();
-    let down = within(PATIENCE, || ends.path(LEFT, 1).state == State::Down);
+    let down = within(PATIENCE, || ends.path(LEFT, 1).state == PathState::Down);
     transfer.wait_for(4 << 20);
     let gap = transfer.longest_gap();
     let far = ends.testbed.namespace(RIGHT);
@@ -227,7 +227,7 @@ fn a_device_that_is_pulled_takes_its_path_along_and_brings_it_back_when_it_is_pu
         sleep(Duration::from_millis(200));
         ends.testbed.run(host, &format!("ip address add {}/24 dev p1", ends.testbed.v4(1, host))).unwrap();
     }
-    let up = within(PATIENCE, || ends.path(LEFT, 1).state == State::Up);
+    let up = within(PATIENCE, || ends.path(LEFT, 1).state == PathState::Up);
     let used = carries(&ends, "p1");
     let after = transfer.longest_gap();
     println!(

@@ -2,7 +2,7 @@
 
 use crate::ends::{DEVICE, Ends, USUAL, within};
 use crate::traffic::{Echo, Transfer};
-use daemon::control::{State, is_running, socket_path};
+use daemon::control_plane::{StateFile, running, socket_path};
 use lab::testbed::{LEFT, RIGHT};
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ fn traffic_flows_again_within_eight_seconds_of_a_killed_ends_restart() {
 /// The socket and the state file lie there still; the device went with its process.
 fn left_behind(ends: &Ends, host: usize) {
     let folder = ends.folder(host);
-    assert!(State::read(&folder, DEVICE).is_some() && is_running(&folder, DEVICE).is_none());
+    assert!(StateFile::read(&folder, DEVICE).is_some() && running(&folder, DEVICE).is_none());
     assert!(socket_path(&folder, DEVICE).exists());
     let gone = || ends.testbed.run(host, &format!("ip link show {DEVICE}")).is_err();
     assert!(within(Duration::from_secs(1), gone).is_some(), "the device outlives its process");
 }
 
 fn repaired(ends: &Ends, host: usize) {
-    let state = is_running(&ends.folder(host), DEVICE).expect("a state file of a process that runs");
+    let state = running(&ends.folder(host), DEVICE).expect("a state file of a process that runs");
     assert_eq!(state.pid, ends.pid(host));
     let addresses = ends.testbed.run(host, &format!("ip address show dev {DEVICE}")).unwrap();
     assert!(addresses.contains(&ends.plan.inside(host).to_string()), "{addresses}");

@@ -165,7 +165,11 @@ fn both_ends_of_a_tunnel_are_configured_and_started() {
                  [[path]]\nname = \"two\"\ninterface = \"p1\"\nsource = \"10.3.0.1\"\nendpoint = \"10.4.0.1\"\nweight = 1\n";
     assert!(files[0].starts_with("cat >/run/lab/rwnear.toml") && files[0].contains(paths), "{}", files[0]);
     assert!(files[0].contains("offload = false"), "the scenario's device holds packets back: {}", files[0]);
-    assert!(files[0].contains("reorder-window = 1600") && files[0].contains("max-hold = \"300000us\""), "{}", files[0]);
+    assert!(
+        files[0].contains("reorder-window = 1600") && files[0].contains("max-reorder-timeout = \"300000us\""),
+        "{}",
+        files[0]
+    );
     assert!(
         files[1].contains("address = \"10.77.0.2/24\"") && files[1].contains("source = \"10.4.0.1\""),
         "{}",

@@ -115,7 +115,7 @@ impl Network<'_> {
         writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
         if let Some(order) = tunnel.resequence {
             let late = if order.deliver_late { "deliver" } else { "drop" };
-            writeln!(text, "max-hold = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
+            writeln!(text, "max-reorder-timeout = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
         }
         let window = tunnel.resequence.map_or(0, |order| order.window);
         writeln!(text, "\n[mpt]\nreorder-window = {window}\noffload = {}", tunnel.device.is_none())
@@ -138,7 +138,7 @@ impl Network<'_> {
                 writeln!(text, "{key} = {}", table(algorithm))?;
             }
         }
-        for (key, flag) in [("repair", ropewalk.repair), ("order", ropewalk.order)] {
+        for (key, flag) in [("retransmit", ropewalk.repair), ("in-order", ropewalk.order)] {
             if let Some(flag) = flag {
                 writeln!(text, "{key} = {flag}")?;
             }
@@ -147,7 +147,7 @@ impl Network<'_> {
             writeln!(text, "late = \"{}\"", if late { "deliver" } else { "drop" })?;
         }
         if let Some(hold) = ropewalk.hold {
-            writeln!(text, "max-hold = \"{}us\"", hold.as_nanos() / 1000)?;
+            writeln!(text, "max-reorder-timeout = \"{}us\"", hold.as_nanos() / 1000)?;
         }
         Ok(())
     }

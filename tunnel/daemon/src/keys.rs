@@ -1,4 +1,4 @@
-//! `genkey`, `genpsk` and `pubkey`, as WireGuard users know them.
+//! `genkey`, `genpsk` and `pubkey`, as in `wg`.
 
 use seal::{KeyError, PresharedKey, PrivateKey, SystemEntropy};
 
@@ -14,10 +14,10 @@ pub fn genpsk() -> String {
     PresharedKey::generate(&mut SystemEntropy).to_text().to_string()
 }
 
-/// The public key that belongs to a private one.
+/// The public key of a private key.
 ///
 /// # Errors
-/// `private` is no key; the error repeats none of it.
+/// `private` is not a key; the error repeats none of it.
 pub fn pubkey(private: &str) -> Result<String, KeyError> {
     private.parse::<PrivateKey>().map(|key| key.public().to_string())
 }

@@ -1,5 +1,4 @@
-//! Where the daemon's log goes: lines for people or JSON for collectors, on standard error. Nothing is logged at the rate
-//! of packets; those are counted.
+//! The daemon's log on standard error: text lines or JSON. Events at packet rate are counted, not logged.
 
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -10,34 +9,34 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The form of a line.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people and for journald, which adds the time itself.
+pub enum LogFormat {
+    /// Text lines; without times under journald, which adds its own.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object for each line.
     Json,
 }
 
-/// Starts the log of this process. `RUST_LOG` is the least severe level that is logged (`error`, `warn`, `info`, `debug`,
-/// `trace`), without it `info`.
-pub fn start(format: Format) {
+/// Initialises the log of this process. `RUST_LOG` is the least severe level that is logged (`error`, `warn`, `info`, `debug`,
+/// `trace`); `info` is the default.
+pub fn start(format: LogFormat) {
     let named = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
     let level = named.unwrap_or(LevelFilter::INFO);
-    let timed = format == Format::Json || std::env::var_os("JOURNAL_STREAM").is_none();
-    // A log that is there already, in a test, stays.
-    let _ = tracing::subscriber::set_global_default(Log { format, level, timed });
+    let timed = format == LogFormat::Json || std::env::var_os("JOURNAL_STREAM").is_none();
+    // A test may have initialised it already.
+    let _ = tracing::subscriber::set_global_default(LogSubscriber { format, level, timed });
 }
 
 /// Writes each event as a line to standard error.
-struct Log {
-    format: Format,
+struct LogSubscriber {
+    format: LogFormat,
     level: LevelFilter,
     timed: bool,
 }
 
-impl Subscriber for Log {
+impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= self.level
     }
@@ -51,10 +50,10 @@ impl Subscriber for Log {
         event.record(&mut fields);
         let time = self.timed.then(|| since_1970().map(timestamp)).flatten();
         let line = match self.format {
-            Format::Text => text(time, *event.metadata().level(), &fields.0),
-            Format::Json => json(time, *event.metadata().level(), fields.0),
+            LogFormat::Text => text(time, *event.metadata().level(), &fields.0),
+            LogFormat::Json => json(time, *event.metadata().level(), fields.0),
         };
-        // There is nowhere to tell that this failed.
+        // There is nowhere to report a failure.
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 
@@ -72,7 +71,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// What an event tells; its text under the key `message`.
+/// The fields of an event; its text has the key `message`.
 #[derive(Default)]
 struct Fields(Map<String, Value>);
 

@@ -1,13 +1,13 @@
-//! A status as people read it, in the manner of `wg show`, and as scripts do.
+//! A status as text, in the manner of `wg show` and `wg show dump`.
 
-use crate::status::{Path, Peer, Status, Traffic};
+use crate::status::{PathStatus, PeerStatus, Traffic, TunnelStatus};
 
-/// Columns below which a path is told in lines instead of a table.
-const WIDE: usize = 100;
+/// Terminal columns from which on paths are shown as a table.
+const TABLE_WIDTH: usize = 100;
 
-/// For people, at most `width` columns wide if that can be.
+/// The status for a terminal of `width` columns.
 #[must_use]
-pub fn show(status: &Status, width: usize) -> String {
+pub fn show(status: &TunnelStatus, width: usize) -> String {
     let interface = &status.interface;
     let mut text = format!("interface: {}\n", interface.name);
     let mut line = |key: &str, value: String| text.push_str(&format!("  {key}: {value}\n"));
@@ -17,8 +17,8 @@ pub fn show(status: &Status, width: usize) -> String {
     line("mode", mode(&status.mode));
     line("addresses", interface.addresses.join(", "));
     line("mtu", format!("{} bytes", interface.mtu_bytes));
-    line("up for", duration(status.uptime_s));
-    line("transfer", format!("{} received, {} sent", bytes(&interface.written), bytes(&interface.read)));
+    line("uptime", duration(status.uptime_s));
+    line("transfer", format!("{} received, {} sent", bytes(&interface.received), bytes(&interface.sent)));
     let drops = status.drops.iter().filter(|drop| drop.packets > 0);
     let drops: Vec<_> = drops.map(|drop| format!("{} {}", drop.packets, drop.reason.replace('-', " "))).collect();
     if !drops.is_empty() {
@@ -37,31 +37,28 @@ fn mode(mode: &str) -> String {
     }
 }
 
-fn peer(peer: &Peer, width: usize) -> String {
+fn peer(peer: &PeerStatus, width: usize) -> String {
     let mut text = format!("\npeer: {}\n", peer.public_key.as_deref().unwrap_or("(none: mpt)"));
     let mut line = |key: &str, value: String| text.push_str(&format!("  {key}: {value}\n"));
     line("allowed ips", if peer.allowed_ips.is_empty() { "(none)".into() } else { peer.allowed_ips.join(", ") });
     let cipher = peer.cipher.as_ref().map_or_else(String::new, |cipher| format!(", {cipher}"));
-    match peer.handshake_ms {
+    match peer.handshake_age_ms {
         Some(ms) => line("latest handshake", format!("{} ago{cipher}", duration(ms / 1e3))),
         None => line("latest handshake", "(none yet)".into()),
     }
-    let (entrance, reordering) = (&peer.entrance, &peer.reordering);
-    let queue = format!("{} packets, {} bytes", entrance.queued_packets, entrance.queued_bytes);
-    line("queue", format!("{queue}, {} marked, {} dropped", entrance.marked_packets, entrance.dropped_packets));
-    let depth = format!(
-        "{} packets (most {}), hold {:.0} ms",
-        reordering.depth_packets, reordering.most_packets, reordering.hold_ms
-    );
-    line("reordering", format!("{depth}, {} late", reordering.late_packets));
-    text += &if width >= WIDE { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
+    let (ingress, reorder) = (&peer.ingress_queue, &peer.reorder_buffer);
+    let backlog = format!("{} packets, {} bytes", ingress.backlog_packets, ingress.backlog_bytes);
+    line("ingress queue", format!("{backlog}, {} marked, {} dropped", ingress.marked_packets, ingress.dropped_packets));
+    let backlog = format!("{} packets (max {})", reorder.backlog_packets, reorder.max_backlog_packets);
+    line("reorder buffer", format!("{backlog}, timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets));
+    text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
     text
 }
 
-const HEADING: [&str; 9] = ["path", "state", "rtt", "loss", "rate", "share", "mtu", "transfer", "remote"];
+const HEADING: [&str; 9] = ["path", "state", "srtt", "loss", "send rate", "share", "pmtu", "transfer", "remote"];
 
-/// One line a path.
-fn table(paths: &[Path]) -> String {
+/// One line for each path.
+fn table(paths: &[PathStatus]) -> String {
     let rows: Vec<[String; 9]> = paths.iter().map(cells).collect();
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).chain([HEADING[column].len()]).max().unwrap_or(0)
@@ -73,46 +70,46 @@ fn table(paths: &[Path]) -> String {
     row(&HEADING.map(String::from)) + &rows.iter().map(row).collect::<String>()
 }
 
-/// Two lines a path.
-fn lines(path: &Path) -> String {
-    let [name, state, rtt, loss, rate, share, mtu, transfer, remote] = cells(path);
+/// Two lines for a path.
+fn lines(path: &PathStatus) -> String {
+    let [name, state, srtt, loss, rate, share, pmtu, transfer, remote] = cells(path);
     format!(
-        "  path {name}: {state}, {rtt}, {loss} loss, {rate}, share {share}\n    mtu {mtu}, {transfer}, to {remote}\n"
+        "  path {name}: {state}, srtt {srtt}, {loss} loss, {rate}, share {share}\n    pmtu {pmtu}, {transfer}, remote {remote}\n"
     )
 }
 
-fn cells(path: &Path) -> [String; 9] {
-    let kinds = [(path.backup, " backup"), (path.metered, " metered")];
-    let kind: String = kinds.into_iter().filter_map(|(is, word)| is.then_some(word)).collect();
+fn cells(path: &PathStatus) -> [String; 9] {
+    let flags = [(path.backup, " backup"), (path.metered, " metered")];
+    let flags: String = flags.into_iter().filter_map(|(is, word)| is.then_some(word)).collect();
     [
         path.name.clone(),
-        format!("{}{kind}", path.state.word()),
-        path.rtt_ms.map_or("-".into(), |rtt| format!("{rtt:.1} ms")),
-        format!("{:.1}%", path.loss * 100.0),
-        bits(path.sending_bps),
-        format!("{:.0}%", path.share * 100.0),
-        if path.mtu_bytes == 0 { "-".into() } else { path.mtu_bytes.to_string() },
+        format!("{}{flags}", path.state.word()),
+        path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms")),
+        format!("{:.1}%", path.loss_ratio * 100.0),
+        bits(path.send_rate_bps),
+        format!("{:.0}%", path.send_share * 100.0),
+        if path.pmtu_bytes == 0 { "-".into() } else { path.pmtu_bytes.to_string() },
         format!("{} in, {} out", bytes(&path.received), bytes(&path.sent)),
         path.remote.clone().unwrap_or("-".into()),
     ]
 }
 
-/// For scripts, as `wg show dump`: tabs between fields, the interface first, then a line for each peer, then one for each
-/// path. Its columns never change; new ones are added at the end.
+/// The status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for each peer, each
+/// followed by its paths. Columns never change; new ones are added at the end.
 #[must_use]
-pub fn dump(status: &Status) -> String {
+pub fn dump(status: &TunnelStatus) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
-    let it = &status.interface;
-    let mtu = it.mtu_bytes.to_string();
-    let mut rows = vec![vec!["interface".into(), it.name.clone(), word(&it.public_key), status.mode.clone(), mtu]];
+    let interface = &status.interface;
+    let front = ["interface".into(), interface.name.clone(), word(&interface.public_key), status.mode.clone()];
+    let mut rows = vec![front.into_iter().chain([interface.mtu_bytes.to_string()]).collect()];
     for peer in &status.peers {
-        let handshake = peer.handshake_ms.map_or("0".into(), |ms| format!("{ms:.0}"));
+        let handshake = peer.handshake_age_ms.map_or("0".into(), |ms| format!("{ms:.0}"));
         rows.push(vec!["peer".into(), word(&peer.public_key), peer.allowed_ips.join(","), handshake]);
         rows.extend(peer.paths.iter().map(|path| {
-            let rtt = path.rtt_ms.map_or("0".into(), |rtt| format!("{rtt:.3}"));
-            let numbers = [path.sending_bps, path.mtu_bytes.into(), path.received.bytes, path.sent.bytes];
-            let front = ["path".into(), path.name.clone(), path.state.word().into(), word(&path.remote), rtt];
-            let loss = [format!("{:.4}", path.loss), format!("{:.4}", path.share)];
+            let srtt = path.srtt_ms.map_or("0".into(), |srtt| format!("{srtt:.3}"));
+            let numbers = [path.send_rate_bps, path.pmtu_bytes.into(), path.received.bytes, path.sent.bytes];
+            let front = ["path".into(), path.name.clone(), path.state.word().into(), word(&path.remote), srtt];
+            let loss = [format!("{:.4}", path.loss_ratio), format!("{:.4}", path.send_share)];
             front.into_iter().chain(loss).chain(numbers.map(|number| number.to_string())).collect()
         }));
     }

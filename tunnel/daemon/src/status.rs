@@ -1,186 +1,194 @@
-//! What a running tunnel tells of itself: one document for `show`, `top`, `ping`, the JSON and the metrics.
+//! The status of a running tunnel: one document for `show`, `top`, `ping`, the JSON and the metrics.
 //!
-//! Counters run from the start of the daemon. Times are in milliseconds, rates in bits a second, sizes in bytes; the unit
-//! ends the name. What is not known (no measurement yet, no handshake in `mpt` mode) is null.
+//! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the unit
+//! ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of this document's form; it grows when a field goes or changes its meaning.
-pub const VERSION: u32 = 1;
+/// The version of this document; incremented when a field is removed or changes its meaning.
+pub const VERSION: u32 = 2;
 
-/// The whole tunnel.
+/// The status of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct TunnelStatus {
     /// [`VERSION`].
     pub version: u32,
     /// The inner device.
-    pub interface: Interface,
+    pub interface: InterfaceStatus,
     /// "ropewalk" or "mpt".
     pub mode: String,
-    /// Seconds since the start.
+    /// Time since the start, seconds.
     pub uptime_s: f64,
-    /// The other ends, in the file's order.
-    pub peers: Vec<Peer>,
-    /// What was dropped, by reason. Every reason is listed, with 0 too.
-    pub drops: Vec<Drop>,
+    /// The peers, in the file's order.
+    pub peers: Vec<PeerStatus>,
+    /// Dropped packets by reason, including reasons with none.
+    pub drops: Vec<DropCount>,
 }
 
 /// The inner device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interface {
+pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
     /// Its addresses.
     pub addresses: Vec<String>,
     /// Its MTU.
     pub mtu_bytes: u32,
-    /// This end's public key.
+    /// The public key of this end.
     pub public_key: Option<String>,
-    /// Packets and bytes that came from it.
-    pub read: Traffic,
-    /// Packets and bytes that went to it.
-    pub written: Traffic,
+    /// Packets from the host into the tunnel.
+    pub sent: Traffic,
+    /// Packets from the tunnel to the host.
+    pub received: Traffic,
 }
 
-/// A peer and all that is shared with it.
+/// A peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Peer {
+pub struct PeerStatus {
     /// Its public key.
     pub public_key: Option<String>,
     /// Its inner networks.
     pub allowed_ips: Vec<String>,
-    /// Milliseconds since the latest handshake.
-    pub handshake_ms: Option<f64>,
+    /// Time since the latest handshake.
+    pub handshake_age_ms: Option<f64>,
     /// The cipher of the session.
     pub cipher: Option<String>,
     /// The paths to it.
-    pub paths: Vec<Path>,
-    /// What waits to be sent.
-    pub entrance: Entrance,
-    /// What waits to be put in order.
-    pub reordering: Reordering,
-    /// Pieces of packets that were sent again because they were lost.
-    pub repaired_pieces: u64,
+    pub paths: Vec<PathStatus>,
+    /// The queue of packets to be sent.
+    pub ingress_queue: IngressQueue,
+    /// The buffer of received packets.
+    pub reorder_buffer: ReorderBuffer,
+    /// Lost fragments that were retransmitted.
+    pub retransmitted_fragments: u64,
 }
 
 /// A path to a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Path {
-    /// Its name in the file.
+pub struct PathStatus {
+    /// Its name in the configuration.
     pub name: String,
-    /// What it is doing.
-    pub state: State,
-    /// It carries data only while no other works.
+    /// Its state.
+    pub state: PathState,
+    /// Whether it carries data only while no other path works.
     pub backup: bool,
-    /// Its traffic costs money.
+    /// Whether its traffic costs money.
     pub metered: bool,
     /// The device that it is bound to.
     pub interface: Option<String>,
-    /// Its address here.
+    /// Its local address.
     pub local: Option<String>,
-    /// The peer's address, as authenticated packets last said.
+    /// The peer's address, from the latest authenticated datagrams.
     pub remote: Option<String>,
     /// Smoothed round-trip time.
-    pub rtt_ms: Option<f64>,
+    pub srtt_ms: Option<f64>,
     /// Least round-trip time.
-    pub least_rtt_ms: Option<f64>,
-    /// Round trip of the latest probe, which comes back by the path that it went by; data may not.
-    pub probe_rtt_ms: Option<f64>,
+    pub min_rtt_ms: Option<f64>,
     /// Mean deviation of the round-trip time.
-    pub rtt_deviation_ms: Option<f64>,
-    /// Share of the packets sent in the latest seconds that were lost, 0 to 1.
-    pub loss: f64,
-    /// What the path was seen to deliver.
-    pub delivery_bps: u64,
-    /// What is sent at present.
-    pub sending_bps: u64,
-    /// What is received at present.
-    pub receiving_bps: u64,
-    /// Its share of what is sent at present, 0 to 1.
-    pub share: f64,
-    /// The largest datagram that is known to pass, IP header included; 0 if nobody looked.
-    pub mtu_bytes: u32,
+    pub rttvar_ms: Option<f64>,
+    /// Round-trip time of the latest probe, which returns on this path; acknowledgements of data may not.
+    pub probe_rtt_ms: Option<f64>,
+    /// Lost share of recently sent packets, 0 to 1.
+    pub loss_ratio: f64,
+    /// The latest sample of the delivery rate.
+    pub delivery_rate_bps: u64,
+    /// The present send rate.
+    pub send_rate_bps: u64,
+    /// The present receive rate.
+    pub receive_rate_bps: u64,
+    /// Share of the send rate of all paths to the peer, 0 to 1.
+    pub send_share: f64,
+    /// The largest datagram known to pass, IP header included; 0 if not probed.
+    pub pmtu_bytes: u32,
     /// The congestion window.
-    pub window_bytes: Option<u64>,
-    /// What is sent and not acknowledged.
+    pub cwnd_bytes: Option<u64>,
+    /// Sent and neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
-    /// Sent since the start.
+    /// Datagrams sent.
     pub sent: Traffic,
-    /// Received since the start.
+    /// Datagrams received.
     pub received: Traffic,
-    /// Packets lost since the start.
+    /// Datagrams declared lost.
     pub lost_packets: u64,
-    /// Packets of ours that arrived with a mark of congestion.
-    pub marked_packets: u64,
-    /// How often it failed.
+    /// Sent datagrams that arrived with a CE mark.
+    pub ce_packets: u64,
+    /// Times that the path went down.
     pub failures: u64,
 }
 
-/// What a path is doing.
+/// The state of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
-    /// It is being tried for the first time, or again.
+pub enum PathState {
+    /// Probed, and not answered yet.
     #[default]
     Validating,
-    /// It carries data, or may.
+    /// Works.
     Up,
-    /// It is silent, or its device is down.
+    /// Silent, or its device is down.
     Down,
-    /// Somebody took it out of use.
+    /// Disabled by a command.
     Disabled,
 }
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Packets, or super-packets where a device cuts them.
+    /// Packets. A super-packet counts as one.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// The queue at the tunnel's entrance.
+impl Traffic {
+    /// Counts `packets` of `bytes` together.
+    pub(crate) fn add(&mut self, packets: usize, bytes: usize) {
+        self.packets += packets as u64;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// The ingress queue of a peer: packets from the host that are to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Entrance {
-    /// Packets in it.
-    pub queued_packets: u64,
-    /// Their bytes.
-    pub queued_bytes: u64,
-    /// Packets that it marked.
+pub struct IngressQueue {
+    /// Packets in the queue.
+    pub backlog_packets: u64,
+    /// Bytes in the queue.
+    pub backlog_bytes: u64,
+    /// Packets that CoDel marked.
     pub marked_packets: u64,
-    /// Packets that it dropped.
+    /// Packets dropped, by CoDel or because the queue was full.
     pub dropped_packets: u64,
 }
 
-/// Putting packets in order. A packet that is cut into pieces counts once for each.
+/// The reorder buffer of a peer. It counts fragments; in `mpt` mode a packet is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reordering {
-    /// Packets that wait at present.
-    pub depth_packets: u64,
-    /// The most that ever waited.
-    pub most_packets: u64,
-    /// The longest that a packet may wait at present.
-    pub hold_ms: f64,
-    /// Packets that had to wait.
-    pub held_packets: u64,
-    /// Times that waiting was given up.
+pub struct ReorderBuffer {
+    /// Fragments in the buffer.
+    pub backlog_packets: u64,
+    /// The most fragments that were ever in the buffer.
+    pub max_backlog_packets: u64,
+    /// The longest time that a fragment waits for an earlier one, at present.
+    pub timeout_ms: f64,
+    /// Fragments that waited for an earlier one.
+    pub reordered_packets: u64,
+    /// Missing fragments that were given up.
     pub timeouts: u64,
-    /// Packets that came after their turn.
+    /// Fragments that arrived after they were given up.
     pub late_packets: u64,
 }
 
-/// Packets that were dropped for one reason.
+/// Packets dropped for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drop {
-    /// A word or two, joined by `-`.
+pub struct DropCount {
+    /// The reason: words joined by `-`.
     pub reason: String,
-    /// How many.
+    /// Packets or datagrams dropped.
     pub packets: u64,
 }
 
-impl State {
-    /// As it is shown.
+impl PathState {
+    /// The state as a word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -192,76 +200,78 @@ impl State {
     }
 }
 
-impl Status {
-    /// Every path with its peer.
-    pub fn paths(&self) -> impl Iterator<Item = (&Peer, &Path)> {
+impl TunnelStatus {
+    /// All paths, each with its peer.
+    pub fn paths(&self) -> impl Iterator<Item = (&PeerStatus, &PathStatus)> {
         self.peers.iter().flat_map(|peer| peer.paths.iter().map(move |path| (peer, path)))
     }
 
-    /// A tunnel with one of everything, for tests and for pictures.
+    /// An example for tests.
     #[must_use]
     pub fn example() -> Self {
         let traffic = |packets, bytes| Traffic { packets, bytes };
-        let path = |name: &str, interface: &str, rtt_ms: f64, delivery_bps: u64, share: f64| Path {
+        let path = |name: &str, interface: &str, srtt_ms: f64, delivery_rate_bps: u64, send_share: f64| PathStatus {
             name: name.into(),
-            state: State::Up,
+            state: PathState::Up,
             interface: Some(interface.into()),
             local: Some("192.0.2.7:51820".into()),
             remote: Some("198.51.100.1:4754".into()),
-            rtt_ms: Some(rtt_ms),
-            least_rtt_ms: Some(rtt_ms * 0.9),
-            probe_rtt_ms: Some(rtt_ms + 0.5),
-            rtt_deviation_ms: Some(1.5),
-            loss: 0.002,
-            delivery_bps,
-            sending_bps: delivery_bps / 2,
-            receiving_bps: delivery_bps / 20,
-            share,
-            mtu_bytes: 1500,
-            window_bytes: Some(250_000),
+            srtt_ms: Some(srtt_ms),
+            min_rtt_ms: Some(srtt_ms * 0.9),
+            rttvar_ms: Some(1.5),
+            probe_rtt_ms: Some(srtt_ms + 0.5),
+            loss_ratio: 0.002,
+            delivery_rate_bps,
+            send_rate_bps: delivery_rate_bps / 2,
+            receive_rate_bps: delivery_rate_bps / 20,
+            send_share,
+            pmtu_bytes: 1500,
+            cwnd_bytes: Some(250_000),
             in_flight_bytes: 120_000,
             sent: traffic(1_000_000, 1_400_000_000),
             received: traffic(500_000, 40_000_000),
             lost_packets: 2000,
-            ..Path::default()
+            ..PathStatus::default()
         };
         let mut lte = path("lte", "wwan0", 48.0, 40_000_000, 0.286);
         lte.metered = true;
-        let peer = Peer {
+        let peer = PeerStatus {
             public_key: Some("R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=".into()),
             allowed_ips: vec!["10.77.0.2/32".into()],
-            handshake_ms: Some(45_000.0),
+            handshake_age_ms: Some(45_000.0),
             cipher: Some("aes-256-gcm".into()),
             paths: vec![path("fibre", "eth0", 12.3, 100_000_000, 0.714), lte],
-            entrance: Entrance { queued_packets: 21, queued_bytes: 30_000, marked_packets: 40, dropped_packets: 3 },
-            reordering: Reordering {
-                depth_packets: 12,
-                most_packets: 240,
-                hold_ms: 42.0,
-                held_packets: 9000,
+            ingress_queue: IngressQueue {
+                backlog_packets: 21,
+                backlog_bytes: 30_000,
+                marked_packets: 40,
+                dropped_packets: 3,
+            },
+            reorder_buffer: ReorderBuffer {
+                backlog_packets: 12,
+                max_backlog_packets: 240,
+                timeout_ms: 42.0,
+                reordered_packets: 9000,
                 timeouts: 4,
                 late_packets: 1,
             },
-            repaired_pieces: 1990,
+            retransmitted_fragments: 1990,
         };
+        let drop = |reason: &str, packets| DropCount { reason: reason.into(), packets };
         Self {
             version: VERSION,
-            interface: Interface {
+            interface: InterfaceStatus {
                 name: "rw0".into(),
                 addresses: vec!["10.77.0.1/24".into()],
                 mtu_bytes: 1420,
                 public_key: Some("c2VjcmV0IG5vdCwgcHVibGljIHllcywgMzIgYnl0ZXMh".into()),
-                read: traffic(1_500_000, 1_900_000_000),
-                written: traffic(700_000, 60_000_000),
+                sent: traffic(1_500_000, 1_900_000_000),
+                received: traffic(700_000, 60_000_000),
             },
             mode: "ropewalk".into(),
             uptime_s: 3725.0,
             peers: vec![peer],
-            drops: vec![
-                Drop { reason: "unrouted".into(), packets: 5 },
-                Drop { reason: "not-authentic".into(), packets: 0 },
-                Drop { reason: "replayed".into(), packets: 2 },
-            ],
+            drops: vec![drop("no-peer", 5), drop("forged", 0), drop("replayed", 2)],
         }
     }
 }

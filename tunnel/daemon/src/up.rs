@@ -1,57 +1,59 @@
-//! Bringing a tunnel up: configuration in, data thread and control thread out, until the end.
+//! `ropewalk up`: starts the data thread and the control loop, and runs until the tunnel ends.
 
-mod bridge;
-mod layout;
+mod assignment;
+mod handle;
+mod rates;
 mod setup;
-mod told;
+mod status_builder;
 
-use crate::config::Config;
-use crate::control::{self, Control, DataPlane, Error, Privileges, drop_privileges};
-use crate::plane::{self, Inbox, Plane, Setup};
+use crate::config::TunnelConfig;
+use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, Privileges, drop_privileges};
+use crate::data_plane::{self, CommandReceiver, DataPlane, DataPlaneConfig};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use tracing::{error, warn};
 
-/// Runs the tunnel of `config`, which was read from `file` (absolute), until a demand or a signal ends it. Its socket and
-/// its state file lie in `folder`.
+/// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and state
+/// file are in `directory`.
 ///
 /// # Errors
-/// It is up already; the device, a socket, an address or a route is refused; an endpoint has no address.
-pub fn up(config: Config, file: PathBuf, folder: PathBuf) -> Result<(), Error> {
+/// The tunnel is running already; the device, a socket, an address or a route cannot be set up; an endpoint has no address.
+pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(), Error> {
     for warning in &config.warnings {
         warn!("{warning}");
     }
-    control::repair(&folder, &config.interface.name)?;
-    let (commander, inbox) = plane::channel().map_err(|error| failed("making an eventfd", error))?;
-    let (setup, layout) = setup::setup(&config)?;
-    let go = open(setup, inbox)?;
-    let plane: Arc<dyn DataPlane> = Arc::new(bridge::Bridge::new(commander, go, &config, layout));
-    control::run(Control { config, file, folder }, &plane)
+    control_plane::clean_up(&directory, &config.interface.name)?;
+    let (sender, receiver) = data_plane::channel().map_err(|error| failed("creating an eventfd", error))?;
+    let (setup, assignment) = setup::setup(&config)?;
+    let start = open(setup, receiver)?;
+    let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(sender, start, &config, assignment));
+    control_plane::run(ControlConfig { config, file, directory }, &handle)
 }
 
-/// Starts the data thread, and waits until it has opened the device and the sockets, which never leave it. It goes on when
-/// it is told to: only then may it give its privileges up, for a change of user happens to all threads in the same way.
-fn open(setup: Setup, inbox: Inbox) -> Result<Sender<()>, Error> {
-    let (tell, told) = mpsc::channel();
-    let (go, gone) = mpsc::channel();
-    let work = move || match Plane::open(setup) {
-        Err(error) => drop(tell.send(Err(failed("opening the tunnel", error)))),
-        Ok(mut plane) => {
-            // Who waits for the answer is still there: it waits for nothing else.
-            let _ = tell.send(Ok(go));
-            if gone.recv().is_err() {
+/// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the returned
+/// sender is used: only then may it drop its privileges, because a change of user affects all threads.
+fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>, Error> {
+    let (opened_sender, opened) = mpsc::channel();
+    let (start_sender, start) = mpsc::channel();
+    let work = move || match DataPlane::open(config) {
+        Err(error) => drop(opened_sender.send(Err(failed("opening the tunnel", error)))),
+        Ok(mut data_plane) => {
+            // The receiver waits below.
+            let _ = opened_sender.send(Ok(start_sender));
+            if start.recv().is_err() {
                 return;
             }
             let ready = drop_privileges(&Privileges::default()).map_err(|error| error.to_string());
-            if let Err(error) = ready.and_then(|()| plane.run(&inbox).map_err(|error| error.to_string())) {
+            let run = ready.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
+            if let Err(error) = run {
                 error!("the data plane ended: {error}");
             }
         }
     };
     std::thread::Builder::new().name("data".into()).spawn(work).map_err(|error| failed("starting a thread", error))?;
-    told.recv().unwrap_or_else(|error| Err(failed("opening the tunnel", error)))
+    opened.recv().unwrap_or_else(|error| Err(failed("opening the tunnel", error)))
 }
 
 fn failed(what: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {

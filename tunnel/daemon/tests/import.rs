@@ -1,4 +1,4 @@
-//! MPT's files become ours, and ours can be read.
+//! Import of MPT's configuration files.
 
 use ropewalk_daemon::config::{self, Mode};
 use ropewalk_daemon::import;
@@ -10,12 +10,12 @@ fn folder() -> &'static Path {
 }
 
 #[test]
-fn the_published_example_is_read_again_with_its_numbers() {
+fn the_imported_example_is_a_valid_configuration_with_its_numbers() {
     let import = import::mpt(folder(), None).unwrap();
     let config = config::parse("tun0.toml", &import.toml, Path::new("tun0.toml")).unwrap();
     let Mode::Mpt(mpt) = config.mode else { panic!("{:?}", config.mode) };
-    assert_eq!((mpt.reorder_window, config.carriage.max_hold), (1600, Some(Span::from_millis(300))));
-    assert_eq!((mpt.keepalive, mpt.dead), (Some(Span::from_secs(5)), Span::from_secs(11)));
+    assert_eq!((mpt.reorder_window, config.options.max_reorder_timeout), (1600, Span::from_millis(300)));
+    assert_eq!((mpt.keepalive_time, mpt.dead_time), (Some(Span::from_secs(5)), Span::from_secs(11)));
     assert_eq!(
         (config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port),
         ("tun0", Some(1440), 23456)
@@ -26,35 +26,34 @@ fn the_published_example_is_read_again_with_its_numbers() {
     assert_eq!(config.paths[1].endpoint.as_ref().unwrap().to_string(), "10.2.2.2:23456");
     let allowed: Vec<_> = config.peers[0].allowed_ips.iter().map(ToString::to_string).collect();
     assert_eq!(allowed, ["10.0.0.2/32", "192.168.7.0/24"]);
-    assert!(config.carriage.congestion.is_none());
+    assert!(config.options.congestion.is_none());
 }
 
 #[test]
-fn what_has_no_counterpart_is_told_and_the_secret_is_not() {
+fn keys_without_a_counterpart_are_noted_and_the_secret_is_not_shown() {
     let import = import::mpt(folder(), Some("c1")).unwrap();
     let notes = import.notes.join("\n");
-    for told in ["accept_remote", "gw_ipaddr", "ip route add 10.1.1.2 via 10.1.1.254 dev eno2", "auth_key", "src_addr"]
-    {
-        assert!(notes.contains(told), "{told}:\n{notes}");
+    for key in ["accept_remote", "gw_ipaddr", "ip route add 10.1.1.2 via 10.1.1.254 dev eno2", "auth_key", "src_addr"] {
+        assert!(notes.contains(key), "{key}:\n{notes}");
     }
     assert!(!notes.contains("001122") && !import.toml.contains("001122"));
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_line() {
+fn errors_are_reported_at_their_line() {
     let copy = std::env::temp_dir().join(format!("ropewalk-import-{}", std::process::id()));
     std::fs::create_dir_all(copy.join("conf/connections")).unwrap();
     std::fs::copy(folder().join("interface.conf"), copy.join("conf/interface.conf")).unwrap();
     let good = std::fs::read_to_string(folder().join("connections/c1.conf")).unwrap();
-    let told = |old: &str, new: &str| {
+    let error = |old: &str, new: &str| {
         assert!(good.contains(old), "{old}");
         std::fs::write(copy.join("conf/connections/c1.conf"), good.replacen(old, new, 1)).unwrap();
         import::mpt(&copy, None).unwrap_err().to_string()
     };
     let [paths, address, line] = [
-        told("path_count = 2", "path_count = 3"),
-        told("remote_ipaddr = 10.2.2.2", "remote_ipaddr = 10.2.2"),
-        told("[path_0]", "path 0"),
+        error("path_count = 2", "path_count = 3"),
+        error("remote_ipaddr = 10.2.2.2", "remote_ipaddr = 10.2.2"),
+        error("[path_0]", "path 0"),
     ];
     assert!(paths.contains("c1.conf:10:1") && paths.contains("no [path_2]"), "{paths}");
     assert!(address.contains("c1.conf:36:1") && address.contains("cannot be `10.2.2`"), "{address}");

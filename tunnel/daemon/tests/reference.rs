@@ -1,24 +1,47 @@
-//! The reference page has every key that the reader knows, in the section of its table, and no other.
+//! `docs/tunnel-configuration.md` describes every key in the section of its table, and its defaults.
 
 use ropewalk_daemon::config::keys;
 use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../docs/tunnel-configuration.md");
 
-/// The first cell of each row, in the section whose heading is `[table]` or `[[table]]`.
-fn documented(table: &str) -> BTreeSet<String> {
+/// The section with the heading `[table]` or `[[table]]`.
+fn section(table: &str) -> &'static str {
     let headings = [format!("## [{table}]\n"), format!("## [[{table}]]\n")];
     let section = headings.iter().find_map(|heading| PAGE.split_once(heading.as_str())).map(|(_, rest)| rest);
-    let section = section.unwrap_or_else(|| panic!("no section for [{table}]")).split("\n## ").next().unwrap();
-    section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).map(str::to_owned).collect()
+    section.unwrap_or_else(|| panic!("no section for [{table}]")).split("\n## ").next().unwrap()
+}
+
+/// The first cell of each row of a section.
+fn documented(table: &str) -> BTreeSet<String> {
+    section(table).lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).map(str::to_owned).collect()
 }
 
 #[test]
-fn every_key_is_documented_and_nothing_else_is() {
+fn all_keys_are_documented_and_no_others() {
     let tables = keys();
     assert_eq!(tables[0].1, ["interface", "peer", "path", "tunnel", "mpt"]);
     for (table, keys) in &tables[1..] {
         assert_eq!(documented(table), keys.iter().cloned().collect(), "[{table}]");
         assert!(keys.len() > 2, "{keys:?}");
+    }
+}
+
+#[test]
+fn documented_defaults_are_those_of_the_machine() {
+    let default = |key: &str| {
+        let row = section("tunnel").lines().find(|line| line.starts_with(&format!("| `{key}`")));
+        row.and_then(|row| row.rsplit(" | ").next()).unwrap_or_else(|| panic!("no row for {key}"))
+    };
+    let timeout = format!("\"{}ms\"", machine::defaults::MAX_REORDER_TIMEOUT.as_millis_f64());
+    for (key, value) in [
+        ("congestion", machine::defaults::CONGESTION_CONTROL),
+        ("scheduler", machine::defaults::SCHEDULER),
+        ("max-reorder-timeout", &timeout),
+        ("retransmit", if machine::defaults::RETRANSMIT { "true" } else { "false" }),
+        ("in-order", if machine::defaults::IN_ORDER { "true" } else { "false" }),
+        ("late", if machine::defaults::DELIVER_LATE { "deliver" } else { "drop" }),
+    ] {
+        assert!(default(key).contains(value), "{key}: {} is not {value}", default(key));
     }
 }

@@ -1,31 +1,31 @@
-//! What a running tunnel tells: the JSON's form, the metrics, and what people see.
+//! The status of a running tunnel: JSON, metrics, and `show`.
 
-use ropewalk_daemon::control::{Answer, DataPlane, metrics, route_halves};
-use ropewalk_daemon::plane::Link;
+use ropewalk_daemon::control_plane::{ChangeReply, DataPlaneHandle, metrics, route_halves};
+use ropewalk_daemon::data_plane::LinkEvent;
 use ropewalk_daemon::show::{dump, show};
-use ropewalk_daemon::status::Status;
+use ropewalk_daemon::status::TunnelStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[test]
-fn the_json_is_the_one_that_scripts_know() {
-    let json = serde_json::to_string_pretty(&Status::example()).unwrap();
-    assert_eq!(json, include_str!("told/status.json").trim_end(), "\n{json}");
-    assert_eq!(serde_json::from_str::<Status>(&json).unwrap(), Status::example());
+fn the_json_has_its_documented_form() {
+    let json = serde_json::to_string_pretty(&TunnelStatus::example()).unwrap();
+    assert_eq!(json, include_str!("expected/status.json").trim_end(), "\n{json}");
+    assert_eq!(serde_json::from_str::<TunnelStatus>(&json).unwrap(), TunnelStatus::example());
 }
 
 #[test]
 fn show_fits_a_wide_and_a_narrow_terminal() {
-    let wide = show(&Status::example(), 160);
-    assert_eq!(wide, include_str!("told/show-wide.txt"), "\n{wide}");
-    let narrow = show(&Status::example(), 80);
-    assert_eq!(narrow, include_str!("told/show-narrow.txt"), "\n{narrow}");
+    let wide = show(&TunnelStatus::example(), 160);
+    assert_eq!(wide, include_str!("expected/show-wide.txt"), "\n{wide}");
+    let narrow = show(&TunnelStatus::example(), 80);
+    assert_eq!(narrow, include_str!("expected/show-narrow.txt"), "\n{narrow}");
     assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
 }
 
 #[test]
-fn the_dump_has_a_line_for_everything_and_tabs_between() {
-    let text = dump(&Status::example());
+fn the_dump_has_a_line_for_each_object_and_tabs_between_fields() {
+    let text = dump(&TunnelStatus::example());
     let kinds: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(kinds, ["interface", "peer", "path", "path"]);
     let fields: BTreeSet<_> =
@@ -35,8 +35,8 @@ fn the_dump_has_a_line_for_everything_and_tabs_between() {
 
 /// OpenMetrics 1.0: comments, then `name{labels} value`; counters end in `_total`; `# EOF` ends it.
 #[test]
-fn the_metrics_are_open_metrics_in_base_units() {
-    let text = metrics(&Status::example());
+fn the_metrics_are_openmetrics_in_base_units() {
+    let text = metrics(&TunnelStatus::example());
     assert!(text.ends_with("# EOF\n"), "{text}");
     let mut families = BTreeSet::new();
     for line in text.lines().filter(|line| *line != "# EOF") {
@@ -50,8 +50,8 @@ fn the_metrics_are_open_metrics_in_base_units() {
         }
     }
     for line in [
-        "ropewalk_path_rtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",path=\"fibre\"} 0.0123",
-        "ropewalk_dropped_packets_total{interface=\"rw0\",reason=\"unrouted\"} 5",
+        "ropewalk_path_srtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",path=\"fibre\"} 0.0123",
+        "ropewalk_dropped_packets_total{interface=\"rw0\",reason=\"no-peer\"} 5",
         "ropewalk_uptime_seconds 3725.0",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
@@ -59,45 +59,45 @@ fn the_metrics_are_open_metrics_in_base_units() {
 }
 
 #[test]
-fn everything_is_two_halves_and_any_other_network_is_itself() {
+fn a_default_route_is_set_as_two_halves() {
     let halves = |text: &str| route_halves(text.parse().unwrap()).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(halves("0.0.0.0/0"), ["0.0.0.0/1", "128.0.0.0/1"]);
     assert_eq!(halves("::/0"), ["::/1", "8000::/1"]);
     assert_eq!(halves("10.0.0.0/8"), ["10.0.0.0/8"]);
 }
 
-/// A data plane that knows one answer.
-struct Still;
+/// A data plane with one status.
+struct FixedStatus;
 
-impl DataPlane for Still {
+impl DataPlaneHandle for FixedStatus {
     fn start(&self) {}
 
-    fn ask(&self, answer: Box<dyn FnOnce(Status) + Send>) -> bool {
-        answer(Status::example());
+    fn request_status(&self, reply: Box<dyn FnOnce(TunnelStatus) + Send>) -> bool {
+        reply(TunnelStatus::example());
         true
     }
 
-    fn change(&self, _: &ropewalk_daemon::config::Config, answer: Answer) {
-        answer(Err("it is still".into()));
+    fn change(&self, _: &ropewalk_daemon::config::TunnelConfig, reply: ChangeReply) {
+        reply(Err("not supported".into()));
     }
 
-    fn link(&self, _: &str, _: Link) {}
+    fn link(&self, _: &str, _: LinkEvent) {}
 
     fn stop(&self) {}
 }
 
 #[test]
-fn the_socket_answers_what_the_data_plane_says() {
-    use ropewalk_daemon::control::{Client, router, socket_path};
+fn the_socket_serves_the_status_and_the_metrics() {
+    use ropewalk_daemon::control_plane::{Client, router, socket_path};
     let folder = std::env::temp_dir().join(format!("ropewalk-socket-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.spawn({
         let listener = runtime.block_on(async { tokio::net::UnixListener::bind(socket_path(&folder, "rw0")).unwrap() });
-        async move { axum::serve(listener, router(Arc::new(Still))).await }
+        async move { axum::serve(listener, router(Arc::new(FixedStatus))).await }
     });
     let client = Client::new(&folder, "rw0");
-    assert_eq!(client.status().unwrap(), Status::example());
+    assert_eq!(client.status().unwrap(), TunnelStatus::example());
     assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
     assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
     assert_eq!(Client::interfaces(&folder), ["rw0"]);

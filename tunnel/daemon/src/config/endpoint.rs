@@ -1,4 +1,4 @@
-//! Where a peer is reached: an address or a host name, and a port.
+//! The endpoint of a peer: an address or a host name, and a port.
 
 use std::fmt;
 use std::io;
@@ -7,20 +7,20 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The port of GRE-in-UDP (RFC 8086).
 pub const DEFAULT_PORT: u16 = 4754;
 
-/// A host and a port.
+/// The endpoint of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Endpoint {
-    /// An address, or a name to be looked up.
+pub struct PeerEndpoint {
+    /// An address or a host name.
     pub host: String,
     /// A UDP port.
     pub port: u16,
 }
 
-impl Endpoint {
+impl PeerEndpoint {
     /// Reads `host:port`, `192.0.2.1:4754`, `[2001:db8::1]:4754`, or any of them without the port.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The text is not an endpoint; the error says why.
     pub fn read(text: &str) -> Result<Self, String> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Self::new(address.ip().to_string(), address.port());
@@ -31,28 +31,28 @@ impl Endpoint {
         let (host, port) = text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         if host.is_empty() || !host.chars().all(allowed) {
-            return Err(format!("`{text}` is no endpoint"));
+            return Err(format!("`{text}` is not an endpoint"));
         }
         match port.map_or(Ok(DEFAULT_PORT), str::parse) {
             Ok(port) => Self::new(host.to_owned(), port),
-            Err(_) => Err(format!("`{}` is no port", port.unwrap_or_default())),
+            Err(_) => Err(format!("`{}` is not a port", port.unwrap_or_default())),
         }
     }
 
     fn new(host: String, port: u16) -> Result<Self, String> {
-        if port == 0 { Err("port 0 cannot be reached".to_owned()) } else { Ok(Self { host, port }) }
+        if port == 0 { Err("port 0 is not a destination port".to_owned()) } else { Ok(Self { host, port }) }
     }
 
-    /// The address, if no name must be looked up.
+    /// The address; `None` for a host name.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.host.parse().ok().map(|ip| SocketAddr::new(ip, self.port))
     }
 
-    /// Its addresses of the family of `source` (any family without one), in the resolver's order.
+    /// Looks up the addresses of the family of `source` (any family without one), in the resolver's order.
     ///
     /// # Errors
-    /// The resolver's, or that there is none of this family.
+    /// The resolver's, or there is no address of this family.
     pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
         let wanted = |it: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == it.is_ipv4());
         let found: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(wanted).collect();
@@ -64,7 +64,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for PeerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address() {
             Some(address) => write!(f, "{address}"),
@@ -87,10 +87,10 @@ mod tests {
             ("2001:db8::1", "[2001:db8::1]:4754"),
             ("[2001:db8::1]:99", "[2001:db8::1]:99"),
         ] {
-            assert_eq!(Endpoint::read(text).map(|it| it.to_string()), Ok(shown.to_owned()), "{text}");
+            assert_eq!(PeerEndpoint::read(text).map(|it| it.to_string()), Ok(shown.to_owned()), "{text}");
         }
         for text in ["", ":4754", "a b:1", "host:port", "host:70000", "host:0", "192.0.2.1:0"] {
-            assert!(Endpoint::read(text).is_err(), "{text}");
+            assert!(PeerEndpoint::read(text).is_err(), "{text}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! The names of all keys, as the reader itself knows them: the reference in `docs/` is tested against this.
+//! The names of all keys, as the deserializer knows them. `docs/tunnel-configuration.md` is tested against them.
 
-use super::file::{File, Interface, Mpt, Path, Peer, Tunnel};
+use super::tables::{ConfigFile, InterfaceTable, MptTable, PathTable, PeerTable, TunnelTable};
 use serde::de::DeserializeOwned;
 
-/// (table, its keys), the file itself first, with an empty name.
+/// (table, its keys). The first is the file itself, with an empty name.
 #[must_use]
 pub fn keys() -> Vec<(&'static str, Vec<String>)> {
     vec![
-        ("", of::<File>()),
-        ("interface", of::<Interface>()),
-        ("peer", of::<Peer>()),
-        ("path", of::<Path>()),
-        ("tunnel", of::<Tunnel>()),
-        ("mpt", of::<Mpt>()),
+        ("", of::<ConfigFile>()),
+        ("interface", of::<InterfaceTable>()),
+        ("peer", of::<PeerTable>()),
+        ("path", of::<PathTable>()),
+        ("tunnel", of::<TunnelTable>()),
+        ("mpt", of::<MptTable>()),
     ]
 }
 
-/// What a table's reader says that it expects.
+/// The keys of a table, from serde's error on an unknown one.
 fn of<T: DeserializeOwned>() -> Vec<String> {
     let message = toml::from_str::<T>("-no-such-key = 1").err().map(|error| error.message().to_owned());
     message.unwrap_or_default().split('`').skip(3).step_by(2).map(str::to_owned).collect()

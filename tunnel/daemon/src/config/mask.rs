@@ -1,14 +1,14 @@
-//! Secrets are masked before any of a file's text can be shown.
+//! Masking of secrets in a file's text, before any of it is shown.
 
 use seal::PublicKey;
 
-/// What introduces a secret; `private-key-file` does not.
+/// The keys whose values are secret; `private-key-file` is not one.
 const SECRETS: [&str; 3] = ["private-key", "preshared-key", "auth_key"];
 
-/// `text` with secrets overwritten by `*`, every byte in its place: what stands after `private-key` and
-/// `preshared-key`, and whatever has a key's form on a line that does not say `public-key` (a misspelt key's value).
+/// `text` with secrets overwritten by `*`, every byte in its place: the values of `private-key` and `preshared-key`, and every
+/// word in the form of a key on a line without `public-key` (the value of a misspelt key).
 pub(crate) fn masked(text: &str) -> String {
-    text.split_inclusive('\n').map(|line| if names_secret(line) { hide_all(line) } else { hide_keys(line) }).collect()
+    text.split_inclusive('\n').map(|line| if names_secret(line) { mask_value(line) } else { mask_keys(line) }).collect()
 }
 
 fn names_secret(line: &str) -> bool {
@@ -17,21 +17,21 @@ fn names_secret(line: &str) -> bool {
         .any(|secret| line.match_indices(secret).any(|(at, _)| !line[at + secret.len()..].starts_with("-file")))
 }
 
-/// Everything behind the first `=`.
-fn hide_all(line: &str) -> String {
+/// Masks everything behind the first `=`.
+fn mask_value(line: &str) -> String {
     let from = line.find('=').map_or(0, |equals| equals + 1);
     let stars = |c: char| if c.is_whitespace() || c == '"' { c.to_string() } else { "*".repeat(c.len_utf8()) };
     line[..from].chars().map(String::from).chain(line[from..].chars().map(stars)).collect()
 }
 
-/// Words that are 32 bytes in base64.
-fn hide_keys(line: &str) -> String {
+/// Masks words that are 32 bytes in base64.
+fn mask_keys(line: &str) -> String {
     if line.contains("public-key") {
         return line.to_owned();
     }
-    let apart = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
+    let separates = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
     let is_key = |word: &&str| word.parse::<PublicKey>().is_ok();
-    line.split(apart).filter(is_key).fold(line.to_owned(), |line, word| line.replace(word, &"*".repeat(word.len())))
+    line.split(separates).filter(is_key).fold(line.to_owned(), |line, word| line.replace(word, &"*".repeat(word.len())))
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     const KEY: &str = "mDGZm3pYmDGZm3pYmDGZm3pYmDGZm3pYmDGZm3pYmDE=";
 
     #[test]
-    fn no_secret_is_left_and_every_byte_keeps_its_place() {
+    fn secrets_are_masked_and_every_byte_keeps_its_place() {
         for line in [
             format!("private-key = \"{KEY}\""),
             format!("peer = [{{ public-key = \"x\", preshared-key = \"{KEY}\" }}]"),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public_stays() {
+    fn public_keys_and_file_names_are_not_masked() {
         let public = format!("public-key = \"{KEY}\"\nprivate-key-file = \"/etc/ropewalk/rw0.key\"\n");
         assert_eq!(masked(&public), public);
     }

@@ -1,53 +1,54 @@
-//! Reading the file, and all that is wrong with it at once.
+//! Reading the file, and collecting all of its errors.
 
-use super::file::File;
 use super::mask::masked;
-use super::{Config, resolve};
+use super::model::TunnelConfig;
+use super::resolve;
+use super::tables::ConfigFile;
 use parse::{Error, Fault, Node, key_at};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use toml::de::DeValue;
 
-/// All that is wrong with a configuration, in the file's order.
+/// All errors of a configuration, in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults(Vec<Error>);
+pub struct ConfigErrors(Vec<Error>);
 
-impl Faults {
-    /// Each by itself.
+impl ConfigErrors {
+    /// The errors.
     #[must_use]
     pub fn each(&self) -> &[Error] {
         &self.0
     }
 }
 
-impl From<Error> for Faults {
+impl From<Error> for ConfigErrors {
     fn from(error: Error) -> Self {
         Self(vec![error])
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<_> = self.0.iter().map(Error::to_string).collect();
-        f.write_str(&told.join("\n\n"))
+        let errors: Vec<_> = self.0.iter().map(Error::to_string).collect();
+        f.write_str(&errors.join("\n\n"))
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigErrors {}
 
 /// Reads the configuration at `path`, and the key files that it names.
 ///
 /// # Errors
-/// All that is wrong, each with file, line, key and what would be right. No secret is among the words.
-pub fn load(path: &Path) -> Result<Config, Faults> {
+/// All errors, each with file, line, key and remedy. They contain no secret.
+pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let origin = path.display().to_string();
     let unreadable =
-        |error| Faults(vec![Error::unreadable(&origin, format!("cannot read the configuration: {error}"))]);
+        |error| ConfigErrors(vec![Error::unreadable(&origin, format!("cannot read the configuration: {error}"))]);
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let mut config = parse(&origin, &text, path)?;
-    if super::secrets::is_within(&text) && super::secrets::others_may_read(path) {
-        config.warnings.push(format!("{origin} holds a secret and others may read it: chmod 600 {origin}"));
+    if super::secrets::contains_secret(&text) && super::secrets::is_readable_by_others(path) {
+        config.warnings.push(format!("{origin} holds a secret and is readable by others: chmod 600 {origin}"));
     }
     Ok(config)
 }
@@ -57,10 +58,11 @@ pub fn load(path: &Path) -> Result<Config, Faults> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn parse(origin: &str, text: &str, path: &Path) -> Result<Config, Faults> {
+pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let shown = masked(text);
-    let tell = |faults: Vec<Fault>| Faults(faults.into_iter().map(|fault| Error::new(origin, &shown, fault)).collect());
-    let tree = parse::parse(text).map_err(|fault| tell(vec![fault]))?;
+    let errors =
+        |faults: Vec<Fault>| ConfigErrors(faults.into_iter().map(|fault| Error::new(origin, &shown, fault)).collect());
+    let tree = parse::parse(text).map_err(|fault| errors(vec![fault]))?;
     let (file, mut faults) = typed(&tree);
     let config = resolve::config(&file, path, &mut faults);
     if faults.is_empty() {
@@ -71,41 +73,41 @@ pub fn parse(origin: &str, text: &str, path: &Path) -> Result<Config, Faults> {
         fault.key = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
     }
     faults.sort_by_key(|fault| fault.span.start);
-    // What is missing only because its value was refused has been told already.
-    let mut told: Vec<Fault> = Vec::new();
+    // A key that is missing only because its value was refused has been reported already.
+    let mut reported: Vec<Fault> = Vec::new();
     for fault in faults {
-        if fault.missing.is_empty() || told.iter().all(|other| other.key != fault.key) {
-            told.push(fault);
+        if fault.missing.is_empty() || reported.iter().all(|other| other.key != fault.key) {
+            reported.push(fault);
         }
     }
-    Err(tell(told))
+    Err(errors(reported))
 }
 
-/// The file's form. What is faulty is taken out, and the rest read again, until nothing is.
-fn typed(tree: &Node<'_>) -> (File, Vec<Fault>) {
+/// Reads the tables. A faulty key is removed and the rest read again, until no fault is left.
+fn typed(tree: &Node<'_>) -> (ConfigFile, Vec<Fault>) {
     let (mut tree, mut faults) = (tree.clone(), Vec::new());
     loop {
-        match parse::typed::<File>(tree.clone()) {
+        match parse::typed::<ConfigFile>(tree.clone()) {
             Ok(file) => return (file, faults),
             Err(fault) => {
-                let gone = take_out(&mut tree, &fault.span);
+                let removed = remove(&mut tree, &fault.span);
                 faults.push(fault);
-                if !gone {
-                    return (File::default(), faults);
+                if !removed {
+                    return (ConfigFile::default(), faults);
                 }
             }
         }
     }
 }
 
-/// Takes the key out whose name or value was written at `span`.
-fn take_out(node: &mut Node<'_>, span: &Range<usize>) -> bool {
+/// Removes the key whose name or value is at `span`.
+fn remove(node: &mut Node<'_>, span: &Range<usize>) -> bool {
     match node.get_mut() {
         DeValue::Table(table) => {
             let faulty = table.iter().find(|(key, value)| key.span() == *span || value.span() == *span);
             match faulty.map(|(key, _)| key.get_ref().clone().into_owned()) {
                 Some(key) => table.remove(key.as_str()).is_some(),
-                None => table.iter_mut().any(|(_, value)| take_out(value, span)),
+                None => table.iter_mut().any(|(_, value)| remove(value, span)),
             }
         }
         DeValue::Array(items) => {
@@ -113,7 +115,7 @@ fn take_out(node: &mut Node<'_>, span: &Range<usize>) -> bool {
             if faulty {
                 *items = toml::de::DeArray::new();
             }
-            faulty || items.iter_mut().any(|item| take_out(item, span))
+            faulty || items.iter_mut().any(|item| remove(item, span))
         }
         _ => false,
     }

@@ -1,4 +1,4 @@
-//! Keys from files, and who else may read those.
+//! Keys in files of their own, and the permissions of such files.
 
 use seal::KeyError;
 use std::os::unix::fs::PermissionsExt;
@@ -8,19 +8,19 @@ use std::str::FromStr;
 /// The key in the file at `path`.
 ///
 /// # Errors
-/// What is wrong, in words that repeat nothing of the file.
+/// The file cannot be read or is not a key. The error repeats nothing of the file.
 pub(super) fn key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    text.parse().map_err(|wrong| format!("{shown} holds no key: {wrong}"))
+    text.parse().map_err(|wrong| format!("{shown} is not a key: {wrong}"))
 }
 
-/// Group or others may read the file.
-pub(super) fn others_may_read(path: &Path) -> bool {
+/// Whether group or others may read the file.
+pub(super) fn is_readable_by_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o044 != 0)
 }
 
-/// A secret stands in the text itself.
-pub(super) fn is_within(text: &str) -> bool {
+/// Whether the text itself contains a secret.
+pub(super) fn contains_secret(text: &str) -> bool {
     super::mask::masked(text) != text
 }

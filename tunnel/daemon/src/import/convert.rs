@@ -1,4 +1,4 @@
-//! From MPT's keys to ours.
+//! Conversion of MPT's keys.
 
 use super::Import;
 use super::ini::Ini;
@@ -8,21 +8,21 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
 /// MPT's limits.
-const MOST_PATHS: usize = 20;
-const MOST_NETWORKS: usize = 20;
-/// How long MPT holds a packet if the file says 0 or nothing, ms.
-const DEFAULT_HOLD: u64 = 100;
+const MAX_PATHS: usize = 20;
+const MAX_NETWORKS: usize = 20;
+/// MPT's reorder timeout if the file has 0 or none, ms.
+const DEFAULT_REORDER_TIMEOUT: u64 = 100;
 
-/// One path of MPT's.
-struct Path {
+/// A path of an MPT connection.
+struct MptPath {
     section: String,
     interface: Option<String>,
     source: Option<IpAddr>,
     remote: IpAddr,
     weight: u32,
-    keepalive: u64,
-    dead: u64,
-    down: bool,
+    keepalive_time: u64,
+    dead_time: u64,
+    is_down: bool,
 }
 
 pub(super) fn convert(interface: &Ini, connection: &Ini) -> Result<Import, Error> {
@@ -36,7 +36,7 @@ pub(super) fn convert(interface: &Ini, connection: &Ini) -> Result<Import, Error
     for path in &paths {
         toml += &table_path(path, port);
     }
-    left_out(interface, connection, &mut notes);
+    note_left_out(interface, connection, &mut notes);
     Ok(Import { toml, notes })
 }
 
@@ -78,22 +78,22 @@ fn list<T: ToString>(values: &[T]) -> String {
 }
 
 /// `[tunnel]` and `[mpt]`.
-fn table_mpt(connection: &Ini, paths: &[Path], notes: &mut Vec<String>) -> Result<String, Error> {
+fn table_mpt(connection: &Ini, paths: &[MptPath], notes: &mut Vec<String>) -> Result<String, Error> {
     let window: u32 = connection.value("connection", "reorder_window", "packets, 0 for off")?.unwrap_or(0);
-    let hold: u64 = connection.value("connection", "max_buffdelay_msec", "milliseconds")?.unwrap_or(0);
-    let hold = if hold == 0 { DEFAULT_HOLD } else { hold };
+    let timeout: u64 = connection.value("connection", "max_buffdelay_msec", "milliseconds")?.unwrap_or(0);
+    let timeout = if timeout == 0 { DEFAULT_REORDER_TIMEOUT } else { timeout };
     let mut text = "[tunnel]\nscheduler = \"packet-round-robin\"\n".to_owned();
     if window == 0 {
-        text += "order = false\n\n[mpt]\n";
+        text += "in-order = false\n\n[mpt]\n";
     } else {
-        let _ = write!(text, "max-hold = \"{hold}ms\"\n\n[mpt]\nreorder-window = {window}\n");
+        let _ = write!(text, "max-reorder-timeout = \"{timeout}ms\"\n\n[mpt]\nreorder-window = {window}\n");
     }
-    let alive = || paths.iter().filter(|path| path.keepalive > 0);
-    if let Some(first) = alive().min_by_key(|path| path.keepalive) {
-        let dead = alive().map(|path| path.dead).min().unwrap_or(first.dead);
-        let _ = writeln!(text, "keepalive = \"{}s\"\ndead = \"{dead}s\"", first.keepalive);
-        if paths.iter().any(|path| (path.keepalive, path.dead) != (first.keepalive, dead)) {
-            notes.push("keepalive_time and dead_time differ between paths; here all have the shortest".into());
+    let alive = || paths.iter().filter(|path| path.keepalive_time > 0);
+    if let Some(first) = alive().min_by_key(|path| path.keepalive_time) {
+        let dead_time = alive().map(|path| path.dead_time).min().unwrap_or(first.dead_time);
+        let _ = writeln!(text, "keepalive-time = \"{}s\"\ndead-time = \"{dead_time}s\"", first.keepalive_time);
+        if paths.iter().any(|path| (path.keepalive_time, path.dead_time) != (first.keepalive_time, dead_time)) {
+            notes.push("keepalive_time and dead_time differ between paths; all paths get the shortest".into());
         }
     }
     Ok(text + "\n")
@@ -102,30 +102,28 @@ fn table_mpt(connection: &Ini, paths: &[Path], notes: &mut Vec<String>) -> Resul
 fn table_peer(connection: &Ini, notes: &mut Vec<String>) -> Result<String, Error> {
     let remote: IpAddr = connection.required("connection", "ip_remote", "the peer's tunnel address")?;
     let count: usize = connection.value("connection", "network_count", "0 to 20")?.unwrap_or(0);
-    if count > MOST_NETWORKS {
+    if count > MAX_NETWORKS {
         return Err(connection.wrong("connection", "network_count", "MPT has at most 20 networks", "0 to 20"));
     }
     let mut allowed = vec![IpNet::from(remote)];
     for section in (0..count).map(|at| format!("net_{at}")) {
         allowed.push(connection.required::<IpNet>(&section, "dst_addr", "a network, 192.0.2.0/24")?.trunc());
         if let Some(source) = connection.text(&section, "src_addr") {
-            notes.push(format!(
-                "[{section}] src_addr = {source}: whatever is routed to a peer goes to it, from any source"
-            ));
+            notes.push(format!("[{section}] src_addr = {source}: packets are routed to a peer from any source"));
         }
     }
     Ok(format!("[[peer]]\naddress = \"{remote}\"\nallowed-ips = {}\n", list(&allowed)))
 }
 
-fn paths(connection: &Ini, notes: &mut Vec<String>) -> Result<Vec<Path>, Error> {
+fn paths(connection: &Ini, notes: &mut Vec<String>) -> Result<Vec<MptPath>, Error> {
     let count: usize = connection.required("connection", "path_count", "1 to 20")?;
-    if !(1..=MOST_PATHS).contains(&count) {
+    if !(1..=MAX_PATHS).contains(&count) {
         return Err(connection.wrong("connection", "path_count", "MPT has 1 to 20 paths", "1 to 20"));
     }
     (0..count).map(|at| path(connection, &format!("path_{at}"), notes)).collect()
 }
 
-fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<Path, Error> {
+fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<MptPath, Error> {
     if !connection.has(section) {
         let right = format!("a [{section}], or a smaller path_count");
         return Err(connection.wrong("connection", "path_count", &format!("there is no [{section}]"), &right));
@@ -133,7 +131,7 @@ fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<Path
     let number = |key, default| Ok::<u64, Error>(connection.value(section, key, "a whole number")?.unwrap_or(default));
     let address = |key| connection.value::<IpAddr>(section, key, "an address");
     let source = address("private_ipaddr")?.filter(|address| !address.is_unspecified());
-    let keepalive = number("keepalive_time", 0)?;
+    let keepalive_time = number("keepalive_time", 0)?;
     let interface = connection.text(section, "interface_name").map(str::to_owned);
     let remote = connection.required(section, "remote_ipaddr", "the peer's address on this path")?;
     if let Some(gateway) = address("gw_ipaddr")?.filter(|address| !address.is_unspecified()) {
@@ -143,30 +141,30 @@ fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<Path
              {gateway} dev {device}"
         ));
     }
-    Ok(Path {
+    Ok(MptPath {
         section: section.to_owned(),
         interface,
         source,
         remote,
         weight: connection.value(section, "weight_out", "1 to 10000")?.unwrap_or(1),
-        keepalive,
-        dead: number("dead_time", 3 * keepalive)?,
-        down: number("status", 0)? != 0,
+        keepalive_time,
+        dead_time: number("dead_time", 3 * keepalive_time)?,
+        is_down: number("status", 0)? != 0,
     })
 }
 
-fn table_path(path: &Path, port: u16) -> String {
+fn table_path(path: &MptPath, port: u16) -> String {
     let mut lines = vec!["[[path]]".to_owned(), format!("name = \"{}\"", path.section)];
     lines.extend(path.interface.as_ref().map(|name| format!("interface = \"{name}\"")));
     lines.extend(path.source.map(|address| format!("source = \"{address}\"")));
     lines.push(format!("endpoint = \"{}\"", SocketAddr::new(path.remote, port)));
     lines.extend((path.weight != 1).then(|| format!("weight = {}", path.weight)));
-    // A path that MPT starts without is there to be taken into use by hand.
-    let comment = if path.down { "# " } else { "" };
+    // A path that is down at MPT's start becomes a comment.
+    let comment = if path.is_down { "# " } else { "" };
     lines.iter().fold("\n".to_owned(), |text, line| format!("{text}{comment}{line}\n"))
 }
 
-/// Keys that carry something over, or nothing at all in MPT itself.
+/// Keys that are converted, or that have no effect in MPT itself.
 const KNOWN: &[&str] = &[
     "tunnel_num",
     "name",
@@ -198,45 +196,42 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Keys without a counterpart, and why.
-const LEFT_OUT: &[(&str, &str)] = &[
-    ("accept_remote", "no connection is made on a stranger's demand"),
-    (
-        "cmdport_local",
-        "there is no command port; `ropewalk show` and `ropewalk down` speak through a socket of this host",
-    ),
+const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
+    ("accept_remote", "connections are never accepted from unknown peers"),
+    ("cmdport_local", "there is no command port; `ropewalk show` and `ropewalk down` use a socket of this host"),
     ("cmd_timeout", "there is no command port"),
-    ("remote_cmd_port", "there is no command port, so a peer is not told of a path's state but by keepalives"),
+    ("remote_cmd_port", "there is no command port, so a peer learns a path's state from keepalives only"),
     ("local_cmd_port", "there is no command port"),
     ("permission", "MPT itself never looks at it"),
-    ("auth_type", "MPT authenticates commands only, never data; leave `mode` out to have everything authenticated"),
+    ("auth_type", "MPT authenticates commands only, never data; leave `mode` out to authenticate everything"),
     ("auth_key", "MPT authenticates commands only, never data; the key was not copied"),
-    ("weight_in", "each end chooses by weights of its own"),
-    ("public_ipaddr", "only MPT's commands tell it to the peer"),
+    ("weight_in", "each end uses weights of its own"),
+    ("public_ipaddr", "it is used by MPT's commands only"),
     ("tcp_src", "flows are not pinned to paths by port"),
     ("tcp_dst", "flows are not pinned to paths by port"),
     ("udp_src", "flows are not pinned to paths by port"),
     ("udp_dst", "flows are not pinned to paths by port"),
 ];
 
-fn left_out(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) {
+fn note_left_out(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) {
     let numbered = |kind: &'static str, most| (0..most).map(move |at| format!("{kind}_{at}"));
     let mut sections = vec![(interface, "general".to_owned()), (interface, "tun_0".into())];
     sections.push((connection, "connection".into()));
-    sections.extend(numbered("path", MOST_PATHS).chain(numbered("net", MOST_NETWORKS)).map(|it| (connection, it)));
-    let mut told = Vec::new();
+    sections.extend(numbered("path", MAX_PATHS).chain(numbered("net", MAX_NETWORKS)).map(|it| (connection, it)));
+    let mut noted = Vec::new();
     for (ini, section) in &sections {
         for key in ini.keys(section).filter(|key| !KNOWN.contains(key)) {
             let is_path_status = key == "status" && section.starts_with("path");
-            match LEFT_OUT.iter().find(|(name, _)| *name == key) {
-                _ if told.contains(&key) => {}
+            match WITHOUT_COUNTERPART.iter().find(|(name, _)| *name == key) {
+                _ if noted.contains(&key) => {}
                 Some((_, why)) => notes.push(format!("{key}: {why}")),
                 None if is_path_status && ini.text(section, key) != Some("0") => {
                     notes.push(format!("[{section}] is down at start: it is written as a comment"));
                 }
                 None if key == "status" => {}
-                None => notes.push(format!("[{section}] {key}: unknown to MPT and to us")),
+                None => notes.push(format!("[{section}] {key}: not a key of MPT")),
             }
-            told.push(key);
+            noted.push(key);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! INI as MPT reads it: `[section]`, `key = value`, comments behind `;` or `#`.
+//! MPT's INI dialect: `[section]`, `key = value`, comments after `;` or `#`.
 
 use parse::{Error, Fault};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// A file, with the place of every value.
+/// An INI file that keeps the place of every value.
 #[derive(Debug)]
 pub(super) struct Ini {
     origin: String,
@@ -13,7 +13,7 @@ pub(super) struct Ini {
     sections: BTreeMap<String, Section>,
 }
 
-/// A section: where its name stands, and its keys.
+/// A section: the place of its name, and its keys.
 #[derive(Debug, Default)]
 struct Section {
     span: Range<usize>,
@@ -21,7 +21,7 @@ struct Section {
 }
 
 impl Ini {
-    /// Reads a text, which errors call `origin`. The value of `auth_key`, a secret, is not kept.
+    /// Parses `text`; `origin` is its name in errors. The value of `auth_key`, a secret, is masked in them.
     pub(super) fn read(origin: &str, text: &str) -> Result<Self, Error> {
         let mut ini = Self { origin: origin.into(), text: crate::config::masked(text), sections: BTreeMap::new() };
         let (mut section, mut start) = (String::new(), 0);
@@ -42,19 +42,19 @@ impl Ini {
         Ok(ini)
     }
 
-    /// A value that is there and not empty.
+    /// The value of a key; `None` if it is missing or empty.
     pub(super) fn text(&self, section: &str, key: &str) -> Option<&str> {
         self.sections.get(section)?.keys.get(key).map(|(value, _)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// A value of some type, if it is there.
+    /// As [`Ini::text`], parsed. `right` describes valid values for the error.
     pub(super) fn value<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<Option<T>, Error> {
         let Some(text) = self.text(section, key) else { return Ok(None) };
         let wrong = |_| self.wrong(section, key, &format!("`{key}` cannot be `{text}`"), right);
         text.parse().map(Some).map_err(wrong)
     }
 
-    /// As [`Ini::value`], which must be there.
+    /// As [`Ini::value`], and an error if it is missing.
     pub(super) fn required<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<T, Error> {
         let missing = || self.wrong(section, key, &format!("missing key `{key}` in [{section}]"), right);
         self.value(section, key, right)?.ok_or_else(missing)
@@ -69,7 +69,7 @@ impl Ini {
         self.sections.get(section).into_iter().flat_map(|it| it.keys.keys().map(String::as_str))
     }
 
-    /// An error at a key, or at its section where there is none.
+    /// An error at a key, or at its section if the key is missing.
     pub(super) fn wrong(&self, section: &str, key: &str, message: &str, right: &str) -> Error {
         let found = self.sections.get(section);
         let span = found.map_or(0..0, |it| it.keys.get(key).map_or(it.span.clone(), |(_, span)| span.clone()));

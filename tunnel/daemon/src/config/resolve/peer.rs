@@ -1,13 +1,16 @@
 //! `[[peer]]`.
 
-use super::{Context, missing, value};
-use crate::config::{Endpoint, Peer, file};
+use super::context::{Context, missing};
+use super::value;
+use crate::config::endpoint::PeerEndpoint;
+use crate::config::model::ConfiguredPeer;
+use crate::config::tables::{ConfigFile, PeerTable};
 use ipnet::IpNet;
 use parse::{At, Fault};
 use seal::{PresharedKey, PublicKey};
 use std::ops::Range;
 
-pub(super) fn peers(file: &file::File, context: &mut Context<'_>) -> Vec<Peer> {
+pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<ConfiguredPeer> {
     let tables = file.peer.as_deref().unwrap_or_default();
     if tables.is_empty() {
         context.fault(missing(0..0, "peer").help("[[peer]] with `public-key` and `allowed-ips`"));
@@ -16,31 +19,31 @@ pub(super) fn peers(file: &file::File, context: &mut Context<'_>) -> Vec<Peer> {
         context.fault(Fault::at(second.span(), "`mpt` mode has one peer").help("a file, and an interface, for each"));
     }
     let mut networks = Vec::new();
-    let peers: Vec<Peer> = tables.iter().map(|table| peer(table, &mut networks, context)).collect();
+    let peers: Vec<ConfiguredPeer> = tables.iter().map(|table| peer(table, &mut networks, context)).collect();
     for (at, table) in tables.iter().enumerate() {
-        let known = |other: &Peer| other.public_key.is_some() && other.public_key == peers[at].public_key;
-        if let (true, Some(key)) = (peers[..at].iter().any(known), &table.get().public_key) {
+        let same_key = |other: &ConfiguredPeer| other.public_key.is_some() && other.public_key == peers[at].public_key;
+        if let (true, Some(key)) = (peers[..at].iter().any(same_key), &table.get().public_key) {
             context.fault(Fault::at(key.span(), "another peer has this key").help("one [[peer]] for each key"));
         }
     }
     for (at, (network, peer, span)) in networks.iter().enumerate() {
         if networks[..at].iter().any(|(other, whose, _)| other == network && whose != peer) {
-            let fault = Fault::at(span.clone(), format!("`{network}` belongs to another peer already"));
-            context.fault(fault.help("a longer prefix may be another peer's, the same one may not"));
+            let fault = Fault::at(span.clone(), format!("`{network}` belongs to another peer"));
+            context.fault(fault.help("peers may share addresses by prefixes of different length only"));
         }
     }
     peers
 }
 
-/// A network of a peer, which peer (by the place of its table), and where it was written.
-type Owned = (IpNet, usize, Range<usize>);
+/// A network of a peer, the place of the peer's table, and the network's own place.
+type OwnedNetwork = (IpNet, usize, Range<usize>);
 
-fn peer(table: &At<file::Peer>, networks: &mut Vec<Owned>, context: &mut Context<'_>) -> Peer {
+fn peer(table: &At<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
     let given = table.get();
-    let (public_key, preshared_key) = if context.is_mpt { refused(given, context) } else { keys(table, context) };
+    let (public_key, preshared_key) = if context.is_mpt { refuse_keys(given, context) } else { keys(table, context) };
     let mut allowed_ips = Vec::new();
-    for (text, span) in value::texts(given.allowed_ips.as_ref()) {
-        if let Some(network) = context.noted(value::network(&text, span.clone())) {
+    for (text, span) in value::strings(given.allowed_ips.as_ref()) {
+        if let Some(network) = context.ok(value::network(&text, span.clone())) {
             allowed_ips.push(network.trunc());
             networks.push((network.trunc(), table.span().start, span));
         }
@@ -51,36 +54,36 @@ fn peer(table: &At<file::Peer>, networks: &mut Vec<Owned>, context: &mut Context
     }
     let address = given.address.as_ref().and_then(|text| value::address(text, context));
     if context.is_mpt && given.address.is_none() {
-        let help = "the peer's inner address, such as `address = \"10.77.0.2\"`: MPT's keepalives name it";
+        let help = "the peer's inner address, such as `address = \"10.77.0.2\"`: MPT's keepalives carry it";
         context.fault(missing(table.span(), "address").help(help));
     }
     let endpoint = given.endpoint.as_ref().and_then(|text| endpoint(text, context));
-    Peer { public_key, preshared_key, allowed_ips, endpoint, address }
+    ConfiguredPeer { public_key, preshared_key, allowed_ips, endpoint, address }
 }
 
 type Keys = (Option<PublicKey>, Option<PresharedKey>);
 
-fn keys(table: &At<file::Peer>, context: &mut Context<'_>) -> Keys {
+fn keys(table: &At<PeerTable>, context: &mut Context<'_>) -> Keys {
     let given = table.get();
-    context.refuse(given.address.as_ref(), "address", "only with mode = \"mpt\"; here `allowed-ips` says all");
+    context.refuse(given.address.as_ref(), "address", "only with mode = \"mpt\"; here `allowed-ips` is enough");
     if given.public_key.is_none() {
         let help = "the other end's: `ropewalk pubkey < KEYFILE` there prints it";
         context.fault(missing(table.span(), "public-key").help(help));
     }
-    let public_key = given.public_key.as_ref().and_then(|text| context.noted(value::key(text)));
+    let public_key = given.public_key.as_ref().and_then(|text| context.ok(value::key(text)));
     let (inline, file) = (given.preshared_key.as_ref(), given.preshared_key_file.as_ref());
     (public_key, value::secret(inline, file, "preshared-key", context))
 }
 
-fn refused(given: &file::Peer, context: &mut Context<'_>) -> Keys {
-    let right = "`mpt` mode knows no keys: remove it, or leave `mode` out";
+fn refuse_keys(given: &PeerTable, context: &mut Context<'_>) -> Keys {
+    let right = "`mpt` mode has no keys: remove it, or leave `mode` out";
     context.refuse(given.public_key.as_ref(), "public-key", right);
     context.refuse(given.preshared_key.as_ref(), "preshared-key", right);
     context.refuse(given.preshared_key_file.as_ref(), "preshared-key-file", right);
     (None, None)
 }
 
-pub(super) fn endpoint(text: &At<String>, context: &mut Context<'_>) -> Option<Endpoint> {
+pub(super) fn endpoint(text: &At<String>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
     let help = "such as `vpn.example.org:4754`, `192.0.2.1:4754` or `[2001:db8::1]:4754`";
-    context.noted(Endpoint::read(text.get()).map_err(|wrong| Fault::at(text.span(), wrong).help(help)))
+    context.ok(PeerEndpoint::read(text.get()).map_err(|wrong| Fault::at(text.span(), wrong).help(help)))
 }

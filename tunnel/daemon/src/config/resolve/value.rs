@@ -1,8 +1,8 @@
 //! Single values: numbers in their range, times, rates, networks, keys.
 
-use super::Context;
-use crate::config::file::Many;
+use super::context::Context;
 use crate::config::secrets;
+use crate::config::tables::StringOrList;
 use ipnet::IpNet;
 use parse::{At, Fault, Quantity, Time};
 use seal::KeyError;
@@ -11,30 +11,30 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use units::Span;
 
-/// The texts with their places.
-pub(super) fn texts(many: Option<&At<Many>>) -> Vec<(String, Range<usize>)> {
-    match many.map(|many| (many.get(), many.span())) {
+/// The strings of a list, each with its place.
+pub(super) fn strings(list: Option<&At<StringOrList>>) -> Vec<(String, Range<usize>)> {
+    match list.map(|list| (list.get(), list.span())) {
         None => Vec::new(),
-        Some((Many::One(text), span)) => vec![(text.clone(), span)],
-        Some((Many::Several(texts), _)) => texts.iter().map(|text| (text.get().clone(), text.span())).collect(),
+        Some((StringOrList::String(text), span)) => vec![(text.clone(), span)],
+        Some((StringOrList::List(texts), _)) => texts.iter().map(|text| (text.get().clone(), text.span())).collect(),
     }
 }
 
-/// A network such as `10.77.0.1/24`; a bare address is one of a single address.
+/// A network such as `10.77.0.1/24`; an address without a prefix length is a network of its own.
 pub(super) fn network(text: &str, span: Range<usize>) -> Result<IpNet, Fault> {
     let bare = text.parse::<IpAddr>().map(IpNet::from);
     bare.or_else(|_| text.parse()).map_err(|_| {
-        let fault = Fault::at(span, format!("`{text}` is no address with the length of its network"));
+        let fault = Fault::at(span, format!("`{text}` is not an address with a prefix length"));
         fault.help("such as `10.77.0.1/24` or `fd77::1/64`")
     })
 }
 
 pub(super) fn address(text: &At<String>, context: &mut Context<'_>) -> Option<IpAddr> {
     let wrong = |_| {
-        let message = format!("`{}` is no address", text.get());
+        let message = format!("`{}` is not an address", text.get());
         Fault::at(text.span(), message).help("such as `192.0.2.7` or `2001:db8::7`")
     };
-    context.noted(text.get().parse().map_err(wrong))
+    context.ok(text.get().parse().map_err(wrong))
 }
 
 pub(super) fn quantity<Q: Quantity>(text: &At<String>) -> Result<Q, Fault> {
@@ -45,10 +45,10 @@ pub(super) fn quantity<Q: Quantity>(text: &At<String>) -> Result<Q, Fault> {
 }
 
 pub(super) fn time(text: Option<&At<String>>, context: &mut Context<'_>) -> Option<Span> {
-    text.and_then(|text| context.noted(quantity::<Time>(text))).map(|time| time.0)
+    text.and_then(|text| context.ok(quantity::<Time>(text))).map(|time| time.0)
 }
 
-/// A whole number in its range.
+/// An integer within `range`; `default` if it is not given, or after recording the error.
 pub(super) fn within(
     given: Option<&At<i64>>,
     range: RangeInclusive<i64>,
@@ -64,7 +64,7 @@ pub(super) fn within(
     default
 }
 
-/// A key that is written in the file or in one of its own.
+/// A key, from the configuration or from a file of its own.
 pub(super) fn secret<K: FromStr<Err = KeyError>>(
     inline: Option<&At<String>>,
     file: Option<&At<String>>,
@@ -78,20 +78,20 @@ pub(super) fn secret<K: FromStr<Err = KeyError>>(
             context.fault(fault.help("one of them; the file is safer"));
             None
         }
-        (Some(text), None) => context.noted(key(text)),
+        (Some(text), None) => context.ok(key(text)),
         (None, Some(file)) => {
-            let path = context.beside.join(file.get());
-            if secrets::others_may_read(&path) {
+            let path = context.folder.join(file.get());
+            if secrets::is_readable_by_others(&path) {
                 let shown = path.display();
-                context.warnings.push(format!("{shown} holds a secret and others may read it: chmod 600 {shown}"));
+                context.warnings.push(format!("{shown} holds a secret and is readable by others: chmod 600 {shown}"));
             }
             let help = "`(umask 077; ropewalk genkey > FILE)` makes one, `ropewalk genpsk` a preshared one";
-            context.noted(secrets::key_file(&path).map_err(|wrong| Fault::at(file.span(), wrong).help(help)))
+            context.ok(secrets::key_file(&path).map_err(|wrong| Fault::at(file.span(), wrong).help(help)))
         }
     }
 }
 
-/// A key in base64. What is wrong is told without repeating any of it.
+/// A key in base64. The error repeats nothing of it.
 pub(super) fn key<K: FromStr<Err = KeyError>>(text: &At<String>) -> Result<K, Fault> {
     text.get().parse().map_err(|wrong: KeyError| Fault::at(text.span(), wrong.to_string()))
 }

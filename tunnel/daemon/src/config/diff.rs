@@ -1,0 +1,141 @@
+//! The difference of two configurations of a running tunnel, and which of it needs a restart.
+
+use super::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, TunnelConfig};
+use super::options::TunnelOptions;
+
+/// One step from the old configuration to the new one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigChange {
+    /// The path of this name is removed.
+    RemovePath(String),
+    /// A new path, or one whose socket or endpoint differs from the old one of its name, which was removed before.
+    AddPath(ConfiguredPath),
+    /// The path of this name keeps its socket and endpoint, and has other properties.
+    SetPath(ConfiguredPath),
+    /// The peer with this public key has other values under these keys.
+    SetPeer(ConfiguredPeer, Vec<&'static str>),
+    /// A new peer.
+    AddPeer(ConfiguredPeer),
+    /// The peer with this public key is removed.
+    RemovePeer(ConfiguredPeer),
+    /// These keys of the device changed.
+    SetInterface(Vec<&'static str>),
+    /// These keys changed, which needs a restart.
+    NeedsRestart(Vec<&'static str>),
+}
+
+/// The steps from `old` to `new`. A [`ConfigChange::NeedsRestart`] is the last one.
+#[must_use]
+pub fn diff(old: &TunnelConfig, new: &TunnelConfig) -> Vec<ConfigChange> {
+    let mut steps = paths(&old.paths, &new.paths);
+    steps.extend(peers(&old.peers, &new.peers));
+    let mut fixed = fixed(old, new);
+    if new.mpt().is_some() {
+        fixed.extend(fixed_in_mpt(&steps));
+    }
+    let device = device(&old.interface, &new.interface);
+    if !device.is_empty() {
+        steps.push(ConfigChange::SetInterface(device));
+    }
+    if !fixed.is_empty() {
+        steps.push(ConfigChange::NeedsRestart(fixed));
+    }
+    steps
+}
+
+/// The keys whose values differ.
+fn differing<const N: usize>(keys: [(&'static str, bool); N]) -> Vec<&'static str> {
+    keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+}
+
+fn device(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'static str> {
+    differing([
+        ("interface.address", old.addresses != new.addresses),
+        ("interface.mtu", old.mtu != new.mtu),
+        ("interface.routes", old.routes != new.routes),
+    ])
+}
+
+/// Keys that only a restart can change. `interface.listen-port` is none: it shows as a change of the paths.
+fn fixed(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
+    let mode = match (&old.mode, &new.mode) {
+        (Mode::Ropewalk { .. }, Mode::Ropewalk { .. }) => "interface.private-key",
+        (Mode::Mpt(_), Mode::Mpt(_)) => "mpt",
+        _ => "interface.mode",
+    };
+    let (was, is) = (&old.interface, &new.interface);
+    let mut keys = differing([
+        (mode, old.mode != new.mode),
+        ("interface.name", was.name != is.name),
+        ("interface.user", was.user != is.user),
+        ("interface.metrics", was.metrics != is.metrics),
+    ]);
+    keys.extend(options(&old.options, &new.options));
+    keys
+}
+
+fn options(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str> {
+    differing([
+        ("tunnel.congestion", old.congestion != new.congestion),
+        ("tunnel.scheduler", old.scheduler != new.scheduler),
+        ("tunnel.retransmit", old.retransmit != new.retransmit),
+        ("tunnel.in-order", old.in_order != new.in_order),
+        ("tunnel.late", old.deliver_late != new.deliver_late),
+        ("tunnel.max-reorder-timeout", old.max_reorder_timeout != new.max_reorder_timeout),
+    ])
+}
+
+/// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths, and no
+/// message that announces a change.
+fn fixed_in_mpt(steps: &[ConfigChange]) -> Vec<&'static str> {
+    let is_path = |step: &ConfigChange| {
+        matches!(step, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))
+    };
+    let path = steps.iter().any(is_path).then_some("path (in `mpt` mode)");
+    let of_peer = steps.iter().flat_map(|step| match step {
+        ConfigChange::SetPeer(_, keys) => keys.as_slice(),
+        _ => &[],
+    });
+    path.into_iter().chain(of_peer.copied().filter(|key| *key != ALLOWED_IPS)).collect()
+}
+
+fn paths(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<ConfigChange> {
+    let find = |paths: &[ConfiguredPath], name: &str| paths.iter().find(|path| path.name == name).cloned();
+    let stays = |path: &ConfiguredPath| find(new, &path.name).is_some_and(|other| same_address(path, &other));
+    let removed = old.iter().filter(|path| !stays(path)).map(|path| ConfigChange::RemovePath(path.name.clone()));
+    let kept = new.iter().filter_map(|path| match find(old, &path.name) {
+        Some(before) if before == *path => None,
+        Some(before) if same_address(&before, path) => Some(ConfigChange::SetPath(path.clone())),
+        _ => Some(ConfigChange::AddPath(path.clone())),
+    });
+    removed.chain(kept).collect()
+}
+
+/// Whether both have the same socket and the same endpoint.
+fn same_address(a: &ConfiguredPath, b: &ConfiguredPath) -> bool {
+    (&a.interface, a.source, a.listen_port, &a.endpoint) == (&b.interface, b.source, b.listen_port, &b.endpoint)
+}
+
+const ALLOWED_IPS: &str = "peer.allowed-ips";
+
+fn peers(old: &[ConfiguredPeer], new: &[ConfiguredPeer]) -> Vec<ConfigChange> {
+    let find = |peers: &[ConfiguredPeer], peer: &ConfiguredPeer| {
+        peers.iter().find(|it| it.public_key == peer.public_key).cloned()
+    };
+    let removed = old.iter().filter(|peer| find(new, peer).is_none()).cloned().map(ConfigChange::RemovePeer);
+    let kept = new.iter().filter_map(|peer| match find(old, peer) {
+        Some(before) if before == *peer => None,
+        Some(before) => Some(ConfigChange::SetPeer(peer.clone(), of_peer(&before, peer))),
+        None => Some(ConfigChange::AddPeer(peer.clone())),
+    });
+    removed.chain(kept).collect()
+}
+
+fn of_peer(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str> {
+    differing([
+        (ALLOWED_IPS, old.allowed_ips != new.allowed_ips),
+        ("peer.endpoint", old.endpoint != new.endpoint),
+        ("peer.preshared-key", old.preshared_key != new.preshared_key),
+        ("peer.address", old.address != new.address),
+    ])
+}

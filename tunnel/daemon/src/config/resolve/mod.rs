@@ -1,0 +1,59 @@
+//! The meaning of the file: addresses, keys, quantities, algorithms, and constraints between keys.
+//!
+//! Every resolver records its errors in the [`Context`] and continues with some value: if there is any error, the resulting
+//! configuration is not used.
+
+mod context;
+mod interface;
+mod mpt;
+mod path;
+mod peer;
+mod tunnel;
+mod value;
+
+use super::model::{Mode, TunnelConfig};
+use super::tables::{ConfigFile, InterfaceTable};
+use context::{Context, missing};
+use parse::{At, Fault};
+use seal::PrivateKey;
+use std::path::Path;
+
+/// Resolves a file; the result is worthless if an error was added to `faults`.
+pub(super) fn config(file: &ConfigFile, path: &Path, faults: &mut Vec<Fault>) -> TunnelConfig {
+    let mut warnings = Vec::new();
+    let table = file.interface.as_ref().map_or_else(Default::default, |table| table.get().clone());
+    let is_mpt = interface::is_mpt(&table, faults);
+    if file.interface.is_none() {
+        faults.push(missing(0..0, "interface").help("[interface] with `address` and `private-key-file`"));
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut context = Context { is_mpt, folder, faults, warnings: &mut warnings };
+    let mode = mode(file, &table, &mut context);
+    let mut interface = interface::interface(file.interface.as_ref(), path, &mut context);
+    let peers = peer::peers(file, &mut context);
+    let paths = path::paths(file, &mut interface, &peers, &mut context);
+    let weights: Vec<u32> = paths.iter().map(|path| path.weight).collect();
+    let options = tunnel::options(file.tunnel.as_ref(), &weights, &mut context);
+    TunnelConfig { interface, mode, peers, paths, options, warnings }
+}
+
+fn mode(file: &ConfigFile, table: &InterfaceTable, context: &mut Context<'_>) -> Mode {
+    if context.is_mpt {
+        let help = "`mpt` mode has no keys: remove it, or leave `mode` out to be authenticated and encrypted";
+        context.refuse(table.private_key.as_ref(), "private-key", help);
+        context.refuse(table.private_key_file.as_ref(), "private-key-file", help);
+        context
+            .warnings
+            .push("mode \"mpt\" neither authenticates nor encrypts: for test beds and trusted networks".into());
+        return Mode::Mpt(mpt::options(file.mpt.as_ref(), context));
+    }
+    context.refuse(file.mpt.as_ref(), "mpt", "only with mode = \"mpt\" in [interface]");
+    let span = file.interface.as_ref().map_or(0..0, At::span);
+    let help =
+        "`(umask 077; ropewalk genkey > /etc/ropewalk/rw0.key)`, then private-key-file = \"/etc/ropewalk/rw0.key\"";
+    let key = value::secret(table.private_key.as_ref(), table.private_key_file.as_ref(), "private-key", context);
+    if key.is_none() && file.interface.is_some() && table.private_key.is_none() && table.private_key_file.is_none() {
+        context.fault(missing(span, "private-key-file").help(help));
+    }
+    Mode::Ropewalk { private_key: key.unwrap_or(PrivateKey::from_bytes([0; 32])) }
+}

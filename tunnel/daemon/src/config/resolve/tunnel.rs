@@ -1,0 +1,138 @@
+//! `[tunnel]`: algorithms of the registries, and how packets are carried.
+
+use super::context::{Context, flag};
+use super::value;
+use crate::config::options::{NamedAlgorithm, TunnelOptions};
+use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
+use control::{ParamError, ParamValue};
+use parse::{At, Fault, did_you_mean, suggest};
+use schedule::{Fill, Needs, SchedulerEntry};
+use units::Span;
+
+/// Defaults of the `mpt` mode.
+const MPT_MAX_REORDER_TIMEOUT: Span = Span::from_millis(100);
+const MPT_SCHEDULER: &str = "packet-round-robin";
+
+/// No congestion control.
+const OFF: &str = "off";
+
+pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
+    let given = table.cloned().unwrap_or_default();
+    let default = if context.is_mpt { mpt_default() } else { TunnelOptions::default() };
+    if context.is_mpt {
+        let help = "MPT's protocol has no acknowledgements: remove it";
+        context.refuse(given.retransmit.as_ref(), "retransmit", help);
+    }
+    let congestion = given.congestion.as_ref().map(|at| context.ok(congestion(at, context.is_mpt)).flatten());
+    let scheduler = given.scheduler.as_ref().and_then(|at| context.ok(scheduler(at, weights, context.is_mpt)));
+    let timeout = value::time(given.max_reorder_timeout.as_ref(), context);
+    TunnelOptions {
+        congestion: congestion.unwrap_or(default.congestion),
+        scheduler: scheduler.unwrap_or(default.scheduler),
+        retransmit: !context.is_mpt && flag(given.retransmit.as_ref(), default.retransmit),
+        in_order: flag(given.in_order.as_ref(), default.in_order),
+        deliver_late: deliver_late(given.late.as_ref(), context).unwrap_or(default.deliver_late),
+        max_reorder_timeout: timeout.unwrap_or(default.max_reorder_timeout),
+    }
+}
+
+fn mpt_default() -> TunnelOptions {
+    TunnelOptions {
+        congestion: None,
+        scheduler: MPT_SCHEDULER.into(),
+        retransmit: false,
+        max_reorder_timeout: MPT_MAX_REORDER_TIMEOUT,
+        ..TunnelOptions::default()
+    }
+}
+
+fn named(at: &At<NameOrTable>) -> NamedAlgorithm {
+    let value = |scalar: &Scalar| match scalar {
+        Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
+        Scalar::Number(number) => ParamValue::Number(*number),
+        Scalar::Word(word) => ParamValue::Word(word.clone()),
+    };
+    match at.get() {
+        NameOrTable::Name(name) => name.as_str().into(),
+        NameOrTable::Table { name, parameters } => NamedAlgorithm {
+            name: name.clone(),
+            parameters: parameters.iter().map(|(key, scalar)| (key.clone(), value(scalar))).collect(),
+        },
+    }
+}
+
+fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<NamedAlgorithm>, Fault> {
+    let algorithm = named(at);
+    if algorithm.name == OFF {
+        return Ok(None);
+    }
+    if is_mpt {
+        let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
+        return Err(Fault::at(at.span(), message).help("leave it out, or \"off\""));
+    }
+    let names = control::registry::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
+    let entry = control::registry::find(&algorithm.name).ok_or_else(|| {
+        unknown("congestion control", "algorithms", &algorithm.name, at, names.chain([&OFF]).copied())
+    })?;
+    entry.controller(&algorithm.parameters).map_err(|error| bad_parameter(&error, at, entry.name, "algorithms"))?;
+    Ok(Some(algorithm))
+}
+
+fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<NamedAlgorithm, Fault> {
+    let scheduler = named(at);
+    let names = schedule::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
+    let entry = schedule::find(&scheduler.name)
+        .ok_or_else(|| unknown("scheduler", "schedulers", &scheduler.name, at, names.copied()))?;
+    let without_measurements = |entry: &SchedulerEntry| entry.needs == Needs::Nothing;
+    let without_send_buffers = |entry: &SchedulerEntry| entry.fill == Fill::Cwnd;
+    if is_mpt && !without_measurements(entry) {
+        return Err(unusable(at, "needs measurements, which MPT's protocol does not make", without_measurements));
+    }
+    if !is_mpt && !without_send_buffers(entry) {
+        return Err(unusable(at, "fills send buffers, which a tunnel's paths do not have", without_send_buffers));
+    }
+    let built = entry.scheduler(weights, 0, &scheduler.parameters);
+    built.map_err(|error| bad_parameter(&error, at, entry.name, "schedulers"))?;
+    Ok(scheduler)
+}
+
+/// A scheduler that this mode cannot use; the help lists the usable ones.
+fn unusable(at: &At<NameOrTable>, why: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Fault {
+    let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
+    let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
+    Fault::at(at.span(), format!("`{}` {why}", named(at).name)).help(help)
+}
+
+/// An algorithm that is in no registry.
+fn unknown<'a>(
+    kind: &str,
+    list: &str,
+    name: &str,
+    at: &At<NameOrTable>,
+    known: impl Iterator<Item = &'a str>,
+) -> Fault {
+    let help = match did_you_mean(name, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`ropewalk list {list}` shows them all"),
+    };
+    Fault::at(at.span(), format!("unknown {kind} `{name}`")).help(help)
+}
+
+/// A parameter that the algorithm does not have, or out of its range.
+fn bad_parameter(error: &ParamError, at: &At<NameOrTable>, entry: &str, list: &str) -> Fault {
+    let help = format!("`ropewalk list {list} {entry}` shows its parameters");
+    Fault::at(at.span(), format!("{entry}: {error}")).help(help)
+}
+
+fn deliver_late(text: Option<&At<String>>, context: &mut Context<'_>) -> Option<bool> {
+    let text = text?;
+    match text.get().as_str() {
+        "drop" => Some(false),
+        "deliver" => Some(true),
+        other => {
+            let fault = Fault::at(text.span(), format!("unknown value `{other}`"));
+            context.fault(fault.help(suggest(other, &["drop", "deliver"])));
+            None
+        }
+    }
+}

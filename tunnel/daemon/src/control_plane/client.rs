@@ -1,0 +1,115 @@
+//! The client of a daemon's socket, for `ropewalk show` and the other verbs.
+
+use super::state_file::socket_path;
+use crate::status::TunnelStatus;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The read timeout: longer than a daemon waits for its own data plane.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A client of one daemon.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+    interface: String,
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub enum ClientError {
+    /// No daemon listens on the socket.
+    NotRunning {
+        /// The tunnel's interface.
+        interface: String,
+    },
+    /// The socket cannot be opened, or broke.
+    Socket {
+        /// The socket's path.
+        socket: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// The daemon refused, with the reason.
+    Refused(String),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning { interface } => write!(f, "no tunnel {interface} is up (`ropewalk up FILE` starts one)"),
+            Self::Socket { socket, cause } if cause.kind() == io::ErrorKind::PermissionDenied => {
+                write!(f, "{}: permission denied, try as root", socket.display())
+            }
+            Self::Socket { socket, cause } => write!(f, "{}: {cause}", socket.display()),
+            Self::Refused(why) => f.write_str(why.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+impl Client {
+    /// A client of the daemon of `interface`, whose socket is in `directory`.
+    #[must_use]
+    pub fn new(directory: &Path, interface: &str) -> Self {
+        Self { socket: socket_path(directory, interface), interface: interface.to_owned() }
+    }
+
+    /// The interfaces with a socket in `directory`, sorted.
+    #[must_use]
+    pub fn interfaces(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let names = entries.filter_map(|it| it.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned));
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// Requests the status.
+    ///
+    /// # Errors
+    /// No daemon runs, or it does not answer.
+    pub fn status(&self) -> Result<TunnelStatus, ClientError> {
+        let body = self.request("GET", "/v1/status", "")?;
+        serde_json::from_str(&body)
+            .map_err(|error| ClientError::Refused(format!("the daemon's status is of another version: {error}")))
+    }
+
+    /// Sends a request; returns the body of the response.
+    ///
+    /// # Errors
+    /// As [`Client::status`], or the daemon refused.
+    pub fn request(&self, method: &str, path: &str, body: &str) -> Result<String, ClientError> {
+        let socket = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                ClientError::NotRunning { interface: self.interface.clone() }
+            }
+            _ => ClientError::Socket { socket: self.socket.clone(), cause },
+        };
+        let response = self.exchange(method, path, body).map_err(socket)?;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
+        match head.split(' ').nth(1) {
+            Some("200") => Ok(body.to_owned()),
+            _ => Err(ClientError::Refused(body.to_owned())),
+        }
+    }
+
+    /// One HTTP/1.1 exchange with `Connection: close`. The server sends bodies of known length, never chunked.
+    fn exchange(&self, method: &str, path: &str, body: &str) -> io::Result<String> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        )?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
+    }
+}

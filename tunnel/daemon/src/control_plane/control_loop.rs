@@ -1,0 +1,208 @@
+//! The control loop, from the set-up to the end of the tunnel.
+
+use super::error::Error;
+use super::handle::DataPlaneHandle;
+use super::network::{Network, strict_reverse_path};
+use super::privileges::{Privileges, drop_privileges};
+use super::reload::{ControlConfig, Reloader};
+use super::server::{PendingRequest, Request, Shared, routes, status_of};
+use super::state_file::{StateFile, running, socket_path};
+use crate::config::TunnelConfig;
+use crate::data_plane::LinkEvent;
+use sd_notify::NotifyState;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+/// The most requests that wait.
+const MAX_REQUESTS: usize = 16;
+/// The interval of checks that the data plane answers, if systemd's watchdog sets none.
+const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Checks that the tunnel is not running, and removes the files of a killed one. Called before the device is opened.
+///
+/// # Errors
+/// It is running, or `directory` cannot be created.
+pub fn clean_up(directory: &Path, interface: &str) -> Result<(), Error> {
+    if let Some(state) = running(directory, interface) {
+        return Err(Error::Running(state));
+    }
+    if let Some(state) = StateFile::read(directory, interface) {
+        warn!(interface, pid = state.pid, "removing the files of a process that was killed");
+        StateFile::remove(directory, interface);
+    }
+    std::fs::create_dir_all(directory).map_err(Error::system(format!("creating {}", directory.display())))
+}
+
+/// Runs the control loop on this thread until the tunnel ends: sets the device up, drops privileges, serves requests; at the
+/// end it stops the data plane and removes routes and files.
+///
+/// # Errors
+/// The set-up failed, or the data plane ended by itself.
+pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(Error::system("starting the control runtime"))?.block_on(async {
+        let result = match set_up(control).await {
+            Ok((mut reloader, listener, metrics)) => {
+                let result = serve(&mut reloader, listener, metrics, data_plane).await;
+                tear_down(&mut reloader).await;
+                result
+            }
+            Err(error) => Err(error),
+        };
+        data_plane.stop();
+        result
+    })
+}
+
+async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Option<TcpListener>), Error> {
+    let name = control.config.interface.name.clone();
+    let network = Network::connect().map_err(Error::system("opening netlink"))?;
+    let state = StateFile::of_this_process(&control.file, &name);
+    let mut reloader = Reloader { control, network, state };
+    let addresses = &reloader.control.config.interface.addresses;
+    reloader.network.set_up(&name, addresses).await.map_err(Error::system("setting the device up"))?;
+    reloader.add_routes().await.map_err(Error::system("adding routes"))?;
+    warn_of_strict_reverse_paths(&reloader.control.config);
+    let listener = listen(&reloader).map_err(Error::system("listening for `ropewalk show` and others"))?;
+    let metrics = match reloader.control.config.interface.metrics {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await;
+            Some(listener.map_err(Error::system(format!("listening on {address}")))?)
+        }
+        None => None,
+    };
+    Ok((reloader, listener, metrics))
+}
+
+/// Opens the socket, writes the state file, and drops privileges.
+fn listen(reloader: &Reloader) -> io::Result<UnixListener> {
+    let ControlConfig { config, directory, .. } = &reloader.control;
+    reloader.state.write(directory)?;
+    let socket = socket_path(directory, &config.interface.name);
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket)?;
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o660))?;
+    let user = config.interface.user.clone();
+    let state = directory.join(format!("{}.state", config.interface.name));
+    drop_privileges(&Privileges { user, owned: vec![directory.clone(), socket, state] })?;
+    Ok(listener)
+}
+
+fn warn_of_strict_reverse_paths(config: &TunnelConfig) {
+    let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
+    for device in devices.iter().filter(|device| devices.len() > 1 && strict_reverse_path(device)) {
+        warn!(%device, "rp_filter = 1 drops replies on all uplinks but one: sysctl net.ipv4.conf.{device}.rp_filter=2");
+    }
+}
+
+/// What wakes the loop up.
+enum Wakeup {
+    Request(PendingRequest),
+    Link(String, LinkEvent),
+    Reload,
+    Terminate,
+    Watchdog,
+}
+
+/// Serves until the tunnel ends.
+async fn serve(
+    reloader: &mut Reloader,
+    listener: UnixListener,
+    metrics: Option<TcpListener>,
+    data_plane: &Arc<dyn DataPlaneHandle>,
+) -> Result<(), Error> {
+    data_plane.start();
+    let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
+    let shared = Shared { data_plane: Arc::clone(data_plane), requests };
+    tokio::spawn(axum::serve(listener, routes(shared.clone(), true)).into_future());
+    if let Some(metrics) = metrics {
+        tokio::spawn(axum::serve(metrics, routes(shared, false)).into_future());
+    }
+    let mut signals = Signals::new().map_err(Error::system("listening to signals"))?;
+    let watchdog = sd_notify::watchdog_enabled();
+    let mut watchdog = tokio::time::interval(watchdog.map_or(WATCHDOG_INTERVAL, |limit| limit / 3));
+    notify(&[NotifyState::Ready]);
+    info!(interface = reloader.control.config.interface.name, "up");
+    loop {
+        let wakeup = tokio::select! {
+            Some(request) = pending.recv() => Wakeup::Request(request),
+            Some((device, event)) = reloader.network.link_event() => Wakeup::Link(device, event),
+            wakeup = signals.next() => wakeup,
+            _ = watchdog.tick() => Wakeup::Watchdog,
+        };
+        match wakeup {
+            Wakeup::Request((Request::Down, reply)) => {
+                // The response is sent before the process ends. The client may be gone.
+                let _ = reply.send(Ok("going down\n".into()));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                break;
+            }
+            Wakeup::Request((request, reply)) => {
+                let _ = reply.send(reloader.handle(&request, &**data_plane).await);
+            }
+            Wakeup::Link(device, event) => data_plane.link(&device, event),
+            Wakeup::Reload => match reloader.handle(&Request::Reload, &**data_plane).await {
+                Ok(changes) => info!("reloaded: {}", changes.trim_end().replace('\n', "; ")),
+                Err(error) => warn!("not reloaded: {error}"),
+            },
+            Wakeup::Terminate => break,
+            Wakeup::Watchdog => {
+                if status_of(&**data_plane).await.is_none() {
+                    return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
+                }
+                notify(&[NotifyState::Watchdog]);
+            }
+        }
+    }
+    notify(&[NotifyState::Stopping]);
+    Ok(())
+}
+
+async fn tear_down(reloader: &mut Reloader) {
+    let name = reloader.control.config.interface.name.clone();
+    for route in reloader.state.routes.iter().filter_map(|route| route.parse().ok()) {
+        if let Err(error) = reloader.network.remove_route(&name, route).await {
+            warn!("not removed: {error}");
+        }
+    }
+    StateFile::remove(&reloader.control.directory, &name);
+    info!(interface = name, "down");
+}
+
+struct Signals {
+    hangup: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Wakeup {
+        tokio::select! {
+            _ = self.hangup.recv() => Wakeup::Reload,
+            _ = self.interrupt.recv() => Wakeup::Terminate,
+            _ = self.terminate.recv() => Wakeup::Terminate,
+        }
+    }
+}
+
+/// Notifies systemd, if it started the daemon.
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        warn!("cannot notify systemd: {error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! The control plane: one thread for kernel configuration, status and commands, beside the data thread.
+//!
+//! A single-threaded tokio runtime serves HTTP on a unix socket, listens to netlink and to signals, and notifies systemd. It
+//! uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held while waiting.
+
+mod client;
+mod control_loop;
+mod error;
+mod handle;
+mod metrics;
+mod network;
+mod privileges;
+mod reload;
+mod server;
+mod state_file;
+
+pub use client::{Client, ClientError};
+pub use control_loop::{clean_up, run};
+pub use error::Error;
+pub use handle::{ChangeReply, DataPlaneHandle};
+pub use metrics::{MEDIA_TYPE, text as metrics};
+pub use network::{Network, route_halves, strict_reverse_path};
+pub use privileges::{Privileges, drop_privileges};
+pub use reload::ControlConfig;
+pub use server::router;
+pub use state_file::{RUNTIME_DIRECTORY, StateFile, running, socket_path};

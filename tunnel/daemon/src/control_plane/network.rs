@@ -1,0 +1,200 @@
+//! Addresses, routes and link events, by rtnetlink.
+//!
+//! Everything set here belongs to the tunnel's own device, so the kernel removes it with the device. Sockets bound to a device
+//! (`SO_BINDTODEVICE`) use that device's routes, so a default route into the tunnel does not affect the paths' own packets:
+//! no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's default route.
+
+use crate::data_plane::LinkEvent;
+use futures_util::{Stream, StreamExt, TryStreamExt, future};
+use ipnet::IpNet;
+use rtnetlink::packet_core::NetlinkPayload;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+/// "File exists": the address or route is set already.
+const EEXIST: i32 = 17;
+/// "No such process": there is no such route.
+const ESRCH: i32 = 3;
+/// "No such device".
+const ENODEV: i32 = 19;
+/// "Cannot assign requested address": there is no such address.
+const EADDRNOTAVAIL: i32 = 99;
+
+/// An rtnetlink connection.
+pub struct Network {
+    handle: Handle,
+    events: Pin<Box<dyn Stream<Item = (String, LinkEvent)> + Send>>,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Network")
+    }
+}
+
+impl Network {
+    /// Connects, inside a tokio runtime, which then drives the connection.
+    ///
+    /// # Errors
+    /// The netlink socket cannot be opened.
+    pub fn connect() -> io::Result<Self> {
+        let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+        let (connection, handle, messages) = new_multicast_connection(&groups)?;
+        tokio::spawn(connection);
+        let events = messages.filter_map(|(message, _)| future::ready(link_event(message.payload)));
+        Ok(Self { handle, events: Box::pin(events) })
+    }
+
+    /// The next change of a network device: its name, and what changed.
+    pub async fn link_event(&mut self) -> Option<(String, LinkEvent)> {
+        self.events.next().await
+    }
+
+    /// Adds addresses to `device` and sets it up. Addresses that it has already are no error.
+    ///
+    /// # Errors
+    /// The kernel's, with the address in question.
+    pub async fn set_up(&self, device: &str, addresses: &[IpNet]) -> io::Result<()> {
+        for address in addresses {
+            self.add_address(device, *address).await?;
+        }
+        let index = self.index(device).await?;
+        let up = self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute();
+        map_error(up.await, &[], &format!("setting {device} up"))
+    }
+
+    /// Adds an address to `device`; one that it has already is no error.
+    ///
+    /// # Errors
+    /// The kernel's, with the address in question.
+    pub async fn add_address(&self, device: &str, address: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let add = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
+        map_error(add.await, &[EEXIST], &format!("address {address} on {device}"))
+    }
+
+    /// Removes an address; one that it does not have is no error.
+    ///
+    /// # Errors
+    /// As [`Network::add_address`].
+    pub async fn remove_address(&self, device: &str, address: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let mut known = self.handle.address().add(index, address.addr(), address.prefix_len());
+        let remove = self.handle.address().del(known.message_mut().clone()).execute();
+        map_error(remove.await, &[EADDRNOTAVAIL], &format!("address {address} on {device}"))
+    }
+
+    /// Sets the MTU of `device`, bytes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub async fn set_mtu(&self, device: &str, mtu: u16) -> io::Result<()> {
+        let index = self.index(device).await?;
+        let set = self.handle.link().set(LinkUnspec::new_with_index(index).mtu(mtu.into()).build()).execute();
+        map_error(set.await, &[], &format!("mtu {mtu} on {device}"))
+    }
+
+    /// Adds a route for `network` through `device`.
+    ///
+    /// # Errors
+    /// The kernel's, with the route in question.
+    pub async fn add_route(&self, device: &str, network: IpNet) -> io::Result<()> {
+        let index = self.index(device).await?;
+        for half in route_halves(network) {
+            let add = self.handle.route().add(message(index, half)).execute();
+            map_error(add.await, &[EEXIST], &format!("route {half} to {device}"))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a route; a missing route or device is no error.
+    ///
+    /// # Errors
+    /// As [`Network::add_route`].
+    pub async fn remove_route(&self, device: &str, network: IpNet) -> io::Result<()> {
+        let Ok(index) = self.index(device).await else { return Ok(()) };
+        for half in route_halves(network) {
+            let remove = self.handle.route().del(message(index, half)).execute();
+            map_error(remove.await, &[ESRCH, ENODEV], &format!("route {half} to {device}"))?;
+        }
+        Ok(())
+    }
+
+    async fn index(&self, device: &str) -> io::Result<u32> {
+        let mut links = self.handle.link().get().match_name(device.to_owned()).execute();
+        let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no device {device}"));
+        let link = links.try_next().await.map_err(|_| missing())?;
+        link.map(|link| link.header.index).ok_or_else(missing)
+    }
+}
+
+/// The routes set for `network`: itself, or two `/1` for a `/0`.
+#[must_use]
+pub fn route_halves(network: IpNet) -> Vec<IpNet> {
+    if network.prefix_len() > 0 {
+        return vec![network];
+    }
+    network.subnets(1).map(Iterator::collect).unwrap_or_default()
+}
+
+/// Whether strict reverse path filtering is on (`rp_filter` = 1, the larger of the values of `device` and `all`): the kernel
+/// drops packets received on `device` unless the route to their source uses it. With several uplinks to one peer that fails
+/// on all but one.
+#[must_use]
+pub fn strict_reverse_path(device: &str) -> bool {
+    let value = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"));
+        text.ok().and_then(|text| text.trim().parse::<u8>().ok()).unwrap_or(0)
+    };
+    value("all").max(value(device)) == 1
+}
+
+fn message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::RouteMessage {
+    let builder = RouteMessageBuilder::<IpAddr>::new().output_interface(index);
+    match builder.destination_prefix(network.addr(), network.prefix_len()) {
+        Ok(builder) => builder.build(),
+        Err(error) => unreachable!("a network's prefix fits its family: {error}"),
+    }
+}
+
+/// The device that a netlink message is about, and what changed.
+fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, LinkEvent)> {
+    let NetlinkPayload::InnerMessage(message) = payload else { return None };
+    match message {
+        RouteNetlinkMessage::NewLink(link) => {
+            let is_up = link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
+            Some((name(&link)?, if is_up { LinkEvent::Up } else { LinkEvent::Down }))
+        }
+        RouteNetlinkMessage::DelLink(link) => Some((name(&link)?, LinkEvent::Removed)),
+        RouteNetlinkMessage::NewAddress(address) => {
+            let device = nix::net::if_::if_indextoname(address.header.index).ok()?;
+            Some((device.into_string().ok()?, LinkEvent::AddressAdded))
+        }
+        _ => None,
+    }
+}
+
+fn name(link: &LinkMessage) -> Option<String> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+/// The kernel's answer, with `what` was tried. Error numbers in `ignored` count as success.
+fn map_error(answer: Result<(), rtnetlink::Error>, ignored: &[i32], what: &str) -> io::Result<()> {
+    let Err(error) = answer else { return Ok(()) };
+    let number = match &error {
+        rtnetlink::Error::NetlinkError(message) => message.code.map_or(0, |code| code.get().abs()),
+        _ => 0,
+    };
+    if ignored.contains(&number) {
+        return Ok(());
+    }
+    let cause = if number == 0 { error.to_string() } else { io::Error::from_raw_os_error(number).to_string() };
+    Err(io::Error::other(format!("{what}: {cause}")))
+}

@@ -1,0 +1,57 @@
+//! Dropping privileges: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes and addresses on a reload, and
+//! changes to the configured user.
+//!
+//! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. A change of user, though, glibc
+//! performs in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no capability
+//! since Linux 5.7.
+
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::unistd::{User, chown, setgid, setgroups, setuid};
+use std::io;
+use std::path::PathBuf;
+
+/// The user to change to.
+#[derive(Clone, Debug, Default)]
+pub struct Privileges {
+    /// The user's name; `None` keeps the user.
+    pub user: Option<String>,
+    /// Files whose owner becomes that user: the runtime directory and its files.
+    pub owned: Vec<PathBuf>,
+}
+
+/// Drops all capabilities but `CAP_NET_ADMIN`, and changes the user.
+///
+/// # Errors
+/// There is no such user, or the process lacks the capability.
+pub fn drop_privileges(wanted: &Privileges) -> io::Result<()> {
+    let keep: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
+    caps::clear(None, CapSet::Ambient).map_err(io::Error::other)?;
+    for capability in caps::all() {
+        // The bounding set depends on the kernel: a capability that it does not have cannot be dropped.
+        if capability != Capability::CAP_NET_ADMIN {
+            let _ = caps::drop(None, CapSet::Bounding, capability);
+        }
+    }
+    if let Some(name) = &wanted.user {
+        change_user(name, &wanted.owned)?;
+    }
+    let kept = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
+    let kept: CapsHashSet = kept.intersection(&keep).copied().collect();
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &kept).map_err(io::Error::other)?;
+    }
+    caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)
+}
+
+fn change_user(name: &str, owned: &[PathBuf]) -> io::Result<()> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no user {name}"));
+    let user = User::from_name(name)?.ok_or_else(missing)?;
+    for path in owned {
+        chown(path, Some(user.uid), Some(user.gid))?;
+    }
+    caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;
+    setgroups(&[])?;
+    setgid(user.gid)?;
+    setuid(user.uid)?;
+    Ok(())
+}

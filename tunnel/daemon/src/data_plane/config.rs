@@ -1,0 +1,224 @@
+//! Configuration of the data plane, and its errors.
+
+use crate::config::{NamedAlgorithm, TunnelOptions};
+use ipnet::IpNet;
+use machine::PathConfig;
+use nix::errno::Errno;
+use seal::{PresharedKey, PrivateKey, PublicKey};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use units::Span;
+
+/// Configuration of a data plane.
+#[derive(Clone, Debug)]
+pub struct DataPlaneConfig {
+    /// The TUN device.
+    pub device: DeviceConfig,
+    /// The sockets, one for each uplink. Paths refer to them by index.
+    pub sockets: Vec<SocketConfig>,
+    /// The protocol.
+    pub engine: EngineConfig,
+}
+
+/// Configuration of the TUN device.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Its name, as in `ip link`.
+    pub name: String,
+    /// Its MTU, bytes.
+    pub mtu: u16,
+    /// Whether segmentation offload is tried. Without it every packet costs a system call.
+    pub offload: bool,
+}
+
+/// Configuration of a UDP socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketConfig {
+    /// Its name in errors and reports: the path's.
+    pub name: String,
+    /// The interface that it is bound to (`SO_BINDTODEVICE`).
+    pub interface: Option<String>,
+    /// Local address and port. An unspecified address selects the family only; port 0 any free port.
+    pub bind: SocketAddr,
+    /// Firewall mark of its packets (`SO_MARK`), for policy routing.
+    pub mark: Option<u32>,
+    /// Whether UDP GSO is tried. Without it the send buffer has Linux's default size.
+    pub offload: bool,
+}
+
+/// Configuration of the protocol.
+#[derive(Clone, Debug)]
+pub enum EngineConfig {
+    /// MPT's GRE-in-UDP: neither authenticated nor encrypted.
+    Mpt(MptConfig),
+    /// Ropewalk's own tunnel.
+    Ropewalk(RopewalkConfig),
+}
+
+/// A changed configuration for a running data plane in `ropewalk` mode.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The inner MTU, bytes.
+    pub mtu: u16,
+    /// The sockets, by index; `None` where a socket is no longer needed. One whose configuration is the same stays open.
+    pub sockets: Vec<Option<SocketConfig>>,
+    /// All peers. A path with the same id and address continues; any other is a new path.
+    pub peers: Vec<PeerConfig>,
+}
+
+/// Configuration of the `ropewalk` mode.
+#[derive(Clone, Debug)]
+pub struct RopewalkConfig {
+    /// This end's private key.
+    pub private_key: PrivateKey,
+    /// The peers.
+    pub peers: Vec<PeerConfig>,
+}
+
+/// Configuration of a peer.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// Its public key.
+    pub public_key: PublicKey,
+    /// The secret shared beside the keys.
+    pub preshared_key: Option<PresharedKey>,
+    /// Inner networks routed to this peer, and accepted from it.
+    pub allowed_ips: Vec<IpNet>,
+    /// The configured paths. Datagrams of the peer open others: a server need not list its clients' paths.
+    pub paths: Vec<PeerPathConfig>,
+    /// How packets are carried.
+    pub options: TunnelOptions,
+}
+
+impl PeerConfig {
+    /// The weight of each path, by its id.
+    pub(crate) fn weights(&self) -> Vec<u32> {
+        let len = self.paths.iter().map(|path| usize::from(path.id) + 1).max().unwrap_or(0);
+        let mut weights = vec![1; len];
+        self.paths.iter().for_each(|path| weights[usize::from(path.id)] = path.weight);
+        weights
+    }
+}
+
+/// Configuration of a path to a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerPathConfig {
+    /// Its id, the same at both ends.
+    pub id: u8,
+    /// Its name in the configuration.
+    pub name: String,
+    /// Index of its socket.
+    pub socket: usize,
+    /// The peer's address at first. The path follows the peer to other addresses.
+    pub remote: SocketAddr,
+    /// Its share under schedulers with weights.
+    pub weight: u32,
+    /// The machine's part.
+    pub path: PathConfig,
+}
+
+/// The path configuration that fits the MTU of a path's interface: IPv4 (RFC 791) or IPv6 (RFC 8200) and UDP headers are
+/// subtracted.
+pub(crate) fn path_config(mtu: u16, remote: SocketAddr) -> PathConfig {
+    let header_bytes = if remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+    PathConfig {
+        backup: false,
+        metered: false,
+        max_datagram_size: u32::from(mtu).saturating_sub(header_bytes),
+        header_bytes,
+        max_rate: None,
+    }
+}
+
+/// Configuration of the `mpt` mode.
+#[derive(Clone, Debug)]
+pub struct MptConfig {
+    /// This end's inner address, which keepalives carry.
+    pub local: IpAddr,
+    /// The peer's inner address.
+    pub remote: IpAddr,
+    /// The scheduler, one of `schedule::REGISTRY` that needs no measurements.
+    pub scheduler: NamedAlgorithm,
+    /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are dropped.
+    pub backpressure: bool,
+    /// The reorder buffer, if packets are put back into order.
+    pub reorder: Option<ReorderConfig>,
+    /// Keepalives, if there are any.
+    pub keepalive: Option<KeepaliveConfig>,
+    /// The paths; their index is the path's id.
+    pub paths: Vec<MptPathConfig>,
+}
+
+/// Configuration of MPT's reorder buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct ReorderConfig {
+    /// The most packets ahead of the expected one that are buffered (`reorder_window`).
+    pub window: u32,
+    /// The longest time that a packet is buffered (`max_buffdelay_msec`).
+    pub timeout: Span,
+    /// Whether late packets are delivered out of order instead of being dropped.
+    pub deliver_late: bool,
+}
+
+/// Configuration of a path in `mpt` mode.
+#[derive(Clone, Debug)]
+pub struct MptPathConfig {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Index of its socket.
+    pub socket: usize,
+    /// The peer's socket. Datagrams from another address are refused; their port is ignored, as in MPT.
+    pub remote: SocketAddr,
+    /// Its share of the packets.
+    pub weight: u32,
+}
+
+/// Configuration of MPT's keepalives.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepaliveConfig {
+    /// The interval at which they are sent (`keepalive_time`; MPT knows whole seconds only).
+    pub interval: Span,
+    /// Silence after which a path is down (`dead_time`).
+    pub dead_time: Span,
+}
+
+/// Why the data plane cannot start, or had to stop.
+#[derive(Debug)]
+pub struct Error {
+    what: String,
+    cause: Option<io::Error>,
+}
+
+impl Error {
+    /// A system call failed; `what` names the attempt.
+    pub(crate) fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        Self { what: what.into(), cause: Some(cause.into()) }
+    }
+
+    /// A device or an address does not exist, but may appear.
+    pub(crate) fn is_missing_device(&self) -> bool {
+        let number = self.cause.as_ref().and_then(io::Error::raw_os_error);
+        number.is_some_and(|number| matches!(Errno::from_raw(number), Errno::ENODEV | Errno::EADDRNOTAVAIL))
+    }
+
+    /// The configuration is wrong.
+    pub(crate) fn config(what: impl Into<String>) -> Self {
+        Self { what: what.into(), cause: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{}: {cause}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}

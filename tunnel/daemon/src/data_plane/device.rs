@@ -1,0 +1,150 @@
+//! The TUN device: packets and super-packets of the host, each behind a virtio-net header.
+//!
+//! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP segments of up to 64 KiB uncut,
+//! and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no header and are
+//! never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that none is written.
+
+use super::config::{DeviceConfig, Error};
+use super::report::DeviceReport;
+use nix::errno::Errno;
+use nix::sys::uio::{readv, writev};
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
+use tun_rs::{DeviceBuilder, SyncDevice};
+use wire::offload::{Cut, Kind};
+
+/// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
+pub(super) const HEADER: usize = 10;
+/// The header of a packet that needs neither a checksum nor segmentation.
+const NO_OFFLOAD: [u8; HEADER] = [0; HEADER];
+/// The device's transmit queue, packets (`txqueuelen`). A super-packet counts as one.
+const TX_QUEUE_LEN: u32 = 1000;
+
+/// The result of writing a super-packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteOutcome {
+    /// Written, or dropped and counted.
+    Written,
+    /// The device accepts no super-packets, at least from now on: the packet must be segmented.
+    NeedsSegmentation,
+}
+
+/// The TUN device.
+pub(super) struct Device {
+    tun: SyncDevice,
+    has_header: bool,
+    /// Counters.
+    pub(super) report: DeviceReport,
+}
+
+impl Device {
+    /// Creates the device, or attaches to an existing one that no process uses, and brings it up, without addresses.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open(config: &DeviceConfig) -> Result<Self, Error> {
+        let build = |offload: bool| {
+            let builder = DeviceBuilder::new().name(&config.name).mtu(config.mtu).tx_queue_len(TX_QUEUE_LEN);
+            builder.offload(offload).build_sync()
+        };
+        let fail = |error| Error::new(format!("TUN device {}", config.name), error);
+        let (tun, has_header) = match config.offload.then(|| build(true)) {
+            Some(Ok(tun)) => (tun, true),
+            // Privileges are missing or the name is taken: the same without offload.
+            _ => (build(false).map_err(fail)?, false),
+        };
+        tun.set_nonblocking(true).map_err(fail)?;
+        let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
+        let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
+        Ok(Self { tun, has_header, report })
+    }
+
+    /// Whether packets begin with a virtio-net header.
+    pub(super) fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    /// Whether a super-packet of this kind can be written.
+    pub(super) fn accepts(&self, cut: Option<Cut>) -> bool {
+        cut.is_some_and(|cut| if cut.kind == Kind::Udp { self.accepts_udp() } else { self.accepts_tcp() })
+    }
+
+    /// Whether TCP super-packets can be written.
+    pub(super) fn accepts_tcp(&self) -> bool {
+        self.report.tcp_offload
+    }
+
+    /// Whether UDP super-packets can be written.
+    pub(super) fn accepts_udp(&self) -> bool {
+        self.report.udp_offload
+    }
+
+    /// Reads a virtio-net header and a packet, without offload the packet alone. `None` if the queue is empty.
+    ///
+    /// # Errors
+    /// The device was removed.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, Errno> {
+        loop {
+            match readv(&self.tun, &mut [IoSliceMut::new(into)]) {
+                Ok(len) => {
+                    self.report.read.add(1, len - self.header_len());
+                    return Ok(Some(len));
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    fn header_len(&self) -> usize {
+        if self.has_header { HEADER } else { 0 }
+    }
+
+    /// Writes one packet with a complete checksum.
+    pub(super) fn write_packet(&mut self, packet: &[u8]) {
+        let parts = [IoSlice::new(&NO_OFFLOAD), IoSlice::new(packet)];
+        let parts = if self.has_header { &parts[..] } else { &parts[1..] };
+        if self.write(parts).is_err() {
+            self.report.write_errors += 1;
+        }
+    }
+
+    /// Writes a super-packet, or a packet whose checksum is to be completed. `parts` are its bytes, which begin with a
+    /// virtio-net header.
+    pub(super) fn write_super_packet(&mut self, parts: &[IoSlice<'_>]) -> WriteOutcome {
+        if !self.has_header {
+            return WriteOutcome::NeedsSegmentation;
+        }
+        match self.write(parts) {
+            Ok(()) => WriteOutcome::Written,
+            Err(Errno::EINVAL) => {
+                (self.report.tcp_offload, self.report.udp_offload) = (false, false);
+                WriteOutcome::NeedsSegmentation
+            }
+            Err(_) => {
+                self.report.write_errors += 1;
+                WriteOutcome::Written
+            }
+        }
+    }
+
+    fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
+        loop {
+            match writev(&self.tun, parts) {
+                Ok(len) => {
+                    self.report.written.add(1, len - self.header_len());
+                    return Ok(());
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tun.as_fd()
+    }
+}

@@ -1,0 +1,264 @@
+//! The event loop: waits for the TUN device, the sockets, the timer and commands, and passes what is ready to the engine.
+//!
+//! Level-triggered epoll. In each iteration every ready descriptor gets the same small budget of super-packets, so that
+//! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd with
+//! nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless.
+
+use super::buffer::{BufferMut, Pool, SizeClass};
+use super::channel::{Command, CommandReceiver};
+use super::config::{Error, Update};
+use super::device::Device;
+use super::report::Report;
+use super::socket::{ReceivedDatagrams, Socket};
+use super::sockets;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
+use std::time::Duration;
+use units::Instant;
+
+/// The most super-packets read from one descriptor in one iteration: half a megabyte.
+const BUDGET: usize = 8;
+/// The most epoll events fetched at once.
+const MAX_EVENTS: usize = 32;
+/// Bounds of the buffer pools: 64 MiB and 264 MiB. Pages that no packet reached are not resident.
+const SMALL_BUFFERS: usize = 32 * 1024;
+const LARGE_BUFFERS: usize = 4096;
+
+const DEVICE: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+const COMMANDS: u64 = u64::MAX - 2;
+
+/// A tunnel protocol between the TUN device and the sockets.
+pub(super) trait Engine {
+    /// `len` bytes were read from the device into `io.read_buffer`, with a virtio-net header if the device has one.
+    fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize);
+    /// Datagrams were received from a socket into `io.read_buffer`.
+    fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams);
+    /// An iteration of the loop ends: sends what was gathered.
+    fn flush(&mut self, io: &mut Io, now: Instant);
+    /// A socket is writable again.
+    fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize);
+    /// Whether datagrams wait until this socket is writable.
+    fn is_blocked(&self, socket: usize) -> bool;
+    /// Whether reading from the device is suspended (backpressure).
+    fn is_device_paused(&self) -> bool {
+        false
+    }
+    /// When [`Self::on_timeout`] is due.
+    fn deadline(&self) -> Instant;
+    /// A deadline passed. Early calls are harmless.
+    fn on_timeout(&mut self, io: &mut Io, now: Instant);
+    /// The network device of a socket went up or down.
+    fn set_link(&mut self, io: &mut Io, now: Instant, socket: usize, up: bool);
+    /// Enables or disables a path.
+    fn set_path_enabled(&mut self, io: &mut Io, now: Instant, path: usize, enabled: bool);
+    /// Whether `update` can be applied.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn check(&self, _update: &Update) -> Result<(), Error> {
+        Err(Error::config("this mode cannot change while it runs"))
+    }
+    /// Applies an update that was checked. The sockets `replaced` are new ones already, or closed.
+    fn update(&mut self, _io: &mut Io, _now: Instant, _update: Update, _replaced: &[usize]) {}
+    /// The loop ends: tells the peers.
+    fn stop(&mut self, _io: &mut Io, _now: Instant) {}
+    /// Adds the engine's counters to `report`.
+    fn report(&self, report: &mut Report);
+}
+
+/// Device, sockets and buffers, which the engine uses.
+pub(super) struct Io {
+    pub(super) device: Device,
+    pub(super) sockets: Vec<Socket>,
+    pub(super) pool: Pool,
+    /// The buffer of the next read from the device or a socket.
+    pub(super) read_buffer: BufferMut,
+}
+
+impl Io {
+    pub(super) fn new(device: Device, sockets: Vec<Socket>) -> Self {
+        let mut pool = Pool::new(SMALL_BUFFERS, LARGE_BUFFERS);
+        let read_buffer = pool.take(SizeClass::Large).expect("an empty pool has room");
+        Self { device, sockets, pool, read_buffer }
+    }
+}
+
+/// The event loop's own state.
+pub(super) struct EventLoop {
+    epoll: Epoll,
+    timer: TimerFd,
+    /// CLOCK_MONOTONIC at `Instant::ZERO`.
+    epoch: Duration,
+    /// The time of the next expiry.
+    armed: Instant,
+    /// Whether the device is out of the interest list.
+    device_paused: bool,
+}
+
+impl EventLoop {
+    /// Adds the device and the command channel to the interest list; sockets follow in the first iteration.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub(super) fn new(io: &Io, commands: &CommandReceiver) -> Result<Self, Error> {
+        let fail = |errno: Errno| Error::new("the event loop", errno);
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(fail)?;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC);
+        let timer = timer.map_err(fail)?;
+        epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE)).map_err(fail)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(fail)?;
+        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS)).map_err(fail)?;
+        Ok(Self { epoll, timer, epoch: monotonic().map_err(fail)?, armed: Instant::NEVER, device_paused: false })
+    }
+
+    /// Runs until [`Command::Stop`].
+    ///
+    /// # Errors
+    /// The device was removed, or epoll fails.
+    pub(super) fn run(
+        &mut self,
+        io: &mut Io,
+        engine: &mut dyn Engine,
+        commands: &CommandReceiver,
+    ) -> Result<(), Error> {
+        let fail = |errno: Errno| Error::new("the event loop", errno);
+        let mut events = [EpollEvent::empty(); MAX_EVENTS];
+        loop {
+            self.update_interest(io, engine).map_err(fail)?;
+            self.arm(engine.deadline()).map_err(fail)?;
+            let ready = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+                Ok(ready) => ready,
+                Err(Errno::EINTR) => continue,
+                Err(errno) => return Err(fail(errno)),
+            };
+            let now = self.now();
+            for event in &events[..ready] {
+                match event.data() {
+                    DEVICE => read_device(io, engine, now)?,
+                    TIMER => self.disarm(),
+                    COMMANDS => {
+                        if !handle_commands(io, engine, now, commands) {
+                            return Ok(());
+                        }
+                    }
+                    socket => on_socket_event(io, engine, now, socket as usize, event.events()),
+                }
+            }
+            if now >= engine.deadline() {
+                engine.on_timeout(io, now);
+            }
+            engine.flush(io, now);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        let since = monotonic().unwrap_or(self.epoch).saturating_sub(self.epoch);
+        Instant(since.as_nanos() as u64)
+    }
+
+    /// Lets the timer expire at `deadline` at the latest.
+    fn arm(&mut self, deadline: Instant) -> Result<(), Errno> {
+        if deadline >= self.armed {
+            return Ok(());
+        }
+        self.armed = deadline;
+        let at = TimeSpec::from_duration(self.epoch + Duration::from_nanos(deadline.0));
+        self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+    }
+
+    fn disarm(&mut self) {
+        self.armed = Instant::NEVER;
+        // Reading clears the expiry. The timer may have been set again meanwhile.
+        let _ = self.timer.wait();
+    }
+
+    /// Updates the interest list: open sockets, and whether they have room if datagrams wait. The kernel removes closed
+    /// descriptors by itself.
+    fn update_interest(&mut self, io: &mut Io, engine: &dyn Engine) -> Result<(), Errno> {
+        for (index, socket) in io.sockets.iter_mut().enumerate() {
+            let room = if engine.is_blocked(index) { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+            let wanted = EpollFlags::EPOLLIN | room;
+            let Some(fd) = socket.fd().filter(|_| socket.interest != wanted) else { continue };
+            let mut event = EpollEvent::new(wanted, index as u64);
+            if socket.interest.is_empty() { self.epoll.add(fd, event) } else { self.epoll.modify(fd, &mut event) }?;
+            socket.interest = wanted;
+        }
+        if engine.is_device_paused() != self.device_paused {
+            self.device_paused = engine.is_device_paused();
+            let wanted = if self.device_paused { EpollFlags::empty() } else { EpollFlags::EPOLLIN };
+            self.epoll.modify(&io.device, &mut EpollEvent::new(wanted, DEVICE))?;
+        }
+        Ok(())
+    }
+}
+
+fn monotonic() -> Result<Duration, Errno> {
+    clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from)
+}
+
+fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<(), Error> {
+    for _ in 0..BUDGET {
+        if engine.is_device_paused() {
+            break;
+        }
+        match io.device.read(&mut io.read_buffer) {
+            Ok(Some(len)) => engine.on_device_packet(io, now, len),
+            Ok(None) => break,
+            Err(errno) => return Err(Error::new("the TUN device", errno)),
+        }
+    }
+    Ok(())
+}
+
+fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flags: EpollFlags) {
+    if flags.contains(EpollFlags::EPOLLOUT) {
+        engine.on_writable(io, now, socket);
+    }
+    if !flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLERR) {
+        return;
+    }
+    for _ in 0..BUDGET {
+        let Some(received) = io.sockets[socket].receive(&mut io.read_buffer) else { break };
+        engine.on_datagrams(io, now, socket, &received);
+    }
+}
+
+/// Carries out all queued commands. False after [`Command::Stop`].
+fn handle_commands(io: &mut Io, engine: &mut dyn Engine, now: Instant, commands: &CommandReceiver) -> bool {
+    for command in commands.drain() {
+        match command {
+            Command::Stop => {
+                engine.stop(io, now);
+                return false;
+            }
+            Command::Report(reply) => reply(report(io, engine, now)),
+            Command::Link { device, event } => {
+                for (socket, up) in sockets::on_link_event(&mut io.sockets, &device, event) {
+                    engine.set_link(io, now, socket, up);
+                }
+            }
+            Command::SetPathEnabled { path, enabled } => engine.set_path_enabled(io, now, path, enabled),
+            Command::Update(update, reply) => reply(apply_update(io, engine, now, *update)),
+        }
+    }
+    true
+}
+
+/// Applies an update, all or nothing. Returns the names of the sockets that wait for their device.
+fn apply_update(io: &mut Io, engine: &mut dyn Engine, now: Instant, update: Update) -> Result<Vec<String>, Error> {
+    engine.check(&update)?;
+    let replaced = sockets::replace(&mut io.sockets, &update.sockets)?;
+    engine.update(io, now, update, &replaced);
+    Ok(sockets::waiting(&io.sockets))
+}
+
+fn report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {
+    let sockets = io.sockets.iter().map(|socket| socket.report).collect();
+    let mut report = Report { now, device: io.device.report, sockets, buffers: io.pool.report(), ..Report::default() };
+    engine.report(&mut report);
+    report
+}

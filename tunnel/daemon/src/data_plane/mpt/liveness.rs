@@ -1,0 +1,104 @@
+//! Liveness of an MPT path, by the peer's keepalives, its interface, and whether it is enabled.
+
+use crate::data_plane::config::KeepaliveConfig;
+use units::{Instant, Span};
+
+/// How long a path whose interface refused a packet is suspended.
+const SUSPENSION: Span = Span::from_millis(1000);
+
+/// Liveness of a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Liveness {
+    keepalive: Option<KeepaliveConfig>,
+    /// Whether netlink reports its interface up.
+    pub(super) link: bool,
+    /// Whether it may be used.
+    pub(super) enabled: bool,
+    /// Whether the peer was heard within the dead time.
+    alive: bool,
+    /// When a datagram of the peer was last received.
+    heard: Option<Instant>,
+    /// The end of a suspension.
+    suspended_until: Option<Instant>,
+    next_keepalive: Instant,
+    dead_at: Instant,
+}
+
+impl Liveness {
+    /// A path that is up from the start, as in MPT.
+    pub(super) fn new(keepalive: Option<KeepaliveConfig>) -> Self {
+        Self {
+            keepalive,
+            link: true,
+            enabled: true,
+            alive: true,
+            heard: None,
+            suspended_until: None,
+            next_keepalive: if keepalive.is_some() { Instant::ZERO } else { Instant::NEVER },
+            dead_at: keepalive.map_or(Instant::NEVER, |keepalive| Instant::ZERO + keepalive.dead_time),
+        }
+    }
+
+    /// Whether it carries packets.
+    pub(super) fn is_up(&self) -> bool {
+        self.alive && self.link && self.enabled && self.suspended_until.is_none()
+    }
+
+    /// When a datagram of the peer was last received.
+    pub(super) fn heard(&self) -> Option<Instant> {
+        self.heard
+    }
+
+    /// A datagram of the peer was received. MPT counts keepalives alone; data proves as much.
+    pub(super) fn on_received(&mut self, now: Instant) {
+        self.alive = true;
+        self.heard = Some(now);
+        if let Some(keepalive) = self.keepalive {
+            self.dead_at = now + keepalive.dead_time;
+        }
+    }
+
+    /// The path's interface refused a packet.
+    pub(super) fn suspend(&mut self, now: Instant) {
+        self.suspended_until = Some(now + SUSPENSION);
+    }
+
+    /// When [`Self::on_timeout`] is due.
+    pub(super) fn deadline(&self) -> Instant {
+        let dead_at = if self.alive { self.dead_at } else { Instant::NEVER };
+        self.next_keepalive.min(dead_at).min(self.suspended_until.unwrap_or(Instant::NEVER))
+    }
+
+    /// Updates the state; returns whether a keepalive is due.
+    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+        self.suspended_until = self.suspended_until.filter(|until| *until > now);
+        self.alive &= now < self.dead_at;
+        let Some(keepalive) = self.keepalive.filter(|_| now >= self.next_keepalive) else { return false };
+        self.next_keepalive = now + keepalive.interval;
+        self.link && self.enabled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_path_goes_down_after_the_dead_time_and_up_with_the_next_datagram() {
+        let at = |ms: u64| Instant(ms * 1_000_000);
+        let keepalive = KeepaliveConfig { interval: Span::from_millis(100), dead_time: Span::from_millis(250) };
+        let mut liveness = Liveness::new(Some(keepalive));
+        assert!(liveness.on_timeout(at(0)), "the first keepalive at once");
+        assert!(!liveness.on_timeout(at(50)), "too early for the second");
+        assert_eq!(liveness.deadline(), at(100));
+        assert!(liveness.on_timeout(at(249)) && liveness.is_up());
+        liveness.on_timeout(at(250));
+        assert!(!liveness.is_up());
+        liveness.on_received(at(1000));
+        assert!(liveness.is_up());
+        liveness.suspend(at(1000));
+        assert!(!liveness.is_up());
+        liveness.on_timeout(at(2000));
+        assert!(!liveness.is_up(), "the suspension has ended, but 250 ms have passed without a datagram");
+    }
+}

@@ -1,0 +1,63 @@
+//! Packets on their way to the TUN device. Consecutive packets of one flow are merged into super-packets, as GRO does, so
+//! that the host's network stack is entered once for all of them.
+
+use super::buffer::BufferSlice;
+use super::device::{Device, WriteOutcome};
+use std::io::IoSlice;
+use wire::coalesce::{MOST_PACKETS, Merger};
+
+/// The most packets gathered before they are written; longer runs are cut here.
+const MAX_GATHERED: usize = 4 * MOST_PACKETS;
+
+/// Packets gathered for the device.
+#[derive(Debug)]
+pub(super) struct ReceiveBatch {
+    packets: Vec<BufferSlice>,
+    merger: Merger,
+}
+
+impl ReceiveBatch {
+    /// An empty batch for `device`.
+    pub(super) fn new(device: &Device) -> Self {
+        Self { packets: Vec::with_capacity(MAX_GATHERED), merger: merger(device) }
+    }
+
+    /// Adds a whole packet with a complete checksum.
+    pub(super) fn push(&mut self, device: &mut Device, packet: BufferSlice) {
+        self.packets.push(packet);
+        if self.packets.len() == MAX_GATHERED {
+            self.flush(device);
+        }
+    }
+
+    /// Writes everything to the device.
+    pub(super) fn flush(&mut self, device: &mut Device) {
+        let mut at = 0;
+        while at < self.packets.len() {
+            let count = self.merger.take(&self.packets[at..]);
+            let run = &self.packets[at..at + count];
+            if let [packet] = run {
+                device.write_packet(packet);
+            } else if write(device, &self.merger, run) == WriteOutcome::NeedsSegmentation {
+                // The device takes no super-packets from now on: the same packets are written one by one.
+                self.merger = merger(device);
+                continue;
+            }
+            at += count;
+        }
+        self.packets.clear();
+    }
+}
+
+fn merger(device: &Device) -> Merger {
+    Merger::new(device.accepts_tcp(), device.accepts_udp())
+}
+
+fn write(device: &mut Device, merger: &Merger, run: &[BufferSlice]) -> WriteOutcome {
+    let mut parts = [IoSlice::new(&[]); 1 + MOST_PACKETS];
+    parts[0] = IoSlice::new(merger.head());
+    for (part, packet) in parts[1..].iter_mut().zip(run) {
+        *part = IoSlice::new(&packet[merger.skip()..]);
+    }
+    device.write_super_packet(&parts[..=run.len()])
+}

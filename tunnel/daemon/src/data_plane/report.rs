@@ -1,0 +1,145 @@
+//! Counters of the data plane, since its start.
+
+use crate::status::Traffic;
+use machine::{EndpointStatus, ResequencerCounters};
+use seal::{PeerStatus, PublicKey};
+use std::net::SocketAddr;
+use units::Instant;
+
+/// All counters at one time.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Time since the start of the data plane.
+    pub now: Instant,
+    /// The TUN device.
+    pub device: DeviceReport,
+    /// The sockets, by index.
+    pub sockets: Vec<SocketReport>,
+    /// The paths of an MPT connection.
+    pub mpt: Option<MptReport>,
+    /// The peers in `ropewalk` mode.
+    pub peers: Vec<PeerReport>,
+    /// Refused datagrams and handshakes, by reason.
+    pub refusals: seal::Counters,
+    /// The buffer pool.
+    pub buffers: BufferReport,
+}
+
+/// The TUN device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceReport {
+    /// Packets or super-packets read.
+    pub read: Traffic,
+    /// Packets or super-packets written.
+    pub written: Traffic,
+    /// Failed writes.
+    pub write_errors: u64,
+    /// Packets that are not IP, or that could not be segmented.
+    pub malformed: u64,
+    /// Packets whose destination is in no peer's allowed IPs.
+    pub unrouted: u64,
+    /// Whether the device accepts TCP super-packets.
+    pub tcp_offload: bool,
+    /// Whether the device accepts UDP super-packets.
+    pub udp_offload: bool,
+}
+
+/// One socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SocketReport {
+    /// Datagrams sent, bytes of UDP payload.
+    pub sent: Traffic,
+    /// Datagrams received, bytes of UDP payload.
+    pub received: Traffic,
+    /// System calls that sent datagrams.
+    pub sends: u64,
+    /// System calls that received datagrams.
+    pub receives: u64,
+    /// Datagrams dropped because the send buffer was full.
+    pub blocked: u64,
+    /// Datagrams larger than the interface's MTU.
+    pub too_big: u64,
+    /// Datagrams dropped after another error.
+    pub failed: u64,
+    /// Received datagrams that were dropped: from an unknown sender, malformed, replayed.
+    pub refused: u64,
+    /// Whether sending uses UDP GSO.
+    pub offload: bool,
+    /// Whether its interface is up.
+    pub up: bool,
+}
+
+/// The buffer pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferReport {
+    /// Large buffers allocated.
+    pub large: usize,
+    /// Small buffers allocated.
+    pub small: usize,
+    /// Packets dropped because no buffer was free.
+    pub exhausted: u64,
+}
+
+/// An MPT connection.
+#[derive(Clone, Debug, Default)]
+pub struct MptReport {
+    /// Its paths.
+    pub paths: Vec<MptPathReport>,
+    /// The reorder buffer, if there is one.
+    pub resequencing: Option<ResequencerCounters>,
+    /// Packets in the reorder buffer.
+    pub held: u64,
+    /// Packets dropped because no path was up.
+    pub pathless: u64,
+}
+
+/// One path of an MPT connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MptPathReport {
+    /// Whether it carries packets.
+    pub up: bool,
+    /// Inner packets sent.
+    pub sent: Traffic,
+    /// Inner packets received.
+    pub received: Traffic,
+    /// Keepalives received.
+    pub keepalives: u64,
+    /// Times that the path went down.
+    pub failures: u64,
+    /// When the peer was last heard.
+    pub heard: Option<Instant>,
+}
+
+/// A peer in `ropewalk` mode.
+#[derive(Clone, Debug)]
+pub struct PeerReport {
+    /// Its public key.
+    pub public_key: PublicKey,
+    /// The session; `None` only if the peer was removed.
+    pub session: Option<PeerStatus>,
+    /// The endpoint; `None` only if the peer was removed.
+    pub status: Option<EndpointStatus>,
+    /// The addresses of its paths.
+    pub addresses: Vec<AddressReport>,
+    /// Packets from the device to this peer.
+    pub sent: Traffic,
+    /// Packets from this peer to the device.
+    pub received: Traffic,
+    /// Packets to this peer dropped because there was no session.
+    pub no_session: u64,
+    /// Packets whose source is not in the peer's allowed IPs.
+    pub unallowed_source: u64,
+    /// Packets that could not be reassembled, or were malformed.
+    pub incomplete: u64,
+}
+
+/// The address of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressReport {
+    /// The path id.
+    pub path: u8,
+    /// Index of its socket.
+    pub socket: usize,
+    /// The peer's address.
+    pub remote: SocketAddr,
+}

@@ -1,0 +1,68 @@
+//! Cryptokey routing, as in WireGuard: the peer that an inner address belongs to, by the longest prefix of all allowed IPs.
+//! Looked up for the destination of packets sent and for the source of packets received, so that no peer can use another's
+//! addresses.
+
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// A network of a peer, left-aligned in 128 bits.
+#[derive(Clone, Copy, Debug)]
+struct Network<T> {
+    v6: bool,
+    bits: u128,
+    mask: u128,
+    peer: T,
+}
+
+/// The networks of all peers, the longest prefixes first.
+#[derive(Clone, Debug)]
+pub(super) struct AllowedIps<T>(Vec<Network<T>>);
+
+impl<T: Copy> AllowedIps<T> {
+    /// A table of (network, peer). Of two equal networks the first counts.
+    pub(super) fn new(networks: impl Iterator<Item = (IpNet, T)>) -> Self {
+        let mut networks: Vec<Network<T>> = networks.map(network).collect();
+        networks.sort_by_key(|network| std::cmp::Reverse(network.mask));
+        Self(networks)
+    }
+
+    /// The peer that `address` belongs to.
+    pub(super) fn find(&self, address: IpAddr) -> Option<T> {
+        let (v6, bits) = bits(address);
+        let network = self.0.iter().find(|network| network.v6 == v6 && bits & network.mask == network.bits);
+        network.map(|network| network.peer)
+    }
+}
+
+/// Whether an address is IPv6, and its bits, left-aligned.
+fn bits(address: IpAddr) -> (bool, u128) {
+    match address {
+        IpAddr::V4(v4) => (false, u128::from(v4.to_bits()) << 96),
+        IpAddr::V6(v6) => (true, v6.to_bits()),
+    }
+}
+
+fn network<T>((network, peer): (IpNet, T)) -> Network<T> {
+    let (v6, bits) = bits(network.addr());
+    let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix_len())).unwrap_or(0);
+    Network { v6, bits: bits & mask, mask, peer }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_wins_in_any_order() {
+        let text = ["0.0.0.0/0 0", "10.0.0.0/8 1", "10.1.2.3/32 2", "::/0 3", "fd00:1::/32 4"];
+        let networks = text.iter().map(|line| {
+            let (network, peer) = line.split_once(' ').expect("a peer");
+            (network.parse().expect("a network"), peer.parse().expect("a peer"))
+        });
+        let allowed_ips = AllowedIps::new(networks);
+        let find = |address: &str| allowed_ips.find(address.parse().expect("an address"));
+        let peers = ["192.0.2.1", "10.9.9.9", "10.1.2.3", "fd00:1::5", "2001:db8::1"].map(find);
+        assert_eq!(peers, [Some(0), Some(1), Some(2), Some(4), Some(3)]);
+        assert_eq!(AllowedIps::<usize>::new(std::iter::empty()).find(IpAddr::from([10, 0, 0, 1])), None);
+    }
+}

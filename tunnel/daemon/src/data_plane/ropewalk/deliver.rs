@@ -1,0 +1,76 @@
+//! Delivery of a received packet: validation, and the write to the device.
+
+use super::reassembly::Reassembled;
+use crate::data_plane::device::{Device, WriteOutcome};
+use std::io::IoSlice;
+use std::net::IpAddr;
+use wire::inner::Inner;
+use wire::inner::ecn;
+use wire::offload::Offload;
+use wire::segment::Segmenter;
+
+/// Why a packet is dropped before the device.
+pub(super) enum Rejection {
+    /// Not an IP packet, inconsistent with its virtio-net header, or marked CE though not ECN-capable.
+    Malformed,
+    /// The source is not in the peer's allowed IPs.
+    UnallowedSource,
+}
+
+/// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies a CE
+/// mark of its fragments to the inner header (RFC 6040, section 4.2).
+pub(super) fn validate(
+    packet: Reassembled<'_>,
+    is_allowed: impl Fn(IpAddr) -> bool,
+) -> Result<(Offload, &[u8], usize), Rejection> {
+    let Reassembled { bytes, offload, ce } = packet;
+    let start = if offload { Offload::LEN } else { 0 };
+    let header = if offload { Offload::parse(bytes).map(|(header, _)| header) } else { Ok(Offload::default()) };
+    let header = header.map_err(|_| Rejection::Malformed)?;
+    let inner = Inner::parse(bytes.get(start..).unwrap_or_default()).map_err(|_| Rejection::Malformed)?;
+    // Bytes behind the packet are padding, as in Ethernet.
+    let bytes = &mut bytes[..start + inner.len];
+    let packet = &mut bytes[start..];
+    header.validate(packet).map_err(|_| Rejection::Malformed)?;
+    if !is_allowed(inner.source) {
+        return Err(Rejection::UnallowedSource);
+    }
+    if ce && !ecn::mark(packet) {
+        return Err(Rejection::Malformed);
+    }
+    Ok((header, bytes, start))
+}
+
+/// Writes a packet to the device, segmented if the device does not accept such super-packets.
+pub(super) fn write(device: &mut Device, offload: Offload, bytes: &[u8], start: usize, buffer: &mut [u8]) {
+    let packet = &bytes[start..];
+    let is_super_packet = offload.cut.is_some();
+    if start == 0 {
+        return device.write_packet(packet);
+    }
+    let accepted = if is_super_packet { device.accepts(offload.cut) } else { device.has_header() };
+    if accepted && device.write_super_packet(&[IoSlice::new(bytes)]) == WriteOutcome::Written {
+        return;
+    }
+    let Ok(mut segments) = Segmenter::new(offload, packet) else { return };
+    while let Some(len) = segments.next_into(buffer) {
+        device.write_packet(&buffer[..len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_behind_the_length_of_the_ip_header_are_cut_off() {
+        let mut bytes = [0; 40];
+        // IPv4, 20 bytes of header, 28 in all.
+        (bytes[0], bytes[3]) = (0x45, 28);
+        let padded = Reassembled { bytes: &mut bytes, offload: false, ce: false };
+        let (_, bytes, start) = validate(padded, |_| true).ok().expect("it is whole");
+        assert_eq!((bytes.len(), start), (28, 0));
+        let truncated = Reassembled { bytes: &mut [0x45, 0, 0, 28, 0, 0], offload: false, ce: false };
+        assert!(matches!(validate(truncated, |_| true), Err(Rejection::Malformed)));
+    }
+}

@@ -1,0 +1,359 @@
+//! The engine of Ropewalk's own tunnel: packets from the device go to the peer's endpoint, fragments leave sealed, and
+//! received datagrams are opened in place.
+//!
+//! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is parsed
+//! and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Host`); sockets and device are
+//! here. Inner addresses decide which peer gets a packet, and which may send one.
+
+mod allowed_ips;
+mod deliver;
+mod packet;
+mod peer;
+mod reassembly;
+
+use super::address::PathAddress;
+use super::batch::TransmitBatch;
+use super::buffer::BufferSlice;
+use super::config::{Error, PeerConfig, RopewalkConfig, Update};
+use super::device::Device;
+use super::event_loop::{Engine, Io};
+use super::report::Report;
+use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
+use allowed_ips::AllowedIps;
+use deliver::{Rejection, validate, write};
+use machine::{Content, FIRST_UNORDERED_STREAM, MAX_PATHS, Transmit};
+use node::Opened;
+use packet::PacketSlice;
+use peer::{EnginePeer, Host};
+use seal::{Entropy, PeerId, Peers, SystemEntropy};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+use units::{Instant, PathId};
+use wire::inner::ecn::Ecn;
+use wire::inner::{Inner, mss, protocol};
+use wire::offload::Offload;
+
+/// The DSCP of expedited forwarding (RFC 3246), whose packets are delivered without reordering.
+const EXPEDITED_FORWARDING: u8 = 46;
+/// The ECN field of a TOS byte, and its codepoint ECT(0).
+const ECN: u8 = 3;
+const ECT_0: u8 = 2;
+
+/// This end of the tunnels to all peers.
+pub(super) struct RopewalkEngine {
+    host: Host,
+    peers: BTreeMap<PeerId, EnginePeer>,
+    allowed_ips: AllowedIps<PeerId>,
+    mtu: u16,
+    /// Key of the hash that maps flows to streams.
+    hash_key: u64,
+    deadline: Instant,
+    /// The opened datagrams of one receive call: (start, end, datagram).
+    opened: Vec<(usize, usize, Opened)>,
+    /// A handshake message.
+    handshake: TransmitBatch,
+    /// A segment of a super-packet that the device does not accept.
+    segment: Vec<u8>,
+}
+
+impl RopewalkEngine {
+    /// An engine without sessions. Handshakes with peers whose address is known begin at once.
+    ///
+    /// # Errors
+    /// An invalid configuration.
+    pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
+        let seal = Peers::new(seal::Setup::new(config.private_key), Box::new(SystemEntropy));
+        let mut host = Host::new(seal, Box::new(peer::learned));
+        let mut peers = BTreeMap::new();
+        for config in config.peers {
+            peer::check(&config, &host, |at| io.sockets.get(at).and_then(Socket::config))?;
+            let (id, peer) = EnginePeer::add(config, &mut host, Instant::ZERO)?;
+            peers.insert(id, peer);
+        }
+        let mut hash_key = [0; 8];
+        SystemEntropy.fill(&mut hash_key);
+        Ok(Self {
+            host,
+            allowed_ips: allowed_ips(&peers),
+            peers,
+            mtu,
+            hash_key: u64::from_le_bytes(hash_key),
+            deadline: Instant::ZERO,
+            opened: Vec::new(),
+            handshake: TransmitBatch::new(PathAddress::to(SocketAddr::from(([0; 4], 0)))),
+            segment: vec![0; 1 << 16],
+        })
+    }
+
+    /// Sends handshake messages that are due.
+    fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
+        let wall = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        while let Some((route, message)) = self.host.poll_message(now, wall) {
+            let bytes = message.as_bytes();
+            self.handshake.reset(route.remote);
+            self.handshake.push(bytes.len(), 0, |datagram| {
+                datagram.copy_from_slice(bytes);
+                bytes.len()
+            });
+            // A message that is not sent is repeated by its timer.
+            sockets[usize::from(route.socket)].send(&self.handshake, 0);
+        }
+    }
+
+    /// Sends all datagrams that the host has ready.
+    fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
+        while let Some((id, transmit)) = self.host.poll_transmit(now) {
+            let sent = self.send(sockets, now, id, &transmit);
+            on_sent(&mut self.host, now, id, transmit.path, sent);
+        }
+        for (id, peer) in &mut self.peers {
+            for (path, transmit) in peer.transmits() {
+                let sent = transmit.queue.flush(&mut sockets[transmit.socket]);
+                on_sent(&mut self.host, now, *id, path, sent);
+            }
+        }
+    }
+
+    /// Seals one datagram into its path's batch.
+    fn send(
+        &mut self,
+        sockets: &mut [Socket],
+        now: Instant,
+        id: PeerId,
+        transmit: &Transmit<PacketSlice>,
+    ) -> SendOutcome {
+        let Self { host, peers, .. } = self;
+        let len = host.length(id, transmit);
+        let (Some(route), Some(peer)) = (host.route(id, transmit.path), peers.get_mut(&id)) else {
+            return SendOutcome::Unreachable;
+        };
+        let out = peer.transmit_on(sockets, transmit.path, route);
+        let (tos, len) = match &transmit.content {
+            Content::Data(data) if data.last && !data.first => (outer_tos(data.payload.tos), out.queue.padded_len(len)),
+            Content::Data(data) => (outer_tos(data.payload.tos), len),
+            Content::Control { .. } => (0, len),
+        };
+        out.queue.push(&mut sockets[out.socket], len, tos, |datagram| {
+            let fill = |packet: &PacketSlice, bytes: &mut [u8]| {
+                let (fragment, padding) = bytes.split_at_mut(packet.bytes.len());
+                fragment.copy_from_slice(&packet.bytes);
+                padding.fill(0);
+                packet.offload
+            };
+            if host.write(now, id, transmit, datagram, fill) { len } else { 0 }
+        })
+    }
+
+    /// Passes an opened datagram, at `start..end` of `buffer`, to the host.
+    fn take(
+        &mut self,
+        now: Instant,
+        route: &node::Route<PathAddress>,
+        ce: bool,
+        buffer: &BufferSlice,
+        (start, end, opened): (usize, usize, Opened),
+    ) {
+        let wrap = |range: std::ops::Range<usize>, offload| {
+            let bytes = buffer.slice((start + range.start) as u32, (start + range.end) as u32);
+            PacketSlice { bytes, offload, tos: 0 }
+        };
+        let taken = self.host.take(now, route, ce, opened, &buffer[start..end], wrap);
+        if let (Err(_), Some(peer)) = (taken, self.peers.get_mut(&opened.peer)) {
+            peer.malformed += 1;
+        }
+    }
+
+    /// Tells the peers that are not in `wanted` that the tunnel is closed, and removes them.
+    fn remove_unwanted(&mut self, io: &mut Io, now: Instant, wanted: &[PeerConfig]) {
+        let is_wanted = |peer: &EnginePeer| wanted.iter().any(|config| config.public_key == peer.config.public_key);
+        let unwanted: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_wanted(peer)).map(|(id, _)| *id).collect();
+        unwanted.iter().for_each(|id| self.host.dismiss(*id));
+        self.transmit(&mut io.sockets, now);
+        for id in unwanted {
+            self.host.remove_peer(id);
+            self.peers.remove(&id);
+        }
+    }
+
+    /// Writes reassembled packets to the device.
+    fn deliver(&mut self, device: &mut Device) {
+        let Self { host, peers, allowed_ips, segment, .. } = self;
+        while let Some((id, delivery)) = host.poll_delivery() {
+            let Some(peer) = peers.get_mut(&id) else { continue };
+            let Some(packet) = peer.reassembler.add(&delivery) else { continue };
+            match validate(packet, |source| allowed_ips.find(source) == Some(id)) {
+                Ok((offload, bytes, start)) => {
+                    peer.received.add(1, bytes.len() - start);
+                    write(device, offload, bytes, start, segment);
+                }
+                Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
+                Err(Rejection::Malformed) => peer.malformed += 1,
+            }
+        }
+    }
+}
+
+/// Passes the result of sending to the peer's endpoint.
+fn on_sent(host: &mut Host, now: Instant, id: PeerId, path: PathId, sent: SendOutcome) {
+    match sent {
+        SendOutcome::Sent | SendOutcome::Blocked(_) => {}
+        SendOutcome::TooBig => host.endpoint_mut(id).into_iter().for_each(|it| it.on_too_large(now, path)),
+        SendOutcome::Unreachable => host.endpoint_mut(id).into_iter().for_each(|it| it.on_unreachable(now, path)),
+    }
+}
+
+/// The allowed IPs of all peers.
+fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
+    let of_peer =
+        |(id, peer): (&PeerId, &'_ EnginePeer)| peer.config.allowed_ips.iter().map(|it| (*it, *id)).collect::<Vec<_>>();
+    AllowedIps::new(peers.iter().flat_map(of_peer))
+}
+
+/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the mark, which
+/// would count against this path otherwise.
+fn outer_tos(inner: u8) -> u8 {
+    if inner & ECN == ECN { inner & !ECN | ECT_0 } else { inner }
+}
+
+impl Engine for RopewalkEngine {
+    fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize) {
+        let Io { device, pool, read_buffer, .. } = io;
+        let skip = if device.has_header() { Offload::LEN } else { 0 };
+        let offload =
+            if skip > 0 { Offload::parse(&read_buffer[..len]).map(|it| it.0) } else { Ok(Offload::default()) };
+        let parsed = offload.and_then(|offload| Ok((offload, Inner::parse(&read_buffer[skip..len])?)));
+        let Ok((offload, inner)) = parsed else {
+            device.report.malformed += 1;
+            return;
+        };
+        let found = self.allowed_ips.find(inner.destination);
+        let Some((id, peer)) = found.and_then(|id| Some((id, self.peers.get_mut(&id)?))) else {
+            device.report.unrouted += 1;
+            return;
+        };
+        if !self.host.is_ready(id) {
+            peer.no_session += 1;
+            return;
+        }
+        if inner.protocol == protocol::TCP {
+            mss::clamp(&mut read_buffer[skip..len], self.mtu, offload.checksum.is_some());
+        }
+        let needs_header = offload.cut.is_some() || offload.checksum.is_some();
+        let Some(bytes) = pool.freeze(read_buffer, len) else { return };
+        let from = if needs_header { 0 } else { skip };
+        let bytes = bytes.slice(from as u32, len as u32);
+        peer.sent.add(1, len - skip);
+        self.host.offer(
+            now,
+            id,
+            stream(&inner, self.hash_key),
+            PacketSlice { bytes, offload: needs_header, tos: inner.tos },
+        );
+    }
+
+    fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
+        let mut opened = std::mem::take(&mut self.opened);
+        let route = node::Route { socket: socket as u16, remote: received.address };
+        // All datagrams are opened while the buffer has one owner; then it is read through slices.
+        for start in (0..received.len).step_by(received.segment.max(1)) {
+            let end = received.len.min(start + received.segment);
+            match self.host.open(now, &route, &mut io.read_buffer[start..end]) {
+                Ok(item) => opened.extend(item.map(|item| (start, end, item))),
+                Err(_) => io.sockets[socket].report.refused += 1,
+            }
+        }
+        if let Some(buffer) = (!opened.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
+        {
+            let ce = Ecn::of(received.tos) == Ecn::Marked;
+            opened.drain(..).for_each(|item| self.take(now, &route, ce, &buffer, item));
+        }
+        opened.clear();
+        self.opened = opened;
+    }
+
+    fn flush(&mut self, io: &mut Io, now: Instant) {
+        self.deliver(&mut io.device);
+        self.transmit(&mut io.sockets, now);
+        // The host has handled its events already; reassembly needs none, as a packet begins with its first fragment.
+        while self.host.poll_event(now).is_some() {}
+        self.send_handshakes(&mut io.sockets, now);
+        self.deadline = self.host.deadline(now);
+    }
+
+    fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
+        for (id, peer) in &mut self.peers {
+            for (path, transmit) in peer.transmits().filter(|(_, transmit)| transmit.socket == socket) {
+                let sent = transmit.queue.send_queued(&mut io.sockets[socket]);
+                on_sent(&mut self.host, now, *id, path, sent);
+            }
+        }
+    }
+
+    fn is_blocked(&self, socket: usize) -> bool {
+        self.peers.values().any(|peer| peer.is_blocked(socket))
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn on_timeout(&mut self, _io: &mut Io, now: Instant) {
+        self.host.on_timeout(now);
+    }
+
+    fn set_link(&mut self, _io: &mut Io, now: Instant, socket: usize, up: bool) {
+        if up {
+            self.host.on_link_up(socket as u16);
+        } else {
+            self.host.on_link_down(now, socket as u16);
+        }
+    }
+
+    fn set_path_enabled(&mut self, _io: &mut Io, now: Instant, path: usize, enabled: bool) {
+        for id in self.peers.keys().filter(|_| path < MAX_PATHS) {
+            self.host.set_enabled(now, *id, path as u8, enabled);
+        }
+    }
+
+    fn check(&self, update: &Update) -> Result<(), Error> {
+        let socket = |at: usize| update.sockets.get(at).and_then(Option::as_ref);
+        update.peers.iter().try_for_each(|config| peer::check(config, &self.host, socket))
+    }
+
+    fn update(&mut self, io: &mut Io, now: Instant, update: Update, replaced: &[usize]) {
+        replaced.iter().for_each(|socket| self.host.close_socket(now, *socket as u16));
+        self.remove_unwanted(io, now, &update.peers);
+        for config in update.peers {
+            match self.host.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
+                Some((id, peer)) => peer.change(config, id, &mut self.host, now),
+                None => self.peers.extend(EnginePeer::add(config, &mut self.host, now)),
+            }
+        }
+        self.allowed_ips = allowed_ips(&self.peers);
+        self.mtu = update.mtu;
+    }
+
+    fn stop(&mut self, io: &mut Io, now: Instant) {
+        self.host.close();
+        self.transmit(&mut io.sockets, now);
+    }
+
+    fn report(&self, report: &mut Report) {
+        report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.host)).collect();
+        report.refusals = *self.host.sessions().counters();
+    }
+}
+
+/// The stream of a packet's flow: ordered, except for ICMP and expedited forwarding.
+fn stream(inner: &Inner, key: u64) -> u8 {
+    let hash = inner.flow_hash(key);
+    let is_unordered =
+        inner.tos >> 2 == EXPEDITED_FORWARDING || matches!(inner.protocol, protocol::ICMP | protocol::ICMPV6);
+    let unordered = 256 - u64::from(FIRST_UNORDERED_STREAM);
+    if is_unordered {
+        FIRST_UNORDERED_STREAM + (hash % unordered) as u8
+    } else {
+        (hash % u64::from(FIRST_UNORDERED_STREAM)) as u8
+    }
+}

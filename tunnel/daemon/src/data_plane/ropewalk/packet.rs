@@ -1,0 +1,41 @@
+//! The payload of the machine in the daemon: bytes of a pooled buffer, and what the device said of them.
+
+use crate::data_plane::buffer::BufferSlice;
+use machine::Payload;
+use wire::inner::ecn;
+use wire::offload::Offload;
+use wire::segment::trim_first;
+
+/// An inner packet or super-packet, or a fragment of one.
+#[derive(Clone, Debug)]
+pub(super) struct PacketSlice {
+    pub(super) bytes: BufferSlice,
+    /// Whether the whole packet begins with a virtio-net header.
+    pub(super) offload: bool,
+    /// The inner packet's TOS byte; 0 on received fragments.
+    pub(super) tos: u8,
+}
+
+impl Payload for PacketSlice {
+    fn len(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    fn slice(&self, from: u32, to: u32) -> Self {
+        Self { bytes: self.bytes.slice(from, to), ..*self }
+    }
+
+    /// Marks an ECN-capable packet; otherwise drops the first segment of a super-packet.
+    fn signal_congestion(&mut self) -> bool {
+        let skip = if self.offload { Offload::LEN } else { 0 };
+        let Some(bytes) = self.bytes.unique_mut() else { return false };
+        if ecn::mark(&mut bytes[skip..]) {
+            self.tos |= 3;
+            return true;
+        }
+        let dropped = if self.offload { trim_first(bytes) } else { None };
+        let Some(dropped) = dropped else { return false };
+        self.bytes = self.bytes.slice(dropped as u32, self.bytes.len() as u32);
+        true
+    }
+}

@@ -1,0 +1,175 @@
+//! A peer of the engine: the transmit queue of each of its paths, its reassembly and its counters.
+
+use super::packet::PacketSlice;
+use super::reassembly::Reassembler;
+use crate::data_plane::address::PathAddress;
+use crate::data_plane::config::{Error, PeerConfig, PeerPathConfig, SocketConfig, path_config};
+use crate::data_plane::report::{AddressReport, PeerReport};
+use crate::data_plane::socket::Socket;
+use crate::data_plane::transmit::TransmitQueue;
+use crate::status::Traffic;
+use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig};
+use seal::{Entropy, PeerId, SystemEntropy};
+use units::{Instant, PathId};
+
+pub(super) type Host = node::Host<PacketSlice, PathAddress>;
+
+/// The MTU tried on a path that the peer opened, bytes: Ethernet's.
+const DEFAULT_MTU: u16 = 1500;
+
+/// The transmit queue of a path, and the socket that it uses.
+pub(super) struct PathTransmit {
+    pub(super) socket: usize,
+    pub(super) queue: TransmitQueue,
+}
+
+/// A peer of the engine.
+pub(super) struct EnginePeer {
+    pub(super) config: PeerConfig,
+    /// By path id; `None` before the first datagram.
+    transmits: Vec<Option<PathTransmit>>,
+    pub(super) reassembler: Reassembler,
+    pub(super) sent: Traffic,
+    pub(super) received: Traffic,
+    pub(super) no_session: u64,
+    pub(super) unallowed_source: u64,
+    pub(super) malformed: u64,
+}
+
+impl EnginePeer {
+    /// Adds a peer to the host.
+    ///
+    /// # Errors
+    /// As [`check`], or if another peer has the same key.
+    pub(super) fn add(config: PeerConfig, host: &mut Host, now: Instant) -> Result<(PeerId, Self), Error> {
+        let id = host.add_peer(config.public_key, config.preshared_key.clone(), make(&config));
+        let id = id.map_err(|error| Error::config(format!("peer {}: {error}", config.public_key)))?;
+        for path in &config.paths {
+            host.set_path(now, id, path.id, route(path), path.path);
+        }
+        let peer = Self {
+            config,
+            transmits: (0..MAX_PATHS).map(|_| None).collect(),
+            reassembler: Reassembler::new(),
+            sent: Traffic::default(),
+            received: Traffic::default(),
+            no_session: 0,
+            unallowed_source: 0,
+            malformed: 0,
+        };
+        Ok((id, peer))
+    }
+
+    /// Applies `new`, which was checked. New paths are added before old ones are removed, so that the peer can be told.
+    pub(super) fn change(&mut self, new: PeerConfig, id: PeerId, host: &mut Host, now: Instant) {
+        if self.config.preshared_key != new.preshared_key {
+            host.set_preshared(now, id, new.preshared_key.clone());
+        }
+        if self.config.weights() != new.weights() {
+            host.set_make(id, make(&new));
+        }
+        let same_address =
+            |a: &PeerPathConfig, b: &PeerPathConfig| (a.id, a.socket, a.remote) == (b.id, b.socket, b.remote);
+        for path in new.paths.iter().filter(|path| !self.config.paths.contains(path)) {
+            let old = self.config.paths.iter().find(|old| same_address(old, path));
+            // The peer may have moved since.
+            let present = old.and_then(|_| host.route(id, PathId(path.id.into()))).cloned();
+            host.set_path(now, id, path.id, present.unwrap_or_else(|| route(path)), path.path);
+        }
+        for old in self.config.paths.iter().filter(|old| !new.paths.iter().any(|path| path.id == old.id)) {
+            host.remove_path(now, id, old.id);
+            self.transmits[usize::from(old.id)] = None;
+        }
+        self.config = new;
+    }
+
+    /// The paths on which datagrams were sent.
+    pub(super) fn transmits(&mut self) -> impl Iterator<Item = (PathId, &mut PathTransmit)> {
+        (0..).map(PathId).zip(&mut self.transmits).filter_map(|(path, transmit)| Some((path, transmit.as_mut()?)))
+    }
+
+    /// The transmit queue of a path, whose datagrams go to `route` from now on.
+    pub(super) fn transmit_on(
+        &mut self,
+        sockets: &mut [Socket],
+        path: PathId,
+        route: &node::Route<PathAddress>,
+    ) -> &mut PathTransmit {
+        let (socket, address) = (usize::from(route.socket), route.remote);
+        let slot = &mut self.transmits[path.index()];
+        if slot.as_ref().is_some_and(|transmit| transmit.socket != socket) {
+            *slot = None;
+        }
+        let transmit = slot.get_or_insert_with(|| PathTransmit { socket, queue: TransmitQueue::new(address) });
+        transmit.queue.set_address(&mut sockets[socket], address);
+        transmit
+    }
+
+    /// Whether datagrams wait until this socket is writable.
+    pub(super) fn is_blocked(&self, socket: usize) -> bool {
+        self.transmits.iter().flatten().any(|transmit| transmit.socket == socket && transmit.queue.is_blocked())
+    }
+
+    pub(super) fn report(&self, id: PeerId, host: &Host) -> PeerReport {
+        let address = |(path, route): (PathId, &node::Route<PathAddress>)| AddressReport {
+            path: path.0 as u8,
+            socket: usize::from(route.socket),
+            remote: route.remote.remote,
+        };
+        PeerReport {
+            public_key: self.config.public_key,
+            session: host.sessions().status(id),
+            status: host.endpoint(id).map(Endpoint::status),
+            addresses: host.routes(id).map(address).collect(),
+            sent: self.sent,
+            received: self.received,
+            no_session: self.no_session,
+            unallowed_source: self.unallowed_source,
+            incomplete: self.reassembler.incomplete + self.malformed,
+        }
+    }
+}
+
+/// Checks whether the host can talk to a peer, with these sockets.
+///
+/// # Errors
+/// An invalid key or algorithm, or a path without a socket of its address family.
+pub(super) fn check<'a>(
+    config: &PeerConfig,
+    host: &Host,
+    socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+) -> Result<(), Error> {
+    let bad = |what: String| Error::config(format!("peer {}: {what}", config.public_key));
+    config.options.endpoint_config(&config.weights(), 0).map_err(bad)?;
+    host.sessions().check(&config.public_key).map_err(|error| bad(error.to_string()))?;
+    if config.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
+        return Err(bad(format!("at most {MAX_PATHS} paths")));
+    }
+    for PeerPathConfig { name, socket: index, remote, .. } in &config.paths {
+        let found = socket(*index).ok_or_else(|| Error::config(format!("path {name}: there is no socket {index}")))?;
+        if found.bind.is_ipv4() != remote.is_ipv4() {
+            return Err(Error::config(format!("path {name}: {remote} is not of its socket's address family")));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the endpoint's configuration, at the start and whenever the peer restarts.
+fn make(config: &PeerConfig) -> node::Make {
+    let (options, weights) = (config.options.clone(), config.weights());
+    Box::new(move || -> EndpointConfig {
+        let mut seed = [0; 8];
+        SystemEntropy.fill(&mut seed);
+        options.endpoint_config(&weights, u64::from_le_bytes(seed)).expect("the options were checked")
+    })
+}
+
+/// The configured address of a path.
+fn route(path: &PeerPathConfig) -> node::Route<PathAddress> {
+    node::Route { socket: path.socket as u16, remote: PathAddress::to(path.remote) }
+}
+
+/// The configuration of a path that the peer opened.
+pub(super) fn learned(route: &node::Route<PathAddress>) -> PathConfig {
+    path_config(DEFAULT_MTU, route.remote.remote)
+}

@@ -1,0 +1,487 @@
+//! A non-blocking UDP socket of an uplink, bound to its interface and address, with segmentation offload both ways.
+//!
+//! Sending hands the kernel up to 64 equal datagrams in one call (`UDP_SEGMENT`); receiving gets what the kernel has
+//! coalesced (`UDP_GRO`), up to 64 KiB. The kernel coalesces only datagrams with the same TOS byte, so ECN marks are exact.
+//! One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of its control buffers
+//! between calls, which would lose ECN marks silently.
+//!
+//! The don't-fragment bit is always set and the kernel's path MTU cache is ignored (`IP_PMTUDISC_PROBE`): path MTU discovery
+//! belongs to `machine`.
+
+use super::address::PathAddress;
+use super::batch::TransmitBatch;
+use super::config::{Error, SocketConfig};
+use super::report::SocketReport;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use nix::{setsockopt_impl, sockopt_impl};
+use socket2::{Domain, Protocol, Socket as Raw, Type};
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// Requested size of the socket buffers, bytes. A burst of 64 super-packets fits; wireguard-go requests about as much.
+const KERNEL_BUFFER: usize = 4 << 20;
+/// Bytes for control messages: GRO size, TOS, packet info, and others that the kernel may add (timestamps, drops).
+const CONTROL_BYTES: usize = 256;
+
+sockopt_impl!(
+    /// `IP_MTU_DISCOVER`.
+    Ipv4MtuDiscover, SetOnly, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, i32
+);
+sockopt_impl!(
+    /// `IPV6_MTU_DISCOVER`.
+    Ipv6MtuDiscover, SetOnly, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, i32
+);
+
+/// The datagrams of one `recvmsg`: one, or several of one size (the last may be shorter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReceivedDatagrams {
+    /// Bytes of all datagrams together.
+    pub(super) len: usize,
+    /// Bytes of each datagram but the last (`gso_size`).
+    pub(super) segment: usize,
+    /// The TOS or traffic class byte of all of them.
+    pub(super) tos: u8,
+    /// The sender, and the local address that it sent to.
+    pub(super) address: PathAddress,
+}
+
+/// The result of sending a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendOutcome {
+    /// Sent, or dropped and counted.
+    Sent,
+    /// The socket is full: this many bytes are sent, the rest waits until it is writable.
+    Blocked(usize),
+    /// A datagram exceeds the interface's MTU and was dropped. The others are sent.
+    TooBig,
+    /// There is no interface, address or route any more. The batch was dropped.
+    Unreachable,
+}
+
+impl SendOutcome {
+    /// The result of two batches: the first one that is not `Sent`.
+    pub(super) fn and(self, later: Self) -> Self {
+        if self == Self::Sent { later } else { self }
+    }
+}
+
+/// A UDP socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    config: Option<SocketConfig>,
+    /// `None` while its device or its address does not exist.
+    raw: Option<Raw>,
+    /// Index of the device that the socket was bound to. A device that is created again has another index.
+    ifindex: Option<u32>,
+    /// The events that epoll waits for.
+    pub(super) interest: EpollFlags,
+    is_v6: bool,
+    is_wildcard: bool,
+    offload: bool,
+    control: Vec<u8>,
+    /// Counters.
+    pub(super) report: SocketReport,
+}
+
+impl Socket {
+    /// A closed socket. Without a configuration it is never opened.
+    pub(super) fn closed(config: Option<SocketConfig>) -> Self {
+        Self {
+            config,
+            raw: None,
+            ifindex: None,
+            interest: EpollFlags::empty(),
+            is_v6: false,
+            is_wildcard: false,
+            offload: false,
+            control: Vec::new(),
+            report: SocketReport::default(),
+        }
+    }
+
+    pub(super) fn config(&self) -> Option<&SocketConfig> {
+        self.config.as_ref()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.raw.is_some()
+    }
+
+    /// Whether its device was removed. Another device may have the same name.
+    pub(super) fn is_stale(&self) -> bool {
+        let device = self.config.as_ref().and_then(|config| config.interface.as_deref());
+        self.is_open() && device.is_some_and(|device| ifindex(device) != self.ifindex)
+    }
+
+    /// Closes the socket. Datagrams sent on it are dropped.
+    pub(super) fn close(&mut self) {
+        self.raw = None;
+        self.interest = EpollFlags::empty();
+        self.report.up = false;
+    }
+
+    /// Closes the socket and opens it again. Its counters continue.
+    ///
+    /// # Errors
+    /// As [`Socket::open`]; then the socket is closed.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        self.close();
+        let Some(config) = &self.config else { return Ok(()) };
+        let new = Self::open(config)?;
+        let report = SocketReport { offload: new.offload, up: true, ..self.report };
+        *self = Self { report, ..new };
+        Ok(())
+    }
+
+    /// Opens and binds a socket.
+    ///
+    /// # Errors
+    /// The kernel's, with the socket's name.
+    pub(super) fn open(config: &SocketConfig) -> Result<Self, Error> {
+        let fail = |what: &str| {
+            let what = format!("socket {}: {what}", config.name);
+            move |error| Error::new(what, error)
+        };
+        let is_v6 = config.bind.is_ipv6();
+        let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
+        let raw = Raw::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
+        let raw = raw.map_err(fail("cannot be created"))?;
+        if is_v6 {
+            raw.set_only_v6(true).map_err(fail("IPV6_V6ONLY"))?;
+        }
+        if let Some(interface) = &config.interface {
+            let what = format!("cannot be bound to interface {interface}");
+            raw.bind_device(Some(interface.as_bytes())).map_err(fail(&what))?;
+        }
+        if let Some(mark) = config.mark {
+            raw.set_mark(mark).map_err(fail("SO_MARK"))?;
+        }
+        set_options(&raw, is_v6, config.offload).map_err(|errno| fail("options")(errno.into()))?;
+        raw.bind(&config.bind.into()).map_err(fail(&format!("cannot be bound to {}", config.bind)))?;
+        // Kernels before 4.18 do not know the option. A failure to send switches it off later.
+        let offload = config.offload && setsockopt(&raw, sockopt::UdpGsoSegment, &0).is_ok();
+        if config.offload {
+            // Kernels before 5.0 do not know the option and pass single datagrams.
+            let _ = setsockopt(&raw, sockopt::UdpGroSegment, &true);
+        }
+        let report = SocketReport { offload, up: true, ..SocketReport::default() };
+        let is_wildcard = config.bind.ip().is_unspecified();
+        let ifindex = config.interface.as_deref().and_then(ifindex);
+        let (raw, control) = (Some(raw), vec![0; CONTROL_BYTES]);
+        Ok(Self { raw, ifindex, is_v6, is_wildcard, offload, control, report, ..Self::closed(Some(config.clone())) })
+    }
+
+    /// Whether the socket is an IPv4 one; `None` without a configuration.
+    pub(super) fn is_ipv4(&self) -> Option<bool> {
+        self.config.as_ref().map(|config| config.bind.is_ipv4())
+    }
+
+    /// The descriptor of an open socket.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.raw.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Receives into `into`; `None` if the socket's queue is empty.
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> Option<ReceivedDatagrams> {
+        let fd = self.raw.as_ref()?.as_raw_fd();
+        let received = loop {
+            match receive(fd, into, &mut self.control) {
+                Ok(received) => break received?,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return None,
+                // An ICMP error or a removed interface: reported when sending, and by netlink.
+                Err(_) => {
+                    self.report.failed += 1;
+                    return None;
+                }
+            }
+        };
+        self.report.receives += 1;
+        self.report.received.add(received.len.div_ceil(received.segment.max(1)), received.len);
+        let source = received.address.source.filter(|_| self.is_wildcard);
+        Some(ReceivedDatagrams { address: PathAddress { source, ..received.address }, ..received })
+    }
+
+    /// Sends the datagrams of a batch from byte `from` on.
+    pub(super) fn send(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
+        let rest = &batch.bytes()[from..];
+        if !self.offload || rest.len() <= batch.segment() {
+            return self.send_one_by_one(batch, from);
+        }
+        match self.transmit(batch, rest, true) {
+            Ok(()) => SendOutcome::Sent,
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => SendOutcome::Blocked(from),
+            // EIO: a NIC without checksum offload. EINVAL, EMSGSIZE: datagrams larger than the MTU, or no support.
+            Err(errno @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) => {
+                let sent = self.send_one_by_one(batch, from);
+                self.offload &= errno != Errno::EIO && !(errno == Errno::EINVAL && sent == SendOutcome::Sent);
+                self.report.offload = self.offload;
+                sent
+            }
+            Err(errno) => self.on_send_error(errno, batch.datagrams_from(from)),
+        }
+    }
+
+    fn send_one_by_one(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
+        let mut result = SendOutcome::Sent;
+        let mut at = from;
+        for datagram in batch.bytes()[from..].chunks(batch.segment().max(1)) {
+            match self.transmit(batch, datagram, false) {
+                Ok(()) => {}
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => return SendOutcome::Blocked(at),
+                Err(errno) => result = self.on_send_error(errno, 1),
+            }
+            at += datagram.len();
+        }
+        result
+    }
+
+    /// Counts datagrams that `errno` dropped.
+    fn on_send_error(&mut self, errno: Errno, datagrams: usize) -> SendOutcome {
+        let datagrams = datagrams as u64;
+        match errno {
+            Errno::EMSGSIZE => {
+                self.report.too_big += datagrams;
+                SendOutcome::TooBig
+            }
+            Errno::ENODEV
+            | Errno::ENXIO
+            | Errno::ENETDOWN
+            | Errno::ENETUNREACH
+            | Errno::EHOSTUNREACH
+            | Errno::EADDRNOTAVAIL => {
+                self.report.failed += datagrams;
+                SendOutcome::Unreachable
+            }
+            _ => {
+                self.report.failed += datagrams;
+                SendOutcome::Sent
+            }
+        }
+    }
+
+    /// One `sendmsg`, with UDP GSO if `segment`.
+    fn transmit(&mut self, batch: &TransmitBatch, bytes: &[u8], segment: bool) -> Result<(), Errno> {
+        let size = batch.segment() as u16;
+        let (tos, class) = (batch.tos(), i32::from(batch.tos()));
+        let address = batch.address();
+        let source = address.source.and_then(packet_info);
+        // At most three messages; the first is always there.
+        let class = if self.is_v6 { ControlMessage::Ipv6TClass(&class) } else { ControlMessage::Ipv4Tos(&tos) };
+        let mut messages = [class; 3];
+        let mut count = 1;
+        if segment {
+            messages[count] = ControlMessage::UdpGsoSegments(&size);
+            count += 1;
+        }
+        if let Some(source) = &source {
+            messages[count] = source.message();
+            count += 1;
+        }
+        let to = SockaddrStorage::from(address.remote);
+        let parts = [IoSlice::new(bytes)];
+        let raw = self.raw.as_ref().ok_or(Errno::ENODEV)?;
+        self.report.sends += 1;
+        sendmsg(raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&to))?;
+        self.report.sent.add(bytes.len().div_ceil(batch.segment().max(1)), bytes.len());
+        Ok(())
+    }
+}
+
+/// The index of a network device; `None` if there is none of this name.
+fn ifindex(device: &str) -> Option<u32> {
+    nix::net::if_::if_nametoindex(device).ok()
+}
+
+/// Sets the options of every socket: no fragments, TOS and destination of received datagrams, large buffers.
+fn set_options(raw: &Raw, is_v6: bool, large_send_buffer: bool) -> Result<(), Errno> {
+    if is_v6 {
+        setsockopt(raw, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?;
+        setsockopt(raw, sockopt::Ipv6RecvTClass, &true)?;
+        setsockopt(raw, sockopt::Ipv6RecvPacketInfo, &true)?;
+    } else {
+        setsockopt(raw, Ipv4MtuDiscover, &libc::IP_PMTUDISC_PROBE)?;
+        setsockopt(raw, sockopt::IpRecvTos, &true)?;
+        setsockopt(raw, sockopt::Ipv4PacketInfo, &true)?;
+    }
+    // Beyond the system's limit with CAP_NET_ADMIN, up to it without.
+    if setsockopt(raw, sockopt::RcvBufForce, &KERNEL_BUFFER).is_err() {
+        setsockopt(raw, sockopt::RcvBuf, &KERNEL_BUFFER)?;
+    }
+    if large_send_buffer && setsockopt(raw, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
+        setsockopt(raw, sockopt::SndBuf, &KERNEL_BUFFER)?;
+    }
+    Ok(())
+}
+
+/// One `recvmsg`. `Ok(None)` if the sender's address is of no known family.
+fn receive(fd: RawFd, into: &mut [u8], control: &mut [u8]) -> Result<Option<ReceivedDatagrams>, Errno> {
+    let mut parts = [IoSliceMut::new(into)];
+    let message = recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
+    let Some(remote) = message.address.as_ref().and_then(socket_addr) else { return Ok(None) };
+    let mut received =
+        ReceivedDatagrams { len: message.bytes, segment: message.bytes, tos: 0, address: PathAddress::to(remote) };
+    // Fails if the kernel had to truncate the control messages.
+    for control in message.cmsgs()? {
+        match control {
+            ControlMessageOwned::UdpGroSegments(size) => received.segment = usize::try_from(size).unwrap_or(0).max(1),
+            ControlMessageOwned::Ipv4Tos(tos) => received.tos = tos,
+            ControlMessageOwned::Ipv6TClass(class) => received.tos = class as u8,
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                received.address.source = Some(Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes()).into());
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                received.address.source = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(received))
+}
+
+fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
+        (Some(v4), _) => Some(SocketAddr::V4((*v4).into())),
+        (_, Some(v6)) => Some(SocketAddr::V6((*v6).into())),
+        _ => None,
+    }
+}
+
+/// The source address of a datagram, as a control message.
+enum PacketInfo {
+    V4(libc::in_pktinfo),
+    V6(libc::in6_pktinfo),
+}
+
+impl PacketInfo {
+    fn message(&self) -> ControlMessage<'_> {
+        match self {
+            Self::V4(info) => ControlMessage::Ipv4PacketInfo(info),
+            Self::V6(info) => ControlMessage::Ipv6PacketInfo(info),
+        }
+    }
+}
+
+fn packet_info(source: IpAddr) -> Option<PacketInfo> {
+    let none = libc::in_addr { s_addr: 0 };
+    match source {
+        _ if source.is_unspecified() => None,
+        IpAddr::V4(v4) => {
+            let spec = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
+            Some(PacketInfo::V4(libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: spec, ipi_addr: none }))
+        }
+        IpAddr::V6(v6) => {
+            let address = libc::in6_addr { s6_addr: v6.octets() };
+            Some(PacketInfo::V6(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: 0 }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    impl Socket {
+        pub(crate) fn local(&self) -> Option<SocketAddr> {
+            self.raw.as_ref()?.local_addr().ok()?.as_socket()
+        }
+    }
+
+    fn socket(bind: &str, offload: bool) -> Socket {
+        let bind = bind.parse().expect("an address");
+        let config = SocketConfig { name: "test".into(), interface: None, bind, mark: None, offload };
+        Socket::open(&config).expect("loopback is there")
+    }
+
+    /// What is received within a second, as (datagram, TOS), and in which system calls.
+    fn receive_all(socket: &mut Socket, wanted: usize) -> (Vec<(Vec<u8>, u8)>, Vec<ReceivedDatagrams>) {
+        let (mut datagrams, mut calls) = (Vec::new(), Vec::new());
+        let mut buffer = vec![0; 1 << 16];
+        let start = Instant::now();
+        while datagrams.len() < wanted && start.elapsed() < Duration::from_secs(1) {
+            let Some(received) = socket.receive(&mut buffer) else { continue };
+            datagrams
+                .extend(buffer[..received.len].chunks(received.segment).map(|bytes| (bytes.to_vec(), received.tos)));
+            calls.push(received);
+        }
+        (datagrams, calls)
+    }
+
+    fn batch(to: SocketAddr, tos: u8, sizes: &[usize]) -> TransmitBatch {
+        let mut batch = TransmitBatch::new(PathAddress::to(to));
+        for (index, size) in sizes.iter().enumerate() {
+            assert!(batch.fits(*size, tos));
+            batch.push(*size, tos, |bytes| {
+                bytes.fill(index as u8);
+                *size
+            });
+        }
+        batch
+    }
+
+    /// CE (both ECN bits) with a DSCP of 46.
+    const MARKED: u8 = 46 << 2 | 3;
+
+    #[test]
+    fn ecn_marks_of_coalesced_datagrams_are_kept() {
+        for (address, offload) in [("127.0.0.1:0", true), ("[::1]:0", true), ("127.0.0.1:0", false), ("[::1]:0", false)]
+        {
+            let (mut from, mut to) = (socket(address, offload), socket(address, true));
+            let there = to.local().expect("bound");
+            let sizes = [1200, 1200, 1200, 700];
+            assert_eq!(from.send(&batch(there, MARKED, &sizes), 0), SendOutcome::Sent);
+            assert_eq!(from.send(&batch(there, 0, &[5]), 0), SendOutcome::Sent);
+            let (datagrams, calls) = receive_all(&mut to, 5);
+            let seen: Vec<_> = datagrams.iter().map(|(bytes, tos)| (bytes.len(), bytes[0], *tos)).collect();
+            assert_eq!(seen, [(1200, 0, MARKED), (1200, 1, MARKED), (1200, 2, MARKED), (700, 3, MARKED), (5, 0, 0)]);
+            assert_eq!(calls.len(), if offload { 2 } else { 5 }, "{address}: loopback does not segment");
+            assert_eq!(from.report.sent.packets, 5);
+            assert_eq!(from.report.sends, if offload { 2 } else { 5 });
+        }
+    }
+
+    #[test]
+    fn an_answer_leaves_from_the_address_that_was_asked() {
+        for (wildcard, asked) in [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")] {
+            let mut server = socket(wildcard, true);
+            let port = server.local().expect("bound").port();
+            let asked: IpAddr = asked.parse().expect("an address");
+            let mut client = socket(if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }, true);
+            client.send(&batch((asked, port).into(), 0, &[9]), 0);
+            let (_, calls) = receive_all(&mut server, 1);
+            assert_eq!(calls[0].address.source, Some(asked));
+            let mut answer = TransmitBatch::new(calls[0].address);
+            answer.push(9, 0, |_| 9);
+            assert_eq!(server.send(&answer, 0), SendOutcome::Sent);
+            let (_, calls) = receive_all(&mut client, 1);
+            assert_eq!(calls[0].address.remote, SocketAddr::from((asked, port)));
+        }
+    }
+
+    #[test]
+    fn a_datagram_larger_than_the_mtu_is_reported_and_the_others_are_sent() {
+        let (mut from, mut to) = (socket("127.0.0.1:0", true), socket("127.0.0.1:0", true));
+        let there = to.local().expect("bound");
+        // Loopback's MTU is 65536, a UDP datagram over IPv4 carries 65507 at most.
+        assert_eq!(from.send(&batch(there, 0, &[65_508]), 0), SendOutcome::TooBig);
+        assert_eq!(from.send(&batch(there, 0, &[65_507]), 0), SendOutcome::Sent);
+        assert_eq!(receive_all(&mut to, 1).0[0].0.len(), 65_507);
+        assert_eq!((from.report.too_big, from.report.sent.packets), (1, 1));
+    }
+
+    #[test]
+    fn a_missing_interface_is_named() {
+        let bind = "127.0.0.1:0".parse().expect("an address");
+        let interface = Some("no-such-0".to_owned());
+        let config = SocketConfig { name: "dsl".into(), interface, bind, mark: None, offload: true };
+        let error = Socket::open(&config).expect_err("there is none").to_string();
+        assert!(error.starts_with("socket dsl: cannot be bound to interface no-such-0"), "{error}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The sockets of all uplinks: opened, closed and replaced as network devices and the configuration change.
+//!
+//! A socket that is bound to a device is useless once the device is removed, even if a device of the same name follows (an
+//! LTE stick that is unplugged and plugged in again). It is closed, and opened again when device and address exist.
+
+use super::channel::LinkEvent;
+use super::config::{Error, SocketConfig};
+use super::socket::Socket;
+use tracing::{info, warn};
+
+/// Opens sockets. One whose device or address does not exist yet stays closed, if any other can be opened.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn open(configs: &[SocketConfig]) -> Result<Vec<Socket>, Error> {
+    let mut sockets = Vec::new();
+    let mut absent = None;
+    for config in configs {
+        let (socket, why) = open_or_wait(config)?;
+        sockets.push(socket);
+        absent = absent.or(why);
+    }
+    match absent {
+        Some(why) if !sockets.iter().any(Socket::is_open) => Err(why),
+        _ => Ok(sockets),
+    }
+}
+
+/// Opens one socket, or leaves it closed with the reason if its device or its address does not exist.
+fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error> {
+    match Socket::open(config) {
+        Ok(socket) => Ok((socket, None)),
+        Err(error) if error.is_missing_device() => {
+            warn!("{error}; tried again when the device or the address appears");
+            Ok((Socket::closed(Some(config.clone())), Some(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces the sockets by those of `wanted`, all or none, and returns the indices of the replaced ones. A socket whose
+/// configuration is the same stays open.
+///
+/// # Errors
+/// The kernel's; then no socket has changed.
+pub(super) fn replace(sockets: &mut Vec<Socket>, wanted: &[Option<SocketConfig>]) -> Result<Vec<usize>, Error> {
+    sockets.resize_with(wanted.len().max(sockets.len()), || Socket::closed(None));
+    let wanted = |at: usize| wanted.get(at).and_then(Option::as_ref);
+    let replaced: Vec<usize> = (0..sockets.len()).filter(|at| sockets[*at].config() != wanted(*at)).collect();
+    // A new socket may need the port of an old one.
+    replaced.iter().for_each(|at| sockets[*at].close());
+    let open = |at: &usize| match wanted(*at) {
+        Some(config) => open_or_wait(config).map(|(socket, _)| socket),
+        None => Ok(Socket::closed(None)),
+    };
+    let opened = replaced.iter().map(open).collect::<Result<Vec<_>, _>>();
+    let opened = opened.inspect_err(|_| replaced.iter().for_each(|at| reopen(&mut sockets[*at])))?;
+    for (at, socket) in replaced.iter().zip(opened) {
+        sockets[*at] = socket;
+    }
+    Ok(replaced)
+}
+
+fn reopen(socket: &mut Socket) {
+    if let Err(error) = socket.reopen() {
+        warn!("{error}");
+    }
+}
+
+/// The names of the sockets that wait for their device or their address.
+pub(super) fn waiting(sockets: &[Socket]) -> Vec<String> {
+    let waiting = sockets.iter().filter(|socket| !socket.is_open()).filter_map(Socket::config);
+    waiting.map(|config| config.name.clone()).collect()
+}
+
+/// Closes and opens sockets after a change of `device`. Returns (index, whether its link is up) of the affected ones.
+pub(super) fn on_link_event(sockets: &mut [Socket], device: &str, event: LinkEvent) -> Vec<(usize, bool)> {
+    let mut affected = Vec::new();
+    for (index, socket) in sockets.iter_mut().enumerate() {
+        let Some(config) = socket.config() else { continue };
+        let (is_bound, name) = (config.interface.as_deref() == Some(device), config.name.clone());
+        match event {
+            LinkEvent::Removed if is_bound => {
+                info!(path = name, "device removed");
+                socket.close();
+                affected.push((index, false));
+            }
+            LinkEvent::Down if is_bound => {
+                socket.report.up = false;
+                affected.push((index, false));
+            }
+            LinkEvent::Up | LinkEvent::AddressAdded if !socket.is_open() || is_bound && socket.is_stale() => {
+                // If the device or the address is still missing, another event follows.
+                let opened = socket.reopen().map(|()| info!(path = name, "device present"));
+                affected.extend(opened.is_ok().then_some((index, true)));
+            }
+            LinkEvent::Up if is_bound => {
+                socket.report.up = true;
+                affected.push((index, true));
+            }
+            _ => {}
+        }
+    }
+    affected
+}

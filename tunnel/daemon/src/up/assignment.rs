@@ -1,0 +1,253 @@
+//! The assignment of sockets and path ids to a configuration, at the start and after each change.
+//!
+//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same. Otherwise it is
+//! a new path with another id: measurements of the old path do not hold for it, and late datagrams of the old path cannot be
+//! mistaken for its own. Ids are reused in a cycle, as late as possible.
+
+use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint, TunnelConfig};
+use crate::control_plane::Error;
+use crate::data_plane::{PeerConfig, PeerPathConfig, SocketConfig, path_config};
+use machine::{MAX_PATHS, PathConfig};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Sockets and paths of a tunnel in `ropewalk` mode.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Assignment {
+    /// By index; `None` where a socket is no longer needed.
+    pub(super) sockets: Vec<Option<SocketConfig>>,
+    /// In the order of the file.
+    pub(super) peers: Vec<PeerConfig>,
+    /// The addresses of endpoints.
+    resolved: BTreeMap<Lookup, SocketAddr>,
+    /// The next id to try for a new path, by the peer's public key.
+    next_id: BTreeMap<String, u8>,
+}
+
+/// An endpoint, and the source address of the path, which selects the family.
+type Lookup = (PeerEndpoint, Option<IpAddr>);
+
+impl Assignment {
+    /// The assignment for `config`, which changes as little as possible of `before`. Resolves new host names.
+    ///
+    /// # Errors
+    /// An endpoint has no address, or there are too many paths.
+    pub(super) fn of(config: &TunnelConfig, before: &Self) -> Result<Self, Error> {
+        let mut resolved = BTreeMap::new();
+        let mut remotes = Vec::new();
+        for path in &config.paths {
+            let of_path = config.peers.iter().map(|peer| remote(path, peer, &before.resolved, &mut resolved));
+            remotes.push(of_path.collect::<Result<Vec<_>, _>>()?);
+        }
+        let mut assignment = Self { resolved, next_id: before.next_id.clone(), ..Self::default() };
+        let sockets = assignment.assign_sockets(config, &remotes, before);
+        for (at, peer) in config.peers.iter().enumerate() {
+            let paths = config.paths.iter().zip(&remotes).zip(&sockets);
+            // A peer without an endpoint opens its paths itself.
+            let paths = paths.filter_map(|((path, remotes), socket)| Some((path, *socket, remotes[at]?))).collect();
+            let peer = assignment.peer(config, peer, paths, before)?;
+            assignment.peers.push(peer);
+        }
+        Ok(assignment)
+    }
+
+    /// Assigns a socket to each path and returns their indices. A path without a source and without a remote address needs one
+    /// for each family: the second one is used only by paths that peers open.
+    fn assign_sockets(
+        &mut self,
+        config: &TunnelConfig,
+        remotes: &[Vec<Option<SocketAddr>>],
+        before: &Self,
+    ) -> Vec<usize> {
+        let remote = |at: usize| remotes[at].iter().flatten().next().copied();
+        let paths = || config.paths.iter().enumerate();
+        let mut wanted: Vec<SocketConfig> = paths().map(|(at, path)| socket(config, path, remote(at))).collect();
+        let any_family = paths().filter(|(at, path)| path.source.is_none() && remote(*at).is_none());
+        let of_v6 = any_family.map(|(_, path)| {
+            let bind = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), path.listen_port);
+            SocketConfig { bind, ..socket(config, path, None) }
+        });
+        wanted.extend(of_v6.filter(|_| has_ipv6()));
+        self.sockets = vec![None; before.sockets.len()];
+        let kept = wanted.iter().map(|config| before.sockets.iter().position(|old| old.as_ref() == Some(config)));
+        let kept: Vec<_> = kept.collect();
+        for (config, index) in wanted.iter().zip(&kept) {
+            index.iter().for_each(|at| self.sockets[*at] = Some(config.clone()));
+        }
+        let indices = wanted.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert(config)));
+        indices.collect()
+    }
+
+    /// Adds a socket at the first free index.
+    fn insert(&mut self, config: SocketConfig) -> usize {
+        let at = self.sockets.iter().position(Option::is_none).unwrap_or(self.sockets.len());
+        self.sockets.resize(self.sockets.len().max(at + 1), None);
+        self.sockets[at] = Some(config);
+        at
+    }
+
+    fn peer(
+        &mut self,
+        config: &TunnelConfig,
+        peer: &ConfiguredPeer,
+        paths: Vec<(&ConfiguredPath, usize, SocketAddr)>,
+        before: &Self,
+    ) -> Result<PeerConfig, Error> {
+        let missing = || Error::System { what: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
+        let public_key = peer.public_key.ok_or_else(missing)?;
+        let old = before.peers.iter().find(|old| old.public_key == public_key).map_or(&[][..], |old| &old.paths);
+        let is_kept = |old: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
+            (old.socket, old.remote) == (socket, remote) && before.sockets[socket] == self.sockets[socket]
+        };
+        let kept = |socket, remote| old.iter().find(|old| is_kept(old, socket, remote)).map(|old| old.id);
+        let ids: Vec<_> = paths.iter().map(|(_, socket, remote)| kept(*socket, *remote)).collect();
+        let mut taken: Vec<u8> = old.iter().map(|old| old.id).collect();
+        let next = self.next_id.entry(public_key.to_string()).or_default();
+        let mut assigned = Vec::new();
+        for ((path, socket, remote), id) in paths.into_iter().zip(ids) {
+            let id = match id {
+                Some(id) => id,
+                None => allocate(next, &mut taken).ok_or_else(|| too_many(path))?,
+            };
+            assigned.push(peer_path(path, id, socket, remote));
+        }
+        Ok(PeerConfig {
+            public_key,
+            preshared_key: peer.preshared_key.clone(),
+            allowed_ips: peer.allowed_ips.clone(),
+            paths: assigned,
+            options: config.options.clone(),
+        })
+    }
+}
+
+/// Allocates the next id that is not taken.
+fn allocate(next: &mut u8, taken: &mut Vec<u8>) -> Option<u8> {
+    let count = MAX_PATHS as u8;
+    let id = (0..count).map(|step| (*next + step) % count).find(|id| !taken.contains(id))?;
+    taken.push(id);
+    *next = (id + 1) % count;
+    Some(id)
+}
+
+fn too_many(path: &ConfiguredPath) -> Error {
+    path_error(path, io::Error::other(format!("at most {MAX_PATHS} paths to a peer, old and new ones together")))
+}
+
+fn peer_path(path: &ConfiguredPath, id: u8, socket: usize, remote: SocketAddr) -> PeerPathConfig {
+    let ConfiguredPath { backup, metered, rate: max_rate, .. } = *path;
+    let mtu = device_mtu(path.interface.as_deref());
+    let config = PathConfig { backup, metered, max_rate, ..path_config(mtu, remote) };
+    PeerPathConfig { id, name: path.name.clone(), socket, remote, weight: path.weight, path: config }
+}
+
+/// The MTU of a device; Ethernet's if it is not there or not given.
+fn device_mtu(device: Option<&str>) -> u16 {
+    let text = device.and_then(|device| std::fs::read_to_string(format!("/sys/class/net/{device}/mtu")).ok());
+    text.and_then(|text| text.trim().parse::<u32>().ok()).map_or(1500, |mtu| mtu.min(u16::MAX.into()) as u16)
+}
+
+/// The socket of a path, of the family of `remote`.
+pub(super) fn socket(config: &TunnelConfig, path: &ConfiguredPath, remote: Option<SocketAddr>) -> SocketConfig {
+    let unspecified = if remote.is_none_or(|remote| remote.is_ipv4()) {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    } else {
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    };
+    SocketConfig {
+        name: path.name.clone(),
+        interface: path.interface.clone(),
+        bind: SocketAddr::new(path.source.unwrap_or(unspecified), path.listen_port),
+        mark: None,
+        offload: config.mpt().is_none_or(|mpt| mpt.offload),
+    }
+}
+
+/// The address of the peer on `path`; `None` if this end waits for the peer.
+fn remote(
+    path: &ConfiguredPath,
+    peer: &ConfiguredPeer,
+    known: &BTreeMap<Lookup, SocketAddr>,
+    resolved: &mut BTreeMap<Lookup, SocketAddr>,
+) -> Result<Option<SocketAddr>, Error> {
+    let Some(endpoint) = path.endpoint.as_ref().or(peer.endpoint.as_ref()) else { return Ok(None) };
+    let lookup = (endpoint.clone(), path.source);
+    let address = match known.get(&lookup).or(resolved.get(&lookup)) {
+        Some(address) => *address,
+        None => endpoint.resolve(path.source).map_err(|error| path_error(path, error))?[0],
+    };
+    resolved.insert(lookup, address);
+    Ok(Some(address))
+}
+
+/// An error of a path.
+pub(super) fn path_error(path: &ConfiguredPath, cause: io::Error) -> Error {
+    Error::System { what: format!("path {}", path.name), cause }
+}
+
+/// Whether the kernel has IPv6.
+fn has_ipv6() -> bool {
+    std::path::Path::new("/proc/net/if_inet6").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    const KEY: &str = "IJBHDNBVSD5zTHCc4pVZBK6u9XpGh7nnBDbCf7NfTVM=";
+    const PEER: &str = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
+
+    /// The assignment for a file with these paths, each a device and further keys.
+    fn assign(paths: &[(&str, &str)], before: &Assignment) -> Result<Assignment, Error> {
+        let mut text = format!("[interface]\naddress = '10.77.0.1/24'\nprivate-key = '{KEY}'\n");
+        text += &format!("[[peer]]\npublic-key = '{PEER}'\nallowed-ips = '10.77.0.2/32'\nendpoint = '192.0.2.1'\n");
+        for (device, rest) in paths {
+            text += &format!("[[path]]\ninterface = '{device}'\n{rest}\n");
+        }
+        Assignment::of(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
+    }
+
+    fn ids(assignment: &Assignment) -> Vec<(&str, u8, usize)> {
+        assignment.peers[0].paths.iter().map(|path| (path.name.as_str(), path.id, path.socket)).collect()
+    }
+
+    #[test]
+    fn a_path_keeps_its_id_and_its_socket_while_others_come_and_go() {
+        let first = assign(&[("a", ""), ("b", ""), ("c", "")], &Assignment::default()).unwrap();
+        assert_eq!(ids(&first), [("a", 0, 0), ("b", 1, 1), ("c", 2, 2)]);
+        let less = assign(&[("c", "backup = true"), ("a", "")], &first).unwrap();
+        assert_eq!(ids(&less), [("c", 2, 2), ("a", 0, 0)]);
+        assert!(less.sockets[1].is_none());
+        let more = assign(&[("a", ""), ("d", ""), ("c", "")], &less).unwrap();
+        assert_eq!(
+            ids(&more),
+            [("a", 0, 0), ("d", 3, 1), ("c", 2, 2)],
+            "the socket's index is reused, path id 1 is not"
+        );
+    }
+
+    #[test]
+    fn a_path_with_another_endpoint_or_socket_gets_a_new_id() {
+        let first = assign(&[("a", ""), ("b", "")], &Assignment::default()).unwrap();
+        let redirected = assign(&[("a", "endpoint = '192.0.2.7'"), ("b", "")], &first).unwrap();
+        assert_eq!(ids(&redirected), [("a", 2, 0), ("b", 1, 1)], "the same socket");
+        let bound = assign(&[("a", "endpoint = '192.0.2.7'"), ("b", "listen-port = 7")], &redirected).unwrap();
+        assert_eq!(ids(&bound), [("a", 2, 0), ("b", 3, 1)]);
+        assert_ne!(bound.sockets[1], redirected.sockets[1]);
+    }
+
+    #[test]
+    fn ids_are_reused_in_a_cycle_and_more_paths_than_ids_are_refused() {
+        let mut now = assign(&[("a", ""), ("b", "")], &Assignment::default()).unwrap();
+        for port in 1..=15 {
+            now = assign(&[("a", ""), ("b", &format!("listen-port = {port}"))], &now).unwrap();
+        }
+        assert_eq!(ids(&now), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is taken");
+        let names: Vec<String> = (0..17).map(|number| format!("p{number}")).collect();
+        let many: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
+        assert!(assign(&many[..16], &Assignment::default()).is_ok());
+        assert!(assign(&many, &Assignment::default()).unwrap_err().to_string().contains("at most 16 paths"));
+    }
+}

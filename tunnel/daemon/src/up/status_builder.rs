@@ -1,0 +1,264 @@
+//! Builds the status: names from the configuration, counters from a report of the data plane, rates from two of them.
+
+use super::assignment::Assignment;
+use super::rates::{PathCounters, RateMeter};
+use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, TunnelConfig};
+use crate::data_plane::{MptPathReport, MptReport, PeerReport, Report, SocketReport};
+use crate::status::{
+    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, ReorderBuffer, Traffic, TunnelStatus,
+    VERSION,
+};
+use seal::Refusal;
+use units::{Instant, Span};
+
+/// Builds the status of a tunnel.
+pub(super) struct StatusBuilder {
+    /// All names and no numbers. Paths are at the index of their id; ids without a path have no name.
+    outline: TunnelStatus,
+    /// By peer, in the order of the outline.
+    peers: Vec<PeerState>,
+}
+
+/// The state of a peer between two reports.
+#[derive(Clone, Default)]
+struct PeerState {
+    /// By path id.
+    meters: Vec<RateMeter>,
+    max_backlog_packets: u64,
+}
+
+impl StatusBuilder {
+    pub(super) fn new(config: &TunnelConfig, assignment: &Assignment) -> Self {
+        let outline = outline(config, assignment);
+        Self { peers: vec![PeerState::default(); outline.peers.len()], outline }
+    }
+
+    /// Changes the configuration. Peers with the same key keep their state.
+    pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &Assignment) {
+        let old = std::mem::replace(self, Self::new(config, assignment));
+        let known: Vec<_> = old.outline.peers.iter().zip(old.peers).collect();
+        for (peer, state) in self.outline.peers.iter().zip(&mut self.peers) {
+            let found = known.iter().find(|(old, _)| old.public_key == peer.public_key);
+            *state = found.map(|(_, state)| state.clone()).unwrap_or_default();
+        }
+    }
+
+    /// The status with the numbers of `report`.
+    pub(super) fn build(&mut self, report: &Report) -> TunnelStatus {
+        let mut status = self.outline.clone();
+        status.uptime_s = report.now.as_secs_f64();
+        status.interface.sent = report.device.read;
+        status.interface.received = report.device.written;
+        status.drops = drops(report);
+        for (peer, state) in status.peers.iter_mut().zip(&mut self.peers) {
+            let key = peer.public_key.as_ref();
+            let found = report.peers.iter().find(|report| key.is_some_and(|key| *key == report.public_key.to_string()));
+            if let Some(report_of_peer) = found {
+                ropewalk_peer(state, report_of_peer, peer, report.now);
+            } else if let Some(mpt) = &report.mpt {
+                mpt_peer(state, mpt, peer, report.now);
+            }
+            peer.paths.retain(|path| !path.name.is_empty());
+            let sum: u64 = peer.paths.iter().map(|path| path.send_rate_bps).sum();
+            for path in peer.paths.iter_mut().filter(|_| sum > 0) {
+                path.send_share = path.send_rate_bps as f64 / sum as f64;
+            }
+        }
+        status
+    }
+}
+
+/// All names and no numbers.
+fn outline(config: &TunnelConfig, assignment: &Assignment) -> TunnelStatus {
+    let (mode, public_key) = match &config.mode {
+        Mode::Mpt(_) => ("mpt", None),
+        Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public().to_string())),
+    };
+    let mpt_path = |path: &ConfiguredPath| path_outline(path, path.endpoint.as_ref().map(ToString::to_string));
+    let peer = |(at, peer): (usize, &ConfiguredPeer)| PeerStatus {
+        public_key: peer.public_key.map(|key| key.to_string()),
+        allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
+        paths: match &config.mode {
+            Mode::Mpt(_) => config.paths.iter().map(mpt_path).collect(),
+            Mode::Ropewalk { .. } => paths_by_id(config, assignment, at),
+        },
+        ..PeerStatus::default()
+    };
+    TunnelStatus {
+        version: VERSION,
+        interface: InterfaceStatus {
+            name: config.interface.name.clone(),
+            addresses: config.interface.addresses.iter().map(ToString::to_string).collect(),
+            mtu_bytes: config.mtu().into(),
+            public_key,
+            ..InterfaceStatus::default()
+        },
+        mode: mode.into(),
+        peers: config.peers.iter().enumerate().map(peer).collect(),
+        ..TunnelStatus::default()
+    }
+}
+
+fn path_outline(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
+    PathStatus {
+        name: path.name.clone(),
+        backup: path.backup,
+        metered: path.metered,
+        interface: path.interface.clone(),
+        remote,
+        ..PathStatus::default()
+    }
+}
+
+/// The configured paths to a peer, by path id.
+fn paths_by_id(config: &TunnelConfig, assignment: &Assignment, peer: usize) -> Vec<PathStatus> {
+    let mut paths = Vec::new();
+    for assigned in assignment.peers.get(peer).into_iter().flat_map(|peer| &peer.paths) {
+        let id = usize::from(assigned.id);
+        paths.resize_with(paths.len().max(id + 1), PathStatus::default);
+        let configured = config.paths.iter().find(|path| path.name == assigned.name);
+        let remote = Some(assigned.remote.to_string());
+        paths[id] = configured.map(|path| path_outline(path, remote)).unwrap_or_default();
+    }
+    paths
+}
+
+fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, now: Instant) {
+    state.meters.resize(peer.paths.len(), RateMeter::default());
+    for ((path, numbers), meter) in peer.paths.iter_mut().zip(&report.paths).zip(&mut state.meters) {
+        mpt_path(path, numbers, meter, now);
+    }
+    let counters = report.resequencing.unwrap_or_default();
+    peer.reorder_buffer = ReorderBuffer {
+        backlog_packets: report.held,
+        max_backlog_packets: counters.most_held,
+        timeout_ms: 0.0,
+        reordered_packets: counters.held,
+        timeouts: counters.timeouts,
+        late_packets: counters.late,
+    };
+}
+
+fn mpt_path(path: &mut PathStatus, numbers: &MptPathReport, meter: &mut RateMeter, now: Instant) {
+    let (sent_bytes, received_bytes) = (numbers.sent.bytes, numbers.received.bytes);
+    let rates = meter.update(now, PathCounters { sent_bytes, received_bytes, ..PathCounters::default() });
+    (path.send_rate_bps, path.receive_rate_bps) = (rates.send.0, rates.receive.0);
+    path.state = if numbers.up { PathState::Up } else { PathState::Down };
+    path.failures = numbers.failures;
+    (path.sent, path.received) = (numbers.sent, numbers.received);
+}
+
+/// A peer in `ropewalk` mode. Paths that it opened have no name in the configuration.
+fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStatus, now: Instant) {
+    if let Some(session) = &report.session {
+        peer.handshake_age_ms = session.since.map(|since| now.since(since).as_millis_f64());
+        peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
+    }
+    let Some(status) = &report.status else { return };
+    // The peer may have removed a configured path.
+    peer.paths.iter_mut().for_each(|path| path.state = PathState::Down);
+    for numbers in &status.paths {
+        let id = numbers.path.index();
+        peer.paths.resize_with(peer.paths.len().max(id + 1), PathStatus::default);
+        state.meters.resize(state.meters.len().max(id + 1), RateMeter::default());
+        let path = &mut peer.paths[id];
+        if path.name.is_empty() {
+            path.name = format!("path-{id}");
+        }
+        ropewalk_path(path, numbers, &mut state.meters[id], now);
+    }
+    for address in &report.addresses {
+        if let Some(path) = peer.paths.get_mut(usize::from(address.path)) {
+            path.remote = Some(address.remote.to_string());
+            // The endpoint counts UDP payload.
+            if path.pmtu_bytes > 0 {
+                path.pmtu_bytes += if address.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
+            }
+        }
+    }
+    let counters = &status.counters;
+    peer.retransmitted_fragments = counters.retransmitted;
+    peer.ingress_queue = IngressQueue {
+        backlog_packets: status.ingress_packets,
+        backlog_bytes: status.ingress_bytes,
+        marked_packets: counters.ingress_marked,
+        dropped_packets: counters.ingress_dropped,
+    };
+    state.max_backlog_packets = state.max_backlog_packets.max(status.reorder_fragments);
+    peer.reorder_buffer = ReorderBuffer {
+        backlog_packets: status.reorder_fragments,
+        max_backlog_packets: state.max_backlog_packets,
+        timeout_ms: status.reorder_timeout.as_millis_f64(),
+        reordered_packets: counters.reordered,
+        timeouts: counters.missed,
+        late_packets: counters.late,
+    };
+}
+
+fn ropewalk_path(path: &mut PathStatus, numbers: &machine::PathStatus, meter: &mut RateMeter, now: Instant) {
+    let known = |span: Span| (span > Span::ZERO).then(|| span.as_millis_f64());
+    let rates = meter.update(
+        now,
+        PathCounters {
+            sent_bytes: numbers.sent_bytes,
+            received_bytes: numbers.received_bytes,
+            sent_packets: numbers.sent_packets,
+            lost_packets: numbers.lost_packets,
+        },
+    );
+    path.state = match numbers.last_received {
+        _ if numbers.up => PathState::Up,
+        None => PathState::Validating,
+        Some(_) => PathState::Down,
+    };
+    path.backup = numbers.backup;
+    path.srtt_ms = known(numbers.srtt);
+    path.min_rtt_ms = known(numbers.min_rtt).filter(|_| path.srtt_ms.is_some());
+    path.rttvar_ms = path.srtt_ms.map(|_| numbers.rttvar.as_millis_f64());
+    path.probe_rtt_ms = numbers.probe_rtt.map(Span::as_millis_f64);
+    path.loss_ratio = rates.loss_ratio;
+    path.delivery_rate_bps = numbers.delivery_rate.0;
+    (path.send_rate_bps, path.receive_rate_bps) = (rates.send.0, rates.receive.0);
+    path.pmtu_bytes = numbers.max_datagram_size;
+    path.cwnd_bytes = Some(u64::from(numbers.cwnd) * u64::from(numbers.max_datagram_size));
+    path.in_flight_bytes = u64::from(numbers.in_flight) * u64::from(numbers.max_datagram_size);
+    path.sent = Traffic { packets: numbers.sent_packets, bytes: numbers.sent_bytes };
+    path.received = Traffic { packets: numbers.received_packets, bytes: numbers.received_bytes };
+    path.lost_packets = numbers.lost_packets;
+    path.ce_packets = numbers.ce_packets;
+    path.failures = numbers.failures;
+}
+
+/// Dropped packets by reason. `docs/tunnel-troubleshooting.md` explains each.
+fn drops(report: &Report) -> Vec<DropCount> {
+    let sockets = |of: fn(&SocketReport) -> u64| report.sockets.iter().map(of).sum();
+    let peers = |of: fn(&PeerReport) -> u64| report.peers.iter().map(of).sum();
+    let refusals = refusals(report);
+    let refused: u64 = refusals.iter().map(|drop| drop.packets).sum();
+    let reasons = [
+        ("no-peer", report.device.unrouted),
+        ("malformed", report.device.malformed),
+        ("device-write-failed", report.device.write_errors),
+        ("no-buffer", report.buffers.exhausted),
+        ("send-buffer-full", sockets(|it| it.blocked)),
+        ("too-big", sockets(|it| it.too_big)),
+        ("send-failed", sockets(|it| it.failed)),
+        ("unusable-datagram", sockets(|it| it.refused).saturating_sub(refused)),
+        ("no-session", peers(|it| it.no_session)),
+        ("unallowed-source", peers(|it| it.unallowed_source)),
+        ("incomplete", peers(|it| it.incomplete)),
+        ("no-path", report.mpt.as_ref().map_or(0, |mpt| mpt.pathless)),
+    ];
+    let reasons = reasons.map(|(reason, packets)| DropCount { reason: reason.into(), packets });
+    reasons.into_iter().chain(refusals).collect()
+}
+
+/// Refused datagrams and handshakes. Two reasons get a longer name, as theirs mean something else above.
+fn refusals(report: &Report) -> Vec<DropCount> {
+    let reason = |refusal: Refusal| match refusal {
+        Refusal::Malformed => "malformed-datagram".into(),
+        Refusal::NoSession => "unknown-session".into(),
+        other => other.name().replace('_', "-"),
+    };
+    report.refusals.iter().map(|(refusal, packets)| DropCount { reason: reason(refusal), packets }).collect()
+}

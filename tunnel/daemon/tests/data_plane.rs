@@ -1,0 +1,343 @@
+//! The data plane between two network namespaces: real devices, sockets and TCP; every byte is compared. Skipped without root.
+
+use machine::PathConfig;
+use nix::sched::{CloneFlags, setns};
+use ropewalk_daemon::config::TunnelOptions;
+use ropewalk_daemon::data_plane::{
+    Command, CommandSender, DataPlane, DataPlaneConfig, DeviceConfig, EngineConfig, KeepaliveConfig, MptConfig,
+    MptPathConfig, PeerConfig, PeerPathConfig, ReorderConfig, Report, RopewalkConfig, SocketConfig, Update, channel,
+};
+use seal::PrivateKey;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command as Program;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use units::Span;
+
+/// Two namespaces, connected by two veth pairs; removed when dropped.
+struct Network {
+    names: [String; 2],
+}
+
+fn ip(arguments: &str) -> bool {
+    Program::new("ip").args(arguments.split_whitespace()).status().is_ok_and(|status| status.success())
+}
+
+impl Network {
+    /// `None`, with a message, if namespaces cannot be created.
+    fn new(test: &str) -> Option<Self> {
+        let names = ["a", "b"].map(|side| format!("rw-{test}-{}-{side}", std::process::id()));
+        let network = Self { names };
+        let [a, b] = &network.names;
+        let mut made =
+            nix::unistd::geteuid().is_root() && ip(&format!("netns add {a}")) && ip(&format!("netns add {b}"));
+        for path in 0..2 {
+            made = made && ip(&format!("link add v{path} netns {a} type veth peer name v{path} netns {b}"));
+            for (side, name) in (1..).zip(&network.names) {
+                made = made
+                    && ip(&format!("-n {name} address add 10.10{path}.0.{side}/24 dev v{path}"))
+                    && ip(&format!("-n {name} address add fd0{path}::{side}/64 dev v{path} nodad"))
+                    && ip(&format!("-n {name} link set v{path} up"));
+            }
+        }
+        if !made {
+            eprintln!("skipped: network namespaces need root and the `ip` command");
+        }
+        made.then_some(network)
+    }
+
+    /// Runs `work` on a thread that lives in namespace `side`.
+    fn spawn<T: Send + 'static>(&self, side: usize, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let namespace = File::open(format!("/var/run/netns/{}", self.names[side])).expect("it was made");
+        thread::spawn(move || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).expect("root may enter it");
+            work()
+        })
+    }
+
+    /// Starts one end, and adds an inner address to its device.
+    fn start(&self, side: usize, config: DataPlaneConfig) -> (CommandSender, JoinHandle<()>) {
+        let (commands, receiver) = channel().expect("a descriptor");
+        let (ready, opened) = mpsc::channel();
+        let data_plane = self.spawn(side, move || {
+            let mut data_plane = DataPlane::open(config).unwrap_or_else(|error| panic!("{error}"));
+            ready.send(()).expect("the test waits");
+            data_plane.run(&receiver).unwrap_or_else(|error| panic!("{error}"));
+        });
+        opened.recv().expect("it opens");
+        assert!(ip(&format!("-n {} address add 10.9.0.{}/24 dev rw0", self.names[side], side + 1)));
+        (commands, data_plane)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.names.iter().for_each(|name| {
+            ip(&format!("netns delete {name}"));
+        });
+    }
+}
+
+fn outer(v6: bool, path: usize, side: usize) -> SocketAddr {
+    let text = if v6 { format!("[fd0{path}::{}]:4754", side + 1) } else { format!("10.10{path}.0.{}:4754", side + 1) };
+    text.parse().expect("an address")
+}
+
+/// Path 0 over IPv4, path 1 over IPv6.
+fn config(side: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPlaneConfig {
+    let socket = |path: usize| SocketConfig {
+        name: format!("v{path}"),
+        interface: Some(format!("v{path}")),
+        bind: outer(path == 1, path, side),
+        mark: None,
+        offload,
+    };
+    let device = DeviceConfig { name: "rw0".into(), mtu, offload };
+    DataPlaneConfig { device, sockets: (0..2).map(socket).collect(), engine }
+}
+
+fn mpt(side: usize) -> EngineConfig {
+    let tunnel = |side: usize| IpAddr::from([10, 9, 0, side as u8 + 1]);
+    let path = |path: usize| MptPathConfig {
+        name: format!("v{path}"),
+        socket: path,
+        remote: outer(path == 1, path, 1 - side),
+        weight: 1,
+    };
+    EngineConfig::Mpt(MptConfig {
+        local: tunnel(side),
+        remote: tunnel(1 - side),
+        scheduler: "mpt".into(),
+        backpressure: false,
+        keepalive: Some(KeepaliveConfig { interval: Span::from_millis(50), dead_time: Span::from_millis(200) }),
+        reorder: Some(ReorderConfig { window: 4000, timeout: Span::from_millis(50), deliver_late: false }),
+        paths: (0..2).map(path).collect(),
+    })
+}
+
+/// Side 0 knows the address of side 1; side 1 learns its paths from datagrams.
+fn ropewalk(side: usize) -> EngineConfig {
+    let key = |side: usize| PrivateKey::from_bytes([side as u8 + 1; 32]);
+    let path = |path: usize| PeerPathConfig {
+        id: path as u8,
+        name: format!("v{path}"),
+        socket: path,
+        remote: outer(path == 1, path, 1),
+        weight: 1,
+        path: PathConfig {
+            backup: false,
+            metered: false,
+            max_datagram_size: if path == 1 { 1452 } else { 1472 },
+            header_bytes: if path == 1 { 48 } else { 28 },
+            max_rate: None,
+        },
+    };
+    let peer = PeerConfig {
+        public_key: key(1 - side).public(),
+        preshared_key: None,
+        allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - side as u8]).into()],
+        paths: if side == 0 { (0..2).map(path).collect() } else { Vec::new() },
+        options: TunnelOptions::default(),
+    };
+    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(side), peers: vec![peer] })
+}
+
+/// Random bytes.
+fn stream_of(bytes: usize) -> Vec<u8> {
+    let mut random = units::Stream::named(1, "content");
+    (0..bytes / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+}
+
+/// Sends `bytes` through the tunnel; `meanwhile` runs after the first half. Returns the longest pause.
+fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) -> Duration {
+    let (half, reached) = mpsc::channel();
+    let server = network.spawn(1, move || {
+        let listener = TcpListener::bind("10.9.0.2:5000").expect("the device has the address");
+        let (mut stream, _) = listener.accept().expect("a client comes");
+        let (mut seen, mut longest, mut last) = (Vec::with_capacity(bytes), Duration::ZERO, Instant::now());
+        let mut buffer = vec![0; 1 << 16];
+        while seen.len() < bytes {
+            let len = stream.read(&mut buffer).expect("the tunnel holds");
+            assert!(len > 0, "closed after {} bytes", seen.len());
+            seen.extend_from_slice(&buffer[..len]);
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+            if seen.len() >= bytes / 2 {
+                let _ = half.send(());
+            }
+        }
+        (seen, longest)
+    });
+    let client = network.spawn(0, move || {
+        let start = Instant::now();
+        let mut stream = loop {
+            let address = "10.9.0.2:5000".parse().expect("an address");
+            match TcpStream::connect_timeout(&address, Duration::from_millis(500)) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(start.elapsed() < Duration::from_secs(10), "{error}"),
+            }
+        };
+        stream.write_all(&stream_of(bytes)).expect("the tunnel holds");
+        let _ = stream.read(&mut [0]);
+    });
+    reached.recv().expect("half of it arrives");
+    meanwhile();
+    let (seen, longest) = server.join().expect("no panic");
+    client.join().expect("no panic");
+    assert!(seen == stream_of(bytes), "not a byte is wrong");
+    longest
+}
+
+fn report(commands: &CommandSender) -> Report {
+    let (sender, receiver) = mpsc::channel();
+    commands.send(Command::Report(Box::new(move |report| sender.send(report).expect("the test waits"))));
+    receiver.recv().expect("it replies")
+}
+
+fn stop(ends: [(CommandSender, JoinHandle<()>); 2]) {
+    for (commands, data_plane) in ends {
+        commands.send(Command::Stop);
+        data_plane.join().expect("no panic");
+    }
+}
+
+#[test]
+fn mpt_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
+    let Some(network) = Network::new("mpt") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, true, mpt(side))));
+    let cut = || assert!(ip(&format!("-n {} link set v0 down", network.names[1])));
+    let longest = transfer(&network, 200 << 20, cut);
+    let mpt = report(&ends[0].0).mpt.expect("it is MPT");
+    assert!(mpt.paths.iter().all(|path| path.sent.packets > 1000), "{mpt:?}");
+    assert!(!mpt.paths[0].up && mpt.paths[1].up, "{mpt:?}");
+    assert!(longest < Duration::from_secs(3), "200 ms until the path is dead, then TCP's own repair: {longest:?}");
+    stop(ends);
+}
+
+#[test]
+fn mpt_without_offload_carries_the_same() {
+    let Some(network) = Network::new("plain") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, side == 0, mpt(side))));
+    transfer(&network, 20 << 20, || ());
+    let report = report(&ends[1].0);
+    assert!(!report.device.tcp_offload && !report.sockets[0].offload);
+    stop(ends);
+}
+
+/// A socket's default buffer holds 92 full packets, the interface's queue 99; a burst of 400 is more than both.
+#[test]
+fn mpt_with_backpressure_overflows_no_queue_of_its_own_host() {
+    let Some(network) = Network::new("hold") else { return };
+    let tc = |words: &str| Program::new("tc").args(words.split_whitespace()).output().expect("tc is there");
+    for path in 0..2 {
+        let queue = "root tbf rate 50mbit burst 3kb limit 150000";
+        assert!(tc(&format!("-n {} qdisc add dev v{path} {queue}", network.names[0])).status.success());
+    }
+    let engine = |side: usize| match mpt(side) {
+        EngineConfig::Mpt(config) => EngineConfig::Mpt(MptConfig { backpressure: true, ..config }),
+        other => other,
+    };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, false, engine(side))));
+    transfer(&network, 1 << 20, || ());
+    let burst = network.spawn(0, || {
+        let socket = std::net::UdpSocket::bind("10.9.0.1:0").expect("the device has the address");
+        for _ in 0..400 {
+            socket.send_to(&[0; 1400], "10.9.0.2:9").expect("the ring has room for 500");
+        }
+    });
+    burst.join().expect("no panic");
+    thread::sleep(Duration::from_millis(500));
+    for path in 0..2 {
+        let queue = tc(&format!("-s -j -n {} qdisc show dev v{path}", network.names[0])).stdout;
+        let queue = String::from_utf8(queue).expect("JSON");
+        assert!(queue.contains("\"packets\":") && queue.contains("\"drops\":0,"), "{queue}");
+    }
+    stop(ends);
+}
+
+#[test]
+fn ropewalk_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
+    let Some(network) = Network::new("rope") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, true, ropewalk(side))));
+    let cut = || assert!(ip(&format!("-n {} link set v0 down", network.names[1])));
+    let longest = transfer(&network, 200 << 20, cut);
+    let report = report(&ends[0].0);
+    let status = report.peers[0].status.as_ref().expect("a session");
+    assert!(status.paths.iter().all(|path| path.sent_packets > 1000), "{status:?}");
+    assert!(!status.paths[0].up && status.paths[1].up, "{status:?}");
+    assert!(longest < Duration::from_secs(1), "failures are found in less than a second: {longest:?}");
+    assert_eq!((report.peers[0].unallowed_source, report.peers[0].incomplete), (0, 0));
+    stop(ends);
+}
+
+#[test]
+fn a_disabled_path_is_down_until_it_is_enabled_again() {
+    let Some(network) = Network::new("use") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, true, ropewalk(side))));
+    let commands = &ends[0].0;
+    let up = || report(commands).peers[0].status.as_ref().map(|status| status.paths[1].up);
+    let wait_until = |wanted: bool| {
+        let start = Instant::now();
+        while up() != Some(wanted) {
+            assert!(start.elapsed() < Duration::from_secs(10), "path 1 should be up: {wanted}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until(true);
+    transfer(&network, 20 << 20, || assert!(commands.send(Command::SetPathEnabled { path: 1, enabled: false })));
+    assert_eq!(up(), Some(false));
+    commands.send(Command::SetPathEnabled { path: 1, enabled: true });
+    wait_until(true);
+    stop(ends);
+}
+
+#[test]
+fn allowed_ips_of_a_peer_change_while_the_tunnel_runs() {
+    let Some(network) = Network::new("net") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, true, ropewalk(side))));
+    let [client, server] = ends.each_ref().map(|(commands, _)| commands);
+    transfer(&network, 1 << 20, || ());
+    let allow = |side: usize, host: u8| {
+        let DataPlaneConfig { device, sockets, engine: EngineConfig::Ropewalk(RopewalkConfig { mut peers, .. }) } =
+            config(side, 1500, true, ropewalk(side))
+        else {
+            unreachable!("the mode is ropewalk");
+        };
+        peers[0].allowed_ips = vec![IpAddr::from([10, 9, 0, host]).into()];
+        let (sender, receiver) = mpsc::channel();
+        let update = Update { mtu: device.mtu, sockets: sockets.into_iter().map(Some).collect(), peers };
+        let reply = move |result: Result<_, _>| sender.send(result.is_ok()).expect("the test waits");
+        ends[side].0.send(Command::Update(Box::new(update), Box::new(reply)));
+        assert!(receiver.recv().expect("it replies"));
+    };
+    let bind = |side: usize| network.spawn(side, move || UdpSocket::bind(format!("10.9.0.{}:6000", side + 1)));
+    let [from, to] = [0, 1].map(|side| bind(side).join().expect("no panic").expect("the device has the address"));
+    to.set_read_timeout(Some(Duration::from_millis(500))).expect("it is a time");
+    let crosses = || {
+        from.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
+        to.recv(&mut [0]).is_ok()
+    };
+    assert!(crosses());
+    allow(0, 7);
+    assert!(!crosses());
+    assert!(report(client).device.unrouted > 0, "no peer has the destination");
+    allow(0, 2);
+    allow(1, 7);
+    assert!(!crosses());
+    assert!(report(server).peers[0].unallowed_source > 0, "the source is not the peer's");
+    allow(1, 1);
+    assert!(crosses());
+    stop(ends);
+}
+
+#[test]
+fn ropewalk_segments_super_packets_that_the_far_device_does_not_accept() {
+    let Some(network) = Network::new("cut") else { return };
+    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, side == 0, ropewalk(side))));
+    transfer(&network, 20 << 20, || ());
+    assert!(!report(&ends[1].0).device.tcp_offload);
+    stop(ends);
+}
