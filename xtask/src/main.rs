@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-mod bench;
 mod deb;
 mod kernel;
-mod measure;
 mod setup;
 mod shell;
 mod test;
@@ -24,9 +22,9 @@ cargo xtask CHORE
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   deb                           the Debian package, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
-  bench tunnel [speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...]
+  bench tunnel [speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
-                                our tunnel beside its peers (needs root and iperf3)
+                                the tunnel beside other systems (needs root and iperf3)
 ";
 
 fn main() -> ExitCode {
@@ -52,13 +50,14 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
-        ["bench", "tunnel", options @ ..] => bench::tunnel::run(options),
         ["deb"] => deb::build(),
-        ["bench", options @ ..] => bench::run(options),
-        ["echo", port] => bench::tunnel::probe::echo(port),
-        ["probe", words @ ..] => bench::tunnel::probe::probe(words),
-        ["measure", command @ ..] => measure::run(command),
-        ["calibrate"] => shell::say(&format!("{}\n", bench::calibrate())),
+        ["bench", options @ ..] => bench(options),
         other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),
     }
+}
+
+/// Builds what is measured and starts the benchmarks, which lie in `bench/`.
+fn bench(options: &[&str]) -> Result<(), String> {
+    shell::run("cargo build --quiet --release -p ropewalk -p ropewalk-lab -p ropewalk-bench")?;
+    shell::run(&format!("{} {}", shell::target().join("release/ropewalk-bench").display(), options.join(" ")))
 }

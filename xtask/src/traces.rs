@@ -1,7 +1,7 @@
 //! What the lab's kernel does with our scenarios: run, kept, and set beside the simulator.
 
 use crate::kernel::{self, KERNEL};
-use crate::{bench, setup, shell};
+use crate::{setup, shell};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     kernel::ensure()?;
     setup::run()?;
     shell::run("cargo build --release --package ropewalk")?;
-    let program = bench::release_folder()?.join("ropewalk").display().to_string();
+    let program = shell::target().join("release/ropewalk").display().to_string();
     chosen.into_iter().try_for_each(|study| {
         let collected = format!("{WORK}/traces/{}", study.name);
         ropewalk(&format!("run {} --set repetitions={} --on uml --partial --out {collected}", study.run, study.seeds))?;
@@ -92,7 +92,7 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Study>, String> {
 
 /// Runs the program that was built, in the workspace's folder.
 fn ropewalk(words: &str) -> Result<(), String> {
-    let status = Command::new(bench::release_folder()?.join("ropewalk"))
+    let status = Command::new(shell::target().join("release/ropewalk"))
         .arg0("ropewalk") // it stands in the manifest, which names no folder of this machine
         .args(words.split_whitespace())
         .env("ROPEWALK_LINUX", shell::root().join(KERNEL))

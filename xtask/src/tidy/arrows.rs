@@ -48,6 +48,7 @@ const ROOMS: &[Room] = &[
         "ropewalk",
         &["control", "daemon", "lab", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
+    free("bench", &[]),
     free("xtask", &[]),
 ];
 

@@ -1,7 +1,8 @@
-//! What is asked for on the command line.
+//! The command line's options.
 
-use super::subject::Subject;
+use super::system::System;
 
+/// A benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bench {
     Speed,
@@ -9,10 +10,11 @@ pub(super) enum Bench {
     Small,
 }
 
+/// What to measure and how to print it.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) benches: Vec<Bench>,
-    pub(super) subjects: Vec<Subject>,
+    pub(super) systems: Vec<System>,
     pub(super) links: Vec<usize>,
     bonds: Vec<String>,
     pub(super) seconds: u32,
@@ -21,11 +23,11 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// `[speed] [bond] [small] [--only SUBJECT,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
+    /// `[speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
     pub(super) fn read(words: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             benches: Vec::new(),
-            subjects: Subject::ALL.to_vec(),
+            systems: System::ALL.to_vec(),
             links: super::LINKS.to_vec(),
             bonds: Vec::new(),
             seconds: 8,
@@ -39,7 +41,7 @@ impl Options {
                 "speed" => options.benches.push(Bench::Speed),
                 "bond" => options.benches.push(Bench::Bond),
                 "small" => options.benches.push(Bench::Small),
-                "--only" => options.subjects = value()?.split(',').map(Subject::read).collect::<Result<_, _>>()?,
+                "--only" => options.systems = value()?.split(',').map(System::read).collect::<Result<_, _>>()?,
                 "--links" => options.links = value()?.split(',').map(number).collect::<Result<_, _>>()?,
                 "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),
                 "--seconds" => options.seconds = number(value()?)? as u32,

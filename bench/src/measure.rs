@@ -1,14 +1,13 @@
-//! What a program costs: CPU time and peak memory, from the kernel's own account.
+//! CPU time and peak memory of a program.
 //!
-//! `getrusage` reports on all children together and keeps the greatest peak. So a fresh process (`xtask measure`) runs
-//! one program and nothing else, and then asks about its children.
+//! `getrusage` sums over all children and keeps the greatest peak, so a new process (`ropewalk-bench measure`) runs one
+//! program and nothing else, and then asks about its children.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a program cost and what it printed.
+/// What a program used and printed.
 #[derive(Debug)]
 pub(crate) struct Cost {
     /// User and system time, seconds.
@@ -19,15 +18,16 @@ pub(crate) struct Cost {
     pub(crate) printed: String,
 }
 
-/// Runs `command` under `xtask`, the release build of this program.
-pub(crate) fn measure(xtask: &Path, command: &[&str]) -> Result<Cost, String> {
-    let output = Command::new(xtask)
+/// Runs `command` under a new process of this program.
+pub(crate) fn measure(command: &[&str]) -> Result<Cost, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(this)
         .arg("measure")
         .args(command)
         .current_dir(crate::shell::root())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cannot run {}: {error}", xtask.display()))?;
+        .map_err(|error| format!("cannot run `ropewalk-bench measure`: {error}"))?;
     let answer: Value =
         serde_json::from_slice(&output.stdout).map_err(|_| format!("`{}` failed", command.join(" ")))?;
     Ok(Cost {
@@ -37,7 +37,7 @@ pub(crate) fn measure(xtask: &Path, command: &[&str]) -> Result<Cost, String> {
     })
 }
 
-/// The other side: `xtask measure COMMAND...` runs one program and prints its cost as JSON.
+/// `ropewalk-bench measure COMMAND...`: runs one program and prints its CPU time, peak memory and output as JSON.
 pub(crate) fn run(command: &[&str]) -> Result<(), String> {
     let [program, arguments @ ..] = command else { return Err("measure what?".to_owned()) };
     let output = Command::new(program)

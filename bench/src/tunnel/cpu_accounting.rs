@@ -1,7 +1,7 @@
-//! CPU time of everything that belongs to a measurement, and of everything else.
+//! CPU time of the processes of a measurement, and of everything else.
 //!
-//! Processes are put into a control group, whose clock also has the children that have ended. Where no group can be made,
-//! all that the machine does is counted as ours.
+//! Processes are put into a control group, whose CPU time includes children that have ended. Where no group can be made,
+//! the CPU time of the whole machine is counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,85 +11,86 @@ use std::time::Instant;
 /// The kernel's clock tick in `/proc/stat`: 100 a second on every Linux that people run.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// Where the CPU time is read.
 #[derive(Debug)]
-pub(super) enum Account {
-    /// Version 1, controller `cpuacct`.
-    One(PathBuf),
-    /// The unified hierarchy.
-    Two(PathBuf),
-    /// No group: the whole machine.
-    Machine,
+pub(super) enum CpuAccounting {
+    /// A control group of version 1, controller `cpuacct`.
+    CgroupV1(PathBuf),
+    /// A control group of version 2.
+    CgroupV2(PathBuf),
+    /// No control group could be made.
+    WholeMachine,
 }
 
-/// A measurement that has begun.
+/// A measurement under way.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
-    account: &'a Account,
+    accounting: &'a CpuAccounting,
     since: Instant,
-    ours_s: f64,
+    group_s: f64,
     machine_s: f64,
 }
 
-/// What a measurement cost.
+/// CPU time of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// User and system time of our processes, seconds.
-    pub(super) ours_s: f64,
+    /// User and system time of the control group, seconds.
+    pub(super) group_s: f64,
     machine_s: f64,
     time_s: f64,
 }
 
-impl Account {
+impl CpuAccounting {
     pub(super) fn open() -> Self {
         let name = format!("rw-bench-{}", std::process::id());
         let made = |folder: &str| Some(Path::new(folder).join(&name)).filter(|folder| fs::create_dir(folder).is_ok());
         if let Some(group) = made("/sys/fs/cgroup/cpuacct") {
-            return Self::One(group);
+            return Self::CgroupV1(group);
         }
         let unified = made("/sys/fs/cgroup").filter(|group| group.join("cpu.stat").exists());
-        unified.map_or(Self::Machine, Self::Two)
+        unified.map_or(Self::WholeMachine, Self::CgroupV2)
     }
 
-    pub(super) fn what(&self) -> &'static str {
+    pub(super) fn description(&self) -> &'static str {
         match self {
-            Self::One(_) | Self::Two(_) => "a control group of all processes but the emulated links'",
-            Self::Machine => "the whole machine: no control group could be made",
+            Self::CgroupV1(_) | Self::CgroupV2(_) => "a control group of all processes but the emulated links'",
+            Self::WholeMachine => "the whole machine: no control group could be made",
         }
     }
 
-    /// `command`, in the account.
-    pub(super) fn charge(&self, command: &Command) -> Command {
-        let (Self::One(group) | Self::Two(group)) = self else {
+    /// `command`, run in the control group.
+    pub(super) fn in_group(&self, command: &Command) -> Command {
+        let (Self::CgroupV1(group) | Self::CgroupV2(group)) = self else {
             let mut same = Command::new(command.get_program());
             same.args(command.get_args());
             return same;
         };
-        let mut charged = Command::new("sh");
+        let mut grouped = Command::new("sh");
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.display());
-        charged.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
-        charged
+        grouped.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+        grouped
     }
 
     pub(super) fn start(&self) -> Running<'_> {
-        Running { account: self, since: Instant::now(), ours_s: self.ours_s(), machine_s: machine_s() }
+        Running { accounting: self, since: Instant::now(), group_s: self.group_s(), machine_s: machine_s() }
     }
 
-    fn ours_s(&self) -> f64 {
+    fn group_s(&self) -> f64 {
         match self {
-            Self::One(group) => number(&group.join("cpuacct.usage")) / 1e9,
-            Self::Two(group) => {
+            Self::CgroupV1(group) => number(&group.join("cpuacct.usage")) / 1e9,
+            Self::CgroupV2(group) => {
                 let stat = fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
                 let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));
                 usage.and_then(|text| text.parse::<f64>().ok()).unwrap_or_default() / 1e6
             }
-            Self::Machine => machine_s(),
+            Self::WholeMachine => machine_s(),
         }
     }
 }
 
-impl Drop for Account {
+impl Drop for CpuAccounting {
     fn drop(&mut self) {
-        if let Self::One(group) | Self::Two(group) = self {
+        if let Self::CgroupV1(group) | Self::CgroupV2(group) = self {
             let _ = fs::remove_dir(group);
         }
     }
@@ -98,7 +99,7 @@ impl Drop for Account {
 impl Running<'_> {
     pub(super) fn stop(self) -> Cost {
         Cost {
-            ours_s: self.account.ours_s() - self.ours_s,
+            group_s: self.accounting.group_s() - self.group_s,
             machine_s: machine_s() - self.machine_s,
             time_s: self.since.elapsed().as_secs_f64(),
         }
@@ -106,14 +107,14 @@ impl Running<'_> {
 }
 
 impl Cost {
-    /// Cores that our processes kept busy.
+    /// Cores that the control group kept busy.
     pub(super) fn cores(&self) -> f64 {
-        self.ours_s / self.time_s
+        self.group_s / self.time_s
     }
 
-    /// Cores that something else kept busy: the emulated links, other people, interrupts.
-    pub(super) fn foreign_cores(&self) -> f64 {
-        (self.machine_s - self.ours_s).max(0.0) / self.time_s
+    /// Cores that everything else kept busy: emulated links, other users, interrupts.
+    pub(super) fn other_cores(&self) -> f64 {
+        (self.machine_s - self.group_s).max(0.0) / self.time_s
     }
 }
 

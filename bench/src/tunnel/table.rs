@@ -11,7 +11,7 @@ const SPEED: &[Column] = &[
     ("CPU s/GB", "cpu_s_per_gb", 2),
     ("of raw", "ratio", 3),
     ("retr.", "retransmits", 0),
-    ("foreign cores", "foreign_cores", 2),
+    ("other cores", "other_cores", 2),
 ];
 const BOND: &[Column] = &[
     ("of the sum", "share", 3),
@@ -20,7 +20,7 @@ const BOND: &[Column] = &[
     ("p95 ms", "ping_p95_ms", 1),
     ("lost", "ping_lost", 3),
     ("CPU s/GB", "cpu_s_per_gb", 2),
-    ("foreign cores", "foreign_cores", 2),
+    ("other cores", "other_cores", 2),
 ];
 const SMALL: &[Column] = &[
     ("p50 us", "rtt_p50_us", 1),
@@ -29,12 +29,12 @@ const SMALL: &[Column] = &[
     ("a second", "per_second", 0),
     ("lost", "ping_lost", 4),
     ("cores", "cores", 2),
-    ("foreign cores", "foreign_cores", 2),
+    ("other cores", "other_cores", 2),
 ];
 
 /// All tables.
-pub(super) fn print(rows: &[Value], account: &str) -> String {
-    let mut text = format!("CPU time: {account}\n");
+pub(super) fn print(rows: &[Value], accounting: &str) -> String {
+    let mut text = format!("CPU time: {accounting}\n");
     for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL)] {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
         if !rows.is_empty() {
@@ -52,7 +52,7 @@ fn table(bench: &str, columns: &[Column], rows: &[&Value]) -> String {
     text.push('\n');
     for row in rows {
         let name = |key: &str| row[key].as_str().unwrap_or_default();
-        let _ = write!(text, "{:<9}{:<14}", name("bed"), name("subject"));
+        let _ = write!(text, "{:<9}{:<14}", name("testbed"), name("system"));
         match row["skipped"].as_str() {
             Some(why) => text += &format!("    skipped: {}", why.lines().next().unwrap_or_default()),
             None => columns.iter().for_each(|(_, key, digits)| text += &cell(&row[key], *digits)),
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn a_table_has_its_columns_and_says_why_a_row_has_none() {
         let rows = [
-            json!({"bench": "speed", "bed": "1 link", "subject": "raw", "gbps": 18.374, "retransmits": 3}),
-            json!({"bench": "speed", "bed": "1 link", "subject": "openvpn", "skipped": "openvpn is missing"}),
+            json!({"bench": "speed", "testbed": "1 link", "system": "raw", "gbps": 18.374, "retransmits": 3}),
+            json!({"bench": "speed", "testbed": "1 link", "system": "openvpn", "skipped": "openvpn is missing"}),
         ];
         let text = print(&rows, "all");
         assert!(text.contains("18.37") && text.contains("  3") && text.contains("skipped: openvpn is missing"));

@@ -1,16 +1,16 @@
 //! One iperf3 TCP stream from left to right.
 
-use super::account::{Account, Cost};
-use super::bed::{Bed, LEFT, RIGHT};
-use super::subject::Carrier;
+use super::cpu_accounting::{Cost, CpuAccounting};
+use super::system::RunningSystem;
+use super::testbed::{LEFT, RIGHT, Testbed};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What the stream did.
+/// One iperf3 transfer.
 #[derive(Debug)]
-pub(super) struct Load {
-    /// Received, after the warm-up.
+pub(super) struct BulkTransfer {
+    /// Goodput after the warm-up, Gbit/s.
     pub(super) gbps: f64,
     retransmits: u64,
     /// Gigabytes received, warm-up included.
@@ -18,26 +18,27 @@ pub(super) struct Load {
     cost: Cost,
 }
 
-impl Load {
-    /// Runs for `seconds` after a warm-up; all of it is paid for, all of it is counted.
+impl BulkTransfer {
+    /// Runs for `seconds` after a warm-up; CPU time and bytes include the warm-up.
     pub(super) fn run(
-        bed: &Bed,
-        account: &Account,
-        carrier: &Carrier,
+        testbed: &Testbed,
+        accounting: &CpuAccounting,
+        running: &RunningSystem,
         seconds: u32,
         warm_up: u32,
     ) -> Result<Self, String> {
-        let wrap = carrier.wrapper;
-        let mut server = account.charge(&bed.command(RIGHT, &format!("{wrap} iperf3 --server --one-off")));
+        let wrap = running.wrapper;
+        let mut server = accounting.in_group(&testbed.command(RIGHT, &format!("{wrap} iperf3 --server --one-off")));
         let mut server = server.stdout(Stdio::null()).spawn().map_err(|why| format!("iperf3: {why}"))?;
         std::thread::sleep(Duration::from_millis(300));
         let line = format!(
             "{wrap} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json",
-            carrier.target
+            running.target
         );
-        let running = account.start();
-        let output = account.charge(&bed.command(LEFT, &line)).output().map_err(|why| format!("iperf3: {why}"))?;
-        let cost = running.stop();
+        let clock = accounting.start();
+        let output =
+            accounting.in_group(&testbed.command(LEFT, &line)).output().map_err(|why| format!("iperf3: {why}"))?;
+        let cost = clock.stop();
         // A client that never reached its server leaves it waiting.
         let _ = server.kill();
         let _ = server.wait();
@@ -56,10 +57,10 @@ impl Load {
     pub(super) fn as_row(&self) -> Value {
         json!({
             "gbps": self.gbps,
-            "cpu_s_per_gb": self.cost.ours_s / self.gigabytes,
+            "cpu_s_per_gb": self.cost.group_s / self.gigabytes,
             "retransmits": self.retransmits,
             "cores": self.cost.cores(),
-            "foreign_cores": self.cost.foreign_cores(),
+            "other_cores": self.cost.other_cores(),
         })
     }
 }

@@ -1,31 +1,33 @@
-//! Two hosts joined by links: the lab's agent makes them, and removes them when we are gone.
+//! Two hosts joined by links: the lab's agent makes them, and removes them when this process ends.
 
-use super::subject::Tools;
+use super::system::Programs;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 
-/// Places of the hosts: the client's and the server's.
+/// Index of the client's host.
 pub(super) const LEFT: usize = 0;
+/// Index of the server's host.
 pub(super) const RIGHT: usize = 1;
 
+/// A running testbed.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(super) struct Testbed {
     agent: Child,
     description: Value,
 }
 
-impl Bed {
-    /// A link for each shape; an empty one is a cable.
-    pub(super) fn make(tools: &Tools, shapes: &[&str]) -> Result<Self, String> {
-        let mut agent = Command::new(&tools.agent);
+impl Testbed {
+    /// Makes a link for each shape; an empty shape is a link without limits.
+    pub(super) fn make(programs: &Programs, shapes: &[&str]) -> Result<Self, String> {
+        let mut agent = Command::new(&programs.agent);
         agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut agent = agent.spawn().map_err(|why| format!("cannot run {}: {why}", tools.agent.display()))?;
+        let mut agent = agent.spawn().map_err(|why| format!("cannot run {}: {why}", programs.agent.display()))?;
         let mut line = String::new();
         let out = agent.stdout.as_mut().expect("it is piped");
         BufReader::new(out).read_line(&mut line).map_err(|why| why.to_string())?;
-        let description = serde_json::from_str(&line).map_err(|_| "the lab's agent made no bed".to_owned())?;
+        let description = serde_json::from_str(&line).map_err(|_| "the lab's agent made no testbed".to_owned())?;
         Ok(Self { agent, description })
     }
 
@@ -46,7 +48,7 @@ impl Bed {
         self.description["hosts"][host].as_str().unwrap_or_default()
     }
 
-    /// A command line (split at blanks) to be run in a host.
+    /// A command line, split at blanks, to run in a host.
     pub(super) fn command(&self, host: usize, line: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace(host))).args(line.split_whitespace());
@@ -65,7 +67,7 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for Testbed {
     fn drop(&mut self) {
         drop(self.agent.stdin.take());
         let _ = self.agent.wait();

@@ -1,57 +1,62 @@
-//! Who is measured: how it is started over a bed, and where its far end is reached then.
+//! The systems under test: how each is started on a testbed, and at which address its far end answers.
 
-use super::account::Account;
-use super::bed::{Bed, RIGHT};
-use super::{ours, peers};
+use super::cpu_accounting::CpuAccounting;
+use super::testbed::{RIGHT, Testbed};
+use super::{baselines, ropewalk};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 
+/// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum System {
     /// TCP over the first link.
     Raw,
-    /// Our tunnel, encrypted.
+    /// The tunnel, encrypted.
     Ropewalk,
-    /// Our tunnel as MPT's peer, in the clear.
+    /// The tunnel in `mpt` mode, in the clear.
     Mpt,
+    /// wireguard-go, in user space.
     WireGuardGo,
+    /// OpenVPN over UDP.
     OpenVpn,
+    /// The kernel's MPTCP.
     Mptcp,
 }
 
-/// Programs that a bench needs.
+/// Programs of this workspace that a benchmark starts.
 #[derive(Debug)]
-pub(super) struct Tools {
+pub(super) struct Programs {
     pub(super) ropewalk: PathBuf,
     pub(super) agent: PathBuf,
 }
 
-impl Tools {
-    pub(super) fn find(release: &Path) -> Result<Self, String> {
-        let tools = Self { ropewalk: release.join("ropewalk"), agent: release.join("ropewalk-lab-agent") };
+impl Programs {
+    pub(super) fn find() -> Result<Self, String> {
+        let release = crate::shell::release_folder()?;
+        let programs = Self { ropewalk: release.join("ropewalk"), agent: release.join("ropewalk-lab-agent") };
         if !crate::shell::succeeds("iperf3 --version") {
             return Err("iperf3 is missing: apt-get install iperf3".to_owned());
         }
         std::fs::create_dir_all(super::scratch()).map_err(|why| why.to_string())?;
-        Ok(tools)
+        Ok(programs)
     }
 }
 
-/// A subject that is up.
+/// A system that has been started.
 #[derive(Debug)]
-pub(super) struct Carrier {
+pub(super) struct RunningSystem {
     /// The right host's address for TCP.
     pub(super) target: Ipv4Addr,
-    /// The right host's address for datagrams: those do not go through MPTCP.
+    /// The right host's address for datagrams, which MPTCP does not carry.
     pub(super) probed: Ipv4Addr,
-    /// What iperf3 is run by.
+    /// The command that iperf3 is run by.
     pub(super) wrapper: &'static str,
     pub(super) _processes: Processes,
 }
 
-impl Carrier {
-    /// Nothing but an address.
+impl RunningSystem {
+    /// An address without processes.
     pub(super) fn plain(target: Ipv4Addr) -> Self {
         Self { target, probed: target, wrapper: "", _processes: Processes(Vec::new()) }
     }
@@ -62,7 +67,7 @@ impl Carrier {
     }
 }
 
-/// Ended with this value.
+/// Processes that are killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Processes(Vec<Child>);
 
@@ -75,7 +80,7 @@ impl Drop for Processes {
     }
 }
 
-impl Subject {
+impl System {
     pub(super) const ALL: [Self; 6] =
         [Self::Raw, Self::Ropewalk, Self::Mpt, Self::WireGuardGo, Self::OpenVpn, Self::Mptcp];
 
@@ -92,12 +97,12 @@ impl Subject {
 
     pub(super) fn read(name: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|subject| subject.name() == name);
-        found.ok_or_else(|| format!("no subject `{name}`; there are {}", names()))
+        let found = Self::ALL.into_iter().find(|system| system.name() == name);
+        found.ok_or_else(|| format!("no system `{name}`; there are {}", names()))
     }
 
-    /// Has it a place in a bench over so many links?
-    pub(super) fn carries(self, links: usize) -> bool {
+    /// Whether it is measured over so many links.
+    pub(super) fn takes(self, links: usize) -> bool {
         match self {
             Self::Raw | Self::Ropewalk | Self::Mpt => true,
             Self::WireGuardGo | Self::OpenVpn => links == 1,
@@ -105,14 +110,19 @@ impl Subject {
         }
     }
 
-    /// Brings it up; an error says why that cannot be.
-    pub(super) fn start(self, bed: &Bed, tools: &Tools, account: &Account) -> Result<Carrier, String> {
+    /// Starts it; the error says why it cannot be.
+    pub(super) fn start(
+        self,
+        testbed: &Testbed,
+        programs: &Programs,
+        accounting: &CpuAccounting,
+    ) -> Result<RunningSystem, String> {
         match self {
-            Self::Raw => Ok(Carrier::plain(bed.address(0, RIGHT))),
-            Self::Ropewalk | Self::Mpt => ours::start(self == Self::Mpt, bed, tools, account),
-            Self::WireGuardGo => peers::wireguard_go(bed, account),
-            Self::OpenVpn => peers::openvpn(bed, account),
-            Self::Mptcp => peers::mptcp(bed),
+            Self::Raw => Ok(RunningSystem::plain(testbed.address(0, RIGHT))),
+            Self::Ropewalk | Self::Mpt => ropewalk::start(self == Self::Mpt, testbed, programs, accounting),
+            Self::WireGuardGo => baselines::wireguard_go(testbed, accounting),
+            Self::OpenVpn => baselines::openvpn(testbed, accounting),
+            Self::Mptcp => baselines::mptcp(testbed),
         }
     }
 }

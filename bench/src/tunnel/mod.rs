@@ -1,6 +1,6 @@
-//! `cargo xtask bench tunnel`: our tunnel beside its peers, on the same beds, in one run.
+//! `cargo xtask bench tunnel`: the tunnel beside other systems, on the same testbeds, in one run.
 //!
-//! Three benches, as wide as a person's question each:
+//! Three benchmarks:
 //!
 //! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s says
 //!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
@@ -8,28 +8,28 @@
 //!   how long small datagrams take beside it.
 //! - `small`: 10 000 round trips a second of small datagrams: what the tunnel adds to their median.
 //!
-//! Everything runs in namespaces that the lab's agent makes and removes. A peer that is not installed is skipped with a
-//! word. Load of the machine that is not ours is shown: numbers beside much of it mean nothing.
+//! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is
+//! skipped with the reason. CPU time of anything else on the machine is shown: numbers beside much of it mean nothing.
 
-mod account;
-mod bed;
-mod load;
+mod baselines;
+mod cpu_accounting;
+mod iperf3;
 mod options;
-mod ours;
-mod peers;
 pub(crate) mod probe;
-mod subject;
+mod ropewalk;
+mod system;
 mod table;
+mod testbed;
 
 use crate::shell;
-use account::Account;
-use bed::Bed;
-use load::Load;
+use cpu_accounting::CpuAccounting;
+use iperf3::BulkTransfer;
 use options::{Bench, Options};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use subject::{Carrier, Subject, Tools};
+use system::{Programs, RunningSystem, System};
+use testbed::Testbed;
 
 /// Two links between the hosts: name, both shapes, and the sum of their rates in Mbit/s.
 const BONDS: &[(&str, [&str; 2], f64)] = &[
@@ -40,46 +40,51 @@ const BONDS: &[(&str, [&str; 2], f64)] = &[
 ];
 /// Numbers of links in `speed`.
 const LINKS: [usize; 3] = [1, 2, 4];
-/// What a tunnel gets to warm up before it is measured over shaped links, seconds.
+/// Seconds of a transfer over shaped links that are not measured.
 const WARM_UP: u32 = 2;
-/// Between two probes beside a load, and between two in `small`.
+/// Time between two probes in `bond`.
 const PROBE_GAP: Duration = Duration::from_millis(20);
+/// Time between two probes in `small`.
 const SMALL_GAP: Duration = Duration::from_micros(100);
 
-/// Builds, measures and prints.
+/// Measures and prints.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let options = Options::read(words)?;
-    shell::run("cargo build --quiet --release --package ropewalk --package ropewalk-lab --package xtask")?;
-    let tools = Tools::find(&super::release_folder()?)?;
-    let account = Account::open();
+    let programs = Programs::find()?;
+    let accounting = CpuAccounting::open();
     let mut rows = Vec::new();
     for _ in 0..options.runs {
         for bench in &options.benches {
             match bench {
-                Bench::Speed => speed(&options, &tools, &account, &mut rows)?,
-                Bench::Bond => bond(&options, &tools, &account, &mut rows)?,
-                Bench::Small => small(&options, &tools, &account, &mut rows)?,
+                Bench::Speed => speed(&options, &programs, &accounting, &mut rows)?,
+                Bench::Bond => bond(&options, &programs, &accounting, &mut rows)?,
+                Bench::Small => small(&options, &programs, &accounting, &mut rows)?,
             }
         }
     }
     match options.json {
-        true => shell::say(&format!("{:#}\n", json!({ "account": account.what(), "rows": rows }))),
-        false => shell::say(&table::print(&rows, account.what())),
+        true => shell::say(&format!("{:#}\n", json!({ "accounting": accounting.description(), "rows": rows }))),
+        false => shell::say(&table::print(&rows, accounting.description())),
     }
 }
 
-/// Each subject between two runs of raw TCP.
-fn speed(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Value>) -> Result<(), String> {
+/// Measures each system between two runs of raw TCP.
+fn speed(
+    options: &Options,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+    rows: &mut Vec<Value>,
+) -> Result<(), String> {
     for links in LINKS.into_iter().filter(|links| options.links.contains(links)) {
         let mut before = None;
-        for subject in options.subjects.iter().filter(|subject| subject.carries(links) && **subject != Subject::Raw) {
+        for system in options.systems.iter().filter(|system| system.takes(links) && **system != System::Raw) {
             let raw = |rows: &mut Vec<Value>| {
-                let row = one_speed(options, tools, account, Subject::Raw, links)?;
+                let row = one_speed(options, programs, accounting, System::Raw, links)?;
                 rows.push(row.clone());
                 Ok::<f64, String>(row["gbps"].as_f64().unwrap_or_default())
             };
             let first = before.map_or_else(|| raw(rows), Ok)?;
-            let mut row = one_speed(options, tools, account, *subject, links)?;
+            let mut row = one_speed(options, programs, accounting, *system, links)?;
             if row["skipped"].is_null() {
                 let last = raw(rows)?;
                 row["ratio"] = json!(row["gbps"].as_f64().unwrap_or_default() / f64::midpoint(first, last));
@@ -95,30 +100,35 @@ fn speed(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Val
 
 fn one_speed(
     options: &Options,
-    tools: &Tools,
-    account: &Account,
-    subject: Subject,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+    system: System,
     links: usize,
 ) -> Result<Value, String> {
-    let bed = Bed::make(tools, &vec![""; links])?;
-    let row = json!({ "bench": "speed", "bed": format!("{links} link{}", if links > 1 { "s" } else { "" }), "subject": subject.name() });
-    with(row, subject, &bed, tools, account, |carrier| {
-        let load = Load::run(&bed, account, carrier, options.seconds, 0)?;
+    let testbed = Testbed::make(programs, &vec![""; links])?;
+    let row = json!({ "bench": "speed", "testbed": format!("{links} link{}", if links > 1 { "s" } else { "" }), "system": system.name() });
+    with(row, system, &testbed, programs, accounting, |running| {
+        let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, 0)?;
         Ok(load.as_row())
     })
 }
 
-fn bond(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Value>) -> Result<(), String> {
+fn bond(
+    options: &Options,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+    rows: &mut Vec<Value>,
+) -> Result<(), String> {
     for (name, shapes, sum_mbps) in BONDS.iter().filter(|(name, ..)| options.wants(name)) {
-        for subject in options.subjects.iter().filter(|subject| subject.carries(2)) {
-            let bed = Bed::make(tools, shapes)?;
-            let row = json!({ "bench": "bond", "bed": name, "subject": subject.name() });
-            rows.push(with(row, *subject, &bed, tools, account, |carrier| {
-                let idle = probe::between(&bed, carrier, PROBE_GAP, Duration::from_secs(1))?;
+        for system in options.systems.iter().filter(|system| system.takes(2)) {
+            let testbed = Testbed::make(programs, shapes)?;
+            let row = json!({ "bench": "bond", "testbed": name, "system": system.name() });
+            rows.push(with(row, *system, &testbed, programs, accounting, |running| {
+                let idle = probe::between(&testbed, running, PROBE_GAP, Duration::from_secs(1))?;
                 let time = Duration::from_secs(u64::from(options.seconds + WARM_UP));
                 let (load, loaded) = std::thread::scope(|scope| {
-                    let pings = scope.spawn(|| probe::between(&bed, carrier, PROBE_GAP, time));
-                    let load = Load::run(&bed, account, carrier, options.seconds, WARM_UP);
+                    let pings = scope.spawn(|| probe::between(&testbed, running, PROBE_GAP, time));
+                    let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, WARM_UP);
                     (load, pings.join().expect("it does not panic"))
                 });
                 let (load, loaded) = (load?, loaded?);
@@ -135,21 +145,26 @@ fn bond(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Valu
     Ok(())
 }
 
-fn small(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Value>) -> Result<(), String> {
+fn small(
+    options: &Options,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+    rows: &mut Vec<Value>,
+) -> Result<(), String> {
     let mut raw_us = None;
-    for subject in options.subjects.iter().filter(|subject| subject.carries(1) && **subject != Subject::Mptcp) {
-        let bed = Bed::make(tools, &[""])?;
-        let row = json!({ "bench": "small", "bed": "1 link", "subject": subject.name() });
-        let row = with(row, *subject, &bed, tools, account, |carrier| {
-            let cost = account.start();
-            let times = probe::between(&bed, carrier, SMALL_GAP, Duration::from_secs(u64::from(options.seconds)))?;
+    for system in options.systems.iter().filter(|system| system.takes(1) && **system != System::Mptcp) {
+        let testbed = Testbed::make(programs, &[""])?;
+        let row = json!({ "bench": "small", "testbed": "1 link", "system": system.name() });
+        let row = with(row, *system, &testbed, programs, accounting, |running| {
+            let cost = accounting.start();
+            let times = probe::between(&testbed, running, SMALL_GAP, Duration::from_secs(u64::from(options.seconds)))?;
             let cost = cost.stop();
             let median = times.at(0.5).as_secs_f64() * 1e6;
             let mut row = json!({
                 "rtt_p50_us": median, "rtt_p95_us": times.at(0.95).as_secs_f64() * 1e6, "per_second": times.per_second(),
-                "ping_lost": times.lost(), "cores": cost.cores(), "foreign_cores": cost.foreign_cores(),
+                "ping_lost": times.lost(), "cores": cost.cores(), "other_cores": cost.other_cores(),
             });
-            if *subject == Subject::Raw {
+            if *system == System::Raw {
                 raw_us = Some(median);
             }
             row["added_p50_us"] = json!(raw_us.map(|raw| median - raw));
@@ -160,17 +175,17 @@ fn small(options: &Options, tools: &Tools, account: &Account, rows: &mut Vec<Val
     Ok(())
 }
 
-/// Fills `row` with what `work` measures of a subject that is up, or with why there is none.
+/// Starts `system` and fills `row` with what `work` measures, or with the reason why it does not run.
 fn with(
     mut row: Value,
-    subject: Subject,
-    bed: &Bed,
-    tools: &Tools,
-    account: &Account,
-    work: impl FnOnce(&Carrier) -> Result<Value, String>,
+    system: System,
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+    work: impl FnOnce(&RunningSystem) -> Result<Value, String>,
 ) -> Result<Value, String> {
-    eprintln!("{} {} {}", row["bench"].as_str().unwrap_or(""), row["bed"].as_str().unwrap_or(""), subject.name());
-    let measured = subject.start(bed, tools, account).and_then(|carrier| work(&carrier));
+    eprintln!("{} {} {}", row["bench"].as_str().unwrap_or(""), row["testbed"].as_str().unwrap_or(""), system.name());
+    let measured = system.start(testbed, programs, accounting).and_then(|running| work(&running));
     let fields = measured.unwrap_or_else(|why| {
         eprintln!("  skipped: {why}");
         json!({ "skipped": why })
@@ -181,7 +196,7 @@ fn with(
     Ok(row)
 }
 
-/// Where keys, configurations and peers' programs lie.
+/// The folder of keys, configurations, logs and installed programs.
 fn scratch() -> PathBuf {
     shell::root().join("target/bench-tunnel")
 }

@@ -1,11 +1,11 @@
-//! Round trips of small datagrams, measured from inside the bed.
+//! Round-trip times of small datagrams between the hosts of a testbed.
 //!
-//! `xtask echo PORT` answers every datagram; `xtask probe ADDRESS GAP_NS TIME_MS` sends one each gap, whether or not
-//! earlier ones came back, and prints the round-trip times it saw. Both run in a host of the bed, as processes of their
+//! `ropewalk-bench echo PORT` answers every datagram; `ropewalk-bench probe ADDRESS GAP_NS TIME_MS` sends one each gap, whether or not
+//! earlier ones came back, and prints the round-trip times it saw. Both run in a host of the testbed, as processes of their
 //! own, because a namespace is a process's.
 
-use super::bed::{Bed, LEFT, RIGHT};
-use super::subject::Carrier;
+use super::system::RunningSystem;
+use super::testbed::{LEFT, RIGHT, Testbed};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Stdio;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 5301;
 /// Bytes of a probe: those of a voice packet or a game's.
 const BYTES: usize = 64;
-/// How long it waits for the last answers.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long to wait for the last answers.
+const TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// Round-trip times, ascending, and how many never came back.
+/// Round-trip times, and how many probes were not answered.
 #[derive(Debug)]
 pub(super) struct Times {
     ascending_ns: Vec<u64>,
@@ -33,7 +33,7 @@ impl Times {
         self.ascending_ns.get(place.min(last)).map_or(Duration::MAX, |ns| Duration::from_nanos(*ns))
     }
 
-    /// The share that got no answer.
+    /// Share of the probes without an answer.
     pub(super) fn lost(&self) -> f64 {
         1.0 - self.ascending_ns.len() as f64 / self.sent as f64
     }
@@ -44,15 +44,20 @@ impl Times {
     }
 }
 
-/// Probes from left to right through the carrier.
-pub(super) fn between(bed: &Bed, carrier: &Carrier, gap: Duration, time: Duration) -> Result<Times, String> {
-    let xtask = std::env::current_exe().map_err(|why| why.to_string())?;
-    let xtask = xtask.display();
-    let mut echo = bed.command(RIGHT, &format!("{xtask} echo {PORT}"));
+/// Sends probes from left to right through the running system.
+pub(super) fn between(
+    testbed: &Testbed,
+    running: &RunningSystem,
+    gap: Duration,
+    time: Duration,
+) -> Result<Times, String> {
+    let program = std::env::current_exe().map_err(|why| why.to_string())?;
+    let program = program.display();
+    let mut echo = testbed.command(RIGHT, &format!("{program} echo {PORT}"));
     let mut echo = echo.stdin(Stdio::piped()).spawn().map_err(|why| why.to_string())?;
     std::thread::sleep(Duration::from_millis(100));
-    let line = format!("{xtask} probe {} {} {}", carrier.probed, gap.as_nanos(), time.as_millis());
-    let printed = bed.run(LEFT, &line);
+    let line = format!("{program} probe {} {} {}", running.probed, gap.as_nanos(), time.as_millis());
+    let printed = testbed.run(LEFT, &line);
     let _ = echo.kill();
     let _ = echo.wait();
     let said: Value = serde_json::from_str(&printed?).map_err(|_| "the probe said nothing".to_owned())?;
@@ -63,19 +68,19 @@ pub(super) fn between(bed: &Bed, carrier: &Carrier, gap: Duration, time: Duratio
     Ok(Times { ascending_ns, sent: said["sent"].as_u64().unwrap_or(1), time })
 }
 
-/// Can a datagram go there and back within `patience`?
-pub(super) fn answers(bed: &Bed, target: Ipv4Addr, patience: Duration) -> bool {
-    let carrier = Carrier::plain(target);
+/// Whether a probe is answered within `timeout`.
+pub(super) fn answers(testbed: &Testbed, target: Ipv4Addr, timeout: Duration) -> bool {
+    let running = RunningSystem::plain(target);
     let start = Instant::now();
-    while start.elapsed() < patience {
-        if between(bed, &carrier, Duration::from_millis(50), Duration::from_millis(100)).is_ok() {
+    while start.elapsed() < timeout {
+        if between(testbed, &running, Duration::from_millis(50), Duration::from_millis(100)).is_ok() {
             return true;
         }
     }
     false
 }
 
-/// `xtask echo PORT`
+/// `ropewalk-bench echo PORT`
 pub(crate) fn echo(port: &str) -> Result<(), String> {
     let port: u16 = port.parse().map_err(|_| format!("`{port}` is no port"))?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|why| why.to_string())?;
@@ -88,7 +93,7 @@ pub(crate) fn echo(port: &str) -> Result<(), String> {
     }
 }
 
-/// `xtask probe ADDRESS GAP_NS TIME_MS`
+/// `ropewalk-bench probe ADDRESS GAP_NS TIME_MS`
 pub(crate) fn probe(words: &[&str]) -> Result<(), String> {
     let usage = "probe ADDRESS GAP_NS TIME_MS";
     let [address, gap, time] = words else { return Err(usage.to_owned()) };
@@ -103,10 +108,10 @@ pub(crate) fn probe(words: &[&str]) -> Result<(), String> {
 fn round_trips(to: SocketAddr, gap: Duration, time: Duration) -> std::io::Result<(Vec<u64>, u64)> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     let start = Instant::now();
     let listener = socket.try_clone()?;
-    let listening = std::thread::spawn(move || listen(&listener, start, time + PATIENCE));
+    let listening = std::thread::spawn(move || listen(&listener, start, time + TIMEOUT));
     let sent = send(&socket, start, gap, time);
     Ok((listening.join().expect("it does not panic"), sent))
 }

@@ -4,14 +4,12 @@
 //! calibration loop that no change to Ropewalk can make faster: its speed says how fast the machine was at that moment,
 //! and the ratio to it can be compared between machines and between a quiet and a busy hour.
 
-pub(crate) mod tunnel;
-
 use crate::measure::{Cost, measure};
 use crate::shell;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Name and scenario of each workload.
 const WORKLOADS: &[(&str, &str)] =
@@ -31,11 +29,10 @@ struct Options {
     json: bool,
 }
 
-/// Builds, measures and prints.
+/// Measures and prints.
 pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     let options = options_from(options)?;
-    shell::run("cargo build --quiet --release --package ropewalk --package xtask")?;
-    let release = release_folder()?;
+    let release = shell::release_folder()?;
     let mut rows: Vec<Vec<Row>> = WORKLOADS.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.runs {
         for ((name, scenario), rows) in WORKLOADS.iter().zip(&mut rows) {
@@ -65,12 +62,6 @@ fn options_from(words: &[&str]) -> Result<Options, String> {
     Ok(options)
 }
 
-pub(crate) fn release_folder() -> Result<PathBuf, String> {
-    let metadata = shell::metadata()?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
-    Ok(Path::new(target).join("release"))
-}
-
 /// One run of one workload, with the calibration loop right before it.
 #[derive(Debug)]
 struct Row {
@@ -83,15 +74,15 @@ struct Row {
 }
 
 fn one_run(release: &Path, name: &str, scenario: &str) -> Result<Row, String> {
-    let xtask = release.join("xtask");
-    let calibration = measure(&xtask, &[&xtask.to_string_lossy(), "calibrate"])?;
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let calibration = measure(&[&this.to_string_lossy(), "calibrate"])?;
     let steps_per_s = CALIBRATION_STEPS as f64 / calibration.cpu_s;
     // A stored run would be reused instead of simulated.
     let out = release.join("bench").join(name);
     let _ = std::fs::remove_dir_all(&out);
     let (ropewalk, out) = (release.join("ropewalk"), out.to_string_lossy().into_owned());
     let command = [&ropewalk.to_string_lossy(), "run", scenario, "--jobs", "1", "--json", "--quiet", "--out", &out];
-    row(&measure(&xtask, &command)?, steps_per_s)
+    row(&measure(&command)?, steps_per_s)
 }
 
 fn row(cost: &Cost, steps_per_s: f64) -> Result<Row, String> {

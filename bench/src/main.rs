@@ -1,0 +1,29 @@
+//! Benchmarks of the simulator and of the tunnel: `cargo xtask bench`.
+
+use std::process::ExitCode;
+
+mod measure;
+mod shell;
+mod simulator;
+mod tunnel;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match &words[..] {
+        ["tunnel", options @ ..] => tunnel::run(options),
+        // What the benchmarks start themselves.
+        ["measure", command @ ..] => measure::run(command),
+        ["calibrate"] => shell::say(&format!("{}\n", simulator::calibrate())),
+        ["echo", port] => tunnel::probe::echo(port),
+        ["probe", words @ ..] => tunnel::probe::probe(words),
+        options => simulator::run(options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("bench: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
