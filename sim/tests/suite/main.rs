@@ -5,11 +5,15 @@ mod common;
 
 mod applications;
 mod changes;
+mod closed_forms;
+mod determinism;
 mod ecn;
 mod fairness;
 mod goals;
+mod kernel;
 mod links;
 mod mptcp;
+mod ns2;
 mod queues;
 mod random_experiments;
 mod ropewalk;

@@ -1,6 +1,6 @@
 //! Writes a report of made-up runs, to look at: `cargo run -p ropewalk-report --example sample -- sample.html [SEEDS]`.
 
-#[path = "../tests/made_up/mod.rs"]
+#[path = "../tests/suite/made_up.rs"]
 mod made_up;
 
 use ropewalk_report::Test;

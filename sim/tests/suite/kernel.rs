@@ -1,10 +1,8 @@
 //! The same set-ups on a real kernel: what Linux 6.1 did is stored, and the simulator has to come close.
 //!
-//! Prints simulated against kernel, cell by cell: `cargo test -p ropewalk-sim --test kernel -- --nocapture`.
+//! Prints simulated against kernel, cell by cell: `cargo test -p ropewalk-sim --test suite kernel -- --nocapture`.
 
-mod common;
-
-use common::column;
+use crate::common::column;
 use scenario::Scenario;
 use serde::Deserialize;
 use std::path::Path;
@@ -50,7 +48,8 @@ fn mean(values: &[f64]) -> f64 {
 /// Goodput within 3 %; the window's course within 10 % for the loss-based algorithms that the issue of trust hangs on.
 #[test]
 fn single_path_windows_follow_the_kernels() {
-    let traces: Traces = serde_json::from_str(include_str!("data/kernel-6.1-windows.json")).expect("the file is ours");
+    let traces: Traces =
+        serde_json::from_str(include_str!("../data/kernel-6.1-windows.json")).expect("the file is ours");
     let scenario = load("validation/kernel-single-path.toml", &[]);
     println!("{:<10} {:>9} {:>9} {:>7} {:>11}", "algorithm", "simulated", "kernel", "ratio", "trajectory");
     for cell in &scenario.cells {

@@ -1,8 +1,7 @@
 //! The HTML page stands alone, shows every value, and cannot be taken over by a name.
 
-mod made_up;
-mod made_up_multipath;
-
+use crate::made_up;
+use crate::made_up_multipath;
 use ropewalk_report::{BY_FLOW, Baseline, Figure, Layout, Scope, Study, Test, html};
 
 #[test]

@@ -1,10 +1,8 @@
 //! Whatever the paths do, as long as some packets get through on one of them: all data arrives, once and in order, under
 //! every scheduler and both stacks' stack. The campaign also shows that the rare situations are really reached.
 
-mod garbage;
-mod paths;
-
-use paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
+use crate::garbage;
+use crate::paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
 use ropewalk_transport::mptcp::{
     Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SubflowConfig,
 };

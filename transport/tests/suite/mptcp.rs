@@ -1,8 +1,7 @@
 //! MPTCP over paths that do as they are told.
 
-mod paths;
-
-use paths::{Fate, Options, World, pass, way};
+use crate::paths;
+use crate::paths::{Fate, Options, World, pass, way};
 use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
 use ropewalk_transport::tcp::SegmentKind;
 use units::{Instant, Span};

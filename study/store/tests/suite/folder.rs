@@ -1,8 +1,6 @@
 //! A results folder is resumed, finished and read back without losing a bit, and never overwrites another study.
 
-mod common;
-
-use common::{manifest, run, same};
+use crate::common::{manifest, run, same};
 use record::Run;
 use ropewalk_store::{Error, Results};
 use std::fs;

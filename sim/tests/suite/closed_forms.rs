@@ -1,8 +1,6 @@
 //! What theory says must come out.
 
-mod common;
-
-use common::{OVERHEAD, bulk, column, one_link, pipe};
+use crate::common::{OVERHEAD, bulk, column, one_link, pipe};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::FlowKind;
 use units::{Rate, Span};

@@ -1,8 +1,6 @@
 //! A study killed at any moment leaves whole files only, and goes on where it was.
 
-mod common;
-
-use common::{manifest, run, same};
+use crate::common::{manifest, run, same};
 use ropewalk_store::{Key, Results};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +33,7 @@ fn child_of_the_test_below() {
 
 fn kill_after(dir: &Path, wait: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_of_the_test_below"])
+        .args(["--exact", "kill::child_of_the_test_below"])
         .env(CHILD, dir)
         .stdout(Stdio::null())
         .spawn()

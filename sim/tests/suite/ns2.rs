@@ -5,7 +5,7 @@
 //! of 6.1, differ, a parameter or a named reason says so. Each reason was tried: with ns-2's rule in our code, 120 seconds
 //! come within 7 % of ns-2 for Illinois, Vegas and Westwood+.
 //!
-//! Prints simulated against ns-2: `cargo test -p ropewalk-sim --test ns2 -- --nocapture`.
+//! Prints simulated against ns-2: `cargo test -p ropewalk-sim --test suite ns2 -- --nocapture`.
 
 use record::Run;
 use scenario::{Overrides, Scenario};

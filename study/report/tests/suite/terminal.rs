@@ -1,8 +1,7 @@
 //! Terminal tables fit, say what is compared, and never make a value up.
 
-mod made_up;
-mod made_up_multipath;
-
+use crate::made_up;
+use crate::made_up_multipath;
 use record::Run;
 use ropewalk_report::{BY_FLOW, Baseline, Claim, Column, Comparison, Layout, Reference, Scope, Study, Table, Test};
 use ropewalk_report::{compare_terminal, html, terminal};

@@ -1,9 +1,7 @@
 //! When and what a receiver acknowledges.
 
-mod lockstep;
-
+use crate::lockstep::{Options, new_receiver};
 use control::Ecn;
-use lockstep::{Options, new_receiver};
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind};
 use units::{Instant, Span};
 

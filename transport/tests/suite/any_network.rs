@@ -1,11 +1,9 @@
 //! Whatever the network does, as long as some packets get through: every segment arrives, in order, and it ends.
 //! A campaign over many seeds also shows that the rare situations are really reached.
 
-mod garbage;
-mod lockstep;
-
+use crate::garbage;
+use crate::lockstep::{Fate, ONE_WAY, Options, World, new_sender};
 use control::Ecn;
-use lockstep::{Fate, ONE_WAY, Options, World, new_sender};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, Span, Stream};
 

@@ -1,9 +1,8 @@
 //! Loss recovery in named situations. The round-trip time is 20 ms, the controller Reno.
 
-mod lockstep;
-
+use crate::lockstep;
+use crate::lockstep::{Options, World, after, drop, losing, pass};
 use control::CaState;
-use lockstep::{Options, World, after, drop, losing, pass};
 use ropewalk_transport::tcp::sender::{LossRecovery, SenderCounters};
 use ropewalk_transport::tcp::{Segment, SegmentKind};
 use units::{Instant, Span};

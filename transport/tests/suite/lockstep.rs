@@ -1,52 +1,50 @@
 //! A sender and a receiver in lock step, with a network between them that does what a rule says. No randomness of its
 //! own, and no bottleneck but the 20 us that each segment takes to leave: 10 ms each way unless the rule says otherwise.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
-
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
-pub const MSS: u32 = 1000;
-pub const ONE_WAY: Span = Span::from_millis(10);
+pub(crate) const MSS: u32 = 1000;
+pub(crate) const ONE_WAY: Span = Span::from_millis(10);
 /// What a segment takes to leave: no two arrive at the same instant.
 const SERIALISATION: Span = Span::from_micros(20);
 
 /// What happens to one packet: each entry is a copy that arrives after so long.
 #[derive(Clone, Debug, Default)]
-pub struct Fate {
-    pub copies: Vec<Span>,
-    pub marked: bool,
+pub(crate) struct Fate {
+    pub(crate) copies: Vec<Span>,
+    pub(crate) marked: bool,
 }
 
-pub fn pass() -> Fate {
+pub(crate) fn pass() -> Fate {
     after(ONE_WAY)
 }
 
-pub fn drop() -> Fate {
+pub(crate) fn drop() -> Fate {
     Fate::default()
 }
 
-pub fn after(delay: Span) -> Fate {
+pub(crate) fn after(delay: Span) -> Fate {
     Fate { copies: vec![delay], marked: false }
 }
 
-pub type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
-pub type AckRule = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
+pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
+pub(crate) type AckRule = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
 
 enum Parcel {
     Segment(Segment, bool),
     Ack(Ack),
 }
 
-pub struct World {
-    pub sender: Sender,
-    pub receiver: Receiver,
-    pub now: Instant,
+pub(crate) struct World {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) now: Instant,
     /// Every segment that was sent.
-    pub sent: Vec<(Instant, Segment)>,
+    pub(crate) sent: Vec<(Instant, Segment)>,
     data: DataRule,
     acks: AckRule,
     flying: BTreeMap<(Instant, u64), Parcel>,
@@ -56,16 +54,16 @@ pub struct World {
 
 /// Both ends with these options, TCP Reno, and so many segments to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    pub segments: u64,
-    pub sack: bool,
-    pub timestamps: bool,
-    pub ecn: bool,
-    pub echo: Ecn,
-    pub send_buffer: u64,
-    pub recovery: LossRecovery,
-    pub handshake: bool,
-    pub quick_ack: bool,
+pub(crate) struct Options {
+    pub(crate) segments: u64,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) ecn: bool,
+    pub(crate) echo: Ecn,
+    pub(crate) send_buffer: u64,
+    pub(crate) recovery: LossRecovery,
+    pub(crate) handshake: bool,
+    pub(crate) quick_ack: bool,
 }
 
 impl Default for Options {
@@ -84,7 +82,7 @@ impl Default for Options {
     }
 }
 
-pub fn new_sender(options: Options) -> Sender {
+pub(crate) fn new_sender(options: Options) -> Sender {
     let reno = control::registry::find("reno").expect("reno is registered");
     let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
     let mut sender = sender_with(options, controller);
@@ -93,7 +91,7 @@ pub fn new_sender(options: Options) -> Sender {
 }
 
 /// A sender that has nothing to send yet.
-pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
+pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
     let config = sender::SenderConfig {
         mss: MSS,
         packet_bytes: MSS + 52,
@@ -114,7 +112,7 @@ pub fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender 
     Sender::new(config, controller, Stream::named(1, "lockstep"))
 }
 
-pub fn new_receiver(options: Options) -> Receiver {
+pub(crate) fn new_receiver(options: Options) -> Receiver {
     Receiver::new(receiver::ReceiverConfig {
         mss: MSS,
         timestamps: options.timestamps,
@@ -128,7 +126,7 @@ pub fn new_receiver(options: Options) -> Receiver {
 }
 
 impl World {
-    pub fn new(options: Options, data: DataRule, acks: AckRule) -> Self {
+    pub(crate) fn new(options: Options, data: DataRule, acks: AckRule) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),
@@ -143,12 +141,12 @@ impl World {
     }
 
     /// A world whose acknowledgements all arrive.
-    pub fn with(options: Options, data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
+    pub(crate) fn with(options: Options, data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
         Self::new(options, Box::new(data), Box::new(|_, _| pass()))
     }
 
     /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
-    pub fn run(&mut self, limit: Span) -> bool {
+    pub(crate) fn run(&mut self, limit: Span) -> bool {
         let end = self.now + limit;
         self.sender.handle(self.now, Input::Connect);
         while self.now < end {
@@ -228,7 +226,7 @@ impl World {
 }
 
 /// Drops the first `times` transmissions of each of these segments.
-pub fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> Fate + 'static {
+pub(crate) fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> Fate + 'static {
     let mut left: BTreeMap<u64, usize> = lost.iter().map(|seq| (*seq, times)).collect();
     move |_, segment| match left.get_mut(&segment.seq) {
         Some(left) if *left > 0 && segment.kind == ropewalk_transport::tcp::SegmentKind::Data => {

@@ -1,9 +1,8 @@
 //! An application that writes now and then: what the controller is told of it.
 
-mod lockstep;
-
+use crate::lockstep;
+use crate::lockstep::{Options, World, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
-use lockstep::{Options, World, sender_with};
 use ropewalk_transport::tcp::sender::Input;
 use std::sync::{Arc, Mutex};
 use units::{INFINITE_SSTHRESH, PathId, Span};

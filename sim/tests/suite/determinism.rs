@@ -1,8 +1,6 @@
 //! Seed + experiment = the run.
 
-mod common;
-
-use common::{bulk, one_link, pipe};
+use crate::common::{bulk, one_link, pipe};
 use link::{LossModel, PipeConfig};
 use units::{Rate, Span};
 

@@ -1,8 +1,6 @@
 //! An MPTCP sender and its receiver, with a path for each subflow between them: a delay each way and the time that a
 //! segment takes to leave, and what a rule says. No randomness of its own.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the harness")]
-
 use ropewalk_transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
 };
@@ -10,37 +8,37 @@ use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
-pub const MSS: u32 = 1000;
+pub(crate) const MSS: u32 = 1000;
 
 /// A path: one way, and the time that a segment takes to leave.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
-    pub delay: Span,
-    pub serialisation: Span,
+pub(crate) struct Way {
+    pub(crate) delay: Span,
+    pub(crate) serialisation: Span,
 }
 
-pub fn way(delay_ms: u64, serialisation_us: u64) -> Way {
+pub(crate) fn way(delay_ms: u64, serialisation_us: u64) -> Way {
     Way { delay: Span::from_millis(delay_ms), serialisation: Span::from_micros(serialisation_us) }
 }
 
 /// A connection's set-up.
 #[derive(Clone, Debug)]
-pub struct Options {
-    pub segments: u64,
-    pub subflows: Vec<SubflowConfig>,
-    pub scheduler: &'static str,
-    pub congestion: &'static str,
-    pub stack: MptcpStack,
-    pub opportunistic: bool,
+pub(crate) struct Options {
+    pub(crate) segments: u64,
+    pub(crate) subflows: Vec<SubflowConfig>,
+    pub(crate) scheduler: &'static str,
+    pub(crate) congestion: &'static str,
+    pub(crate) stack: MptcpStack,
+    pub(crate) opportunistic: bool,
     /// Receive buffer, bytes: twice the window.
-    pub buffer: u64,
-    pub send_buffer: u64,
+    pub(crate) buffer: u64,
+    pub(crate) send_buffer: u64,
     /// Most packets in flight on a subflow.
-    pub window: u32,
+    pub(crate) window: u32,
 }
 
 impl Options {
-    pub fn over(subflows: usize) -> Self {
+    pub(crate) fn over(subflows: usize) -> Self {
         Self {
             segments: 1000,
             subflows: vec![SubflowConfig::default(); subflows],
@@ -56,21 +54,21 @@ impl Options {
 }
 
 /// What happens to one packet: each entry is a copy that arrives so much later than it would.
-pub type Fate = Vec<Span>;
-pub type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
-pub type AckRule = Box<dyn FnMut(Instant, &Ack) -> Fate>;
+pub(crate) type Fate = Vec<Span>;
+pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
+pub(crate) type AckRule = Box<dyn FnMut(Instant, &Ack) -> Fate>;
 
-pub fn pass() -> Fate {
+pub(crate) fn pass() -> Fate {
     vec![Span::ZERO]
 }
 
-pub struct World {
-    pub sender: Sender,
-    pub receiver: Receiver,
-    pub now: Instant,
-    pub sent: Vec<(Instant, Segment)>,
-    pub delays: Vec<(Span, Span)>,
-    pub waits: Vec<Span>,
+pub(crate) struct World {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) now: Instant,
+    pub(crate) sent: Vec<(Instant, Segment)>,
+    pub(crate) delays: Vec<(Span, Span)>,
+    pub(crate) waits: Vec<Span>,
     ways: Vec<Way>,
     free: Vec<Instant>,
     data: DataRule,
@@ -85,7 +83,7 @@ enum Parcel {
     Ack(Ack),
 }
 
-pub fn new_sender(options: &Options) -> Sender {
+pub(crate) fn new_sender(options: &Options) -> Sender {
     let tcp = sender::SenderConfig {
         mss: MSS,
         packet_bytes: MSS + 72,
@@ -119,7 +117,7 @@ pub fn new_sender(options: &Options) -> Sender {
     sender
 }
 
-pub fn new_receiver(options: &Options) -> Receiver {
+pub(crate) fn new_receiver(options: &Options) -> Receiver {
     let config = receiver::ReceiverConfig {
         mss: MSS,
         timestamps: true,
@@ -134,7 +132,7 @@ pub fn new_receiver(options: &Options) -> Receiver {
 }
 
 impl World {
-    pub fn new(options: &Options, ways: &[Way], data: DataRule, acks: AckRule) -> Self {
+    pub(crate) fn new(options: &Options, ways: &[Way], data: DataRule, acks: AckRule) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),
@@ -153,12 +151,12 @@ impl World {
     }
 
     /// A world whose acknowledgements all arrive.
-    pub fn with(options: &Options, ways: &[Way], data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
+    pub(crate) fn with(options: &Options, ways: &[Way], data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
         Self::new(options, ways, Box::new(data), Box::new(|_, _| pass()))
     }
 
     /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
-    pub fn run(&mut self, segments: u64, limit: Span) -> bool {
+    pub(crate) fn run(&mut self, segments: u64, limit: Span) -> bool {
         let end = self.now + limit;
         self.sender.handle(self.now, Input::Connect);
         while self.now < end {
@@ -176,7 +174,7 @@ impl World {
     }
 
     /// What was sent on a subflow, first time or again, without its handshake.
-    pub fn on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
+    pub(crate) fn on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
         self.sent.iter().copied().filter(move |(_, it)| it.subflow == subflow && it.tcp.kind == SegmentKind::Data)
     }
 

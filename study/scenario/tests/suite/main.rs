@@ -1,0 +1,6 @@
+//! Scenario files: what is read, and what is refused.
+
+mod bad_inputs;
+mod good_inputs;
+mod shipped;
+mod sweeps;

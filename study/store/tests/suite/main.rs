@@ -1,0 +1,5 @@
+//! Results folders.
+
+mod common;
+mod folder;
+mod kill;
