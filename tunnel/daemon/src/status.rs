@@ -76,8 +76,6 @@ pub struct PathStatus {
     pub metered: bool,
     /// The device that it is bound to.
     pub interface: Option<String>,
-    /// Its local address.
-    pub local: Option<String>,
     /// The peer's address, from the latest authenticated datagrams.
     pub remote: Option<String>,
     /// Smoothed round-trip time.
@@ -214,7 +212,6 @@ impl TunnelStatus {
             name: name.into(),
             state: PathState::Up,
             interface: Some(interface.into()),
-            local: Some("192.0.2.7:51820".into()),
             remote: Some("198.51.100.1:4754".into()),
             srtt_ms: Some(srtt_ms),
             min_rtt_ms: Some(srtt_ms * 0.9),

@@ -92,7 +92,6 @@ fn config(side: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPla
         name: format!("v{path}"),
         interface: Some(format!("v{path}")),
         bind: outer(path == 1, path, side),
-        mark: None,
         offload,
     };
     let device = DeviceConfig { name: "rw0".into(), mtu, offload };

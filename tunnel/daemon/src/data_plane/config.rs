@@ -41,8 +41,6 @@ pub struct SocketConfig {
     pub interface: Option<String>,
     /// Local address and port. An unspecified address selects the family only; port 0 any free port.
     pub bind: SocketAddr,
-    /// Firewall mark of its packets (`SO_MARK`), for policy routing.
-    pub mark: Option<u32>,
     /// Whether UDP GSO is tried. Without it the send buffer has Linux's default size.
     pub offload: bool,
 }

@@ -121,10 +121,6 @@ pub struct PeerReport {
     pub status: Option<EndpointStatus>,
     /// The addresses of its paths.
     pub addresses: Vec<AddressReport>,
-    /// Packets from the device to this peer.
-    pub sent: Traffic,
-    /// Packets from this peer to the device.
-    pub received: Traffic,
     /// Packets to this peer dropped because there was no session.
     pub no_session: u64,
     /// Packets whose source is not in the peer's allowed IPs.
@@ -138,8 +134,6 @@ pub struct PeerReport {
 pub struct AddressReport {
     /// The path id.
     pub path: u8,
-    /// Index of its socket.
-    pub socket: usize,
     /// The peer's address.
     pub remote: SocketAddr,
 }

@@ -159,9 +159,6 @@ impl Socket {
             let what = format!("cannot be bound to interface {interface}");
             raw.bind_device(Some(interface.as_bytes())).map_err(fail(&what))?;
         }
-        if let Some(mark) = config.mark {
-            raw.set_mark(mark).map_err(fail("SO_MARK"))?;
-        }
         set_options(&raw, is_v6, config.offload).map_err(|errno| fail("options")(errno.into()))?;
         raw.bind(&config.bind.into()).map_err(fail(&format!("cannot be bound to {}", config.bind)))?;
         // Kernels before 4.18 do not know the option. A failure to send switches it off later.
@@ -396,7 +393,7 @@ mod tests {
 
     fn socket(bind: &str, offload: bool) -> Socket {
         let bind = bind.parse().expect("an address");
-        let config = SocketConfig { name: "test".into(), interface: None, bind, mark: None, offload };
+        let config = SocketConfig { name: "test".into(), interface: None, bind, offload };
         Socket::open(&config).expect("loopback is there")
     }
 
@@ -480,7 +477,7 @@ mod tests {
     fn a_missing_interface_is_named() {
         let bind = "127.0.0.1:0".parse().expect("an address");
         let interface = Some("no-such-0".to_owned());
-        let config = SocketConfig { name: "dsl".into(), interface, bind, mark: None, offload: true };
+        let config = SocketConfig { name: "dsl".into(), interface, bind, offload: true };
         let error = Socket::open(&config).expect_err("there is none").to_string();
         assert!(error.starts_with("socket dsl: cannot be bound to interface no-such-0"), "{error}");
     }

@@ -134,7 +134,7 @@ mod tests {
     fn batches_leave_together_and_in_order() {
         let socket = || {
             let (name, bind) = ("test".to_owned(), ([127, 0, 0, 1], 0).into());
-            Socket::open(&SocketConfig { name, interface: None, bind, mark: None, offload: true }).expect("loopback")
+            Socket::open(&SocketConfig { name, interface: None, bind, offload: true }).expect("loopback")
         };
         let (mut from, mut to) = (socket(), socket());
         let mut queue = TransmitQueue::new(PathAddress::to(to.local().expect("bound")));

@@ -159,7 +159,6 @@ pub(super) fn socket(config: &TunnelConfig, path: &ConfiguredPath, remote: Optio
         name: path.name.clone(),
         interface: path.interface.clone(),
         bind: SocketAddr::new(path.source.unwrap_or(unspecified), path.listen_port),
-        mark: None,
         offload: config.mpt().is_none_or(|mpt| mpt.offload),
     }
 }

@@ -183,10 +183,7 @@ impl RopewalkEngine {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
             match validate(packet, |source| allowed_ips.find(source) == Some(id)) {
-                Ok((offload, bytes, start)) => {
-                    peer.received.add(1, bytes.len() - start);
-                    write(device, offload, bytes, start, segment);
-                }
+                Ok((offload, bytes, start)) => write(device, offload, bytes, start, segment),
                 Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
                 Err(Rejection::Malformed) => peer.malformed += 1,
             }
@@ -243,7 +240,6 @@ impl Engine for RopewalkEngine {
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
         let from = if needs_header { 0 } else { skip };
         let bytes = bytes.slice(from as u32, len as u32);
-        peer.sent.add(1, len - skip);
         self.host.offer(
             now,
             id,

@@ -7,7 +7,6 @@ use crate::data_plane::config::{Error, PeerConfig, PeerPathConfig, SocketConfig,
 use crate::data_plane::report::{AddressReport, PeerReport};
 use crate::data_plane::socket::Socket;
 use crate::data_plane::transmit::TransmitQueue;
-use crate::status::Traffic;
 use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig};
 use seal::{Entropy, PeerId, SystemEntropy};
 use units::{Instant, PathId};
@@ -29,8 +28,6 @@ pub(super) struct EnginePeer {
     /// By path id; `None` before the first datagram.
     transmits: Vec<Option<PathTransmit>>,
     pub(super) reassembler: Reassembler,
-    pub(super) sent: Traffic,
-    pub(super) received: Traffic,
     pub(super) no_session: u64,
     pub(super) unallowed_source: u64,
     pub(super) malformed: u64,
@@ -51,8 +48,6 @@ impl EnginePeer {
             config,
             transmits: (0..MAX_PATHS).map(|_| None).collect(),
             reassembler: Reassembler::new(),
-            sent: Traffic::default(),
-            received: Traffic::default(),
             no_session: 0,
             unallowed_source: 0,
             malformed: 0,
@@ -113,7 +108,6 @@ impl EnginePeer {
     pub(super) fn report(&self, id: PeerId, host: &Host) -> PeerReport {
         let address = |(path, route): (PathId, &node::Route<PathAddress>)| AddressReport {
             path: path.0 as u8,
-            socket: usize::from(route.socket),
             remote: route.remote.remote,
         };
         PeerReport {
@@ -121,8 +115,6 @@ impl EnginePeer {
             session: host.sessions().status(id),
             status: host.endpoint(id).map(Endpoint::status),
             addresses: host.routes(id).map(address).collect(),
-            sent: self.sent,
-            received: self.received,
             no_session: self.no_session,
             unallowed_source: self.unallowed_source,
             incomplete: self.reassembler.incomplete + self.malformed,
