@@ -1,50 +1,97 @@
-//! What an algorithm says of itself in its line of the registry.
+//! An algorithm's registration.
 
-use crate::{Controller, ParamError, ParamValue, Parameter, Params, PathController, Uncoupled};
+use crate::{Controller, Ecn, ParamError, ParamValue, Parameter, Params, PathController, Uncoupled};
 use std::collections::BTreeMap;
 
-/// What the registry knows of one algorithm.
+/// One algorithm: its file declares it, [`crate::registry::REGISTRY`] lists it.
 #[derive(Debug)]
 pub struct AlgorithmEntry {
-    /// The name, as in `net.ipv4.tcp_congestion_control`.
+    /// Name, as in `net.ipv4.tcp_congestion_control`.
     pub name: &'static str,
-    /// Names that papers use for it.
+    /// Names that papers use.
     pub aliases: &'static [&'static str],
     /// One line: what it is.
     pub title: &'static str,
     /// RFC, paper, kernel file.
     pub source: &'static str,
-    /// What can be set.
+    /// Declared parameters.
     pub parameters: &'static [Parameter],
-    /// Builds one instance.
-    pub make: Constructor,
+    /// What sets it apart from most.
+    pub traits: Traits,
+    /// Builds an instance.
+    pub constructor: Constructor,
+}
+
+/// What an algorithm needs of its surroundings, and where it departs from the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// ECN that it needs with these parameters.
+    pub ecn: fn(&Params) -> Ecn,
+    /// Least congestion window outside a reduction, packets.
+    pub min_cwnd: u32,
+    /// Departures from what all others do, each with its reason: the suites over the registry except them.
+    pub departures: &'static [(Departure, &'static str)],
+    /// Its colour in reports, `#rrggbb` on a white and on a black page; without one it gets one of a palette.
+    pub colour: Option<[&'static str; 2]>,
+}
+
+impl Traits {
+    /// Classic ECN, two packets, no departures, no colour.
+    pub const DEFAULT: Self = Self { ecn: |_| Ecn::Classic, min_cwnd: 2, departures: &[], colour: None };
+}
+
+/// A departure from what controllers do in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// Raises a congestion window that the sender does not fill.
+    RaisesUnfilledCwnd,
+    /// Does not return to the earlier window and threshold when a loss proved spurious.
+    KeepsCwndOnUndo,
+    /// Sets window and threshold anew when an episode ends, undone or not.
+    SetsCwndOnRecovered,
+    /// Reduces again on a loss in a window that a mark has reduced.
+    ReducesOnLossAfterMark,
 }
 
 /// How an algorithm is built.
 #[derive(Clone, Copy, Debug)]
 pub enum Constructor {
-    /// For one path at a time.
-    Single(fn(&Params) -> Box<dyn PathController>),
-    /// For a group of paths, which it couples.
-    Group(fn(&Params) -> Box<dyn Controller>),
+    /// One instance a path.
+    PerPath(fn(&Params) -> Box<dyn PathController>),
+    /// One instance for all paths of a connection, which it couples.
+    Coupled(fn(&Params) -> Box<dyn Controller>),
 }
 
 impl AlgorithmEntry {
-    /// Couples the paths of a connection; any other runs one instance a path, and none sees another.
+    /// Whether it couples the paths of a connection.
     #[must_use]
     pub fn is_coupled(&self) -> bool {
-        matches!(self.make, Constructor::Group(_))
+        matches!(self.constructor, Constructor::Coupled(_))
     }
 
-    /// A controller for a group of paths.
+    /// Whether it departs from the others in this.
+    #[must_use]
+    pub fn departs(&self, departure: Departure) -> bool {
+        self.traits.departures.iter().any(|(other, _)| *other == departure)
+    }
+
+    /// ECN that the algorithm needs with the parameters `given`.
+    ///
+    /// # Errors
+    /// A parameter that the algorithm does not have, or a value outside its range.
+    pub fn ecn(&self, given: &BTreeMap<String, ParamValue>) -> Result<Ecn, ParamError> {
+        Ok((self.traits.ecn)(&Params::new(self.parameters, given)?))
+    }
+
+    /// A controller for a group of paths with the parameters `given`.
     ///
     /// # Errors
     /// A parameter that the algorithm does not have, or a value outside its range.
     pub fn controller(&self, given: &BTreeMap<String, ParamValue>) -> Result<Box<dyn Controller>, ParamError> {
-        let settings = Params::new(self.parameters, given)?;
-        Ok(match self.make {
-            Constructor::Single(make) => Box::new(Uncoupled::new(move || make(&settings))),
-            Constructor::Group(make) => make(&settings),
+        let params = Params::new(self.parameters, given)?;
+        Ok(match self.constructor {
+            Constructor::PerPath(construct) => Box::new(Uncoupled::new(move || construct(&params))),
+            Constructor::Coupled(construct) => construct(&params),
         })
     }
 }

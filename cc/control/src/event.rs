@@ -1,48 +1,48 @@
-//! The vocabulary of events: plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
+//! Events of a path: plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
 
 use units::{Rate, Span};
 
-/// What a path tells its controller.
+/// What a sender reports of a path to its controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PathEvent {
     /// The path can be used from now on.
     PathUp(PathInfo),
     /// The path is gone; its window no longer counts.
     PathDown,
-    /// One acknowledgement: what it acked and what it showed to be lost, together.
-    /// Comes last of the events that one acknowledgement causes.
+    /// An acknowledgement: what it delivered and what it showed to be lost. The last of the events that it causes.
     Ack(AckSample),
-    /// Congestion was found. One event an episode, before the [`AckSample`] of the same acknowledgement.
+    /// Congestion was found: one event an episode, before the [`AckSample`] of the same acknowledgement.
     Congestion {
         /// How it showed.
         cause: Cause,
-        /// False for a timeout within an episode that was already paid for. (Whether any other cause comes during a
-        /// reduction, the controller knows by itself.)
+        /// False for a timeout within an episode that has reduced the window already. (Whether any other cause comes
+        /// during a reduction, the controller knows.)
         cut: bool,
         /// Packets in flight once the losses are counted.
         in_flight: u32,
     },
-    /// The latest reduction proved wrong (the "lost" packets had only been late). An episode under way ends with it.
+    /// The latest reduction proved wrong: the "lost" packets were late (Linux `tcp_undo_cwnd_reduction`). An episode under
+    /// way ends with it.
     SpuriousLoss,
     /// An episode of [`CaState::Cwr`] or [`CaState::Recovery`] is over.
     Recovered {
-        /// False if the episode was undone: the window then stays where the undo put it.
+        /// Whether the window becomes the slow-start threshold. False if the episode was undone: the window then stays.
         to_ssthresh: bool,
     },
-    /// The first packet after the path stood empty (the application had nothing to send).
+    /// The first packet after nothing was in flight, because the application had nothing to send.
     IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
         /// The retransmission timeout at that moment.
         rto: Span,
     },
-    /// The application kept the window unused for a whole retransmission timeout (RFC 2861).
+    /// The application left the window unused for a whole retransmission timeout (RFC 2861).
     ApplicationLimited {
-        /// The most packets in flight in that time.
+        /// The most packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
-    /// The path holds up the others of its connection: half of its window would do (penalisation of Raiciu et al., NSDI
-    /// 2012). Not a sign of congestion.
+    /// The path holds up the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No sign
+    /// of congestion.
     Penalise,
     /// The payload of a full packet changed.
     MssChanged {
@@ -58,24 +58,24 @@ pub struct PathInfo {
     pub mss: u32,
     /// Initial window, packets (RFC 6928: 10).
     pub initial_window: u32,
-    /// The handshake's round-trip time, where there is one.
+    /// RTT of the handshake, where there is one.
     pub rtt: Option<Span>,
     /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
     pub tick: Span,
-    /// The window never goes above this, packets.
+    /// Greatest window, packets (Linux `snd_cwnd_clamp`).
     pub cwnd_clamp: u32,
-    /// How the host lets a window down.
+    /// How the host lowers a window.
     pub reduction: Reduction,
 }
 
-/// How a window goes down to its threshold in an episode of [`CaState::Cwr`] or [`CaState::Recovery`].
+/// How a window goes down to its threshold in [`CaState::Cwr`] and [`CaState::Recovery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
-    /// Proportional rate reduction (RFC 6937; Linux since 3.2): it ends at the threshold.
+    /// Proportional rate reduction (RFC 6937; Linux since 3.2): ends at the threshold.
     #[default]
     Proportional,
     /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet leaves for two that
-    /// arrive, however little the threshold asks for; what was halved too far is regained by slow start.
+    /// arrive, whatever the threshold; what was halved too far is regained by slow start.
     Halving,
 }
 
@@ -94,7 +94,7 @@ pub enum Cause {
     TlpRepair,
 }
 
-/// Where the sender stands, in Linux's order: each state is graver than the one before it.
+/// Congestion state of a sender, in the order of Linux `enum tcp_ca_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum CaState {
     /// Nothing unusual.
@@ -104,18 +104,18 @@ pub enum CaState {
     Disorder,
     /// The window is being reduced without loss (ECN, local drop).
     Cwr,
-    /// Fast retransmission is going on.
+    /// Fast retransmission.
     Recovery,
     /// After a retransmission timeout.
     Loss,
 }
 
-/// What one acknowledgement said. Counts are packets.
+/// What one acknowledgement said (Linux `rate_sample` and `ack_sample`). Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AckSample {
     /// Newly delivered, cumulatively or selectively.
     pub acked: u32,
-    /// Removed from the head of the send queue or newly SACKed: what Linux hands to `pkts_acked`.
+    /// Removed from the head of the send queue or newly SACKed: the argument of Linux's `pkts_acked`.
     pub pkts_acked: u32,
     /// Newly marked lost.
     pub lost: u32,
@@ -127,42 +127,43 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
-    /// The RTT sample of the newest packet that was acked and never retransmitted.
+    /// RTT of the newest packet that was acknowledged and never retransmitted.
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
-    /// Least RTT of the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
+    /// Least RTT in the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
-    /// From sender to receiver, on one clock: the delay of the newest packet delivered. `None` where nobody knows it
-    /// (two machines rarely share a clock).
+    /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
     pub one_way_delay: Option<Span>,
-    /// The delivery-rate sample, if this acknowledgement made a valid one.
+    /// Delivery-rate sample, if this acknowledgement made a valid one.
     pub rate_sample: Option<RateSample>,
-    /// The sending of the newest packet delivered; `None` where nothing was delivered or the sender keeps no such
-    /// notes.
+    /// Send state of the newest packet delivered; `None` where nothing was delivered or the sender does not record it.
     pub newest_delivered: Option<SendState>,
-    /// The sending of the newest packet marked lost since the last acknowledgement, by whatever means (a timer as well).
+    /// Send state of the newest packet marked lost since the last acknowledgement, also by a timer.
     pub newest_lost: Option<SendState>,
     /// Packets ever delivered on this path, including these.
     pub delivered: u64,
-    /// The cumulative acknowledgement number, in packets.
+    /// Cumulative acknowledgement number, packets.
     pub snd_una: u64,
-    /// The next new packet's number, before this acknowledgement lets anything out. A round trip ends when `una`
-    /// passes what `next` was at its start.
+    /// Number of the next new packet, before this acknowledgement lets anything out. A round trip ends when `snd_una`
+    /// passes what `snd_nxt` was at its start.
     pub snd_nxt: u64,
-    /// The cumulative acknowledgement moved.
+    /// Whether `snd_una` moved.
     pub una_advanced: bool,
-    /// The window, not the application or the receiver, limited the last window's worth of sending.
+    /// Whether the window, not the application or the receiver, limited the last window's worth of sending (Linux
+    /// `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
-    /// This acknowledgement may raise a window (Linux: forward progress, or SACK progress once reordering was seen).
+    /// Whether this acknowledgement may raise the window (Linux `tcp_may_raise_cwnd`: forward progress, or SACK progress
+    /// once reordering was seen).
     pub may_raise_cwnd: bool,
-    /// The state in which this acknowledgement found the sender: what Linux's `pkts_acked` hook sees.
+    /// The state in which this acknowledgement found the sender, as Linux's `pkts_acked` sees it.
     pub prior_ca_state: CaState,
     /// The state after this acknowledgement.
     pub ca_state: CaState,
 }
 
-/// What is known of the moment a packet was last sent, and of what came after. Counts are packets.
+/// State of a path when a packet was last sent, and what came after (draft-ietf-ccwg-bbr: P.tx_in_flight, RS.lost).
+/// Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SendState {
     /// In flight then, this packet included.
@@ -171,22 +172,22 @@ pub struct SendState {
     pub lost: u32,
     /// Reported as CE-marked since then, this acknowledgement's included.
     pub marked: u32,
-    /// The application did not send enough then.
+    /// Whether the application did not send enough then.
     pub app_limited: bool,
 }
 
-/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Packets delivered over `interval`.
     pub delivered: u32,
     /// The longer of the send and the acknowledgement interval.
     pub interval: Span,
-    /// `delivered` when the newest packet of this acknowledgement was sent.
+    /// Packets delivered when the newest packet of this acknowledgement was sent.
     pub prior_delivered: u64,
-    /// The sample may be low because the application did not send enough.
+    /// Whether the sample may be low because the application did not send enough.
     pub app_limited: bool,
-    /// The sample probably includes the wait for a delayed acknowledgement.
+    /// Whether the sample probably includes the wait for a delayed acknowledgement.
     pub ack_delayed: bool,
 }
 

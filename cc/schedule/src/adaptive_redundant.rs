@@ -25,7 +25,7 @@ use crate::{Fill, Needs, Packet, PathView, Pick, RoundRobin, Scheduler, Schedule
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "adaptive-redundant",
     aliases: &["dynamic-redundancy"],
@@ -45,7 +45,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             default: ParamDefault::Number { value: 4.0, least: 0.0, most: 1e6 },
         },
     ],
-    make: |setup| {
+    constructor: |setup| {
         let turns = (setup.params.word("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
         Box::new(AdaptiveRedundant::new(turns, setup.params.number("window") as u32))
     },
@@ -55,8 +55,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 #[derive(Clone, Debug)]
 pub struct AdaptiveRedundant {
     /// None: by least RTT.
-    turns: Option<RoundRobin>,
-    small: u32,
+    round_robin: Option<RoundRobin>,
+    small_cwnd: u32,
 }
 
 /// The share of its bandwidth that Coupled BBR leaves to a path between probes; at most 1, negative for a slow path.
@@ -76,7 +76,7 @@ impl AdaptiveRedundant {
     /// Chooses by turns or by least RTT; a window of `small` packets or fewer makes a path redundant.
     #[must_use]
     pub fn new(turns: Option<RoundRobin>, small: u32) -> Self {
-        Self { turns, small }
+        Self { round_robin: turns, small_cwnd: small }
     }
 
     fn redundant(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
@@ -85,12 +85,12 @@ impl AdaptiveRedundant {
             let share = alpha(path.delivery_rate, view.usable().map(|(_, path)| path.delivery_rate));
             share < threshold(path.srtt, least, view.usable().count())
         };
-        path.cwnd <= self.small || path.delivery_rate.0 > 0 && slow()
+        path.cwnd <= self.small_cwnd || path.delivery_rate.0 > 0 && slow()
     }
 
     fn normal(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
-        match &mut self.turns {
-            Some(turns) => turns.turn(view),
+        match &mut self.round_robin {
+            Some(turns) => turns.next_path(view),
             None => fastest(view.open()).map(|(path, _)| path),
         }
     }

@@ -23,7 +23,7 @@ use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerVie
 use params::{ParamDefault, Parameter, Params};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "blest",
     aliases: &[],
@@ -38,7 +38,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         factor("raise", "what is added to it where the window's edge stood still", 0.04),
         factor("lower", "what is taken from it where it did not", 0.01),
     ],
-    make: |setup| Box::new(Blest::new(setup.params)),
+    constructor: |setup| Box::new(Blest::new(setup.params)),
 };
 
 const fn factor(name: &'static str, meaning: &'static str, value: f64) -> Parameter {
@@ -46,20 +46,20 @@ const fn factor(name: &'static str, meaning: &'static str, value: f64) -> Parame
 }
 
 /// Rounds of the first slow start that are looked ahead: the window doubles in each.
-const MOST_DOUBLINGS: u64 = 16;
+const MAX_DOUBLINGS: u64 = 16;
 
 /// The factor, and what it is adjusted by. Factors are counted in thousandths.
 #[derive(Clone, Debug)]
 pub struct Blest {
     lambda: u64,
-    least: u64,
-    most: u64,
+    min_lambda: u64,
+    max_lambda: u64,
     raise: u64,
     lower: u64,
-    adjusted: Instant,
-    blocked: u64,
+    last_adjusted: Instant,
+    window_stalls: u64,
     /// Least and greatest smoothed RTT of each path; (0, 0) before the first.
-    extremes: Vec<(Span, Span)>,
+    rtt_ranges: Vec<(Span, Span)>,
 }
 
 impl Blest {
@@ -67,13 +67,22 @@ impl Blest {
         let [lambda, least, most, raise, lower] = ENTRY.parameters else { unreachable!("five parameters") };
         let thousandths = |it: &Parameter| (settings.number(it.name) * 1000.0 + 0.5) as u64;
         let [lambda, least, most, raise, lower] = [lambda, least, most, raise, lower].map(thousandths);
-        Self { lambda, least, most, raise, lower, adjusted: Instant::ZERO, blocked: 0, extremes: Vec::new() }
+        Self {
+            lambda,
+            min_lambda: least,
+            max_lambda: most,
+            raise,
+            lower,
+            last_adjusted: Instant::ZERO,
+            window_stalls: 0,
+            rtt_ranges: Vec::new(),
+        }
     }
 
     /// Takes in the RTTs of all paths.
-    fn observe(&mut self, paths: &[PathView]) {
-        self.extremes.resize(paths.len(), (Span::ZERO, Span::ZERO));
-        for ((least, most), path) in self.extremes.iter_mut().zip(paths) {
+    fn update_rtt_ranges(&mut self, paths: &[PathView]) {
+        self.rtt_ranges.resize(paths.len(), (Span::ZERO, Span::ZERO));
+        for ((least, most), path) in self.rtt_ranges.iter_mut().zip(paths) {
             let first = *least == Span::ZERO;
             *least = if first { path.srtt } else { path.srtt.min(*least) };
             *most = path.srtt.max(*most);
@@ -81,29 +90,29 @@ impl Blest {
     }
 
     /// Once in an RTT of the slow path.
-    fn adjust(&mut self, view: &SchedulerView<'_>, rtt: Span) {
-        if view.now.since(self.adjusted) < rtt {
+    fn update_lambda(&mut self, view: &SchedulerView<'_>, rtt: Span) {
+        if view.now.since(self.last_adjusted) < rtt {
             return;
         }
-        let stood = view.window_stalls > self.blocked;
+        let stood = view.window_stalls > self.window_stalls;
         let next = if stood { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
-        self.lambda = next.min(self.most).max(self.least);
-        (self.adjusted, self.blocked) = (view.now, view.window_stalls);
+        self.lambda = next.min(self.max_lambda).max(self.min_lambda);
+        (self.last_adjusted, self.window_stalls) = (view.now, view.window_stalls);
     }
 
     /// How long a packet on this path holds its place in the far end's window.
     fn linger(&self, id: PathId, path: &PathView) -> Span {
-        let (least, most) = self.extremes[id.index()];
+        let (least, most) = self.rtt_ranges[id.index()];
         let held = (most.saturating_sub(least) * u64::from(path.held())) / u64::from(path.cwnd.max(1));
         (least + held).max(path.srtt)
     }
 
     /// Packets that the fast path could send within a span.
     fn packets(&self, id: PathId, path: &PathView, within: Span) -> u64 {
-        let (least, most) = self.extremes[id.index()];
+        let (least, most) = self.rtt_ranges[id.index()];
         let rounds = within.0 / ((least + most) / 2).0.max(1) + 1;
         if path.ssthresh >= INFINITE_SSTHRESH {
-            return u64::from(path.cwnd) * ((1 << rounds.min(MOST_DOUBLINGS)) - 1);
+            return u64::from(path.cwnd) * ((1 << rounds.min(MAX_DOUBLINGS)) - 1);
         }
         let window = u64::from(path.cwnd.max(path.ssthresh + 1));
         rounds.saturating_mul(window + (rounds - 1) / 2)
@@ -124,7 +133,7 @@ impl Blest {
 
 impl Scheduler for Blest {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        self.observe(view.paths);
+        self.update_rtt_ranges(view.paths);
         if view.sendable() == 0 {
             return None;
         }
@@ -133,7 +142,7 @@ impl Scheduler for Blest {
             return Some(Pick::next(fast.0));
         }
         let slow = fastest(view.open())?;
-        self.adjust(view, slow.1.srtt);
+        self.update_lambda(view, slow.1.srtt);
         (!self.blocks(view, fast, slow)).then(|| Pick::next(slow.0))
     }
 }
@@ -151,7 +160,7 @@ mod tests {
     fn estimate(fast: PathView) -> (u64, u64) {
         let paths = [fast, path(100, 10, 0)];
         let mut it = blest();
-        it.observe(&paths);
+        it.update_rtt_ranges(&paths);
         let view = SchedulerView { paths: &paths, ..VIEW };
         let [fast, slow] = [(PathId(0), &paths[0]), (PathId(1), &paths[1])];
         (it.packets(fast.0, fast.1, it.linger(slow.0, slow.1)), it.needed(&view, fast, slow))
@@ -168,8 +177,8 @@ mod tests {
     #[test]
     fn a_held_slow_path_lingers_between_its_extremes() {
         let mut it = blest();
-        it.observe(&[path(100, 10, 0)]);
-        it.observe(&[path(200, 10, 0)]);
+        it.update_rtt_ranges(&[path(100, 10, 0)]);
+        it.update_rtt_ranges(&[path(200, 10, 0)]);
         assert_eq!(it.linger(PathId(0), &path(120, 10, 5)), Span::from_millis(150));
         assert_eq!(it.linger(PathId(0), &path(180, 10, 5)), Span::from_millis(180), "at least the smoothed RTT");
     }
@@ -187,7 +196,7 @@ mod tests {
     fn lambda_moves_once_in_a_slow_rtt_and_stays_within_its_bounds() {
         let mut it = blest();
         let mut at = |ms: u64, blocked: u64| {
-            it.adjust(
+            it.update_lambda(
                 &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), window_stalls: blocked, ..VIEW },
                 Span::from_millis(100),
             );

@@ -5,7 +5,7 @@
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "byte-deficit",
     aliases: &["deficit"],
@@ -14,11 +14,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Nothing,
     fill: Fill::Cwnd,
     parameters: &[],
-    make: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
+    constructor: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
 };
 
 /// The most that a path can be owed, in bytes over its weight: one that was down is not owed its absence.
-const MOST_OWED: u64 = (u16::MAX as u64) << FRACTION;
+const MAX_DEFICIT: u64 = (u16::MAX as u64) << FRACTION;
 /// Bits behind the binary point of what a path has carried.
 const FRACTION: u32 = 20;
 
@@ -27,7 +27,7 @@ const FRACTION: u32 = 20;
 pub struct ByteDeficit {
     weights: Vec<u64>,
     /// Bytes over weight, beyond what the path that is owed most has carried; fixed point.
-    carried: Vec<u64>,
+    virtual_bytes: Vec<u64>,
     first: usize,
 }
 
@@ -36,15 +36,15 @@ impl ByteDeficit {
     #[must_use]
     pub fn new(weights: &[u32], first: u32) -> Self {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
-        Self { carried: vec![0; weights.len()], first: first as usize % weights.len().max(1), weights }
+        Self { virtual_bytes: vec![0; weights.len()], first: first as usize % weights.len().max(1), weights }
     }
 
     /// Only differences matter: the common part is dropped.
-    fn settle(&mut self) {
-        let floor = self.carried.iter().max().map_or(0, |most| most.saturating_sub(MOST_OWED));
-        self.carried.iter_mut().for_each(|carried| *carried = floor.max(*carried));
-        let least = self.carried.iter().min().copied().unwrap_or(0);
-        self.carried.iter_mut().for_each(|carried| *carried -= least);
+    fn normalise(&mut self) {
+        let floor = self.virtual_bytes.iter().max().map_or(0, |most| most.saturating_sub(MAX_DEFICIT));
+        self.virtual_bytes.iter_mut().for_each(|carried| *carried = floor.max(*carried));
+        let least = self.virtual_bytes.iter().min().copied().unwrap_or(0);
+        self.virtual_bytes.iter_mut().for_each(|carried| *carried -= least);
     }
 }
 
@@ -52,13 +52,13 @@ impl Scheduler for ByteDeficit {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let paths = view.paths.len();
         self.weights.resize(paths, 1);
-        self.carried.resize(paths, 0);
+        self.virtual_bytes.resize(paths, 0);
         let charge = |path: usize| (u64::from(view.bytes) << FRACTION) / self.weights[path];
         let turn = |path: usize| (path + paths - self.first) % paths;
-        let debt = |path: usize| (self.carried[path] + charge(path), turn(path));
+        let debt = |path: usize| (self.virtual_bytes[path] + charge(path), turn(path));
         let (chosen, _) = view.open().filter(|_| view.sendable() > 0).min_by_key(|(path, _)| debt(path.index()))?;
-        self.carried[chosen.index()] += charge(chosen.index());
-        self.settle();
+        self.virtual_bytes[chosen.index()] += charge(chosen.index());
+        self.normalise();
         Some(Pick::next(chosen))
     }
 }

@@ -23,7 +23,7 @@ use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, Sche
 use params::{ParamDefault, Parameter};
 use units::{PathId, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "daps",
     aliases: &[],
@@ -43,7 +43,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             default: ParamDefault::Number { value: 1000.0, least: 1.0, most: 1e6 },
         },
     ],
-    make: |setup| {
+    constructor: |setup| {
         let span = |name| Span::from_secs_f64(setup.params.number(name) / 1000.0);
         Box::new(Daps::new(span("grain"), span("horizon")))
     },
@@ -55,27 +55,27 @@ const EIGHTHS: u64 = 8;
 /// The plan.
 #[derive(Clone, Debug)]
 pub struct Daps {
-    grain: Span,
+    time_unit: Span,
     horizon: Span,
-    lanes: Vec<Lane>,
+    plans: Vec<PathPlan>,
 }
 
 /// One path's part of the plan.
 #[derive(Clone, Copy, Debug, std::default::Default)]
-struct Lane {
+struct PathPlan {
     /// One-way delay in grains; 0 if the path is not in the plan.
-    delay: u64,
+    one_way_delay: u64,
     /// Smoothed window, eighths of a packet.
-    window: u64,
+    cwnd: u64,
     bursts: u64,
     /// Packets of the plan that have left.
     sent: u64,
 }
 
-impl Lane {
+impl PathPlan {
     /// Packets of a burst.
     fn burst(&self) -> u64 {
-        (self.window / EIGHTHS).max(1)
+        (self.cwnd / EIGHTHS).max(1)
     }
 
     fn left(&self) -> bool {
@@ -84,12 +84,12 @@ impl Lane {
 
     /// When its next packet arrives, in grains from the plan's beginning.
     fn arrival(&self) -> u64 {
-        (self.sent / self.burst() + 1) * self.delay
+        (self.sent / self.burst() + 1) * self.one_way_delay
     }
 
     /// Packets that arrive until then and have not been sent.
     fn due(&self, until: u64) -> u64 {
-        let bursts = until.checked_div(self.delay).unwrap_or(0).min(self.bursts);
+        let bursts = until.checked_div(self.one_way_delay).unwrap_or(0).min(self.bursts);
         (bursts * self.burst()).saturating_sub(self.sent)
     }
 }
@@ -98,46 +98,46 @@ impl Daps {
     /// Delays are rounded to multiples of `grain`, a plan spans `horizon` at most.
     #[must_use]
     pub fn new(grain: Span, horizon: Span) -> Self {
-        Self { grain, horizon, lanes: Vec::new() }
+        Self { time_unit: grain, horizon, plans: Vec::new() }
     }
 
     /// One-way delay in grains, at least one.
     fn delay(&self, path: &PathView) -> u64 {
-        ((path.srtt / 2 + self.grain / 2).0 / self.grain.0.max(1)).max(1)
+        ((path.srtt / 2 + self.time_unit / 2).0 / self.time_unit.0.max(1)).max(1)
     }
 
     /// Whether the plan is about the paths that are usable now.
     fn covers(&self, view: &SchedulerView<'_>) -> bool {
-        let planned = (0..).map(PathId).zip(&self.lanes).filter(|(_, lane)| lane.delay > 0);
+        let planned = (0..).map(PathId).zip(&self.plans).filter(|(_, lane)| lane.one_way_delay > 0);
         planned.map(|(id, _)| id).eq(view.usable().map(|(id, _)| id))
     }
 
     fn plan(&mut self, view: &SchedulerView<'_>) {
-        self.lanes.resize(view.paths.len(), Lane::default());
-        self.lanes.iter_mut().for_each(|lane| (lane.delay, lane.bursts, lane.sent) = (0, 0, 0));
+        self.plans.resize(view.paths.len(), PathPlan::default());
+        self.plans.iter_mut().for_each(|lane| (lane.one_way_delay, lane.bursts, lane.sent) = (0, 0, 0));
         if view.usable().any(|(_, path)| path.srtt == Span::ZERO) {
             return;
         }
-        let most = (self.horizon.0 / self.grain.0.max(1)).max(1);
+        let most = (self.horizon.0 / self.time_unit.0.max(1)).max(1);
         let mut span = 1;
         for (id, path) in view.usable() {
             let delay = self.delay(path);
             span = (span / gcd(span, delay)).saturating_mul(delay).min(most);
-            let lane = &mut self.lanes[id.index()];
+            let lane = &mut self.plans[id.index()];
             let now = u64::from(path.cwnd) * EIGHTHS;
-            let window = if lane.window == 0 { now } else { lane.window - lane.window / 8 + now / 8 };
-            (lane.delay, lane.window) = (delay, window);
+            let window = if lane.cwnd == 0 { now } else { lane.cwnd - lane.cwnd / 8 + now / 8 };
+            (lane.one_way_delay, lane.cwnd) = (delay, window);
         }
-        let planned = self.lanes.iter_mut().filter(|lane| lane.delay > 0);
-        planned.for_each(|lane| lane.bursts = (span / lane.delay).max(1));
+        let planned = self.plans.iter_mut().filter(|lane| lane.one_way_delay > 0);
+        planned.for_each(|lane| lane.bursts = (span / lane.one_way_delay).max(1));
     }
 
     /// Unsent packets that others are to send before this path's next.
     fn ahead(&self, path: PathId) -> u64 {
-        let arrival = self.lanes[path.index()].arrival();
+        let arrival = self.plans[path.index()].arrival();
         // Of bursts that arrive together, those of the lower index go first.
         let until = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
-        let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != path.index());
+        let others = self.plans.iter().enumerate().filter(|(other, _)| *other != path.index());
         others.map(|(other, lane)| lane.due(until(other))).sum()
     }
 }
@@ -147,17 +147,17 @@ impl Scheduler for Daps {
         if view.sendable() == 0 {
             return None;
         }
-        let open = |it: &Self| view.open().any(|(id, _)| it.lanes[id.index()].left());
+        let open = |it: &Self| view.open().any(|(id, _)| it.plans[id.index()].left());
         if !self.covers(view) || !open(self) {
             self.plan(view);
         }
         if !open(self) {
             return fastest(view.open()).map(|(path, _)| Pick::next(path));
         }
-        let parts = view.open().map(|(id, _)| id).filter(|id| self.lanes[id.index()].left());
-        let parts = parts.map(|id| (self.lanes[id.index()].arrival(), id, self.ahead(id)));
+        let parts = view.open().map(|(id, _)| id).filter(|id| self.plans[id.index()].left());
+        let parts = parts.map(|id| (self.plans[id.index()].arrival(), id, self.ahead(id)));
         let (_, path, ahead) = parts.filter(|(_, _, ahead)| *ahead < view.sendable()).min()?;
-        self.lanes[path.index()].sent += 1;
+        self.plans[path.index()].sent += 1;
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
         Some(Pick { path, packet: if ahead == 0 { Packet::Next } else { Packet::Ahead(ahead) } })
     }
@@ -182,7 +182,7 @@ mod tests {
     fn delays_of_12_and_52_ms_give_13_bursts_and_3() {
         let mut it = daps();
         it.plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
-        assert_eq!([it.lanes[0].bursts, it.lanes[1].bursts], [13, 3], "156 ms");
+        assert_eq!([it.plans[0].bursts, it.plans[1].bursts], [13, 3], "156 ms");
     }
 
     #[test]
@@ -220,6 +220,6 @@ mod tests {
         for window in [80, 160] {
             it.plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
         }
-        assert_eq!(it.lanes[0].burst(), 90);
+        assert_eq!(it.plans[0].burst(), 90);
     }
 }

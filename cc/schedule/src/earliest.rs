@@ -14,7 +14,7 @@
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::Span;
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "earliest",
     aliases: &["earliest-arrival"],
@@ -23,7 +23,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Measurements,
     fill: Fill::SendBuffer,
     parameters: &[],
-    make: |_| Box::new(Earliest),
+    constructor: |_| Box::new(Earliest),
 };
 
 /// Nothing is remembered.

@@ -17,7 +17,7 @@ use crate::min_rtt::fastest;
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "ecf",
     aliases: &[],
@@ -30,7 +30,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         meaning: "how much longer it goes on waiting than it would begin to",
         default: ParamDefault::Number { value: 0.25, least: 0.0, most: 100.0 },
     }],
-    make: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
+    constructor: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
 };
 
 /// Whether it is waiting.

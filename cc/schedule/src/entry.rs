@@ -22,7 +22,7 @@ pub struct SchedulerEntry {
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Builds one.
-    pub make: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
+    pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
 /// What a scheduler must be told of the paths.
@@ -68,6 +68,6 @@ impl SchedulerEntry {
         given: &BTreeMap<String, ParamValue>,
     ) -> Result<Box<dyn Scheduler>, ParamError> {
         let settings = Params::new(self.parameters, given)?;
-        Ok((self.make)(&SchedulerSetup { weights, first, params: &settings }))
+        Ok((self.constructor)(&SchedulerSetup { weights, first, params: &settings }))
     }
 }

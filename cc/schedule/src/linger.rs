@@ -23,7 +23,7 @@ use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerVie
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "linger",
     aliases: &["upstream"],
@@ -36,19 +36,19 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         meaning: "bytes for which a path keeps the turn",
         default: ParamDefault::Number { value: 65428.0, least: 1.0, most: 1e9 },
     }],
-    make: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
+    constructor: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
 };
 
 /// Average rates, and who has the turn.
 #[derive(Clone, Debug)]
 pub struct Linger {
-    burst: u64,
-    averages: Vec<Rate>,
-    turn: Option<Turn>,
+    burst_bytes: u64,
+    average_rates: Vec<Rate>,
+    burst: Option<Burst>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct Burst {
     path: PathId,
     /// Bytes left of the burst; the packet that crosses its end still belongs to it.
     left: u64,
@@ -58,30 +58,30 @@ impl Linger {
     /// A path keeps the turn for `burst` bytes.
     #[must_use]
     pub fn new(burst: u64) -> Self {
-        Self { burst, averages: Vec::new(), turn: None }
+        Self { burst_bytes: burst, average_rates: Vec::new(), burst: None }
     }
 
     fn linger(&self, id: PathId, path: &PathView, bytes: u64) -> Span {
         let known = |rate: &Rate| rate.0 > 0;
-        let rate = Some(self.averages[id.index()]).filter(known).or(Some(path.pacing_rate)).filter(known);
+        let rate = Some(self.average_rates[id.index()]).filter(known).or(Some(path.pacing_rate)).filter(known);
         rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.held()) * bytes))
     }
 
     /// The next burst goes to the path that lingers least, if it is open.
-    fn begin(&mut self, view: &SchedulerView<'_>) -> Option<Turn> {
-        self.averages.resize(view.paths.len(), Rate(0));
+    fn begin_burst(&mut self, view: &SchedulerView<'_>) -> Option<Burst> {
+        self.average_rates.resize(view.paths.len(), Rate(0));
         let bytes = u64::from(view.bytes);
         let (path, state) = view.usable().min_by_key(|(id, path)| self.linger(*id, path, bytes))?;
         if !state.open {
             return None;
         }
-        let burst = self.burst.min(view.rwnd_left.saturating_mul(bytes));
-        let average = &mut self.averages[path.index()];
+        let burst = self.burst_bytes.min(view.rwnd_left.saturating_mul(bytes));
+        let average = &mut self.average_rates[path.index()];
         *average = match average.0 {
             0 => state.pacing_rate,
             _ => mean(*average, u64::from(state.held()) * bytes, state.pacing_rate, burst),
         };
-        Some(Turn { path, left: burst })
+        Some(Burst { path, left: burst })
     }
 }
 
@@ -97,10 +97,10 @@ impl Scheduler for Linger {
         if view.sendable() == 0 {
             return None;
         }
-        let keeps = |turn: &Turn| turn.left > 0 && view.open().any(|(id, _)| id == turn.path);
-        let turn = self.turn.filter(keeps).or_else(|| self.begin(view))?;
-        self.turn = Some(Turn { left: turn.left.saturating_sub(u64::from(view.bytes)), ..turn });
-        Some(Pick::next(turn.path))
+        let keeps = |burst: &Burst| burst.left > 0 && view.open().any(|(id, _)| id == burst.path);
+        let burst = self.burst.filter(keeps).or_else(|| self.begin_burst(view))?;
+        self.burst = Some(Burst { left: burst.left.saturating_sub(u64::from(view.bytes)), ..burst });
+        Some(Pick::next(burst.path))
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn ten_packets_at_100_mbit_linger_for_less_than_one_at_5_mbit() {
         let paths = [holding(1, Rate::from_mbit(5)), holding(10, Rate::from_mbit(100))];
-        let mut it = Linger { averages: vec![Rate(0); 2], ..Linger::new(65428) };
+        let mut it = Linger { average_rates: vec![Rate(0); 2], ..Linger::new(65428) };
         let linger = [0, 1].map(|id| it.linger(PathId(id), &paths[usize::from(id)], 1448).as_micros());
         assert_eq!(linger, [2316, 1158], "microseconds: 1448 * 8 / 5 and 14480 * 8 / 100");
         assert_eq!(pick(&mut it, &paths), Some(Pick::next(PathId(1))));
@@ -141,7 +141,7 @@ mod tests {
         let paths = [holding(0, Rate::from_mbit(10))];
         let mut it = Linger::new(65428);
         it.pick(&SchedulerView { rwnd_left: 2, paths: &paths, ..VIEW });
-        assert_eq!(it.turn.expect("begun").left, 1448);
+        assert_eq!(it.burst.expect("begun").left, 1448);
     }
 
     #[test]
@@ -149,9 +149,9 @@ mod tests {
         let mbit = Rate::from_mbit;
         assert_eq!(mean(mbit(100), 65428, mbit(50), 65428), mbit(75));
         assert_eq!(mean(mbit(100), 3 * 65428, mbit(20), 65428), mbit(80));
-        let mut it = Linger { averages: vec![mbit(100)], ..Linger::new(14480) };
+        let mut it = Linger { average_rates: vec![mbit(100)], ..Linger::new(14480) };
         pick(&mut it, &[holding(10, mbit(50))]);
-        assert_eq!(it.averages, [mbit(75)]);
+        assert_eq!(it.average_rates, [mbit(75)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "minrtt",
     aliases: &["default", "lowest-rtt"],
@@ -20,7 +20,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    make: |_| Box::new(MinRtt),
+    constructor: |_| Box::new(MinRtt),
 };
 
 /// Nothing is remembered.

@@ -24,7 +24,7 @@
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::{Instant, PathId, Rate, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "overflow",
     aliases: &[],
@@ -33,53 +33,53 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    make: |_| Box::new(Overflow::default()),
+    constructor: |_| Box::new(Overflow::default()),
 };
 
 /// Round trips of the slow path for which a proof of need holds: two of BBR's cycles of probing.
-const PROOF: u64 = 16;
+const NEED_ROUND_TRIPS: u64 = 16;
 /// So many packets are no backlog.
-const FEW: u64 = 4;
+const MIN_BACKLOG_PACKETS: u64 = 4;
 /// A phantom queue of these, or of so long one, is a burst that comes and goes...
-const BURST: Span = Span::from_millis(2);
+const MIN_BURST: Span = Span::from_millis(2);
 /// ... and one of so long is none, whatever the difference.
-const LASTING: Span = Span::from_millis(50);
+const MAX_BURST: Span = Span::from_millis(50);
 /// Nor is there one while nothing was asked for so long.
-const QUIET: Span = Span::from_millis(5);
+const BACKLOG_GAP: Span = Span::from_millis(5);
 
 /// A path in use may become so much slower than usual before it is used by need alone, again: its own queue has grown.
-const TOLERANCE: Span = Span::from_millis(5);
+const SRTT_TOLERANCE: Span = Span::from_millis(5);
 
 /// What is remembered of the slower paths.
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
-    slow: Vec<Slow>,
+    slow_paths: Vec<SlowPath>,
     /// Since when there is a backlog, and when it was last looked at.
     backlogged: Option<(Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slow {
+struct SlowPath {
     /// Until when it is known to be needed.
-    needed: Instant,
+    needed_until: Instant,
     /// How much slower than the fastest it usually is, one way.
-    usual: Option<Span>,
+    usual_srtt: Option<Span>,
 }
 
 impl Overflow {
     /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
-    fn overflows(&mut self, view: &SchedulerView<'_>, faster: &Faster, slow: (PathId, &PathView)) -> bool {
+    fn overflows(&mut self, view: &SchedulerView<'_>, faster: &FasterPaths, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
-        let slower_by = faster.by(path);
+        let slower_by = faster.delay_difference(path);
         let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
-        if self.slow.len() <= id.index() {
-            self.slow.resize(id.index() + 1, Slow::default());
+        if self.slow_paths.len() <= id.index() {
+            self.slow_paths.resize(id.index() + 1, SlowPath::default());
         }
-        let slow = &mut self.slow[id.index()];
+        let slow = &mut self.slow_paths[id.index()];
         // The least of late: it creeps up, for delays do change.
-        let usual = slow.usual.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
-        slow.usual = Some(usual);
-        let proved = faster.are_busy() && view.now < slow.needed && slower_by <= usual * 2 + TOLERANCE;
+        let usual = slow.usual_srtt.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
+        slow.usual_srtt = Some(usual);
+        let proved = faster.are_busy() && view.now < slow.needed_until && slower_by <= usual * 2 + SRTT_TOLERANCE;
         let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
         // To stay in use takes half of what it takes to come into use.
         if backlog >= slower_by
@@ -87,16 +87,16 @@ impl Overflow {
             || lasting >= slower_by
             || proved && backlog >= slower_by / 2
         {
-            slow.needed = view.now + path.srtt * PROOF;
+            slow.needed_until = view.now + path.srtt * NEED_ROUND_TRIPS;
             return true;
         }
         proved
     }
 
-    fn note_backlog(&mut self, view: &SchedulerView<'_>) {
-        let goes_on = |(since, last): (Instant, Instant)| (view.now.since(last) < QUIET).then_some(since);
+    fn update_backlog(&mut self, view: &SchedulerView<'_>) {
+        let goes_on = |(since, last): (Instant, Instant)| (view.now.since(last) < BACKLOG_GAP).then_some(since);
         let since = self.backlogged.and_then(goes_on).unwrap_or(view.now);
-        self.backlogged = (view.unsent > FEW).then_some((since, view.now));
+        self.backlogged = (view.unsent > MIN_BACKLOG_PACKETS).then_some((since, view.now));
     }
 }
 
@@ -105,65 +105,69 @@ impl Scheduler for Overflow {
         if view.sendable() == 0 {
             return None;
         }
-        self.note_backlog(view);
+        self.update_backlog(view);
         let (mut chosen, mut faster) = (None, None);
         // By round trip, without sorting: there are few paths.
-        while let Some((id, path)) = next(view, faster.as_ref().map(|faster: &Faster| faster.last)) {
+        while let Some((id, path)) = next(view, faster.as_ref().map(|faster: &FasterPaths| faster.last)) {
             let (used, full) = match &faster {
                 None => (true, true),
                 Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
             };
             if path.open && used && (full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
-                if path.phantom_queue.is_none_or(|phantom| phantom < BURST) {
+                if path.phantom_queue.is_none_or(|phantom| phantom < MIN_BURST) {
                     break;
                 }
             }
-            faster = Some(Faster::with(faster, id, path));
+            faster = Some(FasterPaths::add_path(faster, id, path));
         }
         chosen
     }
 }
 
 /// The paths before the one that is looked at.
-struct Faster {
+struct FasterPaths {
     /// Round trip of the fastest.
     srtt: Span,
     /// What they carry together.
     rate: Rate,
     /// The shortest of their phantom queues, if all are counted.
-    phantom: Option<Span>,
+    phantom_queue: Option<Span>,
     last: (Span, PathId),
 }
 
-impl Faster {
-    fn with(faster: Option<Self>, id: PathId, path: &PathView) -> Self {
-        let before =
-            faster.unwrap_or(Self { srtt: path.srtt, rate: Rate(0), phantom: Some(Span::MAX), last: (path.srtt, id) });
+impl FasterPaths {
+    fn add_path(faster: Option<Self>, id: PathId, path: &PathView) -> Self {
+        let before = faster.unwrap_or(Self {
+            srtt: path.srtt,
+            rate: Rate(0),
+            phantom_queue: Some(Span::MAX),
+            last: (path.srtt, id),
+        });
         let rate = Rate(before.rate.0.saturating_add(path.pacing_rate.0));
-        let phantom = before.phantom.zip(path.phantom_queue).map(|(all, this)| all.min(this));
-        Self { rate, phantom, last: (path.srtt, id), ..before }
+        let phantom = before.phantom_queue.zip(path.phantom_queue).map(|(all, this)| all.min(this));
+        Self { rate, phantom_queue: phantom, last: (path.srtt, id), ..before }
     }
 
     /// How much slower than the fastest this one is, one way.
-    fn by(&self, path: &PathView) -> Span {
+    fn delay_difference(&self, path: &PathView) -> Span {
         path.srtt.saturating_sub(self.srtt) / 2
     }
 
     /// They carry nearly all that they can, for now or for longer.
     fn are_busy(&self) -> bool {
-        self.phantom.is_none_or(|phantom| phantom >= BURST)
+        self.phantom_queue.is_none_or(|phantom| phantom >= MIN_BURST)
     }
 
     /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them. A flow that paces
     /// itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer than that round trip
     /// would starve it, and cost more than the slower path brings.
     fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
-        if self.by(path) > self.srtt {
+        if self.delay_difference(path) > self.srtt {
             return false;
         }
-        let burst = self.rate.time_for(FEW * u64::from(view.bytes)).max(BURST);
-        self.phantom.is_some_and(|phantom| phantom >= self.by(path).min(LASTING).max(burst))
+        let burst = self.rate.time_for(MIN_BACKLOG_PACKETS * u64::from(view.bytes)).max(MIN_BURST);
+        self.phantom_queue.is_some_and(|phantom| phantom >= self.delay_difference(path).min(MAX_BURST).max(burst))
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "packet-round-robin",
     aliases: &["mpt"],
@@ -19,14 +19,14 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Nothing,
     fill: Fill::Cwnd,
     parameters: &[],
-    make: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
+    constructor: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
 };
 
 /// The walk over the cycle.
 #[derive(Clone, Debug)]
 pub struct PacketRoundRobin {
     /// The stride of a path of weight 1.
-    common: u64,
+    common_multiple: u64,
     strides: Vec<u64>,
     totals: Vec<u64>,
 }
@@ -42,7 +42,7 @@ impl PacketRoundRobin {
         });
         let common = common.unwrap_or(1 << 48);
         let strides: Vec<u64> = weights.iter().map(|weight| common / weight).collect();
-        let mut walk = Self { common, totals: vec![0; strides.len()], strides };
+        let mut walk = Self { common_multiple: common, totals: vec![0; strides.len()], strides };
         let cycle: u64 = weights.iter().sum();
         (0..u64::from(first) % cycle.max(1)).for_each(|_| {
             walk.step();
@@ -69,7 +69,7 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
 
 impl Scheduler for PacketRoundRobin {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        self.strides.resize(view.paths.len(), self.common);
+        self.strides.resize(view.paths.len(), self.common_multiple);
         self.totals.resize(view.paths.len(), 0);
         view.open().next().filter(|_| view.sendable() > 0)?;
         // Paths that are down are walked over, so that the others keep their proportions.

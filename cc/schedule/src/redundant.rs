@@ -9,7 +9,7 @@
 
 use crate::{Fill, Needs, Packet, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
     aliases: &[],
@@ -18,20 +18,20 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    make: |_| Box::new(Redundant::default()),
+    constructor: |_| Box::new(Redundant::default()),
 };
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant {
-    turn: u16,
+    next_path: u16,
 }
 
 impl Scheduler for Redundant {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let after = view.open().find(|(path, _)| path.0 >= self.turn);
+        let after = view.open().find(|(path, _)| path.0 >= self.next_path);
         let (path, _) = after.or_else(|| view.open().next())?;
-        self.turn = path.0 + 1;
+        self.next_path = path.0 + 1;
         Some(Pick { path, packet: Packet::OldestUnacked })
     }
 }

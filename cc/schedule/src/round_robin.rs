@@ -13,7 +13,7 @@ use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 use units::PathId;
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "roundrobin",
     aliases: &["round-robin", "rr"],
@@ -33,43 +33,43 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
         },
     ],
-    make: |setup| {
-        let waits = setup.params.number("cwnd_limited") < 0.5;
-        Box::new(RoundRobin::new(setup.params.number("num_segments") as u32, waits))
+    constructor: |setup| {
+        let waits_for_cwnd = setup.params.number("cwnd_limited") < 0.5;
+        Box::new(RoundRobin::new(setup.params.number("num_segments") as u32, waits_for_cwnd))
     },
 };
 
 /// How much of its turn each path has used.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
-    length: u32,
-    waits: bool,
-    used: Vec<u32>,
+    num_segments: u32,
+    waits_for_cwnd: bool,
+    segments_used: Vec<u32>,
 }
 
 impl RoundRobin {
     /// Turns of `length` packets; a full path is waited for, or passed over.
     #[must_use]
-    pub fn new(length: u32, waits: bool) -> Self {
-        Self { length: length.max(1), waits, used: Vec::new() }
+    pub fn new(length: u32, waits_for_cwnd: bool) -> Self {
+        Self { num_segments: length.max(1), waits_for_cwnd: waits_for_cwnd, segments_used: Vec::new() }
     }
 
     /// The path that carries a packet now. It is taken to do so.
-    pub(crate) fn turn(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
-        self.used.resize(view.paths.len(), 0);
-        let Self { length, waits, used } = self;
-        let considered = || view.usable().filter(|(_, path)| *waits || path.open);
-        let had = |(id, _): &(PathId, _)| used[id.index()];
-        let begun = considered().find(|path| (1..*length).contains(&had(path)));
+    pub(crate) fn next_path(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
+        self.segments_used.resize(view.paths.len(), 0);
+        let Self { num_segments, waits_for_cwnd, segments_used } = self;
+        let considered = || view.usable().filter(|(_, path)| *waits_for_cwnd || path.open);
+        let had = |(id, _): &(PathId, _)| segments_used[id.index()];
+        let begun = considered().find(|path| (1..*num_segments).contains(&had(path)));
         let chosen = begun.or_else(|| considered().find(|path| had(path) == 0));
         let (path, state) = chosen.or_else(|| {
-            used.fill(0);
+            segments_used.fill(0);
             considered().next()
         })?;
         if !state.open {
             return None;
         }
-        used[path.index()] += 1;
+        segments_used[path.index()] += 1;
         Some(path)
     }
 }
@@ -79,7 +79,7 @@ impl Scheduler for RoundRobin {
         if view.sendable() == 0 {
             return None;
         }
-        self.turn(view).map(Pick::next)
+        self.next_path(view).map(Pick::next)
     }
 }
 

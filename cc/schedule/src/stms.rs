@@ -20,7 +20,7 @@ use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, Sche
 use params::{ParamDefault, Parameter};
 use units::{Instant, Rate};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "stms-like",
     aliases: &["stms"],
@@ -33,7 +33,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         meaning: "change of a gap, as a share, for each packet that was watched",
         default: ParamDefault::Number { value: 0.05, least: 0.0, most: 0.5 },
     }],
-    make: |setup| Box::new(Stms::new(setup.params.number("step"))),
+    constructor: |setup| Box::new(Stms::new(setup.params.number("step"))),
 };
 
 /// How far a gap may be from what rates and delays say.
@@ -43,7 +43,7 @@ const SCALES: (f64, f64) = (0.25, 4.0);
 #[derive(Clone, Debug)]
 pub struct Stms {
     step: f64,
-    lanes: Vec<Lane>,
+    gaps: Vec<Gap>,
     /// Number of the first packet that was seen unsent.
     first: Option<u64>,
     /// New packets picked since.
@@ -51,14 +51,14 @@ pub struct Stms {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct Gap {
     scale: f64,
-    watched: Option<Watched>,
+    probe: Option<Probe>,
 }
 
 /// A packet on a slow path.
 #[derive(Clone, Copy, Debug)]
-struct Watched {
+struct Probe {
     number: u64,
     /// The latest instant at which an acknowledgement says that it did not have to wait.
     due: Instant,
@@ -68,21 +68,21 @@ impl Stms {
     /// Gaps change by this share.
     #[must_use]
     pub fn new(step: f64) -> Self {
-        Self { step, lanes: Vec::new(), first: None, sent: 0 }
+        Self { step, gaps: Vec::new(), first: None, sent: 0 }
     }
 
     /// Takes in what the far end has acknowledged.
-    fn learn(&mut self, view: &SchedulerView<'_>) {
-        self.lanes.resize(view.paths.len(), Lane { scale: 1.0, watched: None });
-        for lane in &mut self.lanes {
-            let Some(watched) = lane.watched.filter(|it| it.number < view.snd_una) else { continue };
+    fn update_scales(&mut self, view: &SchedulerView<'_>) {
+        self.gaps.resize(view.paths.len(), Gap { scale: 1.0, probe: None });
+        for lane in &mut self.gaps {
+            let Some(watched) = lane.probe.filter(|it| it.number < view.snd_una) else { continue };
             let change = if view.now > watched.due { 1.0 - self.step } else { 1.0 + self.step };
-            *lane = Lane { scale: (lane.scale * change).clamp(SCALES.0, SCALES.1), watched: None };
+            *lane = Gap { scale: (lane.scale * change).clamp(SCALES.0, SCALES.1), probe: None };
         }
     }
 
     /// Packets beyond [`SchedulerView::snd_nxt`] that have been sent already.
-    fn beyond(&mut self, view: &SchedulerView<'_>) -> u64 {
+    fn sent_ahead(&mut self, view: &SchedulerView<'_>) -> u64 {
         let first = *self.first.get_or_insert(view.snd_nxt);
         self.sent.saturating_sub(view.snd_nxt.saturating_sub(first))
     }
@@ -91,17 +91,17 @@ impl Stms {
     fn gap(&self, view: &SchedulerView<'_>, lane: usize, path: &PathView) -> u64 {
         let faster = view.usable().filter(|(_, other)| other.srtt < path.srtt);
         let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
-        (self.lanes[lane].scale * bits / f64::from(view.bytes.max(1) * 8)) as u64
+        (self.gaps[lane].scale * bits / f64::from(view.bytes.max(1) * 8)) as u64
     }
 
     /// The fastest of the open paths whose gap leaves it something to send.
-    fn slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let beyond = self.beyond(view);
+    fn pick_slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
+        let beyond = self.sent_ahead(view);
         let open = view.open().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
         let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.rwnd_left);
         let (id, path, gap) = able.min_by_key(|(_, path, _)| path.srtt)?;
         let due = view.now + path.srtt + path.rttvar;
-        self.lanes[id.index()].watched.get_or_insert(Watched { number: view.snd_nxt + gap + beyond, due });
+        self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + beyond, due });
         let gap = u32::try_from(gap).unwrap_or(u32::MAX);
         Some(Pick { path: id, packet: if gap == 0 { Packet::Next } else { Packet::Ahead(gap) } })
     }
@@ -114,12 +114,12 @@ fn rate(path: &PathView) -> Rate {
 
 impl Scheduler for Stms {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        self.learn(view);
+        self.update_scales(view);
         if view.sendable() == 0 {
             return None;
         }
         let (fast, state) = fastest(view.usable())?;
-        let chosen = if state.open { Some(Pick::next(fast)) } else { self.slower(view) };
+        let chosen = if state.open { Some(Pick::next(fast)) } else { self.pick_slower(view) };
         self.sent += u64::from(chosen.is_some());
         chosen
     }
@@ -162,10 +162,10 @@ mod tests {
             pick(&mut it, &paths());
             let now = Instant::ZERO + Span::from_millis(ms);
             let later = |acknowledged| SchedulerView { now, snd_nxt: 30, snd_una: acknowledged, paths: &[], ..VIEW };
-            it.lanes.truncate(2);
-            it.learn(&SchedulerView { paths: &paths(), ..later(20) });
-            assert!(it.lanes[1].watched.is_some(), "packet 20 is not acknowledged before the number is 21");
-            it.learn(&SchedulerView { paths: &paths(), ..later(21) });
+            it.gaps.truncate(2);
+            it.update_scales(&SchedulerView { paths: &paths(), ..later(20) });
+            assert!(it.gaps[1].probe.is_some(), "packet 20 is not acknowledged before the number is 21");
+            it.update_scales(&SchedulerView { paths: &paths(), ..later(21) });
             it.gap(&SchedulerView { paths: &paths(), ..VIEW }, 1, &paths()[1])
         };
         assert_eq!([gap_after(100), gap_after(101)], [22, 18]);
@@ -175,9 +175,9 @@ mod tests {
     fn packets_sent_beyond_the_head_are_counted() {
         let mut it = Stms::new(0.05);
         (0..5).for_each(|_| assert!(pick(&mut it, &paths()).is_some()));
-        assert_eq!(it.beyond(&VIEW), 5);
+        assert_eq!(it.sent_ahead(&VIEW), 5);
         // The head moves over 20 packets of the fast path and over those five.
         it.sent += 20;
-        assert_eq!(it.beyond(&SchedulerView { snd_nxt: 25, ..VIEW }), 0);
+        assert_eq!(it.sent_ahead(&SchedulerView { snd_nxt: 25, ..VIEW }), 0);
     }
 }

@@ -15,7 +15,7 @@ use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "weighted",
     aliases: &["weighted-by-rate"],
@@ -28,13 +28,13 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         meaning: "1 waits for the path whose turn it is, 0 passes over it",
         default: ParamDefault::Number { value: 0.0, least: 0.0, most: 1.0 },
     }],
-    make: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
+    constructor: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
 };
 
 /// The most that a path can be owed, bytes.
-const MOST_OWED: u64 = 65536;
+const MAX_DEFICIT: u64 = 65536;
 /// What stands for the rate of a path before it has one.
-const UNKNOWN: Rate = Rate::from_mbit(1);
+const UNKNOWN_RATE: Rate = Rate::from_mbit(1);
 
 /// A clock for each path.
 #[derive(Clone, Debug)]
@@ -54,14 +54,14 @@ impl Weighted {
 
     fn rate(&self, view: &SchedulerView<'_>, path: PathId) -> Rate {
         let rate = self.weights.get(path.index()).copied().unwrap_or(view.paths[path.index()].pacing_rate);
-        if rate.0 == 0 { UNKNOWN } else { rate }
+        if rate.0 == 0 { UNKNOWN_RATE } else { rate }
     }
 
     /// Only differences matter, and no path is far behind.
-    fn settle(&mut self, view: &SchedulerView<'_>) {
+    fn normalise(&mut self, view: &SchedulerView<'_>) {
         let latest = self.clocks.iter().max().copied().unwrap_or_default();
         for path in (0..).map(PathId).take(self.clocks.len()) {
-            let owed = self.rate(view, path).time_for(MOST_OWED);
+            let owed = self.rate(view, path).time_for(MAX_DEFICIT);
             let clock = &mut self.clocks[path.index()];
             *clock = latest.saturating_sub(owed).max(*clock);
         }
@@ -83,7 +83,7 @@ impl Scheduler for Weighted {
             return None;
         }
         self.clocks[path.index()] = clock;
-        self.settle(view);
+        self.normalise(view);
         Some(Pick::next(path))
     }
 }

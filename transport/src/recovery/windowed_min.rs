@@ -1,6 +1,6 @@
 //! Minimum filter over a sliding window of time, as Linux keeps it for the minimum RTT (`minmax_running_min`).
 
-use control::frame::WindowedMax;
+use control::common::WindowedMax;
 use units::{Instant, Span};
 
 /// The minimum over the last `window`: a [`WindowedMax`] of the difference to [`Span::MAX`].

@@ -43,7 +43,7 @@ const ROOMS: &[Room] = &[
         &["control", "link", "machine", "params", "record", "scenario", "schedule", "transport", "units", "wire"],
     ),
     free("store", &["record"]),
-    free("report", &["parse", "record", "scenario"]),
+    free("report", &["control", "parse", "record", "scenario"]),
     free(
         "ropewalk",
         &["control", "daemon", "lab", "record", "report", "scenario", "schedule", "sim", "store", "units"],

@@ -11,79 +11,74 @@
 //! Departures: the least threshold is two packets (the kernel's is one). The increase is computed afresh at each
 //! acknowledgement; the kernel does when a window moved.
 
-use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
-use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor};
+use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
+use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 use units::Instant;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "balia",
     aliases: &[],
     title: "balanced linked adaptation: couples the decrease as well as the increase",
     source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    make: Constructor::Group(|settings| boxed(settings, Balia { integers: integer_steps(settings) })),
+    traits: Traits { colour: Some(["#228833", "#5cbf6e"]), ..Traits::DEFAULT },
+    constructor: Constructor::Coupled(|params| boxed(params, Balia { kernel_integers: kernel_integers(params) })),
 };
 
 /// BALIA's own part: increase and decrease.
 #[derive(Debug)]
 pub struct Balia {
-    integers: bool,
+    kernel_integers: bool,
 }
 
 /// No path gives more than three quarters of its window.
-const MOST: f64 = 1.5;
+const MAX_ALPHA: f64 = 1.5;
 
 impl Coupling for Balia {
     type PathState = ();
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        let (a, total) = (ratio(paths), paths.total_rate());
-        let own = paths.own();
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        let (a, total) = (alpha(group), group.total_rate());
+        let own = group.own();
         own.rate() / own.srtt / (total * total) * ((1.0 + a) / 2.0) * ((4.0 + a) / 5.0)
     }
 
-    fn decrease(&mut self, paths: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
-        let (a, cwnd) = (ratio(paths), paths.own().cwnd);
-        if self.integers {
+    fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
+        let (a, cwnd) = (alpha(group), group.own().cwnd);
+        if self.kernel_integers {
             // Whole multiples only, of half a window in whole packets.
             let half = (cwnd as u64) >> 1;
-            return ((half as f64) * f64::from(a as u32).min(MOST)).floor();
+            return ((half as f64) * f64::from(a as u32).min(MAX_ALPHA)).floor();
         }
-        cwnd / 2.0 * a.min(MOST)
+        cwnd / 2.0 * a.min(MAX_ALPHA)
     }
 
-    fn cong_avoid(
-        &mut self,
-        paths: &mut SubflowGroup<'_, ()>,
-        state: &mut CwndState,
-        acked: u32,
-        _feedback: &AckSample,
-    ) {
-        let increase = (!self.integers).then(|| self.increase(paths));
-        grow(paths, state, acked, increase, |paths, state| count_acknowledgement(state, period(paths)));
+    fn cong_avoid(&mut self, group: &mut SubflowGroup<'_, ()>, state: &mut CwndState, acked: u32, _sample: &AckSample) {
+        let increase = (!self.kernel_integers).then(|| self.increase(group));
+        cong_avoid(group, state, acked, increase, |group, state| count_ack(state, ai(group)));
     }
 }
 
 /// How much faster the fastest path is than the own one.
-fn ratio(paths: &SubflowGroup<'_, ()>) -> f64 {
-    paths.active().map(SubflowView::rate).fold(0.0, f64::max) / paths.own().rate()
+fn alpha(group: &SubflowGroup<'_, ()>) -> f64 {
+    group.active().map(SubflowView::rate).fold(0.0, f64::max) / group.own().rate()
 }
 
 /// The kernel's acknowledgements per packet: the inverse of the increase, cut to an integer.
-fn period(paths: &SubflowGroup<'_, ()>) -> u64 {
-    let (own, total) = (paths.own(), paths.total_rate());
-    let (x, most) = (own.rate(), ratio(paths) * own.rate());
+fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
+    let (own, total) = (group.own(), group.total_rate());
+    let (x, most) = (own.rate(), alpha(group) * own.rate());
     (10.0 * total * total * own.cwnd / ((x + most) * (4.0 * x + most))) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
-    const PAPER: Balia = Balia { integers: false };
+    const PAPER: Balia = Balia { kernel_integers: false };
 
     /// Windows and RTTs in seconds; for each path the increase, the decrease, the kernel's period.
     type Case = ([(f64, f64); 2], [(f64, f64, u64); 2]);
@@ -97,8 +92,8 @@ mod tests {
     #[test]
     fn increase_decrease_and_the_kernels_period() {
         for (windows, expected) in CASES {
-            let found = ask(&mut siblings(&windows), |paths| {
-                (Balia { ..PAPER }.increase(paths), Balia { ..PAPER }.decrease(paths, Instant::ZERO), period(paths))
+            let found = ask(&mut siblings(&windows), |group| {
+                (Balia { ..PAPER }.increase(group), Balia { ..PAPER }.decrease(group, Instant::ZERO), ai(group))
             });
             for (found, expected) in found.iter().zip(expected) {
                 let near = (found.0 - expected.0).abs() < 5e-6 && (found.1 - expected.1).abs() < 1e-9;
@@ -111,7 +106,8 @@ mod tests {
     #[test]
     fn the_kernels_ratio_is_cut_to_an_integer_before_it_decreases() {
         let decrease = |cwnd| {
-            let kernel = |paths: &mut SubflowGroup<'_, ()>| Balia { integers: true }.decrease(paths, Instant::ZERO);
+            let kernel =
+                |group: &mut SubflowGroup<'_, ()>| Balia { kernel_integers: true }.decrease(group, Instant::ZERO);
             ask(&mut siblings(&[(10.0, 0.1), (cwnd, 0.1)]), kernel)[0]
         };
         assert_eq!([19.0, 20.0].map(decrease), [5.0, 7.0], "1.9 counts as 1, 2 as 1.5");

@@ -17,25 +17,30 @@
 //! Departure: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
 //! would stop the clock of acknowledgements, and a path with alpha just below zero would be faster than one just above.
 
-use super::models::{Model, Models};
-use crate::single::bbr::{Cruise, MIN_WINDOW};
-use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent};
+use super::models::{BbrPath, BbrPaths};
+use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
+use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, Departure, PathEvent, Traits};
 use units::PathId;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "coupled-bbr",
     aliases: &["cbbr"],
     title: "BBR v1 on each path, in all no faster than the best",
     source: "Han et al., SIGCOMM 2019 poster",
     parameters: &[],
-    make: Constructor::Group(|_| Box::new(CoupledBbr { paths: Models::new() })),
+    traits: Traits {
+        min_cwnd: 4,
+        departures: &[(Departure::RaisesUnfilledCwnd, "as bbr"), (Departure::KeepsCwndOnUndo, "as bbr")],
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::Coupled(|_| Box::new(CoupledBbr { paths: BbrPaths::new() })),
 };
 
 /// BBR on each path, linked by the rate at which it cruises.
 #[derive(Debug)]
 pub struct CoupledBbr {
-    paths: Models<()>,
+    paths: BbrPaths<()>,
 }
 
 /// A gain of one.
@@ -48,34 +53,34 @@ fn alpha(own: f64, all: impl Iterator<Item = f64> + Clone) -> f64 {
     (4.0 * beta - 1.0) / 3.0
 }
 
-fn cruise(own: &Model<()>, alpha: f64) -> Cruise {
-    let bbr = Cruise::default();
+fn probe_bw_gains(own: &BbrPath<()>, alpha: f64) -> ProbeBwGains {
+    let bbr = ProbeBwGains::default();
     let pacing_gain = (alpha * ONE) as u32;
     if pacing_gain >= bbr.pacing_gain {
         bbr
-    } else if alpha < 0.0 || own.bbr.packets_at(pacing_gain) < u64::from(MIN_WINDOW) {
-        Cruise { most: MIN_WINDOW, ..bbr }
+    } else if alpha < 0.0 || own.bbr.bdp_packets(pacing_gain) < u64::from(MIN_WINDOW) {
+        ProbeBwGains { max_cwnd: MIN_WINDOW, ..bbr }
     } else {
-        Cruise { pacing_gain, ..bbr }
+        ProbeBwGains { pacing_gain, ..bbr }
     }
 }
 
 impl CoupledBbr {
-    fn cruise(&mut self, path: PathId) -> Cruise {
-        let bandwidth = self.paths.own(path).bbr.measured_bandwidth();
+    fn update_gains(&mut self, path: PathId) -> ProbeBwGains {
+        let bandwidth = self.paths.own(path).bbr.max_bw();
         if bandwidth == 0.0 {
-            return Cruise::default();
+            return ProbeBwGains::default();
         }
-        let alpha = alpha(bandwidth, self.paths.measured().map(|path| path.bbr.measured_bandwidth()));
-        cruise(self.paths.own(path), alpha)
+        let alpha = alpha(bandwidth, self.paths.measured().map(|path| path.bbr.max_bw()));
+        probe_bw_gains(self.paths.own(path), alpha)
     }
 }
 
 impl Controller for CoupledBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        self.paths.note(path, event);
-        let cruise = self.cruise(path);
-        self.paths.tell(path, event, cruise, cx);
+        self.paths.update(path, event);
+        let cruise = self.update_gains(path);
+        self.paths.on_event(path, event, cruise, cx);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -119,13 +124,13 @@ mod tests {
         let limit = 2.0 - libm::sqrt(3.0);
         assert!(slower(limit + 1e-6) > 0.0 && slower(limit - 1e-6) < 0.0);
         assert!((slower(0.2) + 0.0769).abs() < 1e-4);
-        assert_eq!(cruise(&Model::default(), slower(0.2)).most, 4);
+        assert_eq!(probe_bw_gains(&BbrPath::default(), slower(0.2)).max_cwnd, 4);
     }
 
     #[test]
     fn one_path_is_bbr() {
         let alone = alphas(&[12_345.6]);
         assert_eq!(alone, [1.0]);
-        assert_eq!(cruise(&Model::default(), alone[0]), Cruise::default());
+        assert_eq!(probe_bw_gains(&BbrPath::default(), alone[0]), ProbeBwGains::default());
     }
 }

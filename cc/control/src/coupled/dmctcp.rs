@@ -13,22 +13,23 @@
 //! each counts as the smallest.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, CwndState, SubflowGroup, additive_increase, reno_increase, slow_start};
-use crate::{AckSample, AlgorithmEntry, Constructor};
+use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
+use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dmctcp",
     aliases: &["mctcpdesync"],
     title: "desynchronized: only the path with the largest window backs off",
     source: "Cui et al., ICCCN 2014 (from its kernel module)",
     parameters: &[PATH],
-    make: Constructor::Group(|settings| boxed(settings, Dmctcp::default())),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::Coupled(|params| boxed(params, Dmctcp::default())),
 };
 
 /// Window and threshold of a path that waits, packets.
-const WAITING: u32 = 2;
+const WAITING_CWND: u32 = 2;
 
 /// What the connection went through.
 #[derive(Debug, Default)]
@@ -36,89 +37,89 @@ pub struct Dmctcp {
     /// Some path was congested.
     congested: bool,
     /// When a window last halved among siblings.
-    backed_off: Option<Instant>,
+    last_decrease: Option<Instant>,
 }
 
 /// Whether the path waits for its slow start.
 #[derive(Debug, Default)]
-pub struct Waits(bool);
+pub struct DmctcpPath(bool);
 
 impl Coupling for Dmctcp {
-    type PathState = Waits;
+    type PathState = DmctcpPath;
 
-    fn init(&mut self, paths: &mut SubflowGroup<'_, Waits>, state: &mut CwndState) {
-        if self.waits(paths) {
-            (state.cwnd, state.ssthresh) = (WAITING, WAITING);
-            paths.own_state().0 = true;
+    fn init(&mut self, group: &mut SubflowGroup<'_, DmctcpPath>, state: &mut CwndState) {
+        if self.waits(group) {
+            (state.cwnd, state.ssthresh) = (WAITING_CWND, WAITING_CWND);
+            group.own_state().0 = true;
         }
     }
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, Waits>) -> f64 {
-        1.0 / period(paths)
+    fn increase(&mut self, group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
+        1.0 / ai(group)
     }
 
     fn cong_avoid(
         &mut self,
-        paths: &mut SubflowGroup<'_, Waits>,
+        group: &mut SubflowGroup<'_, DmctcpPath>,
         state: &mut CwndState,
         acked: u32,
-        _feedback: &AckSample,
+        _sample: &AckSample,
     ) {
-        if paths.own().state.0 {
-            if self.waits(paths) {
+        if group.own().state.0 {
+            if self.waits(group) {
                 return;
             }
             state.ssthresh = INFINITE_SSTHRESH;
-            paths.own_state().0 = false;
+            group.own_state().0 = false;
         }
-        if paths.alone() {
-            return reno_increase(state, acked);
+        if group.alone() {
+            return reno_cong_avoid(state, acked);
         }
         let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
         if left > 0 {
-            additive_increase(state, period(paths) as u32, left);
+            cong_avoid_ai(state, ai(group) as u32, left);
         }
     }
 
-    fn on_congestion(&mut self, _memory: &mut Waits) {
+    fn on_congestion(&mut self, _path_state: &mut DmctcpPath) {
         self.congested = true;
     }
 
-    fn decrease(&mut self, paths: &SubflowGroup<'_, Waits>, now: Instant) -> f64 {
-        let own = paths.own();
-        let largest = paths.active().all(|path| path.cwnd <= own.cwnd);
-        let rested = self.backed_off.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
+    fn decrease(&mut self, group: &SubflowGroup<'_, DmctcpPath>, now: Instant) -> f64 {
+        let own = group.own();
+        let largest = group.active().all(|path| path.cwnd <= own.cwnd);
+        let rested = self.last_decrease.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
         if !largest || !rested {
             return 0.0;
         }
-        self.backed_off = Some(now);
+        self.last_decrease = Some(now);
         own.cwnd / 2.0
     }
 }
 
 impl Dmctcp {
     /// A path that is not the first waits for the first one's loss.
-    fn waits(&self, paths: &SubflowGroup<'_, Waits>) -> bool {
-        !self.congested && paths.others().any(|path| path.up)
+    fn waits(&self, group: &SubflowGroup<'_, DmctcpPath>) -> bool {
+        !self.congested && group.others().any(|path| path.up)
     }
 }
 
 /// Packets to be acknowledged for one more.
-fn period(paths: &SubflowGroup<'_, Waits>) -> f64 {
-    let least = paths.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
-    if paths.own().cwnd <= least { least } else { paths.total_cwnd() - least }
+fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
+    let least = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
+    if group.own().cwnd <= least { least } else { group.total_cwnd() - least }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
     const WINDOWS: [(f64, f64); 3] = [(10.0, 0.1), (30.0, 0.1), (60.0, 0.1)];
 
     #[test]
     fn the_smallest_window_grows_as_reno_the_others_by_what_is_beside_it() {
-        assert_eq!(ask(&mut siblings(&WINDOWS), |paths| period(paths)), [10.0, 90.0, 90.0]);
+        assert_eq!(ask(&mut siblings(&WINDOWS), |group| ai(group)), [10.0, 90.0, 90.0]);
     }
 
     #[test]

@@ -9,17 +9,18 @@
 //! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the law above, not read there.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor};
+use crate::common::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ewtcp",
     aliases: &[],
     title: "equally weighted: each of n paths an n-th of Reno, none linked to another",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[PATH],
-    make: Constructor::Group(|settings| boxed(settings, Ewtcp)),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::Coupled(|params| boxed(params, Ewtcp)),
 };
 
 /// EWTCP's own part: the increase.
@@ -29,20 +30,20 @@ pub struct Ewtcp;
 impl Coupling for Ewtcp {
     type PathState = ();
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        let share = 1.0 / paths.active().count() as f64;
-        share * share / paths.own().cwnd
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        let share = 1.0 / group.active().count() as f64;
+        share * share / group.own().cwnd
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
     #[test]
     fn each_of_n_paths_grows_n_squared_times_slower_than_reno() {
-        let found = ask(&mut siblings(&[(10.0, 0.1), (20.0, 0.5)]), |paths| Ewtcp.increase(paths));
+        let found = ask(&mut siblings(&[(10.0, 0.1), (20.0, 0.5)]), |group| Ewtcp.increase(group));
         assert_eq!(found, [1.0 / 40.0, 1.0 / 80.0]);
     }
 }

@@ -9,18 +9,19 @@
 //! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor};
+use crate::common::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor, Traits};
 use units::Instant;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "fully-coupled",
     aliases: &[],
     title: "all windows as one: everything to the least congested path",
     source: "Kelly and Voice, CCR 2005; Wischik et al., NSDI 2011",
     parameters: &[PATH],
-    make: Constructor::Group(|settings| boxed(settings, FullyCoupled)),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::Coupled(|params| boxed(params, FullyCoupled)),
 };
 
 /// The own part: increase and decrease.
@@ -30,24 +31,24 @@ pub struct FullyCoupled;
 impl Coupling for FullyCoupled {
     type PathState = ();
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        1.0 / paths.total_cwnd()
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        1.0 / group.total_cwnd()
     }
 
-    fn decrease(&mut self, paths: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
-        paths.total_cwnd() / 2.0
+    fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
+        group.total_cwnd() / 2.0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
     #[test]
     fn a_loss_takes_half_of_the_total() {
-        let step = |paths: &mut SubflowGroup<'_, ()>| {
-            (FullyCoupled.increase(paths), FullyCoupled.decrease(paths, Instant::ZERO))
+        let step = |group: &mut SubflowGroup<'_, ()>| {
+            (FullyCoupled.increase(group), FullyCoupled.decrease(group, Instant::ZERO))
         };
         assert_eq!(ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), step), [(0.025, 20.0); 2]);
     }

@@ -10,59 +10,56 @@
 //! Departures: windows are packets, so that a difference in packet size between paths does not count (the kernel's
 //! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
 
-use super::{PATH, STEPS, boxed, count_acknowledgement, grow, integer_steps};
-use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor};
+use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
+use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lia",
     aliases: &[],
     title: "linked increases: as much in all as one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],
-    make: Constructor::Group(|settings| boxed(settings, Lia { integers: integer_steps(settings) })),
+    traits: Traits { colour: Some(["#4477aa", "#7fa9d6"]), ..Traits::DEFAULT },
+    constructor: Constructor::Coupled(|params| boxed(params, Lia { kernel_integers: kernel_integers(params) })),
 };
 
 /// LIA's own part: the increase.
 #[derive(Debug)]
 pub struct Lia {
-    integers: bool,
+    kernel_integers: bool,
 }
 
 impl Coupling for Lia {
     type PathState = ();
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        let best = paths.active().map(strength).fold(0.0, f64::max);
-        let total = paths.total_rate();
-        (best / (total * total)).min(1.0 / paths.own().cwnd)
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        let best = group.active().map(cwnd_over_rtt_squared).fold(0.0, f64::max);
+        let total = group.total_rate();
+        (best / (total * total)).min(1.0 / group.own().cwnd)
     }
 
-    fn cong_avoid(
-        &mut self,
-        paths: &mut SubflowGroup<'_, ()>,
-        state: &mut CwndState,
-        acked: u32,
-        _feedback: &AckSample,
-    ) {
-        let increase = (!self.integers).then(|| self.increase(paths));
-        grow(paths, state, acked, increase, |paths, state| {
-            count_acknowledgement(state, period(paths).max(u64::from(state.cwnd)));
+    fn cong_avoid(&mut self, group: &mut SubflowGroup<'_, ()>, state: &mut CwndState, acked: u32, _sample: &AckSample) {
+        let increase = (!self.kernel_integers).then(|| self.increase(group));
+        cong_avoid(group, state, acked, increase, |group, state| {
+            count_ack(state, ai(group).max(u64::from(state.cwnd)));
         });
     }
 }
 
-fn strength(path: &SubflowView<()>) -> f64 {
+fn cwnd_over_rtt_squared(path: &SubflowView<()>) -> f64 {
     path.cwnd / (path.srtt * path.srtt)
 }
 
 /// The kernel's `4096 sum(w) / alpha`, in its integers: with windows times 2^32 over the line, 2^10 under it.
-fn period(paths: &SubflowGroup<'_, ()>) -> u64 {
-    let best = paths.active().fold(paths.own(), |best, path| if strength(path) > strength(best) { path } else { best });
+fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
+    let best = group.active().fold(group.own(), |best, path| {
+        if cwnd_over_rtt_squared(path) > cwnd_over_rtt_squared(best) { path } else { best }
+    });
     let micros = |path: &SubflowView<()>| (path.srtt * 1e6) as u64;
     let scaled = |path: &SubflowView<()>| u128::from(((path.cwnd as u64) << 10) * micros(best) / micros(path).max(1));
-    let total: u128 = paths.active().map(scaled).sum();
+    let total: u128 = group.active().map(scaled).sum();
     let alpha = ((best.cwnd as u128) << 32) / (total * total).max(1);
     4096 / (alpha as u64).max(1)
 }
@@ -70,10 +67,10 @@ fn period(paths: &SubflowGroup<'_, ()>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
-    fn increases(paths: &[(f64, f64)]) -> Vec<f64> {
-        ask(&mut siblings(paths), |paths| Lia { integers: false }.increase(paths))
+    fn increases(group: &[(f64, f64)]) -> Vec<f64> {
+        ask(&mut siblings(group), |group| Lia { kernel_integers: false }.increase(group))
     }
 
     /// Windows and RTTs in seconds, alpha, and what each path gains per packet acknowledged.
@@ -87,10 +84,10 @@ mod tests {
 
     #[test]
     fn the_rfcs_alpha_over_the_total_window() {
-        for (paths, alpha, increase) in CASES {
-            let total = paths[0].0 + paths[1].0;
-            for found in increases(&paths) {
-                assert!((found - increase).abs() < 5e-6 && (found * total - alpha).abs() < 5e-5, "{paths:?}: {found}");
+        for (group, alpha, increase) in CASES {
+            let total = group[0].0 + group[1].0;
+            for found in increases(&group) {
+                assert!((found - increase).abs() < 5e-6 && (found * total - alpha).abs() < 5e-5, "{group:?}: {found}");
             }
         }
     }
@@ -106,8 +103,8 @@ mod tests {
     #[test]
     fn the_kernels_integers() {
         let expected = [40, 45, 14, 45];
-        for ((paths, ..), first) in CASES.iter().zip(expected) {
-            assert_eq!(ask(&mut siblings(paths), |paths| period(paths))[0], first, "{paths:?}");
+        for ((group, ..), first) in CASES.iter().zip(expected) {
+            assert_eq!(ask(&mut siblings(group), |group| ai(group))[0], first, "{group:?}");
         }
     }
 
@@ -115,7 +112,7 @@ mod tests {
     fn a_step_of_the_kernel_costs_one_acknowledgement_more_than_its_period() {
         let mut all = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
-        let mut lia = Lia { integers: true };
+        let mut lia = Lia { kernel_integers: true };
         let mut calls = 0;
         while state.cwnd == 10 {
             lia.cong_avoid(&mut SubflowGroup::new(&mut all, 0), &mut state, 2, &AckSample::default());

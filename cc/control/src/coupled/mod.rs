@@ -12,7 +12,7 @@ pub mod olia;
 pub mod semicoupled;
 pub mod wvegas;
 
-use crate::frame::{Coupled, Coupling, CwndState, SubflowGroup, reno_increase, slow_start};
+use crate::common::{CoupledController, Coupling, CwndState, SubflowGroup, reno_cong_avoid, slow_start};
 use crate::single::bbr::Bbr;
 use crate::{Controller, ParamDefault, Parameter, Params};
 
@@ -32,38 +32,38 @@ const STEPS: Parameter = Parameter {
 
 /// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and in
 /// congestion avoidance `count`.
-fn grow<M>(
-    paths: &mut SubflowGroup<'_, M>,
+fn cong_avoid<M>(
+    group: &mut SubflowGroup<'_, M>,
     state: &mut CwndState,
     acked: u32,
     increase: Option<f64>,
     count: impl FnOnce(&mut SubflowGroup<'_, M>, &mut CwndState),
 ) {
     match increase {
-        _ if paths.alone() => reno_increase(state, acked),
-        Some(increase) => paths.cong_avoid(state, acked, increase),
+        _ if group.alone() => reno_cong_avoid(state, acked),
+        Some(increase) => group.cong_avoid(state, acked, increase),
         None if state.in_slow_start() => {
             slow_start(state, acked);
         }
-        None => count(paths, state),
+        None => count(group, state),
     }
 }
 
 /// A coupling as its settings want it.
-fn boxed<C: Coupling + 'static>(settings: &Params, coupling: C) -> Box<dyn Controller> {
-    let coupled = Coupled::new(coupling);
-    if settings.word(PATH.name) == "bbr" {
+fn boxed<C: Coupling + 'static>(params: &Params, coupling: C) -> Box<dyn Controller> {
+    let coupled = CoupledController::new(coupling);
+    if params.word(PATH.name) == "bbr" {
         return Box::new(coupled.over(|| Box::new(Bbr::new())));
     }
     Box::new(coupled)
 }
 
-fn integer_steps(settings: &Params) -> bool {
-    settings.word(STEPS.name) == "linux"
+fn kernel_integers(params: &Params) -> bool {
+    params.word(STEPS.name) == "linux"
 }
 
 /// The kernel modules' additive increase: one packet after `period` acknowledgements, of whatever size, and one more.
-fn count_acknowledgement(state: &mut CwndState, period: u64) {
+fn count_ack(state: &mut CwndState, period: u64) {
     if u64::from(state.cwnd_cnt) >= period {
         state.cwnd_cnt = 0;
         state.cwnd = (state.cwnd + 1).min(state.cwnd_clamp);

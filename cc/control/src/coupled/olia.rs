@@ -12,31 +12,32 @@
 //! Departures: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
 //! threshold is two packets, as in the kernel.
 
-use super::{PATH, STEPS, boxed, grow, integer_steps};
-use crate::frame::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor};
+use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
+use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
+use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "olia",
     aliases: &[],
     title: "opportunistic linked increases: moves window from the largest to the best paths",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    make: Constructor::Group(|settings| boxed(settings, Olia { integers: integer_steps(settings) })),
+    traits: Traits { colour: Some(["#d4475a", "#ff8c9a"]), ..Traits::DEFAULT },
+    constructor: Constructor::Coupled(|params| boxed(params, Olia { kernel_integers: kernel_integers(params) })),
 };
 
 /// OLIA's own part: the increase.
 #[derive(Debug)]
 pub struct Olia {
-    integers: bool,
+    kernel_integers: bool,
 }
 
 /// Packets acknowledged between losses.
 #[derive(Debug, Default)]
-pub struct Losses {
-    since: u64,
-    between: u64,
+pub struct OliaPath {
+    l2: u64,
+    l1: u64,
     /// The kernel's credit for growth, in 1/1024 packets.
     cwnd_cnt: i32,
 }
@@ -46,38 +47,38 @@ const SCALE: f64 = 1024.0;
 /// At this much credit, the kernel's window moves by a packet.
 const WHOLE: i32 = 1023;
 /// What moves away leaves this (the kernel: one packet, which is slow start again).
-const LEAST_WINDOW: u32 = 2;
+const MIN_CWND: u32 = 2;
 
 impl Coupling for Olia {
-    type PathState = Losses;
+    type PathState = OliaPath;
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, Losses>) -> f64 {
-        let (own, total) = (paths.own(), paths.total_rate());
-        own.rate() / own.srtt / (total * total) + shift(paths) / own.cwnd
+    fn increase(&mut self, group: &SubflowGroup<'_, OliaPath>) -> f64 {
+        let (own, total) = (group.own(), group.total_rate());
+        own.rate() / own.srtt / (total * total) + alpha(group) / own.cwnd
     }
 
     fn cong_avoid(
         &mut self,
-        paths: &mut SubflowGroup<'_, Losses>,
+        group: &mut SubflowGroup<'_, OliaPath>,
         state: &mut CwndState,
         acked: u32,
-        _feedback: &AckSample,
+        _sample: &AckSample,
     ) {
-        let increase = self.increase(paths);
-        grow(paths, state, acked, (!self.integers).then_some(increase), |paths, state| {
-            count_increment(&mut paths.own_state().cwnd_cnt, state, increase);
+        let increase = self.increase(group);
+        cong_avoid(group, state, acked, (!self.kernel_integers).then_some(increase), |group, state| {
+            count_increment(&mut group.own_state().cwnd_cnt, state, increase);
         });
     }
 
-    fn on_ack(&mut self, memory: &mut Losses, sample: &AckSample) {
-        memory.since += u64::from(sample.acked);
+    fn on_ack(&mut self, path_state: &mut OliaPath, sample: &AckSample) {
+        path_state.l2 += u64::from(sample.acked);
     }
 
-    fn on_congestion(&mut self, memory: &mut Losses) {
-        if memory.since > 0 {
-            (memory.between, memory.since) = (memory.since, 0);
+    fn on_congestion(&mut self, path_state: &mut OliaPath) {
+        if path_state.l2 > 0 {
+            (path_state.l1, path_state.l2) = (path_state.l2, 0);
         }
-        memory.cwnd_cnt = 0;
+        path_state.cwnd_cnt = 0;
     }
 }
 
@@ -87,24 +88,24 @@ fn count_increment(cwnd_cnt: &mut i32, state: &mut CwndState, increase: f64) {
     if *cwnd_cnt >= WHOLE {
         (*cwnd_cnt, state.cwnd) = (0, (state.cwnd + 1).min(state.cwnd_clamp));
     } else if *cwnd_cnt <= -WHOLE {
-        (*cwnd_cnt, state.cwnd) = (0, (state.cwnd - 1).max(LEAST_WINDOW));
+        (*cwnd_cnt, state.cwnd) = (0, (state.cwnd - 1).max(MIN_CWND));
     }
 }
 
 /// How good a path is: the square of the rate that its losses would leave a TCP, but for a factor.
-fn quality(path: &SubflowView<Losses>) -> f64 {
-    path.state.since.max(path.state.between) as f64 / (path.srtt * path.srtt)
+fn path_quality(path: &SubflowView<OliaPath>) -> f64 {
+    path.state.l2.max(path.state.l1) as f64 / (path.srtt * path.srtt)
 }
 
 /// The a of the own path.
-fn shift(paths: &SubflowGroup<'_, Losses>) -> f64 {
-    let best = paths.active().map(quality).fold(0.0, f64::max);
-    let largest = paths.active().map(|path| path.cwnd).fold(0.0, f64::max);
-    let is_largest = |path: &SubflowView<Losses>| path.cwnd >= largest;
-    let is_chosen = |path: &SubflowView<Losses>| quality(path) >= best && !is_largest(path);
-    let count = |of: &dyn Fn(&SubflowView<Losses>) -> bool| paths.active().filter(|path| of(path)).count() as f64;
+fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
+    let best = group.active().map(path_quality).fold(0.0, f64::max);
+    let largest = group.active().map(|path| path.cwnd).fold(0.0, f64::max);
+    let is_largest = |path: &SubflowView<OliaPath>| path.cwnd >= largest;
+    let is_chosen = |path: &SubflowView<OliaPath>| path_quality(path) >= best && !is_largest(path);
+    let count = |of: &dyn Fn(&SubflowView<OliaPath>) -> bool| group.active().filter(|path| of(path)).count() as f64;
     let (all, chosen) = (count(&|_| true), count(&is_chosen));
-    match paths.own() {
+    match group.own() {
         _ if chosen == 0.0 => 0.0,
         own if is_chosen(own) => 1.0 / (all * chosen),
         own if is_largest(own) => -1.0 / (all * count(&is_largest)),
@@ -115,18 +116,18 @@ fn shift(paths: &SubflowGroup<'_, Losses>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
-    fn group(windows: &[(f64, u64)]) -> Vec<SubflowView<Losses>> {
-        let paths: Vec<_> = windows.iter().map(|&(cwnd, _)| (cwnd, 0.1)).collect();
-        let mut all = siblings::<Losses>(&paths);
-        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.state.since = acked);
+    fn group(windows: &[(f64, u64)]) -> Vec<SubflowView<OliaPath>> {
+        let group: Vec<_> = windows.iter().map(|&(cwnd, _)| (cwnd, 0.1)).collect();
+        let mut all = siblings::<OliaPath>(&group);
+        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.state.l2 = acked);
         all
     }
 
     /// Of paths with 100 ms, by window and packets since the last loss.
     fn increases(windows: &[(f64, u64)]) -> Vec<f64> {
-        ask(&mut group(windows), |paths| Olia { integers: false }.increase(paths))
+        ask(&mut group(windows), |group| Olia { kernel_integers: false }.increase(group))
     }
 
     fn assert_near(found: &[f64], expected: &[f64]) {
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn several_paths_share_what_moves() {
-        let shifts = |windows: &[(f64, u64)]| ask(&mut group(windows), |paths| shift(paths));
+        let shifts = |windows: &[(f64, u64)]| ask(&mut group(windows), |group| alpha(group));
         // Two chosen, one largest; then one chosen, two largest, and one neither.
         assert_near(&shifts(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
         assert_near(&shifts(&[(5.0, 9), (20.0, 1), (20.0, 1), (10.0, 1)]), &[0.25, -0.125, -0.125, 0.0]);
@@ -151,18 +152,18 @@ mod tests {
 
     #[test]
     fn a_path_is_as_good_as_the_longer_of_its_two_last_stretches_without_loss() {
-        let mut losses = Losses::default();
-        let mut olia = Olia { integers: false };
-        let mut acked = |losses: &mut Losses, acked| {
+        let mut losses = OliaPath::default();
+        let mut olia = Olia { kernel_integers: false };
+        let mut acked = |losses: &mut OliaPath, acked| {
             olia.on_ack(losses, &AckSample { acked, ..AckSample::default() });
         };
         acked(&mut losses, 700);
-        Olia { integers: false }.on_congestion(&mut losses);
+        Olia { kernel_integers: false }.on_congestion(&mut losses);
         acked(&mut losses, 30);
-        assert_eq!((losses.since, losses.between), (30, 700));
-        Olia { integers: false }.on_congestion(&mut losses);
-        Olia { integers: false }.on_congestion(&mut losses);
-        assert_eq!((losses.since, losses.between), (0, 30), "nothing acknowledged between: one loss");
+        assert_eq!((losses.l2, losses.l1), (30, 700));
+        Olia { kernel_integers: false }.on_congestion(&mut losses);
+        Olia { kernel_integers: false }.on_congestion(&mut losses);
+        assert_eq!((losses.l2, losses.l1), (0, 30), "nothing acknowledged between: one loss");
     }
 
     #[test]

@@ -8,10 +8,10 @@
 //! Source: Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011, where LIA is derived from it.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor, ParamDefault, Parameter};
+use crate::common::{Coupling, SubflowGroup};
+use crate::{AlgorithmEntry, Constructor, ParamDefault, Parameter, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "semicoupled",
     aliases: &[],
@@ -25,7 +25,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         PATH,
     ],
-    make: Constructor::Group(|settings| boxed(settings, Semicoupled { a: settings.number("a") })),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::Coupled(|params| boxed(params, Semicoupled { a: params.number("a") })),
 };
 
 /// SEMICOUPLED's own part: the increase.
@@ -37,19 +38,19 @@ pub struct Semicoupled {
 impl Coupling for Semicoupled {
     type PathState = ();
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        self.a / paths.total_cwnd()
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        self.a / group.total_cwnd()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::{ask, siblings};
+    use crate::common::subflows::testing::{ask, siblings};
 
     #[test]
     fn every_path_grows_by_the_same_however_large() {
-        let found = ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |paths| Semicoupled { a: 1.0 }.increase(paths));
+        let found = ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |group| Semicoupled { a: 1.0 }.increase(group));
         assert_eq!(found, [0.025, 0.025]);
     }
 }

@@ -20,10 +20,10 @@
 //! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
 use super::{PATH, boxed};
-use crate::frame::{Coupling, CwndState, RoundDelay, SubflowGroup, reno_increase, slow_start};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, ParamDefault, Parameter, Params};
+use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid, slow_start};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Departure, ParamDefault, Parameter, Params, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "wvegas",
     aliases: &[],
@@ -47,68 +47,73 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         PATH,
     ],
-    make: Constructor::Group(|settings| boxed(settings, WVegas::new(settings))),
+    traits: Traits {
+        departures: &[(Departure::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
+        colour: Some(["#aa3377", "#d66ca5"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
 };
 
 /// The alpha of a path whose share is not known, and the least; packets.
-const LEAST_ALPHA: u64 = 2;
+const MIN_ALPHA: u64 = 2;
 
 /// wVegas' own part: the step at the end of a round.
 #[derive(Debug)]
 pub struct WVegas {
     total_alpha: f64,
     gamma: u64,
-    backs_off: bool,
+    backoff: bool,
 }
 
 /// What a path knows of its delay and its rate.
 #[derive(Debug)]
-pub struct Delay {
-    round: RoundDelay,
+pub struct WVegasPath {
+    vegas: VegasRtt,
     /// Of this round's RTTs, microseconds.
-    sum: u64,
+    sampled_rtt: u64,
     ca_state: CaState,
     alpha: u64,
     /// Window over mean RTT, packets a second; zero before it was first compared.
-    rate: f64,
+    instant_rate: f64,
     /// Least queueing delay since the last backoff, microseconds.
-    queueing: Option<u64>,
+    queue_delay: Option<u64>,
 }
 
-impl Default for Delay {
+impl Default for WVegasPath {
     fn default() -> Self {
-        let (round, ca_state) = (RoundDelay::default(), CaState::Open);
-        Self { round, sum: 0, ca_state, alpha: LEAST_ALPHA, rate: 0.0, queueing: None }
+        let (round, ca_state) = (VegasRtt::default(), CaState::Open);
+        Self { vegas: round, sampled_rtt: 0, ca_state, alpha: MIN_ALPHA, instant_rate: 0.0, queue_delay: None }
     }
 }
 
-impl Delay {
-    fn forget_round(&mut self) {
-        self.round.forget_round();
-        self.sum = 0;
+impl WVegasPath {
+    fn reset_round(&mut self) {
+        self.vegas.reset_round();
+        self.sampled_rtt = 0;
     }
 
     /// Takes the least down to this queueing delay; true if that is twice the least, with other nodes' packets.
-    fn must_back_off(&mut self, queueing: u64) -> bool {
+    fn backoff_due(&mut self, queueing: u64) -> bool {
         if queueing == 0 {
             return false;
         }
-        let least = self.queueing.map_or(queueing, |least| least.min(queueing));
+        let least = self.queue_delay.map_or(queueing, |least| least.min(queueing));
         let back_off = queueing >= 2 * least;
-        self.queueing = (!back_off).then_some(least);
+        self.queue_delay = (!back_off).then_some(least);
         back_off
     }
 }
 
 impl WVegas {
-    fn new(settings: &Params) -> Self {
-        let (total_alpha, gamma) = (settings.number("total_alpha"), settings.number("gamma") as u64);
-        Self { total_alpha, gamma, backs_off: settings.word("backoff") == "on" }
+    fn new(params: &Params) -> Self {
+        let (total_alpha, gamma) = (params.number("total_alpha"), params.number("gamma") as u64);
+        Self { total_alpha, gamma, backoff: params.word("backoff") == "on" }
     }
 
     /// The step at the end of a round with this mean RTT, microseconds.
-    fn judge(&self, paths: &mut SubflowGroup<'_, Delay>, state: &mut CwndState, acked: u32, rtt: u64) {
-        let (size, base) = (u64::from(state.cwnd), paths.own().state.round.base);
+    fn end_round(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, acked: u32, rtt: u64) {
+        let (size, base) = (u64::from(state.cwnd), group.own().state.vegas.base_rtt);
         let queued = size * (rtt - base) / rtt;
         if state.in_slow_start() {
             if queued > self.gamma {
@@ -118,43 +123,43 @@ impl WVegas {
                 slow_start(state, acked);
             }
         } else {
-            self.avoid_congestion(paths, state, queued, rtt);
+            self.avoid_congestion(group, state, queued, rtt);
         }
         state.cwnd = state.cwnd.min(state.cwnd_clamp).max(2);
         state.ssthresh = state.current_ssthresh().max(2);
     }
 
-    fn avoid_congestion(&self, paths: &mut SubflowGroup<'_, Delay>, state: &mut CwndState, queued: u64, rtt: u64) {
-        if queued >= paths.own().state.alpha {
-            self.weigh(paths, state.cwnd, rtt);
+    fn avoid_congestion(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, queued: u64, rtt: u64) {
+        if queued >= group.own().state.alpha {
+            self.update_alpha(group, state.cwnd, rtt);
         }
-        let delay = paths.own_state();
+        let delay = group.own_state();
         if queued > delay.alpha {
             state.cwnd -= 1;
             state.ssthresh = state.ssthresh.min(state.cwnd);
         } else if queued < delay.alpha {
             state.cwnd += 1;
         }
-        let base = delay.round.base;
-        if self.backs_off && delay.must_back_off(rtt - base) {
+        let base = delay.vegas.base_rtt;
+        if self.backoff && delay.backoff_due(rtt - base) {
             state.cwnd = (u64::from(state.cwnd) * base / (2 * rtt)) as u32;
         }
     }
 
     /// The own share of the rate makes the own share of the packets queued.
-    fn weigh(&self, paths: &mut SubflowGroup<'_, Delay>, size: u32, rtt: u64) {
+    fn update_alpha(&self, group: &mut SubflowGroup<'_, WVegasPath>, size: u32, rtt: u64) {
         let rate = f64::from(size) * 1e6 / rtt as f64;
-        paths.own_state().rate = rate;
-        let others: f64 = paths.others().filter(|path| path.active).map(|path| path.state.rate).sum();
-        paths.own_state().alpha = LEAST_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
+        group.own_state().instant_rate = rate;
+        let others: f64 = group.others().filter(|path| path.active).map(|path| path.state.instant_rate).sum();
+        group.own_state().alpha = MIN_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
     }
 }
 
 impl Coupling for WVegas {
-    type PathState = Delay;
+    type PathState = WVegasPath;
 
     /// Not asked: the window moves once a round.
-    fn increase(&mut self, _paths: &SubflowGroup<'_, Delay>) -> f64 {
+    fn increase(&mut self, _group: &SubflowGroup<'_, WVegasPath>) -> f64 {
         0.0
     }
 
@@ -165,82 +170,82 @@ impl Coupling for WVegas {
 
     fn cong_avoid(
         &mut self,
-        paths: &mut SubflowGroup<'_, Delay>,
+        group: &mut SubflowGroup<'_, WVegasPath>,
         state: &mut CwndState,
         acked: u32,
         sample: &AckSample,
     ) {
-        if paths.own().state.ca_state != CaState::Open {
+        if group.own().state.ca_state != CaState::Open {
             return reno(state, acked, sample);
         }
-        let delay = paths.own_state();
-        if !delay.round.ends(sample) {
+        let delay = group.own_state();
+        if !delay.vegas.ends(sample) {
             if state.in_slow_start() {
                 slow_start(state, acked);
             }
             return;
         }
-        if delay.round.is_telling() {
-            let rtt = delay.sum / u64::from(delay.round.samples);
-            self.judge(paths, state, acked, rtt);
+        if delay.vegas.has_enough_samples() {
+            let rtt = delay.sampled_rtt / u64::from(delay.vegas.cnt_rtt);
+            self.end_round(group, state, acked, rtt);
         } else {
             reno(state, acked, sample);
         }
-        paths.own_state().forget_round();
+        group.own_state().reset_round();
     }
 
-    fn on_ack(&mut self, memory: &mut Delay, sample: &AckSample) {
-        memory.round.add(sample);
+    fn on_ack(&mut self, path_state: &mut WVegasPath, sample: &AckSample) {
+        path_state.vegas.add_sample(sample);
         // One microsecond more, as the least RTTs have.
-        memory.sum += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
+        path_state.sampled_rtt += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 
-    fn set_state(&mut self, memory: &mut Delay, next: CaState) {
-        memory.ca_state = next;
-        memory.round.change_phase(next);
+    fn set_state(&mut self, path_state: &mut WVegasPath, next: CaState) {
+        path_state.ca_state = next;
+        path_state.vegas.set_state(next);
         match next {
-            CaState::Open => (memory.sum, memory.alpha, memory.queueing) = (0, LEAST_ALPHA, None),
-            CaState::Loss => memory.rate = 0.0,
+            CaState::Open => (path_state.sampled_rtt, path_state.alpha, path_state.queue_delay) = (0, MIN_ALPHA, None),
+            CaState::Loss => path_state.instant_rate = 0.0,
             _ => {}
         }
     }
 
-    fn on_idle_restart(&mut self, memory: &mut Delay) {
-        memory.round.forget_base();
-        memory.sum = 0;
+    fn on_idle_restart(&mut self, path_state: &mut WVegasPath) {
+        path_state.vegas.reset();
+        path_state.sampled_rtt = 0;
     }
 }
 
 fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
     if sample.cwnd_limited {
-        reno_increase(state, acked);
+        reno_cong_avoid(state, acked);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::paths::testing::siblings;
-    use crate::frame::{SubflowView, reno_threshold};
+    use crate::common::subflows::testing::siblings;
+    use crate::common::{SubflowView, reno_ssthresh};
 
-    const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backs_off: true };
+    const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backoff: true };
 
     /// A path of base RTT 100 ms, beside another with this rate in packets a second.
-    fn group(sibling: f64) -> Vec<SubflowView<Delay>> {
-        let mut all = siblings::<Delay>(&[(60.0, 0.1); 2]);
-        all[0].state.round.base = 100_000;
-        all[1].state.rate = sibling;
+    fn group(sibling: f64) -> Vec<SubflowView<WVegasPath>> {
+        let mut all = siblings::<WVegasPath>(&[(60.0, 0.1); 2]);
+        all[0].state.vegas.base_rtt = 100_000;
+        all[1].state.instant_rate = sibling;
         all
     }
 
     /// The window after a round of this mean RTT.
-    fn after(all: &mut [SubflowView<Delay>], size: u32, rtt_ms: u64) -> CwndState {
+    fn after(all: &mut [SubflowView<WVegasPath>], size: u32, rtt_ms: u64) -> CwndState {
         let mut state = CwndState {
             cwnd: size,
-            ssthresh: reno_threshold(&CwndState { cwnd: size, ..CwndState::default() }),
+            ssthresh: reno_ssthresh(&CwndState { cwnd: size, ..CwndState::default() }),
             ..CwndState::default()
         };
-        WVEGAS.judge(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
+        WVEGAS.end_round(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
         state
     }
 
@@ -249,7 +254,7 @@ mod tests {
         let alpha = |own: f64, sibling| {
             let mut all = group(sibling);
             let rtt = 100_000;
-            WVEGAS.weigh(&mut SubflowGroup::new(&mut all, 0), (own / 10.0) as u32, rtt);
+            WVEGAS.update_alpha(&mut SubflowGroup::new(&mut all, 0), (own / 10.0) as u32, rtt);
             all[0].state.alpha
         };
         assert_eq!((alpha(300.0, 100.0), alpha(100.0, 300.0)), (7, 2), "7.5 and 2.5 of ten");
@@ -261,7 +266,7 @@ mod tests {
         // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is 10.
         let size = |alpha, size, rtt| {
             let mut all = group(0.0);
-            (all[0].state.alpha, all[0].state.queueing) = (alpha, None);
+            (all[0].state.alpha, all[0].state.queue_delay) = (alpha, None);
             after(&mut all, size, rtt).cwnd
         };
         assert_eq!((size(2, 60, 102), size(10, 66, 110)), (61, 67));
@@ -271,16 +276,16 @@ mod tests {
     #[test]
     fn a_queue_of_twice_the_least_delay_is_left_to_others() {
         let mut all = group(0.0);
-        all[0].state.queueing = Some(10_000);
+        all[0].state.queue_delay = Some(10_000);
         // 60 packets at 120 ms: 10 are queued, which is alpha after weighing; 60 * 100 / 240.
         assert_eq!(after(&mut all, 60, 120).cwnd, 25);
-        assert_eq!(all[0].state.queueing, None);
+        assert_eq!(all[0].state.queue_delay, None);
     }
 
     #[test]
     fn slow_start_ends_at_what_the_path_carries_without_queue() {
         let mut state = CwndState { cwnd: 50, ..CwndState::default() };
-        WVEGAS.judge(&mut SubflowGroup::new(&mut group(0.0), 0), &mut state, 1, 110_000);
+        WVEGAS.end_round(&mut SubflowGroup::new(&mut group(0.0), 0), &mut state, 1, 110_000);
         assert_eq!((state.cwnd, state.ssthresh), (46, 46), "50 * 100 / 110 + 1");
     }
 }

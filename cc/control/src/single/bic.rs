@@ -9,113 +9,109 @@
 //! Departure from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
 //! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context};
+use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bic",
     aliases: &[],
     title: "binary search for the window of the last loss",
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
     parameters: &[],
-    make: Constructor::Single(|_| Windowed::boxed(Bic::default())),
+    traits: Traits { colour: Some(["#3f9fdc", "#7cc8f2"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|_| WindowController::with_rate_halving(Bic::default(), RateHalving::ToSsthresh)),
 };
 
 /// Most packets of growth a round trip (S_max).
-const MOST: u32 = 16;
+const MAX_INCREMENT: u32 = 16;
 /// Up to this window BIC is Reno.
 const LOW_WINDOW: u32 = 14;
 /// Window after a loss, in 1/1024 of the window before it.
 const BETA: u64 = 819;
 /// The search takes 1/4 of the distance (BICTCP_B).
-const PART: u32 = 4;
+const BICTCP_B: u32 = 4;
 /// Growth near the maximum: `PART / SMOOTH` packets a round trip.
-const SMOOTH: u32 = 20;
+const SMOOTH_PART: u32 = 20;
 /// Before any loss, growth of at least one packet per this many acked.
-const PROBING: u32 = 20;
+const MAX_CNT_BEFORE_LOSS: u32 = 20;
 /// `delayed_ack` counts in sixteenths.
-const RATIO_SHIFT: u32 = 4;
+const ACK_RATIO_SHIFT: u32 = 4;
 /// The period is recomputed when the window changed or this many milliseconds passed.
-const STALE: u64 = 1000 / 32;
+const UPDATE_INTERVAL_MS: u64 = 1000 / 32;
 
 /// BIC's own part of a window.
 #[derive(Debug)]
 pub struct Bic {
     /// Packets to be acked for one more packet of window.
-    period: u32,
-    last_max: u32,
-    computed_for: u32,
-    computed_at: u64,
+    cnt: u32,
+    last_max_cwnd: u32,
+    last_cwnd: u32,
+    last_time: u64,
     /// Packets that one acknowledgement covers, smoothed, in sixteenths.
     delayed_ack: u32,
 }
 
 impl Default for Bic {
     fn default() -> Self {
-        Self { period: 0, last_max: 0, computed_for: 0, computed_at: 0, delayed_ack: 2 << RATIO_SHIFT }
+        Self { cnt: 0, last_max_cwnd: 0, last_cwnd: 0, last_time: 0, delayed_ack: 2 << ACK_RATIO_SHIFT }
     }
 }
 
 impl Bic {
     fn update(&mut self, cwnd: u32, now: u64) {
-        if self.computed_for != cwnd || now - self.computed_at > STALE {
-            (self.computed_for, self.computed_at) = (cwnd, now);
-            self.period = self.period_at(cwnd);
+        if self.last_cwnd != cwnd || now - self.last_time > UPDATE_INTERVAL_MS {
+            (self.last_cwnd, self.last_time) = (cwnd, now);
+            self.cnt = self.cnt_at(cwnd);
         }
     }
 
-    fn period_at(&self, cwnd: u32) -> u32 {
+    fn cnt_at(&self, cwnd: u32) -> u32 {
         if cwnd <= LOW_WINDOW {
             return cwnd;
         }
-        let searched = self.searched_period(cwnd);
-        let period = if self.last_max == 0 { searched.min(PROBING) } else { searched };
-        ((u64::from(period) << RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
+        let searched = self.binary_increase_cnt(cwnd);
+        let period = if self.last_max_cwnd == 0 { searched.min(MAX_CNT_BEFORE_LOSS) } else { searched };
+        ((u64::from(period) << ACK_RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
     }
 
     /// The inverse of the growth a round trip, in packets acked per packet of growth.
-    fn searched_period(&self, cwnd: u32) -> u32 {
-        let smooth = cwnd.saturating_mul(SMOOTH) / PART;
-        if cwnd < self.last_max {
-            return match (self.last_max - cwnd) / PART {
+    fn binary_increase_cnt(&self, cwnd: u32) -> u32 {
+        let smooth = cwnd.saturating_mul(SMOOTH_PART) / BICTCP_B;
+        if cwnd < self.last_max_cwnd {
+            return match (self.last_max_cwnd - cwnd) / BICTCP_B {
                 0 | 1 => smooth,
-                step => cwnd / step.min(MOST),
+                step => cwnd / step.min(MAX_INCREMENT),
             };
         }
-        match cwnd - self.last_max {
-            beyond if beyond < PART => smooth,
-            beyond if beyond < MOST * (PART - 1) => cwnd.saturating_mul(PART - 1) / beyond,
-            _ => cwnd / MOST,
+        match cwnd - self.last_max_cwnd {
+            beyond if beyond < BICTCP_B => smooth,
+            beyond if beyond < MAX_INCREMENT * (BICTCP_B - 1) => cwnd.saturating_mul(BICTCP_B - 1) / beyond,
+            _ => cwnd / MAX_INCREMENT,
         }
     }
 }
 
 impl WindowRule for Bic {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
-        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
+        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
         if left > 0 {
             self.update(state.cwnd, state.clock_ms(cx.now));
-            frame::additive_increase(state, self.period, left);
+            common::cong_avoid_ai(state, self.cnt, left);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         let size = u64::from(state.cwnd);
-        let converge = state.cwnd < self.last_max;
-        self.last_max = if converge { (size * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
+        let converge = state.cwnd < self.last_max_cwnd;
+        self.last_max_cwnd = if converge { (size * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
         let kept = if state.cwnd <= LOW_WINDOW { size / 2 } else { size * BETA / 1024 };
         (kept as u32).max(2)
     }
 
-    /// Its cut is smaller than a half on purpose.
-    fn min_cwnd(&self, state: &CwndState) -> u32 {
-        state.ssthresh
-    }
-
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         if sample.prior_ca_state == CaState::Open {
-            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> RATIO_SHIFT) + sample.pkts_acked;
+            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> ACK_RATIO_SHIFT) + sample.pkts_acked;
         }
     }
 
@@ -133,7 +129,7 @@ mod tests {
     use units::Stream;
 
     fn after_loss_at(last_max: u32) -> Bic {
-        Bic { last_max, delayed_ack: 1 << RATIO_SHIFT, ..Bic::default() }
+        Bic { last_max_cwnd: last_max, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
     }
 
     fn ssthresh(bic: &mut Bic, size: u32) -> u32 {
@@ -142,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_period_searches_below_and_probes_beyond_the_last_maximum() {
-        let period = |cwnd, last_max| after_loss_at(last_max).period_at(cwnd);
+        let period = |cwnd, last_max| after_loss_at(last_max).cnt_at(cwnd);
         assert_eq!([period(100, 200), period(160, 200), period(197, 200)], [6, 16, 985]);
         assert_eq!([period(200, 200), period(210, 200), period(260, 200)], [1000, 63, 16]);
         assert_eq!([period(14, 200), period(100, 0)], [14, 6]);
@@ -150,8 +146,8 @@ mod tests {
 
     #[test]
     fn delayed_acknowledgements_shorten_the_period() {
-        let bic = Bic { last_max: 200, ..Bic::default() };
-        assert_eq!(bic.period_at(160), 8, "two packets an acknowledgement: twice as fast");
+        let bic = Bic { last_max_cwnd: 200, ..Bic::default() };
+        assert_eq!(bic.cnt_at(160), 8, "two packets an acknowledgement: twice as fast");
     }
 
     #[test]
@@ -162,7 +158,7 @@ mod tests {
             for _ in 0..100 {
                 bic.on_ack(&mut state, &sample, &mut context(0, &mut Stream::named(1, "test")));
             }
-            bic.delayed_ack >> RATIO_SHIFT
+            bic.delayed_ack >> ACK_RATIO_SHIFT
         };
         assert_eq!([CaState::Open, CaState::Disorder].map(ratio_after), [4, 2]);
     }
@@ -176,6 +172,6 @@ mod tests {
     fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
         let mut bic = after_loss_at(100);
         ssthresh(&mut bic, 80);
-        assert_eq!(bic.last_max, 71);
+        assert_eq!(bic.last_max_cwnd, 71);
     }
 }

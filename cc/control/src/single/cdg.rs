@@ -18,10 +18,12 @@
 //! the algorithm's own, for only the machine begins those). A window cut at once would fall silent, and its next packet
 //! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
 
-use crate::frame::{self, CwndState, Round, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
+use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cdg",
     aliases: &[],
@@ -54,20 +56,21 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["on", "off"]),
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Cdg::new(settings))),
+    traits: Traits { colour: Some(["#6b5a00", "#b7a338"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Cdg::new(params))),
 };
 
 /// Rounds in a gradient.
-const ROUNDS: usize = 8;
+const WINDOW: usize = 8;
 /// A gradient this low, microseconds, shows that a backoff worked.
-const EFFECT: i64 = -32;
+const EFFECTIVE_GRADIENT: i64 = -32;
 /// Delayed acknowledgements that are remembered.
-const MOST_DELAYED: u32 = 5;
+const MAX_DELAYED_ACKS: u32 = 5;
 /// HyStart: acknowledgements this close make a train; below this delay nothing is a sign; samples of a round before its
 /// delay counts. Microseconds.
-const TRAIN_GAP: u64 = 3_000;
-const LEAST_SIGN: u64 = 125;
-const SAMPLES: u32 = 8;
+const HYSTART_ACK_DELTA_US: u64 = 3_000;
+const HYSTART_DELAY_MIN_US: u64 = 125;
+const HYSTART_MIN_SAMPLES: u32 = 8;
 
 /// CDG's own part of a window.
 #[derive(Debug)]
@@ -78,113 +81,114 @@ pub struct Cdg {
     ineffective: u32,
     use_shadow: bool,
     hystart: bool,
-    shadow: u32,
-    round: Round,
-    rtt: Option<Extremes>,
-    last_rtt: Option<Extremes>,
+    shadow_wnd: u32,
+    rtt_seq: RoundTrip,
+    rtt: Option<MinMax>,
+    rtt_prev: Option<MinMax>,
     gradients: Gradients,
-    backoffs: u32,
-    resting: Option<Rest>,
-    delayed: u32,
-    train: Option<Train>,
-    samples: u32,
-    least_rtt: u64,
+    backoff_cnt: u32,
+    backoff: Option<Backoff>,
+    delack: u32,
+    ack_train: Option<AckTrain>,
+    sample_cnt: u32,
+    delay_min: u64,
 }
 
 /// A backoff on its way down, until everything up to `end` is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Rest {
-    end: u64,
+struct Backoff {
+    end_seq: u64,
     /// The window before it.
-    from: u32,
+    prior_cwnd: u32,
     acked: u32,
 }
 
-impl Rest {
+impl Backoff {
     /// The window when so much of it is acknowledged.
     fn window(&self, aim: u32) -> u32 {
-        let way = u64::from(self.from.saturating_sub(aim)) * u64::from(self.acked) / u64::from(self.from.max(1));
-        (self.from - way as u32).max(aim)
+        let way =
+            u64::from(self.prior_cwnd.saturating_sub(aim)) * u64::from(self.acked) / u64::from(self.prior_cwnd.max(1));
+        (self.prior_cwnd - way as u32).max(aim)
     }
 }
 
 /// Of the RTTs of one round, or differences of these, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Extremes {
-    least: i64,
-    most: i64,
+struct MinMax {
+    min: i64,
+    max: i64,
 }
 
 /// The last eight rounds' differences.
 #[derive(Debug, Default)]
 struct Gradients {
-    ring: [Extremes; ROUNDS],
+    ring: [MinMax; WINDOW],
     tail: usize,
     filled: bool,
-    sum: Extremes,
+    sum: MinMax,
 }
 
 /// Closely spaced acknowledgements: first and latest, microseconds.
 #[derive(Clone, Copy, Debug)]
-struct Train {
+struct AckTrain {
     first: u64,
     last: u64,
 }
 
 impl Gradients {
-    fn add(&mut self, new: Extremes) {
+    fn add_sample(&mut self, new: MinMax) {
         let old = std::mem::replace(&mut self.ring[self.tail], new);
-        self.sum.least += new.least - old.least;
-        self.sum.most += new.most - old.most;
-        self.tail = (self.tail + 1) % ROUNDS;
+        self.sum.min += new.min - old.min;
+        self.sum.max += new.max - old.max;
+        self.tail = (self.tail + 1) % WINDOW;
         self.filled |= self.tail == 0;
     }
 
     /// Over eight rounds; as long as there are fewer, extrapolated.
-    fn get(&self) -> i64 {
-        let gradient = if self.sum.least > 0 { self.sum.least } else { self.sum.most };
-        if self.filled { gradient } else { gradient * ROUNDS as i64 / self.tail.max(1) as i64 }
+    fn smoothed(&self) -> i64 {
+        let gradient = if self.sum.min > 0 { self.sum.min } else { self.sum.max };
+        if self.filled { gradient } else { gradient * WINDOW as i64 / self.tail.max(1) as i64 }
     }
 }
 
 impl Cdg {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            backoff_beta: libm::round(settings.number("backoff_beta") * 1024.0) as u64,
-            backoff_factor: settings.number("backoff_factor"),
-            ineffective: settings.number("ineffective") as u32,
-            use_shadow: settings.word("shadow") == "on",
-            hystart: settings.word("hystart") == "on",
-            shadow: 0,
-            round: Round::default(),
+            backoff_beta: libm::round(params.number("backoff_beta") * 1024.0) as u64,
+            backoff_factor: params.number("backoff_factor"),
+            ineffective: params.number("ineffective") as u32,
+            use_shadow: params.word("shadow") == "on",
+            hystart: params.word("hystart") == "on",
+            shadow_wnd: 0,
+            rtt_seq: RoundTrip::default(),
             rtt: None,
-            last_rtt: None,
+            rtt_prev: None,
             gradients: Gradients::default(),
-            backoffs: 0,
-            resting: None,
-            delayed: 0,
-            train: None,
-            samples: 0,
-            least_rtt: u64::MAX,
+            backoff_cnt: 0,
+            backoff: None,
+            delack: 0,
+            ack_train: None,
+            sample_cnt: 0,
+            delay_min: u64::MAX,
         }
     }
 
     /// The gradient of a round that just ended, if there is one before it.
     fn end_round(&mut self) -> i64 {
-        let last = self.last_rtt;
+        let last = self.rtt_prev;
         self.next_round();
-        let (Some(now), Some(last)) = (self.last_rtt, last) else { return 0 };
-        self.gradients.add(Extremes { least: now.least - last.least, most: now.most - last.most });
+        let (Some(now), Some(last)) = (self.rtt_prev, last) else { return 0 };
+        self.gradients.add_sample(MinMax { min: now.min - last.min, max: now.max - last.max });
         let sum = self.gradients.sum;
-        if sum.least <= EFFECT || sum.most <= EFFECT {
-            self.backoffs = 0;
+        if sum.min <= EFFECTIVE_GRADIENT || sum.max <= EFFECTIVE_GRADIENT {
+            self.backoff_cnt = 0;
         }
-        self.gradients.get()
+        self.gradients.smoothed()
     }
 
     fn next_round(&mut self) {
-        self.last_rtt = self.rtt.take();
-        (self.train, self.samples) = (None, 0);
+        self.rtt_prev = self.rtt.take();
+        (self.ack_train, self.sample_cnt) = (None, 0);
     }
 
     /// The chance of a backoff at this gradient.
@@ -192,70 +196,70 @@ impl Cdg {
         -libm::expm1(-(gradient as f64) * self.backoff_factor * 1e-6)
     }
 
-    fn backs_off(&mut self, gradient: i64, cx: &mut Context<'_>) -> bool {
+    fn backoff_due(&mut self, gradient: i64, cx: &mut Context<'_>) -> bool {
         if gradient <= 0 || !cx.rng.chance(self.probability(gradient)) {
             return false;
         }
-        self.backoffs += 1;
-        self.ineffective == 0 || self.backoffs <= self.ineffective
+        self.backoff_cnt += 1;
+        self.ineffective == 0 || self.backoff_cnt <= self.ineffective
     }
 
-    fn back_off(&mut self, state: &mut CwndState, next: u64) {
-        self.shadow = self.shadow.max(state.cwnd);
+    fn begin_backoff(&mut self, state: &mut CwndState, next: u64) {
+        self.shadow_wnd = self.shadow_wnd.max(state.cwnd);
         state.ssthresh = (((u64::from(state.cwnd) * self.backoff_beta) >> 10) as u32).max(2);
         state.cwnd_cnt = 0;
-        self.resting = Some(Rest { end: next, from: state.cwnd, acked: 0 });
+        self.backoff = Some(Backoff { end_seq: next, prior_cwnd: state.cwnd, acked: 0 });
     }
 
     /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its end.
-    fn rests(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
-        let Some(rest) = &mut self.resting else { return false };
+    fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
+        let Some(rest) = &mut self.backoff else { return false };
         rest.acked += acked;
-        let over = sample.snd_una >= rest.end;
-        if rest.from > 0 {
+        let over = sample.snd_una >= rest.end_seq;
+        if rest.prior_cwnd > 0 {
             state.cwnd = state.cwnd.min(if over { state.ssthresh } else { rest.window(state.ssthresh) });
         }
         if over {
-            self.resume(sample);
+            self.end_backoff(sample);
         }
         !over
     }
 
-    fn resume(&mut self, sample: &AckSample) {
-        self.resting = None;
+    fn end_backoff(&mut self, sample: &AckSample) {
+        self.backoff = None;
         self.next_round();
-        self.round.restart(sample);
+        self.rtt_seq.restart(sample);
     }
 
-    fn pipe_is_full(&mut self, sample: &AckSample, now: u64) -> bool {
+    fn hystart_update(&mut self, sample: &AckSample, now: u64) -> bool {
         let Some(rtt) = self.rtt else { return false };
-        self.least_rtt = self.least_rtt.min(rtt.least as u64);
-        let train = self.train_is_long(sample, now);
-        train || self.delay_rose(rtt.least as u64)
+        self.delay_min = self.delay_min.min(rtt.min as u64);
+        let train = self.ack_train_found(sample, now);
+        train || self.delay_found(rtt.min as u64)
     }
 
-    fn train_is_long(&mut self, sample: &AckSample, now: u64) -> bool {
-        match &mut self.train {
+    fn ack_train_found(&mut self, sample: &AckSample, now: u64) -> bool {
+        match &mut self.ack_train {
             Some(train) if sample.cwnd_limited => {
-                let close = now < train.last + TRAIN_GAP;
+                let close = now < train.last + HYSTART_ACK_DELTA_US;
                 if close {
                     train.last = now;
                 }
-                close && now > train.first + (self.least_rtt / 2).max(LEAST_SIGN)
+                close && now > train.first + (self.delay_min / 2).max(HYSTART_DELAY_MIN_US)
             }
             train => {
-                *train = Some(Train { first: now, last: now });
+                *train = Some(AckTrain { first: now, last: now });
                 false
             }
         }
     }
 
-    fn delay_rose(&mut self, rtt: u64) -> bool {
-        if self.samples < SAMPLES {
-            self.samples += 1;
+    fn delay_found(&mut self, rtt: u64) -> bool {
+        if self.sample_cnt < HYSTART_MIN_SAMPLES {
+            self.sample_cnt += 1;
             return false;
         }
-        rtt > (self.least_rtt + self.least_rtt / 8).max(LEAST_SIGN)
+        rtt > (self.delay_min + self.delay_min / 8).max(HYSTART_DELAY_MIN_US)
     }
 }
 
@@ -263,8 +267,8 @@ impl WindowRule for Cdg {
     /// The handshake's RTT belongs to the first round: its packets are small, so that the first gradient is that of a
     /// transmission time and not that of the initial window's burst.
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
-        self.shadow = state.cwnd;
-        self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| Extremes { least: rtt, most: rtt });
+        self.shadow_wnd = state.cwnd;
+        self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| MinMax { min: rtt, max: rtt });
     }
 
     /// Gradients are judged in every round; growth asks for a full window below.
@@ -273,65 +277,65 @@ impl WindowRule for Cdg {
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>) {
-        if self.rests(state, acked, sample) {
+        if self.in_backoff(state, acked, sample) {
             return;
         }
-        if self.hystart && state.in_slow_start() && self.pipe_is_full(sample, cx.now.0 / 1000) {
+        if self.hystart && state.in_slow_start() && self.hystart_update(sample, cx.now.0 / 1000) {
             state.ssthresh = state.cwnd;
         }
-        if self.rtt.is_some() && self.round.ends(sample) {
+        if self.rtt.is_some() && self.rtt_seq.ends(sample) {
             let gradient = self.end_round();
-            if self.backs_off(gradient, cx) {
-                return self.back_off(state, sample.snd_nxt);
+            if self.backoff_due(gradient, cx) {
+                return self.begin_backoff(state, sample.snd_nxt);
             }
         }
         if sample.cwnd_limited {
             let before = state.cwnd;
-            frame::reno_increase(state, acked);
-            self.shadow = self.shadow.saturating_add(state.cwnd - before);
+            common::reno_cong_avoid(state, acked);
+            self.shadow_wnd = self.shadow_wnd.saturating_add(state.cwnd - before);
         } else {
-            self.shadow = self.shadow.min(state.cwnd);
+            self.shadow_wnd = self.shadow_wnd.min(state.cwnd);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        self.shadow = (self.shadow / 2).min(state.cwnd);
-        (state.cwnd / 2).max(if self.use_shadow { self.shadow } else { 0 }).max(2)
+        self.shadow_wnd = (self.shadow_wnd / 2).min(state.cwnd);
+        (state.cwnd / 2).max(if self.use_shadow { self.shadow_wnd } else { 0 }).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         let Some(rtt) = sample.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
         if sample.prior_ca_state == CaState::Open {
             // After pairs, a lone packet's acknowledgement was probably delayed: it cannot raise anything.
-            if sample.pkts_acked == 1 && self.delayed > 0 {
-                self.delayed -= 1;
+            if sample.pkts_acked == 1 && self.delack > 0 {
+                self.delack -= 1;
                 if let Some(extremes) = &mut self.rtt {
-                    extremes.least = extremes.least.min(rtt);
+                    extremes.min = extremes.min.min(rtt);
                 }
                 return;
             }
-            self.delayed += u32::from(sample.pkts_acked > 1 && self.delayed < MOST_DELAYED);
+            self.delack += u32::from(sample.pkts_acked > 1 && self.delack < MAX_DELAYED_ACKS);
         }
-        let seen = self.rtt.get_or_insert(Extremes { least: rtt, most: rtt });
-        *seen = Extremes { least: seen.least.min(rtt), most: seen.most.max(rtt) };
+        let seen = self.rtt.get_or_insert(MinMax { min: rtt, max: rtt });
+        *seen = MinMax { min: seen.min.min(rtt), max: seen.max.max(rtt) };
     }
 
     /// The machine's reduction takes the place of a backoff's.
     fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        self.resting = None;
+        self.backoff = None;
     }
 
     /// The round of a reduction says nothing about the next.
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         // The next acknowledgement ends the rest at once.
-        self.resting = Some(Rest::default());
+        self.backoff = Some(Backoff::default());
     }
 
     fn on_idle_restart(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
         self.gradients = Gradients::default();
-        (self.rtt, self.last_rtt, self.train, self.samples) = (None, None, None, 0);
-        (self.backoffs, self.delayed, self.least_rtt) = (0, 0, u64::MAX);
-        (self.shadow, self.resting) = (state.cwnd, Some(Rest::default()));
+        (self.rtt, self.rtt_prev, self.ack_train, self.sample_cnt) = (None, None, None, 0);
+        (self.backoff_cnt, self.delack, self.delay_min) = (0, 0, u64::MAX);
+        (self.shadow_wnd, self.backoff) = (state.cwnd, Some(Backoff::default()));
     }
 }
 
@@ -400,9 +404,9 @@ mod tests {
     fn a_backoff_keeps_seven_tenths_and_remembers_the_window_in_its_shadow() {
         let after = |size| {
             let (mut cdg, mut state) = (cdg(), state(size));
-            cdg.back_off(&mut state, 0);
-            let down = |acked| Rest { acked, ..cdg.resting.expect("it goes down") }.window(state.ssthresh);
-            ([0, size / 2, size].map(down), state.ssthresh, cdg.shadow)
+            cdg.begin_backoff(&mut state, 0);
+            let down = |acked| Backoff { acked, ..cdg.backoff.expect("it goes down") }.window(state.ssthresh);
+            ([0, size / 2, size].map(down), state.ssthresh, cdg.shadow_wnd)
         };
         assert_eq!(after(10), ([10, 9, 7], 7, 10));
         assert_eq!(after(100), ([100, 85, 70], 70, 100));
@@ -411,9 +415,9 @@ mod tests {
     #[test]
     fn a_loss_keeps_half_of_the_shadow() {
         let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
-        cdg.shadow = 90;
+        cdg.shadow_wnd = 90;
         assert_eq!(cdg.ssthresh(&state(50), &mut context(0, &mut stream)), 45);
-        assert_eq!(cdg.shadow, 45);
+        assert_eq!(cdg.shadow_wnd, 45);
         assert_eq!(cdg.ssthresh(&state(45), &mut context(0, &mut stream)), 22, "half of the window is as much");
     }
 
@@ -421,8 +425,8 @@ mod tests {
     fn the_gradient_is_the_sum_of_eight_rounds_extrapolated_while_there_are_fewer() {
         let mut gradients = Gradients::default();
         let mut add = |least, most| {
-            gradients.add(Extremes { least, most });
-            gradients.get()
+            gradients.add_sample(MinMax { min: least, max: most });
+            gradients.smoothed()
         };
         assert_eq!(add(100, 0), 800);
         assert_eq!(add(300, 0), 1600);
@@ -435,36 +439,36 @@ mod tests {
     fn steady_delay_never_backs_off_and_grows_as_reno() {
         let mut flow = Flow::new(cdg(), state(10));
         (0..50).for_each(|_| flow.round(20_000));
-        assert_eq!((flow.cdg.backoffs, flow.cdg.resting), (0, None));
+        assert_eq!((flow.cdg.backoff_cnt, flow.cdg.backoff), (0, None));
         let mut reno = state(10);
-        (0..250).for_each(|_| frame::reno_increase(&mut reno, 2));
+        (0..250).for_each(|_| common::reno_cong_avoid(&mut reno, 2));
         assert_eq!(flow.state.cwnd, reno.cwnd);
     }
 
     #[test]
     fn rising_delay_backs_off_over_a_round() {
-        let settings = [("backoff_factor".to_owned(), crate::ParamValue::Number(10_000.0))].into();
-        let cdg = Cdg::new(&Params::new(ENTRY.parameters, &settings).expect("allowed"));
+        let params = [("backoff_factor".to_owned(), crate::ParamValue::Number(10_000.0))].into();
+        let cdg = Cdg::new(&Params::new(ENTRY.parameters, &params).expect("allowed"));
         let mut flow = Flow::new(cdg, state(10));
         (0..2).for_each(|_| flow.round(20_000));
-        assert_eq!(flow.cdg.resting, None);
+        assert_eq!(flow.cdg.backoff, None);
         // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
         let before = flow.state.cwnd;
         flow.round(30_000);
         let kept = before * 724 / 1024;
-        assert_eq!((flow.cdg.resting, flow.state.cwnd, flow.state.ssthresh), (None, kept, kept));
+        assert_eq!((flow.cdg.backoff, flow.state.cwnd, flow.state.ssthresh), (None, kept, kept));
     }
 
     #[test]
     fn after_five_backoffs_without_effect_it_does_not_yield_any_more() {
         let mut cdg = Cdg { backoff_factor: 1e9, ..cdg() };
         let mut stream = Stream::named(1, "test");
-        let yielded: Vec<bool> = (0..7).map(|_| cdg.backs_off(1000, &mut context(0, &mut stream))).collect();
+        let yielded: Vec<bool> = (0..7).map(|_| cdg.backoff_due(1000, &mut context(0, &mut stream))).collect();
         assert_eq!(yielded, [true, true, true, true, true, false, false]);
-        cdg.rtt = Some(Extremes { least: 900, most: 1000 });
-        cdg.last_rtt = Some(Extremes { least: 932, most: 1000 });
+        cdg.rtt = Some(MinMax { min: 900, max: 1000 });
+        cdg.rtt_prev = Some(MinMax { min: 932, max: 1000 });
         cdg.end_round();
-        assert!(cdg.backs_off(1000, &mut context(0, &mut stream)), "32 us less: it had an effect");
+        assert!(cdg.backoff_due(1000, &mut context(0, &mut stream)), "32 us less: it had an effect");
     }
 
     #[test]
@@ -473,7 +477,7 @@ mod tests {
         let mut sample = |released, rtt| {
             let sample = AckSample { pkts_acked: released, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
             cdg.on_ack(&mut state(10), &sample, &mut context(0, &mut stream));
-            cdg.rtt.map(|rtt| (rtt.least, rtt.most))
+            cdg.rtt.map(|rtt| (rtt.min, rtt.max))
         };
         assert_eq!(sample(2, 100), Some((100, 100)));
         assert_eq!(sample(1, 40_000), Some((100, 100)));
@@ -484,19 +488,19 @@ mod tests {
 
     #[test]
     fn slow_start_ends_when_a_rounds_least_rtt_is_an_eighth_above_the_least() {
-        let mut cdg = Cdg { least_rtt: 20_000, ..cdg() };
-        let judged: Vec<bool> = (0..9).map(|_| cdg.delay_rose(22_501)).collect();
+        let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
+        let judged: Vec<bool> = (0..9).map(|_| cdg.delay_found(22_501)).collect();
         assert_eq!(judged, [false, false, false, false, false, false, false, false, true]);
-        assert!(!cdg.delay_rose(22_500));
+        assert!(!cdg.delay_found(22_500));
     }
 
     #[test]
     fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
-        let mut cdg = Cdg { least_rtt: 20_000, ..cdg() };
+        let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
         let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
-        let found = (0..100).find(|ack| cdg.train_is_long(&sample, 1_000_000 + 2_999 * ack));
+        let found = (0..100).find(|ack| cdg.ack_train_found(&sample, 1_000_000 + 2_999 * ack));
         assert_eq!(found, Some(4), "4 * 2.999 ms is more than 10 ms");
-        cdg.train = None;
-        assert!((0..100).all(|ack| !cdg.train_is_long(&sample, 1_000_000 + 3_000 * ack)));
+        cdg.ack_train = None;
+        assert!((0..100).all(|ack| !cdg.ack_train_found(&sample, 1_000_000 + 3_000 * ack)));
     }
 }

@@ -14,10 +14,10 @@
 //! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of 1/2.
 //! The frame (proportional rate reduction, undo) is Linux 6.1's.
 
-use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "compound",
     aliases: &["ctcp"],
@@ -60,7 +60,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 41.0, least: 0.0, most: 1e6 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Compound::new(settings))),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Compound::new(params))),
 };
 
 /// Gamma stays within these bounds when tuned, packets.
@@ -73,21 +74,21 @@ const GAMMA_SHARE: f64 = 0.75;
 /// Compound TCP's own part of a window.
 #[derive(Debug)]
 pub struct Compound {
-    law: Law,
+    constants: Constants,
     gamma: f64,
-    tuned: bool,
-    delay: RoundDelay,
+    gamma_tuning: bool,
+    vegas: VegasRtt,
     /// `1 - base / rtt` of the last round judged: the share of the window that waits.
-    waiting: f64,
+    queueing_share: f64,
     /// The delay window, packets: its whole part is in [`CwndState::cwnd`].
-    extra: f64,
+    dwnd: f64,
     /// The delay window before the last reduction.
-    prior_extra: f64,
+    prior_dwnd: f64,
 }
 
 /// The constants of the delay window.
 #[derive(Debug)]
-struct Law {
+struct Constants {
     alpha: f64,
     beta: f64,
     k: f64,
@@ -95,7 +96,7 @@ struct Law {
     low_window: u32,
 }
 
-impl Law {
+impl Constants {
     /// Growth a round trip without backlog, packets.
     fn increment(&self, cwnd: f64) -> f64 {
         (self.alpha * libm::pow(cwnd, self.k) - 1.0).max(0.0)
@@ -103,46 +104,46 @@ impl Law {
 }
 
 impl Compound {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            law: Law {
-                alpha: settings.number("alpha"),
-                beta: settings.number("beta"),
-                k: settings.number("k"),
-                zeta: settings.number("zeta"),
-                low_window: settings.number("low_window") as u32,
+            constants: Constants {
+                alpha: params.number("alpha"),
+                beta: params.number("beta"),
+                k: params.number("k"),
+                zeta: params.number("zeta"),
+                low_window: params.number("low_window") as u32,
             },
-            gamma: settings.number("gamma"),
-            tuned: settings.word("gamma_tuning") == "on",
-            delay: RoundDelay::default(),
-            waiting: 0.0,
-            extra: 0.0,
-            prior_extra: 0.0,
+            gamma: params.number("gamma"),
+            gamma_tuning: params.word("gamma_tuning") == "on",
+            vegas: VegasRtt::default(),
+            queueing_share: 0.0,
+            dwnd: 0.0,
+            prior_dwnd: 0.0,
         }
     }
 
     /// The loss window; the delay window never has all (the frame may have shrunk the sum).
     fn loss_window(&mut self, state: &CwndState) -> f64 {
         let size = f64::from(state.cwnd);
-        self.extra = self.extra.min(size - 1.0).max(0.0);
-        size - self.extra
+        self.dwnd = self.dwnd.min(size - 1.0).max(0.0);
+        size - self.dwnd
     }
 
-    fn judge(&mut self, state: &mut CwndState) {
-        self.waiting = self.delay.queueing() as f64 / self.delay.least as f64;
-        let loss_window = state.cwnd - (self.extra as u32).min(state.cwnd - 1);
+    fn end_round(&mut self, state: &mut CwndState) {
+        self.queueing_share = self.vegas.queueing_delay() as f64 / self.vegas.min_rtt as f64;
+        let loss_window = state.cwnd - (self.dwnd as u32).min(state.cwnd - 1);
         let size = f64::from(state.cwnd);
-        let backlog = size * self.waiting;
+        let backlog = size * self.queueing_share;
         if backlog >= self.gamma {
-            self.extra = (self.extra - self.law.zeta * backlog).max(0.0);
-        } else if state.cwnd > self.law.low_window {
-            self.extra += self.law.increment(size);
+            self.dwnd = (self.dwnd - self.constants.zeta * backlog).max(0.0);
+        } else if state.cwnd > self.constants.low_window {
+            self.dwnd += self.constants.increment(size);
         }
-        state.cwnd = loss_window.saturating_add(self.extra as u32).clamp(2, state.cwnd_clamp);
+        state.cwnd = loss_window.saturating_add(self.dwnd as u32).clamp(2, state.cwnd_clamp);
     }
 
-    fn tune(&mut self, loss_window: f64) {
-        let sample = GAMMA_SHARE * loss_window * self.waiting;
+    fn tune_gamma(&mut self, loss_window: f64) {
+        let sample = GAMMA_SHARE * loss_window * self.queueing_share;
         let (least, most) = GAMMA_BOUNDS;
         self.gamma = ((1.0 - GAMMA_GAIN) * self.gamma + GAMMA_GAIN * sample).clamp(least, most);
     }
@@ -152,40 +153,40 @@ impl WindowRule for Compound {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         let slow = state.in_slow_start();
         if slow {
-            self.extra = 0.0;
+            self.dwnd = 0.0;
         }
-        frame::reno_increase(state, acked);
-        if self.delay.ends(sample) {
-            if self.delay.is_telling() && !slow {
-                self.judge(state);
+        common::reno_cong_avoid(state, acked);
+        if self.vegas.ends(sample) {
+            if self.vegas.has_enough_samples() && !slow {
+                self.end_round(state);
             }
-            self.delay.forget_round();
+            self.vegas.reset_round();
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         let loss_window = self.loss_window(state);
-        if self.tuned {
-            self.tune(loss_window);
+        if self.gamma_tuning {
+            self.tune_gamma(loss_window);
         }
-        self.prior_extra = self.extra;
-        self.extra = ((1.0 - self.law.beta) * f64::from(state.cwnd) - loss_window / 2.0).max(0.0);
-        ((loss_window / 2.0 + self.extra) as u32).max(2)
+        self.prior_dwnd = self.dwnd;
+        self.dwnd = ((1.0 - self.constants.beta) * f64::from(state.cwnd) - loss_window / 2.0).max(0.0);
+        ((loss_window / 2.0 + self.dwnd) as u32).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.delay.add(sample);
+        self.vegas.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.delay.change_phase(next);
+        self.vegas.set_state(next);
         if next == CaState::Loss {
-            self.extra = 0.0;
+            self.dwnd = 0.0;
         }
     }
 
     fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
-        self.extra = self.prior_extra;
+        self.dwnd = self.prior_dwnd;
         state.cwnd.max(state.prior_cwnd)
     }
 }
@@ -197,13 +198,13 @@ mod tests {
     use units::Stream;
 
     fn compound(extra: f64) -> Compound {
-        Compound { extra, ..Compound::new(&defaults(&ENTRY)) }
+        Compound { dwnd: extra, ..Compound::new(&defaults(&ENTRY)) }
     }
 
     #[test]
     fn the_delay_window_grows_by_an_eighth_of_the_window_to_three_quarters() {
         for (cwnd, growth) in [(41.0, 1.03), (100.0, 2.95), (1000.0, 21.2), (10_000.0, 124.0)] {
-            let ours = compound(0.0).law.increment(cwnd);
+            let ours = compound(0.0).constants.increment(cwnd);
             assert!((ours / growth - 1.0).abs() < 0.005, "{cwnd}: {ours} instead of {growth}");
         }
     }
@@ -212,10 +213,10 @@ mod tests {
     fn after_a_round(size: u32, extra: f64, rtt_ms: u64) -> (u32, f64) {
         let (mut compound, mut state) =
             (compound(extra), CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() });
-        (compound.delay.base, compound.delay.least, compound.delay.samples) = (100_000, rtt_ms * 1000, 3);
+        (compound.vegas.base_rtt, compound.vegas.min_rtt, compound.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 101, ..AckSample::default() };
         compound.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
-        (state.cwnd, compound.extra)
+        (state.cwnd, compound.dwnd)
     }
 
     #[test]
@@ -235,18 +236,18 @@ mod tests {
         let (mut compound, mut stream) = (compound(60.0), Stream::named(1, "test"));
         let state = CwndState { cwnd: 100, ..CwndState::default() };
         assert_eq!(compound.ssthresh(&state, &mut context(0, &mut stream)), 50);
-        assert_eq!(compound.extra, 30.0);
+        assert_eq!(compound.dwnd, 30.0);
         assert_eq!(compound.undo_cwnd(&CwndState { cwnd: 50, prior_cwnd: 100, ..state }), 100);
-        assert_eq!(compound.extra, 60.0);
+        assert_eq!(compound.dwnd, 60.0);
     }
 
     #[test]
     fn gamma_goes_half_the_way_to_three_quarters_of_renos_backlog() {
-        let mut compound = Compound { waiting: 0.2, ..compound(0.0) };
-        compound.tune(100.0);
+        let mut compound = Compound { queueing_share: 0.2, ..compound(0.0) };
+        compound.tune_gamma(100.0);
         assert_eq!(compound.gamma, 22.5, "20 packets wait: half of 30 and half of 15");
         for _ in 0..10 {
-            compound.tune(1.0);
+            compound.tune_gamma(1.0);
         }
         assert_eq!(compound.gamma, 5.0);
     }
@@ -255,6 +256,6 @@ mod tests {
     fn a_timeout_ends_the_delay_window() {
         let (mut compound, mut state) = (compound(60.0), CwndState::default());
         compound.set_state(&mut state, CaState::Loss, &mut context(0, &mut Stream::named(1, "test")));
-        assert_eq!(compound.extra, 0.0);
+        assert_eq!(compound.dwnd, 0.0);
     }
 }

@@ -18,14 +18,14 @@
 //! once `1 / delta` exceeds the bandwidth-delay product the window no longer swings, so that the flow never finds the
 //! queue empty again.
 
-use crate::frame::{Round, WindowedMax};
+use crate::common::{RoundTrip, WindowedMax};
 use crate::{
-    AckSample, AlgorithmEntry, Cause, Constructor, Context, Decision, ParamDefault, Parameter, Params, PathController,
-    PathEvent, PathInfo,
+    AckSample, AlgorithmEntry, Cause, Constructor, Context, Decision, Departure, ParamDefault, Parameter, Params,
+    PathController, PathEvent, PathInfo, Traits,
 };
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "copa",
     aliases: &[],
@@ -43,22 +43,26 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["off", "on"]),
         },
     ],
-    make: Constructor::Single(|settings| Box::new(Copa::new(settings))),
+    traits: Traits {
+        departures: &[(Departure::KeepsCwndOnUndo, "loss does not reduce the window")],
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| Box::new(Copa::new(params))),
 };
 
 /// Windows are counted in 2^-16 packets, queue shares in 2^-8.
 const PACKET: u64 = 1 << 16;
-const SHARE: u64 = 1 << 8;
+const INV_DELTA_ONE: u64 = 1 << 8;
 /// The least window outside a timeout.
 const MIN_WINDOW: u64 = 2 * PACKET;
 /// Never above this.
 const CLAMP: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
 /// How long a least RTT holds.
-const LEAST_HOLDS: Span = Span::from_secs(10);
+const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
-const STEADY_ROUNDS: u32 = 3;
+const VELOCITY_ROUNDS: u32 = 3;
 /// The greatest RTT is of the last 4 round trips; the queue must have been nearly empty in the last 5.
-const RANGE_ROUNDS: u64 = 4;
+const MAX_RTT_ROUNDS: u64 = 4;
 const EMPTY_ROUNDS: u64 = 5;
 /// Nearly empty: this fraction of the range of RTTs.
 const EMPTY_DIVISOR: u64 = 10;
@@ -72,25 +76,25 @@ pub struct Copa {
     mss: u32,
     slow_start: bool,
     /// Packets in the queue (1 / delta), in 2^-8: as asked for, and now.
-    own_share: u64,
-    share: u64,
+    default_inv_delta: u64,
+    inv_delta: u64,
     competitive: bool,
     rtts: Rtts,
     velocity: Velocity,
-    round: Round,
+    round: RoundTrip,
     lost: bool,
     /// Window and slow start before a timeout.
-    saved: Option<(u64, bool)>,
+    prior: Option<(u64, bool)>,
 }
 
 /// Extremes of the RTT over three windows of time, nanoseconds.
 #[derive(Debug, Default)]
 struct Rtts {
     /// Filters of maxima: these two hold [`u64::MAX`] minus the RTT.
-    least: WindowedMax,
-    standing: WindowedMax,
-    most: WindowedMax,
-    nearly_empty: Instant,
+    min_rtt: WindowedMax,
+    standing_rtt: WindowedMax,
+    max_rtt: WindowedMax,
+    last_nearly_empty: Instant,
 }
 
 /// The pace of the window.
@@ -98,85 +102,85 @@ struct Rtts {
 struct Velocity {
     value: u64,
     up: bool,
-    steady: u32,
+    same_direction_rounds: u32,
     /// The window a round trip ago.
-    before: u64,
+    prior_cwnd: u64,
 }
 
 impl Rtts {
-    fn least(&self) -> u64 {
-        u64::MAX - self.least.get()
+    fn min_rtt(&self) -> u64 {
+        u64::MAX - self.min_rtt.get()
     }
 
-    fn standing(&self) -> u64 {
-        u64::MAX - self.standing.get()
+    fn standing_rtt(&self) -> u64 {
+        u64::MAX - self.standing_rtt.get()
     }
 
-    fn add(&mut self, rtt: u64, srtt: u64, now: Instant) {
-        self.least.update(LEAST_HOLDS.as_nanos(), now.0, u64::MAX - rtt);
-        self.standing.update(srtt / 2, now.0, u64::MAX - rtt);
-        self.most.update(srtt.saturating_mul(RANGE_ROUNDS), now.0, rtt);
-        let range = self.most.get().saturating_sub(self.least());
+    fn add_sample(&mut self, rtt: u64, srtt: u64, now: Instant) {
+        self.min_rtt.update(MIN_RTT_WINDOW.as_nanos(), now.0, u64::MAX - rtt);
+        self.standing_rtt.update(srtt / 2, now.0, u64::MAX - rtt);
+        self.max_rtt.update(srtt.saturating_mul(MAX_RTT_ROUNDS), now.0, rtt);
+        let range = self.max_rtt.get().saturating_sub(self.min_rtt());
         // At most: on a path whose RTT never varies, the queue is empty.
-        if rtt <= self.least() + range / EMPTY_DIVISOR {
-            self.nearly_empty = now;
+        if rtt <= self.min_rtt() + range / EMPTY_DIVISOR {
+            self.last_nearly_empty = now;
         }
     }
 }
 
 impl Velocity {
     fn new(cwnd: u64) -> Self {
-        Self { value: 1, up: true, steady: 0, before: cwnd }
+        Self { value: 1, up: true, same_direction_rounds: 0, prior_cwnd: cwnd }
     }
 
     /// A round trip ended with this window.
     fn end_round(&mut self, cwnd: u64) {
-        let up = cwnd > self.before;
+        let up = cwnd > self.prior_cwnd;
         if up == self.up {
-            self.steady += 1;
-            if self.steady >= STEADY_ROUNDS {
+            self.same_direction_rounds += 1;
+            if self.same_direction_rounds >= VELOCITY_ROUNDS {
                 self.value = self.value.saturating_mul(2);
             }
         } else {
-            (self.value, self.steady) = (1, 0);
+            (self.value, self.same_direction_rounds) = (1, 0);
         }
-        (self.up, self.before) = (up, cwnd);
+        (self.up, self.prior_cwnd) = (up, cwnd);
     }
 }
 
 impl Copa {
-    fn new(settings: &Params) -> Self {
-        let share = libm::round(SHARE as f64 / settings.number("delta")) as u64;
+    fn new(params: &Params) -> Self {
+        let share = libm::round(INV_DELTA_ONE as f64 / params.number("delta")) as u64;
         Self {
             cwnd: 10 * PACKET,
             ssthresh: INFINITE_SSTHRESH,
             mss: 1448,
             slow_start: true,
-            own_share: share,
-            share,
-            competitive: settings.word("competitive") == "on",
+            default_inv_delta: share,
+            inv_delta: share,
+            competitive: params.word("competitive") == "on",
             rtts: Rtts::default(),
             velocity: Velocity::new(10 * PACKET),
-            round: Round::default(),
+            round: RoundTrip::default(),
             lost: false,
-            saved: None,
+            prior: None,
         }
     }
 
-    fn start(&mut self, path: &PathInfo, now: Instant) {
+    fn init(&mut self, path: &PathInfo, now: Instant) {
         self.cwnd = u64::from(path.initial_window) * PACKET;
         self.velocity = Velocity::new(self.cwnd);
         self.mss = path.mss;
-        self.rtts.nearly_empty = now;
+        self.rtts.last_nearly_empty = now;
         if let Some(rtt) = path.rtt {
-            self.rtts.add(rtt.as_nanos(), rtt.as_nanos(), now);
+            self.rtts.add_sample(rtt.as_nanos(), rtt.as_nanos(), now);
         }
     }
 
-    fn on_feedback(&mut self, sample: &AckSample, now: Instant) {
+    fn on_ack(&mut self, sample: &AckSample, now: Instant) {
         self.lost |= sample.lost > 0;
         if let Some(rtt) = sample.rtt {
-            self.rtts.add(rtt.as_nanos(), sample.srtt.as_nanos(), now);
+            self.rtts.add_sample(rtt.as_nanos(), sample.srtt.as_nanos(), now);
         }
         if self.round.ends(sample) {
             self.end_round(sample.srtt, now);
@@ -204,29 +208,30 @@ impl Copa {
         if !self.slow_start {
             self.velocity.end_round(self.cwnd);
             // A round trip changes the window by v / delta: by no more than itself.
-            let most = self.cwnd * SHARE / PACKET / self.share;
+            let most = self.cwnd * INV_DELTA_ONE / PACKET / self.inv_delta;
             self.velocity.value = self.velocity.value.min(most.max(1));
         }
         let lost = std::mem::take(&mut self.lost);
-        let contested = self.competitive && now.since(self.rtts.nearly_empty) > srtt * EMPTY_ROUNDS;
-        self.share = match (contested, lost) {
-            (false, _) => self.own_share,
-            (true, false) => self.share + SHARE,
-            (true, true) => (self.share / 2).max(self.own_share),
+        let contested = self.competitive && now.since(self.rtts.last_nearly_empty) > srtt * EMPTY_ROUNDS;
+        self.inv_delta = match (contested, lost) {
+            (false, _) => self.default_inv_delta,
+            (true, false) => self.inv_delta + INV_DELTA_ONE,
+            (true, true) => (self.inv_delta / 2).max(self.default_inv_delta),
         };
     }
 
     /// The rate is at most the target: `window / standing <= 1 / (delta dq)`.
     fn is_below_target(&self) -> bool {
-        let (least, standing) = (self.rtts.least(), self.rtts.standing());
+        let (least, standing) = (self.rtts.min_rtt(), self.rtts.standing_rtt());
         let queueing = standing.saturating_sub(least);
-        let rate = u128::from(self.cwnd) * u128::from(queueing) * u128::from(SHARE);
-        rate <= u128::from(self.share) * u128::from(PACKET) * u128::from(standing)
+        let rate = u128::from(self.cwnd) * u128::from(queueing) * u128::from(INV_DELTA_ONE);
+        rate <= u128::from(self.inv_delta) * u128::from(PACKET) * u128::from(standing)
     }
 
     /// `v / (delta window)` for each of `acked` packets, in 2^-16 packets.
     fn step(&self, acked: u32) -> u64 {
-        let packets = u128::from(acked) * u128::from(self.velocity.value) * u128::from(self.share * PACKET / SHARE);
+        let packets =
+            u128::from(acked) * u128::from(self.velocity.value) * u128::from(self.inv_delta * PACKET / INV_DELTA_ONE);
         u64::try_from(packets * u128::from(PACKET) / u128::from(self.cwnd.max(1))).unwrap_or(CLAMP)
     }
 
@@ -236,14 +241,14 @@ impl Copa {
 
     fn on_timeout(&mut self, cut: bool, in_flight: u32) {
         if cut {
-            self.saved = Some((self.cwnd, self.slow_start));
+            self.prior = Some((self.cwnd, self.slow_start));
         }
         self.cwnd = u64::from(in_flight + 1) * PACKET;
         self.slow_start = true;
     }
 
     fn on_spurious_loss(&mut self) {
-        if let Some((cwnd, slow_start)) = self.saved.take() {
+        if let Some((cwnd, slow_start)) = self.prior.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.slow_start = slow_start;
             self.velocity = Velocity::new(self.cwnd);
@@ -254,12 +259,12 @@ impl Copa {
 impl PathController for Copa {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            PathEvent::Ack(sample) => self.on_feedback(sample, cx.now),
-            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Ack(sample) => self.on_ack(sample, cx.now),
+            PathEvent::PathUp(path) => self.init(path, cx.now),
             PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight } => self.on_timeout(*cut, *in_flight),
             PathEvent::Congestion { cause, .. } => {
                 self.lost |= *cause != Cause::EcnMark;
-                self.saved = None;
+                self.prior = None;
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
@@ -272,7 +277,7 @@ impl PathController for Copa {
     }
 
     fn decision(&self) -> Decision {
-        let standing = self.rtts.standing();
+        let standing = self.rtts.standing_rtt();
         let known = (1..u64::MAX).contains(&standing);
         let bytes = (2 * u128::from(self.cwnd) * u128::from(self.mss) / u128::from(PACKET)) as u64;
         let pacing_rate = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
@@ -290,8 +295,8 @@ mod tests {
     fn copa(cwnd: u64, standing_ms: u64) -> Copa {
         let mut copa = Copa { cwnd: cwnd * PACKET, slow_start: false, ..Copa::new(&defaults(&ENTRY)) };
         copa.velocity = Velocity::new(copa.cwnd);
-        copa.rtts.add(100_000_000, 200_000_000, Instant::ZERO);
-        copa.rtts.standing.reset(0, u64::MAX - standing_ms * 1_000_000);
+        copa.rtts.add_sample(100_000_000, 200_000_000, Instant::ZERO);
+        copa.rtts.standing_rtt.reset(0, u64::MAX - standing_ms * 1_000_000);
         copa
     }
 
@@ -332,8 +337,8 @@ mod tests {
     #[test]
     fn the_standing_rtt_is_the_least_of_half_a_smoothed_rtt_and_the_least_of_ten_seconds() {
         let mut copa = copa(20, 110);
-        let standing = |copa: &Copa| copa.rtts.standing() / 1_000_000;
-        let least = |copa: &Copa| copa.rtts.least() / 1_000_000;
+        let standing = |copa: &Copa| copa.rtts.standing_rtt() / 1_000_000;
+        let least = |copa: &Copa| copa.rtts.min_rtt() / 1_000_000;
         ack(&mut copa, 1, 105, 1000, |_| {});
         ack(&mut copa, 1, 120, 1040, |_| {});
         assert_eq!((standing(&copa), least(&copa)), (105, 100));
@@ -368,7 +373,7 @@ mod tests {
     #[test]
     fn velocity_moves_the_window_by_no_more_than_itself_a_round_trip() {
         let mut copa = copa(20, 100);
-        (copa.velocity.value, copa.velocity.steady, copa.velocity.before) = (1000, 9, 0);
+        (copa.velocity.value, copa.velocity.same_direction_rounds, copa.velocity.prior_cwnd) = (1000, 9, 0);
         copa.end_round(Span::from_millis(100), Instant::ZERO);
         assert_eq!(copa.velocity.value, 10, "2 * 10 packets are the window");
     }
@@ -392,7 +397,7 @@ mod tests {
         let mut copa = Copa { competitive: true, ..copa(20, 110) };
         let round = |copa: &mut Copa, n: u64, rtt, lost| {
             ack(copa, 1, rtt, n * 200, |sample| (sample.snd_una, sample.snd_nxt, sample.lost) = (n, n, lost));
-            copa.share / SHARE
+            copa.inv_delta / INV_DELTA_ONE
         };
         // The RTT varies between 100 and 200 ms: nearly empty is 110.
         assert_eq!((1..=5).map(|n| round(&mut copa, n, 200, 0)).collect::<Vec<_>>(), [2, 2, 2, 2, 2], "1 s is 5 RTTs");

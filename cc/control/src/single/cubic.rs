@@ -13,11 +13,11 @@
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::{INFINITE_SSTHRESH, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cubic",
     aliases: &[],
@@ -50,84 +50,87 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["on", "plus-plus", "off"]),
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Cubic::new(settings))),
+    traits: Traits { colour: Some(["#0072b2", "#4ba3db"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| {
+        WindowController::with_rate_halving(Cubic::new(params), RateHalving::ToSsthresh)
+    }),
 };
 
 /// The curve is recomputed when the window changed or this many milliseconds passed, and at most once a millisecond.
-const STALE: u64 = 1000 / 32;
+const UPDATE_INTERVAL_MS: u64 = 1000 / 32;
 /// Delay samples are not trusted for this many milliseconds after an epoch begins.
-const SETTLING: u64 = 1000;
+const DELAY_HOLDOFF_MS: u64 = 1000;
 /// Time on the curve is capped (units of 1/1024 s) so that its cube fits: by then no window is large enough.
-const LONGEST: u64 = 1 << 20;
+const MAX_T: u64 = 1 << 20;
 
 /// CUBIC's own part of a window.
 #[derive(Debug)]
 pub struct Cubic {
-    curve: Curve,
+    cubic: CubicFunction,
     fast_convergence: bool,
-    friendliness: bool,
+    tcp_friendliness: bool,
     hystart: bool,
     /// Outlives a timeout: only the first slow start is searched.
-    plus: Option<HyStartPlus>,
-    ca: State,
+    hystart_plus: Option<HyStartPlus>,
+    ca: Bictcp,
 }
 
 /// The constants of the growth law in fixed point.
 #[derive(Debug)]
-struct Curve {
+struct CubicFunction {
     /// Multiplicative decrease, in 1/1024.
     beta: u64,
     /// C in packets/s^3, in 1/1024.
     c: u64,
     /// Eight times the packets that a Reno flow of this beta needs per packet of window to grow by one:
     /// (1 + beta) / (3 (1 - beta)).
-    reno_period: u64,
+    beta_scale: u64,
 }
 
 /// What is learnt, and forgotten at a timeout. Times are milliseconds unless said otherwise.
 #[derive(Debug, Default)]
-struct State {
+struct Bictcp {
     /// Packets to be acked for one more packet of window.
-    period: u32,
-    last_max: u32,
+    cnt: u32,
+    last_max_cwnd: u32,
     epoch: Option<Epoch>,
-    least_rtt_us: u64,
-    computed_for: u32,
-    computed_at: u64,
-    search: HyStart,
+    delay_min_us: u64,
+    last_cwnd: u32,
+    last_time: u64,
+    hystart_state: HyStart,
 }
 
 /// A stage of growth from one reduction to the next.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    start: u64,
+    epoch_start: u64,
     /// Where the curve is flat.
-    origin: u32,
+    origin_point: u32,
     /// When it is, in 1/1024 s from the start.
     k: u64,
     /// Packets acked and not yet turned into growth of `reno`.
-    acked: u64,
+    ack_cnt: u64,
     /// The window that Reno would have.
-    reno: u32,
+    tcp_cwnd: u32,
 }
 
 impl Cubic {
-    fn new(settings: &Params) -> Self {
-        let on = |name| settings.word(name) == "on";
+    fn new(params: &Params) -> Self {
+        let on = |name| params.word(name) == "on";
         Self {
-            curve: Curve::new(settings.number("beta"), settings.number("c")),
+            cubic: CubicFunction::new(params.number("beta"), params.number("c")),
             fast_convergence: on("fast_convergence"),
-            friendliness: on("friendliness"),
+            tcp_friendliness: on("friendliness"),
             hystart: on("hystart"),
-            plus: (settings.word("hystart") == "plus-plus").then(HyStartPlus::default),
-            ca: State::default(),
+            hystart_plus: (params.word("hystart") == "plus-plus").then(HyStartPlus::default),
+            ca: Bictcp::default(),
         }
     }
 
     /// The packets by which slow start may grow.
-    fn slow_growth(&mut self, state: &CwndState, acked: u32) -> u32 {
-        match &mut self.plus {
-            Some(plus) if state.ssthresh == INFINITE_SSTHRESH => plus.growth(acked),
+    fn slow_start_acked(&mut self, state: &CwndState, acked: u32) -> u32 {
+        match &mut self.hystart_plus {
+            Some(plus) if state.ssthresh == INFINITE_SSTHRESH => plus.cwnd_increase(acked),
             _ => acked,
         }
     }
@@ -137,46 +140,52 @@ impl Cubic {
         let (cwnd, tick_us) = (*cwnd, tick.as_micros());
         let ca = &mut self.ca;
         if let Some(epoch) = &mut ca.epoch {
-            epoch.acked += u64::from(acked);
+            epoch.ack_cnt += u64::from(acked);
         }
-        if ca.computed_for == cwnd && now - ca.computed_at <= STALE {
+        if ca.last_cwnd == cwnd && now - ca.last_time <= UPDATE_INTERVAL_MS {
             return;
         }
-        if ca.epoch.is_none() || now != ca.computed_at {
-            (ca.computed_for, ca.computed_at) = (cwnd, now);
-            let last_max = ca.last_max;
-            let epoch = ca.epoch.get_or_insert_with(|| self.curve.begin(cwnd, last_max, acked, now));
-            let elapsed = now - epoch.start + ca.least_rtt_us.div_ceil(tick_us) * tick_us / 1000;
-            ca.period = period_towards(self.curve.target(epoch, elapsed * 1024 / 1000), cwnd);
+        if ca.epoch.is_none() || now != ca.last_time {
+            (ca.last_cwnd, ca.last_time) = (cwnd, now);
+            let last_max = ca.last_max_cwnd;
+            let epoch = ca.epoch.get_or_insert_with(|| self.cubic.new_epoch(cwnd, last_max, acked, now));
+            let elapsed = now - epoch.epoch_start + ca.delay_min_us.div_ceil(tick_us) * tick_us / 1000;
+            ca.cnt = cnt_towards(self.cubic.target(epoch, elapsed * 1024 / 1000), cwnd);
             if last_max == 0 {
                 // No loss yet: at least 5 % a round trip.
-                ca.period = ca.period.min(20);
+                ca.cnt = ca.cnt.min(20);
             }
         }
-        if let (true, Some(epoch)) = (self.friendliness, &mut ca.epoch) {
-            ca.period = ca.period.min(self.curve.reno_bound(epoch, cwnd));
+        if let (true, Some(epoch)) = (self.tcp_friendliness, &mut ca.epoch) {
+            ca.cnt = ca.cnt.min(self.cubic.tcp_friendliness_cnt(epoch, cwnd));
         }
-        ca.period = ca.period.max(2);
+        ca.cnt = ca.cnt.max(2);
     }
 }
 
 /// Packets to be acked per packet of growth so that `target` is reached in a round trip.
-fn period_towards(target: u64, cwnd: u32) -> u32 {
+fn cnt_towards(target: u64, cwnd: u32) -> u32 {
     match target.saturating_sub(u64::from(cwnd)) {
         0 => cwnd.saturating_mul(100),
         distance => (u64::from(cwnd) / distance) as u32,
     }
 }
 
-impl Curve {
+impl CubicFunction {
     fn new(beta: f64, c: f64) -> Self {
         let (beta, c) = (libm::round(beta * 1024.0) as u64, libm::round(c * 1024.0) as u64);
-        Self { beta, c, reno_period: 8 * (1024 + beta) / 3 / (1024 - beta) }
+        Self { beta, c, beta_scale: 8 * (1024 + beta) / 3 / (1024 - beta) }
     }
 
-    fn begin(&self, cwnd: u32, last_max: u32, acked: u32, start: u64) -> Epoch {
+    fn new_epoch(&self, cwnd: u32, last_max: u32, acked: u32, start: u64) -> Epoch {
         let origin = last_max.max(cwnd);
-        Epoch { start, origin, k: self.k(origin - cwnd), acked: u64::from(acked), reno: cwnd }
+        Epoch {
+            epoch_start: start,
+            origin_point: origin,
+            k: self.k(origin - cwnd),
+            ack_cnt: u64::from(acked),
+            tcp_cwnd: cwnd,
+        }
     }
 
     /// `K = cbrt(distance / C)`, in 1/1024 s: the time from the start of an epoch to its origin.
@@ -186,19 +195,19 @@ impl Curve {
 
     /// `C (t - K)^3 + origin`, `t` in 1/1024 s.
     fn target(&self, epoch: &Epoch, t: u64) -> u64 {
-        let offset = t.abs_diff(epoch.k).min(LONGEST);
+        let offset = t.abs_diff(epoch.k).min(MAX_T);
         let rise = ((u128::from(self.c) * u128::from(offset.pow(3))) >> 40) as u64;
-        let origin = u64::from(epoch.origin);
+        let origin = u64::from(epoch.origin_point);
         if t < epoch.k { origin.saturating_sub(rise) } else { origin + rise }
     }
 
     /// Moves the Reno estimate on; the longest period that keeps up with it.
-    fn reno_bound(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
-        let each = (u64::from(cwnd) * self.reno_period / 8).max(1);
-        let steps = epoch.acked.saturating_sub(1) / each;
-        epoch.acked -= steps * each;
-        epoch.reno += steps as u32;
-        cwnd.checked_div(epoch.reno.saturating_sub(cwnd)).unwrap_or(u32::MAX)
+    fn tcp_friendliness_cnt(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
+        let each = (u64::from(cwnd) * self.beta_scale / 8).max(1);
+        let steps = epoch.ack_cnt.saturating_sub(1) / each;
+        epoch.ack_cnt -= steps * each;
+        epoch.tcp_cwnd += steps as u32;
+        cwnd.checked_div(epoch.tcp_cwnd.saturating_sub(cwnd)).unwrap_or(u32::MAX)
     }
 }
 
@@ -216,58 +225,54 @@ fn cube_root(value: u64) -> u64 {
 }
 
 impl WindowRule for Cubic {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
-        let left = if state.in_slow_start() { frame::slow_start(state, self.slow_growth(state, acked)) } else { acked };
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
+        let left =
+            if state.in_slow_start() { common::slow_start(state, self.slow_start_acked(state, acked)) } else { acked };
         if left > 0 {
             self.update(state, left, state.clock_ms(cx.now));
-            frame::additive_increase(state, self.ca.period, left);
+            common::cong_avoid_ai(state, self.ca.cnt, left);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let (size, beta, ca) = (u64::from(state.cwnd), self.curve.beta, &mut self.ca);
-        let converge = self.fast_convergence && state.cwnd < ca.last_max;
+        let (size, beta, ca) = (u64::from(state.cwnd), self.cubic.beta, &mut self.ca);
+        let converge = self.fast_convergence && state.cwnd < ca.last_max_cwnd;
         ca.epoch = None;
-        ca.last_max = if converge { (size * (1024 + beta) / 2048) as u32 } else { state.cwnd };
+        ca.last_max_cwnd = if converge { (size * (1024 + beta) / 2048) as u32 } else { state.cwnd };
         ((size * beta / 1024) as u32).max(2)
     }
 
-    /// Its cut is smaller than a half on purpose.
-    fn min_cwnd(&self, state: &CwndState) -> u32 {
-        state.ssthresh
-    }
-
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        if let Some(plus) = self.plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
-            && plus.finds(sample.rtt.map(Span::as_micros), sample)
+        if let Some(plus) = self.hystart_plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
+            && plus.update(sample.rtt.map(Span::as_micros), sample)
         {
             state.ssthresh = state.cwnd;
         }
         let Some(rtt) = sample.rtt else { return };
         let ca = &mut self.ca;
-        if ca.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.start + SETTLING) {
+        if ca.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.epoch_start + DELAY_HOLDOFF_MS) {
             return;
         }
         let rtt = rtt.as_micros().max(1);
-        if ca.least_rtt_us == 0 || rtt < ca.least_rtt_us {
-            ca.least_rtt_us = rtt;
+        if ca.delay_min_us == 0 || rtt < ca.delay_min_us {
+            ca.delay_min_us = rtt;
         }
         let searching = self.hystart && state.in_slow_start();
-        if searching && ca.search.finds(rtt, ca.least_rtt_us, state, sample, cx.now.0 / 1000) {
+        if searching && ca.hystart_state.update(rtt, ca.delay_min_us, state, sample, cx.now.0 / 1000) {
             state.ssthresh = state.cwnd;
         }
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Loss {
-            self.ca = State::default();
+            self.ca = Bictcp::default();
         }
     }
 
     /// Time without data does not count as time on the curve.
     fn on_tx_start(&mut self, state: &mut CwndState, idle: Span, cx: &mut Context<'_>) {
         if let Some(epoch) = &mut self.ca.epoch {
-            epoch.start = (epoch.start + idle.as_millis()).min(state.clock_ms(cx.now));
+            epoch.epoch_start = (epoch.epoch_start + idle.as_millis()).min(state.clock_ms(cx.now));
         }
     }
 }
@@ -292,8 +297,8 @@ mod tests {
 
     #[test]
     fn the_constants_are_the_kernels() {
-        let curve = cubic().curve;
-        assert_eq!((curve.beta, curve.c, curve.reno_period), (717, 410, 15));
+        let curve = cubic().cubic;
+        assert_eq!((curve.beta, curve.c, curve.beta_scale), (717, 410, 15));
         assert_eq!((1u64 << 40) / curve.c, 2_681_735_677);
     }
 
@@ -306,7 +311,7 @@ mod tests {
 
     #[test]
     fn k_is_the_time_to_come_back() {
-        let curve = cubic().curve;
+        let curve = cubic().cubic;
         // RFC 9438: cbrt(30 / 0.4) = 4.2172 s and cbrt(300 / 0.4) = 9.0856 s.
         assert_eq!(curve.k(30), 4316);
         assert!(close_to_linux(curve.k(300), 9294), "{}", curve.k(300));
@@ -315,8 +320,8 @@ mod tests {
 
     #[test]
     fn the_curve_is_the_rfcs() {
-        let curve = cubic().curve;
-        let epoch = curve.begin(70, 100, 1, 0);
+        let curve = cubic().cubic;
+        let epoch = curve.new_epoch(70, 100, 1, 0);
         for (second, packets) in [(0, 70.0), (1, 86.68), (2, 95.64), (5, 100.19), (6, 102.27)] {
             let target = curve.target(&epoch, second * 1024) as f64;
             assert!((target - packets).abs() <= 1.0, "{second} s: {target} for {packets}, beyond truncation");
@@ -335,40 +340,40 @@ mod tests {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
         cubic.ssthresh(&state(100), &mut context(0, &mut stream));
-        assert_eq!(cubic.ca.last_max, 100);
+        assert_eq!(cubic.ca.last_max_cwnd, 100);
         cubic.ssthresh(&state(80), &mut context(0, &mut stream));
-        assert_eq!(cubic.ca.last_max, 68);
+        assert_eq!(cubic.ca.last_max_cwnd, 68);
     }
 
     #[test]
     fn the_reno_estimate_takes_187_packets_a_step_at_a_window_of_100() {
-        let curve = cubic().curve;
-        let mut epoch = curve.begin(100, 100, 187, 0);
-        curve.reno_bound(&mut epoch, 100);
-        assert_eq!(epoch.reno, 100, "the step is due with the packet after the 187th");
-        epoch.acked += 1;
-        curve.reno_bound(&mut epoch, 100);
-        assert_eq!((epoch.reno, epoch.acked), (101, 1));
-        epoch.acked += 187;
-        assert_eq!(curve.reno_bound(&mut epoch, 100), 50, "two packets ahead: one packet per 50 acked");
+        let curve = cubic().cubic;
+        let mut epoch = curve.new_epoch(100, 100, 187, 0);
+        curve.tcp_friendliness_cnt(&mut epoch, 100);
+        assert_eq!(epoch.tcp_cwnd, 100, "the step is due with the packet after the 187th");
+        epoch.ack_cnt += 1;
+        curve.tcp_friendliness_cnt(&mut epoch, 100);
+        assert_eq!((epoch.tcp_cwnd, epoch.ack_cnt), (101, 1));
+        epoch.ack_cnt += 187;
+        assert_eq!(curve.tcp_friendliness_cnt(&mut epoch, 100), 50, "two packets ahead: one packet per 50 acked");
     }
 
     #[test]
     fn before_the_first_loss_it_grows_by_a_twentieth_a_round_and_never_by_more_than_half() {
         let mut cubic = cubic();
         cubic.update(&state(100), 1, 0);
-        assert_eq!(cubic.ca.period, 20);
-        assert_eq!(period_towards(400, 100), 0);
-        assert_eq!(period_towards(100, 100), 10_000);
+        assert_eq!(cubic.ca.cnt, 20);
+        assert_eq!(cnt_towards(400, 100), 0);
+        assert_eq!(cnt_towards(100, 100), 10_000);
     }
 
     #[test]
     fn it_aims_a_least_rtt_ahead_and_grows_by_half_a_window_a_round_at_most() {
         let period = |least_rtt_us| {
             let mut cubic = cubic();
-            (cubic.ca.last_max, cubic.ca.least_rtt_us) = (100, least_rtt_us);
+            (cubic.ca.last_max_cwnd, cubic.ca.delay_min_us) = (100, least_rtt_us);
             cubic.update(&state(70), 1, 0);
-            cubic.ca.period
+            cubic.ca.cnt
         };
         assert_eq!(period(1_000_000), 70 / (87 - 70), "87 packets after a second");
         assert_eq!(period(10_000_000), 2, "177 packets after ten seconds");
@@ -379,9 +384,9 @@ mod tests {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
         cubic.ssthresh(&state(100), &mut context(0, &mut stream));
-        cubic.ca.least_rtt_us = 7;
+        cubic.ca.delay_min_us = 7;
         cubic.set_state(&mut state(100), CaState::Loss, &mut context(0, &mut stream));
-        assert_eq!((cubic.ca.last_max, cubic.ca.least_rtt_us), (0, 0));
+        assert_eq!((cubic.ca.last_max_cwnd, cubic.ca.delay_min_us), (0, 0));
     }
 
     #[test]
@@ -389,7 +394,7 @@ mod tests {
         let mut stream = units::Stream::named(1, "test");
         let mut cubic = cubic();
         cubic.update(&state(100), 1, 1000);
-        let start = |cubic: &Cubic| cubic.ca.epoch.map(|epoch| epoch.start);
+        let start = |cubic: &Cubic| cubic.ca.epoch.map(|epoch| epoch.epoch_start);
         cubic.on_tx_start(&mut state(100), Span::from_millis(300), &mut context(2000, &mut stream));
         assert_eq!(start(&cubic), Some(1300));
         cubic.on_tx_start(&mut state(100), Span::from_secs(9), &mut context(2000, &mut stream));
@@ -433,8 +438,8 @@ mod tests {
         cubic.update(&state(100), 1, 1000);
         let sample = AckSample { rtt: Some(Span::from_micros(50)), ..AckSample::default() };
         cubic.on_ack(&mut state(100), &sample, &mut context(1999, &mut stream));
-        assert_eq!(cubic.ca.least_rtt_us, 0);
+        assert_eq!(cubic.ca.delay_min_us, 0);
         cubic.on_ack(&mut state(100), &sample, &mut context(2000, &mut stream));
-        assert_eq!(cubic.ca.least_rtt_us, 50);
+        assert_eq!(cubic.ca.delay_min_us, 50);
     }
 }

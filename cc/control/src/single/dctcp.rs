@@ -13,10 +13,12 @@
 //! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
 //! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Ecn, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, Departure, Ecn, ParamDefault, Parameter, Params, Traits,
+};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dctcp",
     aliases: &[],
@@ -34,12 +36,21 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Dctcp::new(settings))),
+    traits: Traits {
+        ecn: |_| Ecn::PerPacket,
+        departures: &[(
+            Departure::ReducesOnLossAfterMark,
+            "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)",
+        )],
+        colour: Some(["#96700b", "#ddb040"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Dctcp::new(params))),
 };
 
 /// An alpha of one.
-const ALL: u64 = 1024;
-const ALL_SHIFT: u32 = 10;
+const MAX_ALPHA: u64 = 1024;
+const MAX_ALPHA_SHIFT: u32 = 10;
 
 /// DCTCP's own part of a window.
 #[derive(Debug)]
@@ -48,56 +59,52 @@ pub struct Dctcp {
     /// The marked share, in 1/1024.
     alpha: u64,
     /// The round ends when everything up to here is acknowledged.
-    end: u64,
+    next_seq: u64,
     delivered: u64,
-    marked: u64,
+    delivered_ce: u64,
 }
 
 impl Dctcp {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            gain_shift: settings.number("gain_shift") as u32,
-            alpha: libm::round(settings.number("alpha") * ALL as f64) as u64,
-            end: 0,
+            gain_shift: params.number("gain_shift") as u32,
+            alpha: libm::round(params.number("alpha") * MAX_ALPHA as f64) as u64,
+            next_seq: 0,
             delivered: 0,
-            marked: 0,
+            delivered_ce: 0,
         }
     }
 
     /// A round trip delivered `self.delivered` packets, `self.marked` of them marked.
-    fn estimate(&mut self) {
+    fn update_alpha(&mut self) {
         // What is left of a small alpha goes at once, or it would stay for ever.
         self.alpha -= match self.alpha >> self.gain_shift {
             0 => self.alpha,
             share => share,
         };
-        let marked = (self.marked << (ALL_SHIFT - self.gain_shift)) / self.delivered.max(1);
-        self.alpha = (self.alpha + marked).min(ALL);
-        (self.delivered, self.marked) = (0, 0);
+        let marked = (self.delivered_ce << (MAX_ALPHA_SHIFT - self.gain_shift)) / self.delivered.max(1);
+        self.alpha = (self.alpha + marked).min(MAX_ALPHA);
+        (self.delivered, self.delivered_ce) = (0, 0);
     }
 }
 
 impl WindowRule for Dctcp {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
-        frame::reno_increase(state, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+        common::reno_cong_avoid(state, acked);
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let given_up = (u64::from(state.cwnd) * self.alpha) >> (ALL_SHIFT + 1);
+        let given_up = (u64::from(state.cwnd) * self.alpha) >> (MAX_ALPHA_SHIFT + 1);
         (state.cwnd - given_up as u32).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         self.delivered += u64::from(sample.acked);
-        self.marked += u64::from(sample.marked);
-        if sample.snd_una >= self.end {
-            self.end = sample.snd_nxt;
-            self.estimate();
+        self.delivered_ce += u64::from(sample.marked);
+        if sample.snd_una >= self.next_seq {
+            self.next_seq = sample.snd_nxt;
+            self.update_alpha();
         }
-    }
-
-    fn ecn(&self) -> Ecn {
-        Ecn::PerPacket
     }
 
     /// Loss is not a matter of degree.
@@ -171,9 +178,9 @@ mod tests {
 
     /// The threshold of a flow of initially 100 packets and this alpha after these causes.
     fn ssthresh(alpha: f64, causes: &[(Cause, bool)]) -> u32 {
-        let settings = [("alpha".to_owned(), crate::ParamValue::Number(alpha))].into();
-        let settings = Params::new(ENTRY.parameters, &settings).expect("allowed");
-        let mut flow = Windowed::boxed(Dctcp::new(&settings));
+        let params = [("alpha".to_owned(), crate::ParamValue::Number(alpha))].into();
+        let params = Params::new(ENTRY.parameters, &params).expect("allowed");
+        let mut flow = WindowController::boxed(Dctcp::new(&params));
         let mut stream = Stream::named(1, "test");
         flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0, &mut stream));
         for &(cause, cut) in causes {

@@ -10,10 +10,10 @@
 //! Departures: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
 //! whether an acknowledgement of many packets counts once or for each: `count`.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "elastic",
     aliases: &["elastic-tcp"],
@@ -24,7 +24,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         meaning: "what brings growth: each acknowledgement, or each packet acknowledged",
         default: ParamDefault::Word(&["acknowledgements", "packets"]),
     }],
-    make: Constructor::Single(|settings| Windowed::boxed(Elastic::new(settings))),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Elastic::new(params))),
 };
 
 /// Weights are kept in 1/64 packets.
@@ -34,58 +35,58 @@ const ONE: u64 = 64;
 #[derive(Debug)]
 pub struct Elastic {
     per_packet: bool,
-    greatest: u64,
-    present: u64,
+    max_rtt: u64,
+    rtt: u64,
     /// Growth below one packet, in 1/64 of a window.
-    credit: u64,
+    cwnd_fraction: u64,
 }
 
 impl Elastic {
-    fn new(settings: &Params) -> Self {
-        Self { per_packet: settings.word("count") == "packets", greatest: 0, present: 1, credit: 0 }
+    fn new(params: &Params) -> Self {
+        Self { per_packet: params.word("count") == "packets", max_rtt: 0, rtt: 1, cwnd_fraction: 0 }
     }
 
     /// The weight, in 1/64 packets.
-    fn weight(&self, cwnd: u32) -> u64 {
-        let greatest = self.greatest.max(self.present);
-        (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.present)).isqrt() as u64
+    fn wwf(&self, cwnd: u32) -> u64 {
+        let greatest = self.max_rtt.max(self.rtt);
+        (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.rtt)).isqrt() as u64
     }
 
     /// The fraction is kept here: [`CwndState::cwnd_cnt`] counts whole packets.
     fn increase(&mut self, state: &mut CwndState, acked: u32) {
         let times = if self.per_packet { u64::from(acked) } else { 1 };
         let full = u64::from(state.cwnd) * ONE;
-        self.credit += self.weight(state.cwnd).saturating_mul(times);
-        let whole = (self.credit / full).min(u64::from(state.cwnd_clamp));
-        self.credit %= full;
+        self.cwnd_fraction += self.wwf(state.cwnd).saturating_mul(times);
+        let whole = (self.cwnd_fraction / full).min(u64::from(state.cwnd_clamp));
+        self.cwnd_fraction %= full;
         state.cwnd = (state.cwnd + whole as u32).min(state.cwnd_clamp);
     }
 }
 
 impl WindowRule for Elastic {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.in_slow_start() {
-            frame::slow_start(state, acked);
+            common::slow_start(state, acked);
         } else {
             self.increase(state, acked);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        self.credit = 0;
-        frame::reno_threshold(state)
+        self.cwnd_fraction = 0;
+        common::reno_ssthresh(state)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         if let Some(rtt) = sample.rtt {
             // One microsecond more, so that the RTT is never zero.
-            self.present = rtt.as_micros() + 1;
-            self.greatest = self.greatest.max(self.present);
+            self.rtt = rtt.as_micros() + 1;
+            self.max_rtt = self.max_rtt.max(self.rtt);
         }
     }
 
     fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        self.greatest = 0;
+        self.max_rtt = 0;
     }
 }
 
@@ -96,13 +97,13 @@ mod tests {
     use units::{Span, Stream};
 
     fn elastic(greatest: u64, present: u64) -> Elastic {
-        Elastic { greatest, present, ..Elastic::new(&defaults(&ENTRY)) }
+        Elastic { max_rtt: greatest, rtt: present, ..Elastic::new(&defaults(&ENTRY)) }
     }
 
     #[test]
     fn the_weight_is_the_root_of_window_times_rtt_ratio() {
         for (cwnd, greatest, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
-            let ours = elastic(greatest, 100).weight(cwnd) as f64 / ONE as f64;
+            let ours = elastic(greatest, 100).wwf(cwnd) as f64 / ONE as f64;
             assert!((ours - weight).abs() < 0.03, "{cwnd}: {ours} instead of {weight}");
         }
     }
@@ -131,7 +132,7 @@ mod tests {
         let mut sample = |elastic: &mut Elastic, rtt| {
             let sample = AckSample { rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
             elastic.on_ack(&mut state, &sample, &mut context(0, &mut stream));
-            elastic.greatest
+            elastic.max_rtt
         };
         assert_eq!([900, 400].map(|rtt| sample(&mut elastic, rtt)), [901, 901]);
         elastic.on_timeout(&mut CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));

@@ -9,17 +9,18 @@
 //! acknowledgements halve the growth; what slow start leaves of an acknowledgement is dropped; the row of the table is
 //! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "highspeed",
     aliases: &["hstcp"],
     title: "HighSpeed TCP: faster up and less down as the window grows",
     source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
     parameters: &[],
-    make: Constructor::Single(|_| Windowed::boxed(HighSpeed { rows: table(), row: 0 })),
+    traits: Traits { colour: Some(["#cc8d00", "#f0b733"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|_| WindowController::boxed(HighSpeed { aimd_vals: table(), ai: 0 })),
 };
 
 /// Reno up to here, packets (RFC 3649 Low_Window).
@@ -29,21 +30,21 @@ const HIGH_WINDOW: u32 = 83_000;
 /// RFC 3649 High_Decrease.
 const HIGH_DECREASE: f64 = 0.1;
 /// Row i grows by i + 1 packets a round trip: the last row covers High_Window and a little more, as in Linux.
-const ROWS: usize = 72;
+const AIMD_MAX: usize = 72;
 
 /// HighSpeed TCP's own part of a window.
 #[derive(Debug)]
 pub struct HighSpeed {
-    rows: [Row; ROWS],
-    row: usize,
+    aimd_vals: [AimdEntry; AIMD_MAX],
+    ai: usize,
 }
 
 /// One line of the table: valid above the row before, up to this window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Row {
+struct AimdEntry {
     cwnd: u32,
     /// b, in 1/256.
-    decrease: u32,
+    md: u32,
 }
 
 /// `b(w)`, RFC 3649 section 5.
@@ -59,14 +60,14 @@ fn increase(cwnd: f64) -> f64 {
 }
 
 /// The table of RFC 3649 appendix B: a new row where `a` exceeds that of the row before by one.
-fn table() -> [Row; ROWS] {
+fn table() -> [AimdEntry; AIMD_MAX] {
     let mut last = (LOW_WINDOW, 1.0);
     std::array::from_fn(|row| {
         if row > 0 {
             let cwnd = first_above(last.0, last.1 + 1.0);
             last = (cwnd, increase(f64::from(cwnd)));
         }
-        Row { cwnd: last.0, decrease: (decrease(f64::from(last.0)) * 256.0) as u32 }
+        AimdEntry { cwnd: last.0, md: (decrease(f64::from(last.0)) * 256.0) as u32 }
     })
 }
 
@@ -82,25 +83,25 @@ fn first_above(mut low: u32, bound: f64) -> u32 {
 
 impl HighSpeed {
     /// Moves to the row of `window`; mostly it is there already.
-    fn look_up(&mut self, cwnd: u32) {
-        while cwnd > self.rows[self.row].cwnd && self.row + 1 < ROWS {
-            self.row += 1;
+    fn update_ai(&mut self, cwnd: u32) {
+        while cwnd > self.aimd_vals[self.ai].cwnd && self.ai + 1 < AIMD_MAX {
+            self.ai += 1;
         }
-        while self.row > 0 && cwnd <= self.rows[self.row - 1].cwnd {
-            self.row -= 1;
+        while self.ai > 0 && cwnd <= self.aimd_vals[self.ai - 1].cwnd {
+            self.ai -= 1;
         }
     }
 }
 
 impl WindowRule for HighSpeed {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.in_slow_start() {
-            frame::slow_start(state, acked);
+            common::slow_start(state, acked);
             return;
         }
-        self.look_up(state.cwnd);
+        self.update_ai(state.cwnd);
         if state.cwnd < state.cwnd_clamp {
-            state.cwnd_cnt += self.row as u32 + 1;
+            state.cwnd_cnt += self.ai as u32 + 1;
             if state.cwnd_cnt >= state.cwnd {
                 state.cwnd_cnt -= state.cwnd;
                 state.cwnd += 1;
@@ -109,7 +110,7 @@ impl WindowRule for HighSpeed {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let cut = (u64::from(state.cwnd) * u64::from(self.rows[self.row].decrease)) >> 8;
+        let cut = (u64::from(state.cwnd) * u64::from(self.aimd_vals[self.ai].md)) >> 8;
         (state.cwnd - cut as u32).max(2)
     }
 }
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn the_table_is_the_rfcs() {
         let rows = table();
-        let row = |number: usize| (rows[number - 1].cwnd, rows[number - 1].decrease);
+        let row = |number: usize| (rows[number - 1].cwnd, rows[number - 1].md);
         let first = [(38, 128), (118, 112), (221, 104), (347, 98), (495, 93)];
         assert_eq!([1, 2, 3, 4, 5].map(row), first);
         assert_eq!([6, 7, 8, 9, 10].map(row), [(663, 89), (851, 86), (1058, 83), (1284, 81), (1529, 78)]);
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn grows_by_the_rows_increase_per_acknowledgement() {
-        let mut flow = HighSpeed { rows: table(), row: 0 };
+        let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
         let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
         for _ in 0..50 {
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_loss_in_slow_start_halves() {
-        let mut flow = HighSpeed { rows: table(), row: 0 };
+        let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
         let mut stream = Stream::named(1, "test");
         let state = CwndState { cwnd: 328, ..CwndState::default() };
         assert_eq!(flow.ssthresh(&state, &mut context(0, &mut stream)), 164);
@@ -159,10 +160,10 @@ mod tests {
 
     #[test]
     fn the_row_follows_the_window_both_ways() {
-        let mut flow = HighSpeed { rows: table(), row: 0 };
+        let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
         for (cwnd, row) in [(38, 0), (39, 1), (118, 1), (119, 2), (1_000_000, 71), (83_000, 70), (5, 0)] {
-            flow.look_up(cwnd);
-            assert_eq!(flow.row, row, "window {cwnd}");
+            flow.update_ai(cwnd);
+            assert_eq!(flow.ai, row, "window {cwnd}");
         }
     }
 }

@@ -11,11 +11,13 @@
 //! Departures from the paper, Linux's: the greatest RTT forgets a twentieth of its distance from the least with every
 //! congestion and ignores a sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
+use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "htcp",
     aliases: &["h-tcp"],
@@ -48,38 +50,41 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["on", "off"]),
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Htcp::new(settings))),
+    traits: Traits { colour: Some(["#aa4499", "#d27bc3"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| {
+        WindowController::with_rate_halving(Htcp::new(params), RateHalving::ToSsthresh)
+    }),
 };
 
 /// Alpha and beta are kept in 1/128.
 const ONE: u64 = 128;
 /// A sample may exceed the greatest RTT by this.
-const MOST_RISE: Span = Span::from_millis(20);
+const MAX_RTT_STEP: Span = Span::from_millis(20);
 /// A least RTT of no more than this is too coarse for a ratio.
-const SHORT: Span = Span::from_millis(10);
+const MIN_RATIO_RTT: Span = Span::from_millis(10);
 /// So many least RTTs after a congestion, the throughput is measured anew.
-const SETTLING: u64 = 3;
+const SETTLING_RTTS: u64 = 3;
 
 /// H-TCP's own part of a window. Times are ticks, RTTs zero before the first sample.
 #[derive(Debug)]
 pub struct Htcp {
-    settings: Constants,
+    constants: Constants,
     alpha: u64,
     beta: u64,
     /// The throughput held still at the last congestion.
-    steady: bool,
+    modeswitch: bool,
     /// Packets of the latest acknowledgement in the open phase, to be counted once.
-    acked: u32,
-    least_rtt: u64,
+    pkts_acked: u32,
+    min_rtt: u64,
     epoch: Epoch,
     throughput: Throughput,
     /// To go back to if the congestion proves spurious.
-    before: Option<Epoch>,
+    undo: Option<Epoch>,
 }
 
 #[derive(Debug)]
 struct Constants {
-    low_speed: Span,
+    delta_l: Span,
     beta: (u64, u64),
     rtt_scaling: bool,
     bandwidth_switch: bool,
@@ -88,19 +93,19 @@ struct Constants {
 /// What a congestion overwrites and an undo restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
-    began: u64,
-    greatest_rtt: u64,
+    last_cong: u64,
+    max_rtt: u64,
     /// The greatest throughput of the epoch before.
-    last_most: u64,
+    old_max_b: u64,
 }
 
 /// Packets a second, measured by the window.
 #[derive(Debug, Default)]
 struct Throughput {
-    packets: u32,
-    began: u64,
-    smooth: u64,
-    most: u64,
+    packetcount: u32,
+    lasttime: u64,
+    bi: u64,
+    max_b: u64,
 }
 
 /// Ticks a second.
@@ -109,105 +114,105 @@ fn hz(state: &CwndState) -> u64 {
 }
 
 impl Htcp {
-    fn new(settings: &Params) -> Self {
-        let share = |name| (settings.number(name) * ONE as f64) as u64;
-        let on = |name| settings.word(name) == "on";
+    fn new(params: &Params) -> Self {
+        let share = |name| (params.number(name) * ONE as f64) as u64;
+        let on = |name| params.word(name) == "on";
         let beta = (share("beta_min"), share("beta_max").max(share("beta_min")));
         Self {
             alpha: ONE,
             beta: beta.0,
-            settings: Constants {
-                low_speed: Span::from_secs_f64(settings.number("low_speed_s")),
+            constants: Constants {
+                delta_l: Span::from_secs_f64(params.number("low_speed_s")),
                 beta,
                 rtt_scaling: on("rtt_scaling"),
                 bandwidth_switch: on("bandwidth_switch"),
             },
-            steady: false,
-            acked: 1,
-            least_rtt: 0,
+            modeswitch: false,
+            pkts_acked: 1,
+            min_rtt: 0,
             epoch: Epoch::default(),
             throughput: Throughput::default(),
-            before: None,
+            undo: None,
         }
     }
 
     fn update_alpha(&mut self, state: &CwndState, now: u64) {
-        let (hz, elapsed) = (hz(state), now - self.epoch.began);
-        let beyond = elapsed.saturating_sub(state.jiffies_in(self.settings.low_speed));
+        let (hz, elapsed) = (hz(state), now - self.epoch.last_cong);
+        let beyond = elapsed.saturating_sub(state.jiffies_in(self.constants.delta_l));
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2).pow(2) / hz) / hz;
         }
-        if self.settings.rtt_scaling && self.least_rtt > 0 {
+        if self.constants.rtt_scaling && self.min_rtt > 0 {
             // In eighths.
-            let scale = (8 * hz / (10 * self.least_rtt)).clamp(4, 80);
+            let scale = (8 * hz / (10 * self.min_rtt)).clamp(4, 80);
             factor = (8 * factor / scale).max(1);
         }
         self.alpha = 2 * factor * (ONE - self.beta);
     }
 
     fn update_beta(&mut self, state: &CwndState) {
-        let (least, most) = self.settings.beta;
+        let (least, most) = self.constants.beta;
         self.beta = least;
-        if self.settings.bandwidth_switch {
-            let now = self.throughput.most;
-            let last = std::mem::replace(&mut self.epoch.last_most, now);
+        if self.constants.bandwidth_switch {
+            let now = self.throughput.max_b;
+            let last = std::mem::replace(&mut self.epoch.old_max_b, now);
             if !(4 * last..=6 * last).contains(&(5 * now)) {
-                self.steady = false;
+                self.modeswitch = false;
                 return;
             }
         }
-        let greatest = self.epoch.greatest_rtt;
-        if self.steady && self.least_rtt > state.jiffies_in(SHORT) && greatest > 0 {
-            self.beta = (self.least_rtt * ONE / greatest).clamp(least, most);
+        let greatest = self.epoch.max_rtt;
+        if self.modeswitch && self.min_rtt > state.jiffies_in(MIN_RATIO_RTT) && greatest > 0 {
+            self.beta = (self.min_rtt * ONE / greatest).clamp(least, most);
         } else {
-            self.steady = true;
+            self.modeswitch = true;
         }
     }
 
-    fn learn_rtt(&mut self, rtt: u64, most_rise: u64, ca_state: CaState) {
-        if self.least_rtt == 0 || rtt < self.least_rtt {
-            self.least_rtt = rtt;
+    fn measure_rtt(&mut self, rtt: u64, most_rise: u64, ca_state: CaState) {
+        if self.min_rtt == 0 || rtt < self.min_rtt {
+            self.min_rtt = rtt;
         }
         if ca_state == CaState::Open {
-            let greatest = self.epoch.greatest_rtt.max(self.least_rtt);
-            self.epoch.greatest_rtt = if rtt <= greatest + most_rise { greatest.max(rtt) } else { greatest };
+            let greatest = self.epoch.max_rtt.max(self.min_rtt);
+            self.epoch.max_rtt = if rtt <= greatest + most_rise { greatest.max(rtt) } else { greatest };
         }
     }
 
-    fn learn_throughput(&mut self, state: &CwndState, sample: &AckSample, now: u64) {
-        let (least_rtt, since_cut) = (self.least_rtt, now - self.epoch.began);
+    fn measure_achieved_throughput(&mut self, state: &CwndState, sample: &AckSample, now: u64) {
+        let (least_rtt, since_cut) = (self.min_rtt, now - self.epoch.last_cong);
         let t = &mut self.throughput;
         if sample.prior_ca_state > CaState::Disorder {
-            (t.packets, t.began) = (0, now);
+            (t.packetcount, t.lasttime) = (0, now);
             return;
         }
-        t.packets += sample.pkts_acked;
-        let elapsed = now - t.began;
+        t.packetcount += sample.pkts_acked;
+        let elapsed = now - t.lasttime;
         let enough = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
-        if least_rtt == 0 || elapsed < least_rtt || enough.is_none_or(|enough| t.packets < enough) {
+        if least_rtt == 0 || elapsed < least_rtt || enough.is_none_or(|enough| t.packetcount < enough) {
             return;
         }
-        let sample = u64::from(t.packets) * hz(state) / elapsed;
-        if since_cut / least_rtt <= SETTLING {
-            (t.smooth, t.most) = (sample, sample);
+        let sample = u64::from(t.packetcount) * hz(state) / elapsed;
+        if since_cut / least_rtt <= SETTLING_RTTS {
+            (t.bi, t.max_b) = (sample, sample);
         } else {
-            t.smooth = (3 * t.smooth + sample) / 4;
-            t.most = t.most.max(t.smooth);
+            t.bi = (3 * t.bi + sample) / 4;
+            t.max_b = t.max_b.max(t.bi);
         }
-        (t.packets, t.began) = (0, now);
+        (t.packetcount, t.lasttime) = (0, now);
     }
 }
 
 impl WindowRule for Htcp {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         let now = state.jiffies(cx.now);
-        (self.epoch.began, self.throughput.began) = (now, now);
+        (self.epoch.last_cong, self.throughput.lasttime) = (now, now);
     }
 
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, cx: &mut Context<'_>) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
         if state.in_slow_start() {
-            frame::slow_start(state, acked);
+            common::slow_start(state, acked);
             return;
         }
         if u64::from(state.cwnd_cnt) * self.alpha / ONE >= u64::from(state.cwnd) {
@@ -215,50 +220,45 @@ impl WindowRule for Htcp {
             state.cwnd_cnt = 0;
             self.update_alpha(state, state.jiffies(cx.now));
         } else {
-            state.cwnd_cnt += self.acked;
+            state.cwnd_cnt += self.pkts_acked;
         }
-        self.acked = 1;
+        self.pkts_acked = 1;
     }
 
     fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32 {
         self.update_beta(state);
         self.update_alpha(state, state.jiffies(cx.now));
-        let greatest = &mut self.epoch.greatest_rtt;
-        if self.least_rtt > 0 && *greatest > self.least_rtt {
-            *greatest = self.least_rtt + (*greatest - self.least_rtt) * 95 / 100;
+        let greatest = &mut self.epoch.max_rtt;
+        if self.min_rtt > 0 && *greatest > self.min_rtt {
+            *greatest = self.min_rtt + (*greatest - self.min_rtt) * 95 / 100;
         }
         ((u64::from(state.cwnd) * self.beta / ONE) as u32).max(2)
     }
 
-    /// Its cut is smaller than a half on purpose.
-    fn min_cwnd(&self, state: &CwndState) -> u32 {
-        state.ssthresh
-    }
-
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
         if sample.prior_ca_state == CaState::Open {
-            self.acked = sample.pkts_acked;
+            self.pkts_acked = sample.pkts_acked;
         }
         if let Some(rtt) = sample.rtt.filter(|rtt| rtt.as_micros() > 0) {
-            self.learn_rtt(state.jiffies_in(rtt), state.jiffies_in(MOST_RISE), sample.prior_ca_state);
+            self.measure_rtt(state.jiffies_in(rtt), state.jiffies_in(MAX_RTT_STEP), sample.prior_ca_state);
         }
-        if self.settings.bandwidth_switch {
-            self.learn_throughput(state, sample, state.jiffies(cx.now));
+        if self.constants.bandwidth_switch {
+            self.measure_achieved_throughput(state, sample, state.jiffies(cx.now));
         }
     }
 
     /// Time counts from the end of the reduction.
     fn set_state(&mut self, state: &mut CwndState, next: CaState, cx: &mut Context<'_>) {
         if next >= CaState::Cwr {
-            self.before = Some(self.epoch);
-            self.epoch.began = state.jiffies(cx.now);
-        } else if next == CaState::Open && self.before.take().is_some() {
-            self.epoch.began = state.jiffies(cx.now);
+            self.undo = Some(self.epoch);
+            self.epoch.last_cong = state.jiffies(cx.now);
+        } else if next == CaState::Open && self.undo.take().is_some() {
+            self.epoch.last_cong = state.jiffies(cx.now);
         }
     }
 
     fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
-        if let Some(before) = self.before.take() {
+        if let Some(before) = self.undo.take() {
             self.epoch = before;
         }
         state.cwnd.max(state.prior_cwnd)
@@ -292,7 +292,9 @@ mod tests {
 
     #[test]
     fn growth_is_scaled_by_the_round_trip() {
-        let at = |least_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { least_rtt, ..htcp() }, elapsed) / ONE);
+        let at = |least_rtt| {
+            [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt: least_rtt, ..htcp() }, elapsed) / ONE)
+        };
         assert_eq!(at(100), [1, 11, 22, 57]);
         assert_eq!(at(10), [1, 1, 2, 5]);
         assert_eq!(at(200), [2, 22, 44, 114]);
@@ -300,14 +302,14 @@ mod tests {
 
     #[test]
     fn a_smaller_decrease_makes_a_smaller_increase() {
-        let known = alpha(Htcp { least_rtt: 100, beta: 102, ..htcp() }, 2000);
+        let known = alpha(Htcp { min_rtt: 100, beta: 102, ..htcp() }, 2000);
         assert!((known as f64 / ONE as f64 - 4.47).abs() < 0.005);
     }
 
     /// Beta in 1/128 at a congestion with these RTTs; `now` and `last` are the epochs' throughputs.
     fn beta(least_rtt: u64, greatest_rtt: u64, now: u64, last: u64) -> u64 {
-        let mut htcp = Htcp { least_rtt, steady: true, ..htcp() };
-        (htcp.epoch.greatest_rtt, htcp.epoch.last_most, htcp.throughput.most) = (greatest_rtt, last, now);
+        let mut htcp = Htcp { min_rtt: least_rtt, modeswitch: true, ..htcp() };
+        (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (greatest_rtt, last, now);
         htcp.update_beta(&CwndState::default());
         htcp.beta
     }
@@ -326,27 +328,27 @@ mod tests {
 
     #[test]
     fn the_greatest_rtt_rises_by_at_most_20_ms_and_fades() {
-        let mut htcp = Htcp { least_rtt: 100, ..htcp() };
+        let mut htcp = Htcp { min_rtt: 100, ..htcp() };
         let mut after = |rtt| {
-            htcp.learn_rtt(rtt, 20, CaState::Open);
-            htcp.epoch.greatest_rtt
+            htcp.measure_rtt(rtt, 20, CaState::Open);
+            htcp.epoch.max_rtt
         };
         assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
         htcp.ssthresh(&CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));
-        assert_eq!(htcp.epoch.greatest_rtt, 138);
+        assert_eq!(htcp.epoch.max_rtt, 138);
     }
 
     #[test]
     fn undo_returns_to_the_epoch_that_was_cut() {
         let (mut htcp, mut stream) = (htcp(), Stream::named(1, "test"));
         let mut state = CwndState { cwnd: 50, prior_cwnd: 100, ..CwndState::default() };
-        htcp.throughput.most = 500;
+        htcp.throughput.max_b = 500;
         htcp.ssthresh(&state, &mut context(7000, &mut stream));
         htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
-        assert_eq!(htcp.epoch.began, 7000);
+        assert_eq!(htcp.epoch.last_cong, 7000);
         assert_eq!(htcp.undo_cwnd(&state), 100);
         htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
-        assert_eq!(htcp.epoch.began, 0, "time goes on as if nothing had happened");
+        assert_eq!(htcp.epoch.last_cong, 0, "time goes on as if nothing had happened");
     }
 
     #[test]
@@ -354,9 +356,9 @@ mod tests {
         let (mut htcp, mut stream, mut state) = (htcp(), Stream::named(1, "test"), CwndState::default());
         htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
         htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
-        assert_eq!(htcp.epoch.began, 7100);
+        assert_eq!(htcp.epoch.last_cong, 7100);
         htcp.set_state(&mut state, CaState::Disorder, &mut context(7200, &mut stream));
         htcp.set_state(&mut state, CaState::Open, &mut context(7300, &mut stream));
-        assert_eq!(htcp.epoch.began, 7100, "disorder is no congestion");
+        assert_eq!(htcp.epoch.last_cong, 7100, "disorder is no congestion");
     }
 }

@@ -12,11 +12,13 @@
 //! Linux: without a sample from the handshake the flow begins with the initial window and the first sample sets rho
 //! (there rho then stays 1 for ever).
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "hybla",
     aliases: &[],
@@ -27,13 +29,14 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         meaning: "round-trip time whose growth all flows are given, ms",
         default: ParamDefault::Number { value: 25.0, least: 1.0, most: 10_000.0 },
     }],
-    make: Constructor::Single(|settings| Windowed::boxed(Hybla::new(settings))),
+    traits: Traits { colour: Some(["#882255", "#d0679b"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Hybla::new(params))),
 };
 
 /// Growth is counted in 1/128 packets.
 const ONE: u32 = 128;
 /// `2^(i/8)`, in 1/128: the fraction of rho in the exponent.
-const ROOTS: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
+const FRACTION: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
 /// The whole part of rho counts for at most this in the exponent.
 const LARGEST_EXPONENT: u32 = 16;
 /// Most packets in flight.
@@ -45,27 +48,27 @@ pub struct Hybla {
     rtt0: Span,
     /// In eighths.
     rho: u32,
-    least: Span,
+    min_rtt: Span,
     /// Growth below one packet, in 1/128.
-    fraction: u32,
+    cwnd_cents: u32,
 }
 
 impl Hybla {
-    fn new(settings: &Params) -> Self {
-        let rtt0 = Span::from_secs_f64(settings.number("rtt0_ms") / 1000.0);
-        Self { rtt0, rho: 8, least: Span::MAX, fraction: 0 }
+    fn new(params: &Params) -> Self {
+        let rtt0 = Span::from_secs_f64(params.number("rtt0_ms") / 1000.0);
+        Self { rtt0, rho: 8, min_rtt: Span::MAX, cwnd_cents: 0 }
     }
 
-    fn learn(&mut self, srtt: Span) {
-        if srtt > Span::ZERO && srtt < self.least {
-            self.least = srtt;
+    fn recalc_param(&mut self, srtt: Span) {
+        if srtt > Span::ZERO && srtt < self.min_rtt {
+            self.min_rtt = srtt;
             self.rho = (8 * srtt.as_nanos() / self.rtt0.as_nanos()).clamp(8, 1 << 15) as u32;
         }
     }
 
     /// `2^rho - 1`, in 1/128.
     fn slow_start_step(&self) -> u32 {
-        (ROOTS[(self.rho % 8) as usize] << (self.rho / 8).min(LARGEST_EXPONENT)) - ONE
+        (FRACTION[(self.rho % 8) as usize] << (self.rho / 8).min(LARGEST_EXPONENT)) - ONE
     }
 
     /// `rho^2 / window`, in 1/128.
@@ -74,9 +77,9 @@ impl Hybla {
     }
 
     fn increase(&mut self, state: &mut CwndState, step: u32) {
-        self.fraction += step % ONE;
-        let whole = self.fraction / ONE;
-        self.fraction %= ONE;
+        self.cwnd_cents += step % ONE;
+        let whole = self.cwnd_cents / ONE;
+        self.cwnd_cents %= ONE;
         state.cwnd += step / ONE + whole;
         if whole > 0 {
             state.cwnd_cnt = 0;
@@ -90,7 +93,7 @@ impl Hybla {
 
 impl WindowRule for Hybla {
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
-        self.learn(path.rtt.unwrap_or(Span::ZERO));
+        self.recalc_param(path.rtt.unwrap_or(Span::ZERO));
         state.cwnd_clamp = state.cwnd_clamp.min(CLAMP);
         if path.rtt.is_some() {
             state.cwnd = (self.rho / 8).min(state.cwnd_clamp);
@@ -103,12 +106,12 @@ impl WindowRule for Hybla {
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.learn(sample.srtt);
+        self.recalc_param(sample.srtt);
         if !sample.cwnd_limited {
             return;
         }
         if state.ca_state != CaState::Open {
-            return frame::reno_increase(state, acked);
+            return common::reno_cong_avoid(state, acked);
         }
         if state.in_slow_start() {
             self.increase(state, self.slow_start_step());
@@ -122,7 +125,7 @@ impl WindowRule for Hybla {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(state)
+        common::reno_ssthresh(state)
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
 
     fn at(rtt_ms: u64) -> Hybla {
         let mut hybla = Hybla::new(&defaults(&ENTRY));
-        hybla.learn(Span::from_millis(rtt_ms));
+        hybla.recalc_param(Span::from_millis(rtt_ms));
         hybla
     }
 

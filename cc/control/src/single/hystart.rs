@@ -8,60 +8,60 @@
 //! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.
 
 use crate::AckSample;
-use crate::frame::{CwndState, Round};
+use crate::common::{CwndState, RoundTrip};
 
 /// Windows below this are too small to judge, packets.
 const LOW_WINDOW: u32 = 16;
 /// Acknowledgements at most this far apart belong to one train, microseconds.
-const TRAIN_GAP: u64 = 2_000;
+const ACK_DELTA_US: u64 = 2_000;
 /// Round-trip samples before a round's least delay counts.
-const SAMPLES: u32 = 8;
+const MIN_SAMPLES: u32 = 8;
 /// The largest burst that segmentation offload makes, bytes: its length is allowed for in the train.
-const LARGEST_BURST: u64 = 65_536;
+const GSO_MAX_SIZE: u64 = 65_536;
 
 /// The search of one slow start. Times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
     found: bool,
-    round: Round,
-    started: u64,
+    round: RoundTrip,
+    round_start: u64,
     last_ack: u64,
-    round_rtt: u64,
-    samples: u32,
+    curr_rtt: u64,
+    sample_cnt: u32,
 }
 
 impl HyStart {
     /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `least` the least so far.
-    pub(super) fn finds(&mut self, rtt: u64, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+    pub(super) fn update(&mut self, rtt: u64, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if self.found {
             return false;
         }
         if self.round.ends(sample) {
-            (self.started, self.last_ack) = (now, now);
-            (self.round_rtt, self.samples) = (u64::MAX, 0);
+            (self.round_start, self.last_ack) = (now, now);
+            (self.curr_rtt, self.sample_cnt) = (u64::MAX, 0);
         }
         if state.cwnd >= LOW_WINDOW {
-            let train = self.train_is_long(least, state, sample, now);
-            self.found = self.delay_rose(rtt, least) || train;
+            let train = self.ack_train_found(least, state, sample, now);
+            self.found = self.delay_found(rtt, least) || train;
         }
         self.found
     }
 
-    fn train_is_long(&mut self, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
-        if now - self.last_ack > TRAIN_GAP {
+    fn ack_train_found(&mut self, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+        if now - self.last_ack > ACK_DELTA_US {
             return false;
         }
         self.last_ack = now;
-        now - self.started > (least + burst_time(state, sample)) / 2
+        now - self.round_start > (least + ack_delay(state, sample)) / 2
     }
 
-    fn delay_rose(&mut self, rtt: u64, least: u64) -> bool {
-        self.round_rtt = self.round_rtt.min(rtt);
-        if self.samples < SAMPLES {
-            self.samples += 1;
+    fn delay_found(&mut self, rtt: u64, least: u64) -> bool {
+        self.curr_rtt = self.curr_rtt.min(rtt);
+        if self.sample_cnt < MIN_SAMPLES {
+            self.sample_cnt += 1;
             return false;
         }
-        self.round_rtt > least + delay_threshold(least)
+        self.curr_rtt > least + delay_threshold(least)
     }
 }
 
@@ -72,10 +72,10 @@ fn delay_threshold(least: u64) -> u64 {
 
 /// What four of the largest bursts take at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
-fn burst_time(state: &CwndState, sample: &AckSample) -> u64 {
+fn ack_delay(state: &CwndState, sample: &AckSample) -> u64 {
     let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };
     let a_round = percent * u64::from(state.mss) * u64::from(state.cwnd);
-    (4 * LARGEST_BURST * 100).saturating_mul(sample.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
+    (4 * GSO_MAX_SIZE * 100).saturating_mul(sample.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
         (1..=most).find(|&ack| {
             let sample =
                 AckSample { snd_una: ack, snd_nxt: 1_000, srtt: Span::from_micros(rtt), ..AckSample::default() };
-            search.finds(rtt, least, &state, &sample, 1_000_000 + ack * gap)
+            search.update(rtt, least, &state, &sample, 1_000_000 + ack * gap)
         })
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let mut search = HyStart::default();
         for (ack, rtt) in [100_000].into_iter().chain([150_000; 30]).enumerate() {
             let sample = AckSample { snd_una: ack as u64 + 1, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!search.finds(rtt, 100_000, &state, &sample, 0));
+            assert!(!search.update(rtt, 100_000, &state, &sample, 0));
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let mut search = HyStart::default();
         for ack in 1..100 {
             let sample = AckSample { snd_una: ack, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!search.finds(500_000, 1_000, &state, &sample, ack * 100));
+            assert!(!search.update(500_000, 1_000, &state, &sample, ack * 100));
         }
     }
 }

@@ -12,87 +12,90 @@
 //! Departure from the RFC: growth counts packets, not bytes; the fraction is carried over.
 
 use crate::AckSample;
-use crate::frame::Round;
+use crate::common::RoundTrip;
 
 /// Least and greatest rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
-const LEAST_RISE: u64 = 4_000;
-const MOST_RISE: u64 = 16_000;
+const MIN_RTT_THRESH_US: u64 = 4_000;
+const MAX_RTT_THRESH_US: u64 = 16_000;
 /// ...between which it is this fraction of the RTT (MIN_RTT_DIVISOR).
-const RISE_DIVISOR: u64 = 8;
+const MIN_RTT_DIVISOR: u64 = 8;
 /// Samples before a round's least RTT counts (N_RTT_SAMPLE).
-const SAMPLES: u32 = 8;
+const N_RTT_SAMPLE: u32 = 8;
 /// Growth in conservative slow start is divided by this (CSS_GROWTH_DIVISOR).
-const DIVISOR: u32 = 4;
+const CSS_GROWTH_DIVISOR: u32 = 4;
 /// How long that lasts, round trips, the one in which it begins included (CSS_ROUNDS).
-const ROUNDS: u32 = 5;
+const CSS_ROUNDS: u32 = 5;
 /// Packets of growth an acknowledgement (L).
-const MOST_GROWTH: u32 = 8;
+const L: u32 = 8;
 
 /// The search of the first slow start. Times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct HyStartPlus {
-    round: Round,
-    last: Option<u64>,
-    current: Option<u64>,
-    samples: u32,
-    conservative: Option<Conservative>,
+    round: RoundTrip,
+    last_round_min_rtt: Option<u64>,
+    current_round_min_rtt: Option<u64>,
+    rtt_sample_count: u32,
+    css: Option<Css>,
 }
 
 /// Conservative slow start.
 #[derive(Clone, Copy, Debug)]
-struct Conservative {
+struct Css {
     /// The RTT that began it.
-    baseline: u64,
+    css_baseline_min_rtt: u64,
     /// Round trips that ended since.
-    rounds: u32,
+    css_round_count: u32,
     /// Packets acked that have not made growth yet.
     acked: u32,
 }
 
 impl HyStartPlus {
     /// True if slow start is over with this acknowledgement. `rtt` is its sample.
-    pub(super) fn finds(&mut self, rtt: Option<u64>, sample: &AckSample) -> bool {
+    pub(super) fn update(&mut self, rtt: Option<u64>, sample: &AckSample) -> bool {
         if self.round.ends(sample) {
-            (self.last, self.current, self.samples) = (self.current, None, 0);
-            if let Some(conservative) = &mut self.conservative {
-                conservative.rounds += 1;
+            (self.last_round_min_rtt, self.current_round_min_rtt, self.rtt_sample_count) =
+                (self.current_round_min_rtt, None, 0);
+            if let Some(conservative) = &mut self.css {
+                conservative.css_round_count += 1;
             }
         }
         if let Some(rtt) = rtt {
-            self.current = Some(self.current.map_or(rtt, |current| current.min(rtt)));
-            self.samples += 1;
-            if self.samples >= SAMPLES {
-                self.judge();
+            self.current_round_min_rtt = Some(self.current_round_min_rtt.map_or(rtt, |current| current.min(rtt)));
+            self.rtt_sample_count += 1;
+            if self.rtt_sample_count >= N_RTT_SAMPLE {
+                self.evaluate();
             }
         }
-        self.conservative.is_some_and(|conservative| conservative.rounds >= ROUNDS)
+        self.css.is_some_and(|conservative| conservative.css_round_count >= CSS_ROUNDS)
     }
 
-    fn judge(&mut self) {
-        let Some(current) = self.current else { return };
-        self.conservative = match (self.conservative, self.last) {
-            (Some(conservative), _) => Some(conservative).filter(|conservative| current >= conservative.baseline),
-            (None, Some(last)) if current >= last + rise(last) => {
-                Some(Conservative { baseline: current, rounds: 0, acked: 0 })
+    fn evaluate(&mut self) {
+        let Some(current) = self.current_round_min_rtt else { return };
+        self.css = match (self.css, self.last_round_min_rtt) {
+            (Some(conservative), _) => {
+                Some(conservative).filter(|conservative| current >= conservative.css_baseline_min_rtt)
+            }
+            (None, Some(last)) if current >= last + rtt_thresh(last) => {
+                Some(Css { css_baseline_min_rtt: current, css_round_count: 0, acked: 0 })
             }
             (None, _) => None,
         };
     }
 
     /// The packets by which the window may grow for `acked` packets.
-    pub(super) fn growth(&mut self, acked: u32) -> u32 {
-        let acked = acked.min(MOST_GROWTH);
-        let Some(conservative) = &mut self.conservative else { return acked };
+    pub(super) fn cwnd_increase(&mut self, acked: u32) -> u32 {
+        let acked = acked.min(L);
+        let Some(conservative) = &mut self.css else { return acked };
         conservative.acked += acked;
-        let growth = conservative.acked / DIVISOR;
-        conservative.acked %= DIVISOR;
+        let growth = conservative.acked / CSS_GROWTH_DIVISOR;
+        conservative.acked %= CSS_GROWTH_DIVISOR;
         growth
     }
 }
 
 /// How much delay is a queue.
-fn rise(rtt: u64) -> u64 {
-    (rtt / RISE_DIVISOR).clamp(LEAST_RISE, MOST_RISE)
+fn rtt_thresh(rtt: u64) -> u64 {
+    (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH_US, MAX_RTT_THRESH_US)
 }
 
 #[cfg(test)]
@@ -114,18 +117,18 @@ mod tests {
                 // A round ends after ten acknowledgements, the first with the first.
                 let sample =
                     AckSample { snd_una: self.una, snd_nxt: (self.una - 1) / 10 * 10 + 10, ..AckSample::default() };
-                self.plus.finds(Some(rtt), &sample)
+                self.plus.update(Some(rtt), &sample)
             })
         }
 
         fn is_conservative(&self) -> bool {
-            self.plus.conservative.is_some()
+            self.plus.css.is_some()
         }
     }
 
     #[test]
     fn a_rise_is_an_eighth_between_4_and_16_ms() {
-        assert_eq!([8_000, 100_000, 200_000].map(rise), [4_000, 12_500, 16_000]);
+        assert_eq!([8_000, 100_000, 200_000].map(rtt_thresh), [4_000, 12_500, 16_000]);
     }
 
     #[test]
@@ -134,10 +137,10 @@ mod tests {
         search.round(100_000);
         search.round(112_499);
         assert!(!search.is_conservative());
-        assert_eq!(search.plus.growth(5), 5);
+        assert_eq!(search.plus.cwnd_increase(5), 5);
         search.round(112_499 + 14_062);
         assert!(search.is_conservative(), "112.499 ms and an eighth");
-        assert_eq!([5, 5, 5, 5].map(|acked| search.plus.growth(acked)), [1, 1, 1, 2]);
+        assert_eq!([5, 5, 5, 5].map(|acked| search.plus.cwnd_increase(acked)), [1, 1, 1, 2]);
     }
 
     #[test]
@@ -147,7 +150,7 @@ mod tests {
         for ack in 1..=8 {
             search.una += 1;
             let sample = AckSample { snd_una: search.una, snd_nxt: 20, ..AckSample::default() };
-            search.plus.finds(Some(150_000), &sample);
+            search.plus.update(Some(150_000), &sample);
             assert_eq!(search.is_conservative(), ack == 8, "sample {ack}");
         }
     }
@@ -173,6 +176,6 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_of_many_packets_makes_eight_packets_of_growth() {
-        assert_eq!(HyStartPlus::default().growth(100), 8);
+        assert_eq!(HyStartPlus::default().cwnd_increase(100), 8);
     }
 }

@@ -11,10 +11,10 @@
 //! Departures from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never forgotten, so that one
 //! freak RTT makes the flow bold for ever; what slow start leaves of an acknowledgement is dropped.
 
-use crate::frame::{self, CwndState, Round, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "illinois",
     aliases: &[],
@@ -52,7 +52,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 5.0, least: 0.0, most: 255.0 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Illinois::new(settings))),
+    traits: Traits { colour: Some(["#c2619a", "#e29bc4"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Illinois::new(params))),
 };
 
 /// Alpha is kept in 1/128, beta in 1/64.
@@ -61,57 +62,57 @@ const BETA_ONE: u64 = 64;
 /// Reno's halving.
 const BETA_RENO: u64 = BETA_ONE / 2;
 /// RTTs are taken for at most this many microseconds, 3.3 s.
-const LONGEST: u64 = u32::MAX as u64 / 1280;
+const RTT_MAX: u64 = u32::MAX as u64 / 1280;
 
 /// Illinois' own part of a window.
 #[derive(Debug)]
 pub struct Illinois {
-    bounds: Bounds,
+    constants: Constants,
     alpha: u64,
     beta: u64,
     /// Packets of the latest acknowledgement, to be counted once.
     acked: u32,
-    base: u64,
-    most: u64,
-    round: Round,
-    sum: u64,
-    samples: u64,
+    base_rtt: u64,
+    max_rtt: u64,
+    round: RoundTrip,
+    sum_rtt: u64,
+    cnt_rtt: u64,
     /// The delay has risen since alpha was last at its greatest, and for so many rounds there was none.
-    risen: bool,
-    low_rounds: u64,
-    reset: bool,
+    rtt_above: bool,
+    rtt_low: u64,
+    restart_round: bool,
 }
 
 /// The constants, in fixed point.
 #[derive(Debug)]
-struct Bounds {
+struct Constants {
     alpha: (u64, u64),
     beta: (u64, u64),
-    cwnd: u32,
+    win_thresh: u32,
     theta: u64,
 }
 
-impl Bounds {
-    fn new(settings: &Params) -> Self {
+impl Constants {
+    fn new(params: &Params) -> Self {
         let pair = |low, high, one: u64| {
-            let at = |name| (settings.number(name) * one as f64) as u64;
+            let at = |name| (params.number(name) * one as f64) as u64;
             (at(low), at(high).max(at(low)))
         };
         Self {
             alpha: pair("alpha_min", "alpha_max", ALPHA_ONE),
             beta: pair("beta_min", "beta_max", BETA_ONE),
-            cwnd: settings.number("window_threshold") as u32,
-            theta: settings.number("theta") as u64,
+            win_thresh: params.number("window_threshold") as u32,
+            theta: params.number("theta") as u64,
         }
     }
 
     /// The hyperbola through (0, greatest) and (dm, least).
-    fn alpha_at(&self, da: u64, dm: u64) -> u64 {
+    fn alpha(&self, da: u64, dm: u64) -> u64 {
         let (least, most) = self.alpha;
         dm * most / (dm + da * (most - least) / least)
     }
 
-    fn beta_at(&self, da: u64, dm: u64) -> u64 {
+    fn beta(&self, da: u64, dm: u64) -> u64 {
         let ((least, most), (low, high)) = (self.beta, (dm / 10, 8 * dm / 10));
         if da <= low {
             least
@@ -124,49 +125,49 @@ impl Bounds {
 }
 
 impl Illinois {
-    fn new(settings: &Params) -> Self {
-        let bounds = Bounds::new(settings);
+    fn new(params: &Params) -> Self {
+        let bounds = Constants::new(params);
         Self {
             alpha: bounds.alpha.1,
             beta: BETA_RENO,
-            bounds,
+            constants: bounds,
             acked: 0,
-            base: u64::MAX,
-            most: 0,
-            round: Round::default(),
-            sum: 0,
-            samples: 0,
-            risen: false,
-            low_rounds: 0,
-            reset: false,
+            base_rtt: u64::MAX,
+            max_rtt: 0,
+            round: RoundTrip::default(),
+            sum_rtt: 0,
+            cnt_rtt: 0,
+            rtt_above: false,
+            rtt_low: 0,
+            restart_round: false,
         }
     }
 
-    fn adapt(&mut self, cwnd: u32) {
-        if cwnd < self.bounds.cwnd {
+    fn update_params(&mut self, cwnd: u32) {
+        if cwnd < self.constants.win_thresh {
             (self.alpha, self.beta) = (ALPHA_ONE, BETA_RENO);
-        } else if let Some(mean) = self.sum.checked_div(self.samples) {
-            let (da, dm) = (mean - self.base, self.most - self.base);
+        } else if let Some(mean) = self.sum_rtt.checked_div(self.cnt_rtt) {
+            let (da, dm) = (mean - self.base_rtt, self.max_rtt - self.base_rtt);
             self.alpha = self.next_alpha(da, dm);
-            self.beta = self.bounds.beta_at(da, dm);
+            self.beta = self.constants.beta(da, dm);
         }
-        (self.sum, self.samples) = (0, 0);
+        (self.sum_rtt, self.cnt_rtt) = (0, 0);
     }
 
     fn next_alpha(&mut self, da: u64, dm: u64) -> u64 {
         let slack = dm / 100;
         if da > slack {
-            self.risen = true;
-            return self.bounds.alpha_at(da - slack, dm - slack);
+            self.rtt_above = true;
+            return self.constants.alpha(da - slack, dm - slack);
         }
-        if self.risen {
-            self.low_rounds += 1;
-            if self.low_rounds < self.bounds.theta {
+        if self.rtt_above {
+            self.rtt_low += 1;
+            if self.rtt_low < self.constants.theta {
                 return self.alpha;
             }
-            (self.risen, self.low_rounds) = (false, 0);
+            (self.rtt_above, self.rtt_low) = (false, 0);
         }
-        self.bounds.alpha.1
+        self.constants.alpha.1
     }
 
     /// About alpha packets a window.
@@ -188,13 +189,13 @@ impl WindowRule for Illinois {
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         if self.round.ends(sample) {
-            self.adapt(state.cwnd);
+            self.update_params(state.cwnd);
         }
         if !sample.cwnd_limited {
             return;
         }
         if state.in_slow_start() {
-            frame::slow_start(state, acked);
+            common::slow_start(state, acked);
         } else {
             self.increase(state);
         }
@@ -206,23 +207,23 @@ impl WindowRule for Illinois {
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        if std::mem::take(&mut self.reset) {
+        if std::mem::take(&mut self.restart_round) {
             self.round.restart(sample);
         }
         self.acked = sample.pkts_acked;
         if let Some(rtt) = sample.rtt {
-            let rtt = rtt.as_micros().min(LONGEST);
-            (self.base, self.most) = (self.base.min(rtt), self.most.max(rtt));
-            (self.sum, self.samples) = (self.sum + rtt, self.samples + 1);
+            let rtt = rtt.as_micros().min(RTT_MAX);
+            (self.base_rtt, self.max_rtt) = (self.base_rtt.min(rtt), self.max_rtt.max(rtt));
+            (self.sum_rtt, self.cnt_rtt) = (self.sum_rtt + rtt, self.cnt_rtt + 1);
         }
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Loss {
             (self.alpha, self.beta) = (ALPHA_ONE, BETA_RENO);
-            (self.risen, self.low_rounds) = (false, 0);
-            (self.sum, self.samples) = (0, 0);
-            self.reset = true;
+            (self.rtt_above, self.rtt_low) = (false, 0);
+            (self.sum_rtt, self.cnt_rtt) = (0, 0);
+            self.restart_round = true;
         }
     }
 }
@@ -236,9 +237,9 @@ mod tests {
     /// Alpha in packets and beta in 1/64 after a round with this mean delay; 100 ms is the greatest.
     fn after_a_round(da: u64) -> (f64, u64) {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        (illinois.base, illinois.most) = (50_000, 150_000);
-        (illinois.sum, illinois.samples) = (4 * (50_000 + da), 4);
-        illinois.adapt(100);
+        (illinois.base_rtt, illinois.max_rtt) = (50_000, 150_000);
+        (illinois.sum_rtt, illinois.cnt_rtt) = (4 * (50_000 + da), 4);
+        illinois.update_params(100);
         (illinois.alpha as f64 / 128.0, illinois.beta)
     }
 
@@ -254,17 +255,17 @@ mod tests {
     #[test]
     fn small_windows_are_renos() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        illinois.adapt(14);
+        illinois.update_params(14);
         assert_eq!((illinois.alpha, illinois.beta), (128, 32));
     }
 
     #[test]
     fn alpha_comes_back_after_five_rounds_without_delay() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        (illinois.base, illinois.most) = (50_000, 150_000);
+        (illinois.base_rtt, illinois.max_rtt) = (50_000, 150_000);
         let mut round = |delay: u64| {
-            (illinois.sum, illinois.samples) = (50_000 + delay, 1);
-            illinois.adapt(100);
+            (illinois.sum_rtt, illinois.cnt_rtt) = (50_000 + delay, 1);
+            illinois.update_params(100);
             illinois.alpha
         };
         assert_eq!([100_000, 0, 0, 0, 0, 0].map(&mut round), [38, 38, 38, 38, 38, 1280]);
@@ -292,6 +293,6 @@ mod tests {
         let sample = AckSample { rtt: Some(Span::from_millis(50)), ..AckSample::default() };
         illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
         illinois.set_state(&mut state, CaState::Loss, &mut context(0, &mut stream));
-        assert_eq!((illinois.alpha, illinois.beta, illinois.samples), (128, 32, 0));
+        assert_eq!((illinois.alpha, illinois.beta, illinois.cnt_rtt), (128, 32, 0));
     }
 }

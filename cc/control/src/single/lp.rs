@@ -20,11 +20,11 @@
 //! yields for no good reason. That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::{Instant, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lp",
     aliases: &["tcp-lp"],
@@ -47,56 +47,62 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["linux", "path", "rtt"]),
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Lp::new(settings))),
+    traits: Traits {
+        // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
+        min_cwnd: 1,
+        colour: Some(["#4f7fb3", "#8fb5de"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Lp::new(params))),
 };
 
 /// TCP-LP's own part of a window.
 #[derive(Debug)]
 pub struct Lp {
-    percent: u32,
+    threshold_percent: u32,
     inference_rounds: f64,
-    source: Source,
-    delays: Delays,
-    inference: Span,
+    delay_source: DelaySource,
+    owd: OwdFilter,
+    inference_span: Span,
     /// The latest early congestion.
-    yielded: Option<Instant>,
-    inferring: bool,
+    last_drop: Option<Instant>,
+    within_inf: bool,
 }
 
 /// Where the delays come from.
 #[derive(Debug)]
-enum Source {
-    Linux(Clocks),
+enum DelaySource {
+    Linux(RemoteClock),
     Path,
     Rtt,
 }
 
 /// Linux's estimate of the one-way delay, in 32 bits as there.
 #[derive(Debug, Default)]
-struct Clocks {
+struct RemoteClock {
     /// Where the time stamps of receiver and sender begin, ms; drawn at the first acknowledgement.
-    origins: Option<[u32; 2]>,
+    clock_offsets: Option<[u32; 2]>,
     /// Time stamps of receiver and sender at the latest estimate.
     latest: [u32; 2],
     /// The receiver's ticks in a second of the sender's, in 1/64.
     rate64: i64,
 }
 
-impl Clocks {
+impl RemoteClock {
     /// The difference of the time stamps in a packet that left at `sent` and was answered `delay` later; nothing while
     /// the rate of the receiver's clock is not known.
-    fn delay(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
-        let [receiver, sender] = *self.origins.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
+    fn owd(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
+        let [receiver, sender] = *self.clock_offsets.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
         let stamp = |origin: u32, at: Instant| origin.wrapping_add(at.as_millis() as u32);
         let stamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
-        self.learn_rate(stamps);
+        self.update_remote_hz(stamps);
         let rate = self.rate64 / 64;
         // Whole milliseconds a tick: none at all once the estimate is above 1000.
         let tick = if rate > 0 { (1000 / rate) as u32 } else { return None };
         Some(stamps[0].wrapping_mul(tick).wrapping_sub(stamps[1])).filter(|delay| *delay > 0)
     }
 
-    fn learn_rate(&mut self, stamps: [u32; 2]) {
+    fn update_remote_hz(&mut self, stamps: [u32; 2]) {
         let [receiver, sender] = std::mem::replace(&mut self.latest, stamps);
         let passed = [stamps[0].wrapping_sub(receiver), stamps[1].wrapping_sub(sender)].map(i64::from);
         if receiver == 0 || sender == 0 || passed.contains(&0) {
@@ -109,100 +115,100 @@ impl Clocks {
 
 /// One-way delays, microseconds or Linux's milliseconds, in 32 bits as there.
 #[derive(Debug, Default)]
-struct Delays {
+struct OwdFilter {
     /// Eight times the smoothed delay; zero before the first sample.
     smoothed8: u32,
-    least: u32,
-    most: u32,
+    owd_min: u32,
+    owd_max: u32,
     /// The greatest ever, kept back: it may be an outlier.
-    record: u32,
+    owd_max_rsv: u32,
 }
 
-impl Delays {
-    fn smoothed(&self) -> u32 {
+impl OwdFilter {
+    fn sowd(&self) -> u32 {
         self.smoothed8 / 8
     }
 
-    fn add(&mut self, delay: u32) {
+    fn add_sample(&mut self, delay: u32) {
         if self.smoothed8 == 0 {
-            *self = Self { smoothed8: delay.wrapping_mul(8), least: delay, most: delay, record: delay };
+            *self = Self { smoothed8: delay.wrapping_mul(8), owd_min: delay, owd_max: delay, owd_max_rsv: delay };
             return;
         }
-        self.least = self.least.min(delay);
-        if delay > self.record {
-            self.most = std::mem::replace(&mut self.record, delay);
+        self.owd_min = self.owd_min.min(delay);
+        if delay > self.owd_max_rsv {
+            self.owd_max = std::mem::replace(&mut self.owd_max_rsv, delay);
         } else {
-            self.most = self.most.max(delay);
+            self.owd_max = self.owd_max.max(delay);
         }
-        self.smoothed8 = self.smoothed8.wrapping_sub(self.smoothed()).wrapping_add(delay);
+        self.smoothed8 = self.smoothed8.wrapping_sub(self.sowd()).wrapping_add(delay);
     }
 
     /// The smoothed delay is below this much of the range.
-    fn are_short(&self, percent: u32) -> bool {
-        let range = self.most.wrapping_sub(self.least);
-        self.smoothed() < self.least.wrapping_add(range.wrapping_mul(percent) / 100)
+    fn within_threshold(&self, percent: u32) -> bool {
+        let range = self.owd_max.wrapping_sub(self.owd_min);
+        self.sowd() < self.owd_min.wrapping_add(range.wrapping_mul(percent) / 100)
     }
 
-    fn forget_extremes(&mut self) {
-        let smoothed = self.smoothed();
-        (self.least, self.most, self.record) = (smoothed, 2 * smoothed, 2 * smoothed);
+    fn reset_extremes(&mut self) {
+        let smoothed = self.sowd();
+        (self.owd_min, self.owd_max, self.owd_max_rsv) = (smoothed, 2 * smoothed, 2 * smoothed);
     }
 }
 
 impl Lp {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            percent: (settings.number("threshold") * 100.0) as u32,
-            inference_rounds: settings.number("inference"),
-            source: match settings.word("delay") {
-                "path" => Source::Path,
-                "rtt" => Source::Rtt,
-                _ => Source::Linux(Clocks::default()),
+            threshold_percent: (params.number("threshold") * 100.0) as u32,
+            inference_rounds: params.number("inference"),
+            delay_source: match params.word("delay") {
+                "path" => DelaySource::Path,
+                "rtt" => DelaySource::Rtt,
+                _ => DelaySource::Linux(RemoteClock::default()),
             },
-            delays: Delays::default(),
-            inference: Span::ZERO,
-            yielded: None,
-            inferring: false,
+            owd: OwdFilter::default(),
+            inference_span: Span::ZERO,
+            last_drop: None,
+            within_inf: false,
         }
     }
 
     /// The delay that this acknowledgement tells.
-    fn delay(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
+    fn owd_sample(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
         let micros = |span: Span| (span.as_micros() as u32).max(1);
-        match &mut self.source {
-            Source::Linux(clocks) => clocks.delay(cx.now - sample.rtt?, sample.one_way_delay?, cx),
-            Source::Path => sample.one_way_delay.map(micros),
-            Source::Rtt => sample.rtt.map(micros),
+        match &mut self.delay_source {
+            DelaySource::Linux(clocks) => clocks.owd(cx.now - sample.rtt?, sample.one_way_delay?, cx),
+            DelaySource::Path => sample.one_way_delay.map(micros),
+            DelaySource::Rtt => sample.rtt.map(micros),
         }
     }
 
-    fn give_way(&mut self, state: &mut CwndState, now: Instant) {
-        self.delays.forget_extremes();
-        state.cwnd = if self.inferring { 1 } else { (state.cwnd / 2).max(1) };
-        self.yielded = Some(now);
+    fn early_congestion(&mut self, state: &mut CwndState, now: Instant) {
+        self.owd.reset_extremes();
+        state.cwnd = if self.within_inf { 1 } else { (state.cwnd / 2).max(1) };
+        self.last_drop = Some(now);
     }
 }
 
 impl WindowRule for Lp {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
-        if !self.inferring {
-            frame::reno_increase(state, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+        if !self.within_inf {
+            common::reno_cong_avoid(state, acked);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(state)
+        common::reno_ssthresh(state)
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        let Some(delay) = self.delay(sample, cx) else { return };
-        self.delays.add(delay);
+        let Some(delay) = self.owd_sample(sample, cx) else { return };
+        self.owd.add_sample(delay);
         if let Some(rtt) = sample.rtt {
-            self.inference = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
+            self.inference_span = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
         }
-        self.inferring = self.yielded.is_some_and(|yielded| cx.now.since(yielded) < self.inference);
-        if !self.delays.are_short(self.percent) {
-            self.give_way(state, cx.now);
+        self.within_inf = self.last_drop.is_some_and(|yielded| cx.now.since(yielded) < self.inference_span);
+        if !self.owd.within_threshold(self.threshold_percent) {
+            self.early_congestion(state, cx.now);
         }
     }
 }
@@ -213,14 +219,14 @@ mod tests {
     use crate::single::testing::{context, defaults};
     use units::Stream;
 
-    fn new(source: Source) -> Lp {
-        Lp { source, ..Lp::new(&defaults(&ENTRY)) }
+    fn new(source: DelaySource) -> Lp {
+        Lp { delay_source: source, ..Lp::new(&defaults(&ENTRY)) }
     }
 
     /// A flow that has seen delays of 20 to 60 ms and now smooths to this many.
     fn lp(smoothed_ms: u32) -> Lp {
-        let delays = Delays { smoothed8: smoothed_ms * 8000, least: 20_000, most: 60_000, record: 60_000 };
-        Lp { delays, ..new(Source::Path) }
+        let delays = OwdFilter { smoothed8: smoothed_ms * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
+        Lp { owd: delays, ..new(DelaySource::Path) }
     }
 
     /// One more sample of this delay, 40 ms round trip.
@@ -250,7 +256,7 @@ mod tests {
     fn early_congestion_again_within_three_round_trips_leaves_one_packet() {
         let (mut lp, mut state) = (lp(26), state(40));
         sample(&mut lp, &mut state, 26, 1000);
-        lp.delays = Delays { smoothed8: 26 * 8000, least: 20_000, most: 60_000, record: 60_000 };
+        lp.owd = OwdFilter { smoothed8: 26 * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
         sample(&mut lp, &mut state, 26, 1119);
         assert_eq!(state.cwnd, 1);
     }
@@ -259,7 +265,7 @@ mod tests {
     fn three_round_trips_later_it_is_half_again() {
         let (mut lp, mut state) = (lp(26), state(40));
         sample(&mut lp, &mut state, 26, 1000);
-        lp.delays = Delays { smoothed8: 26 * 8000, least: 20_000, most: 60_000, record: 60_000 };
+        lp.owd = OwdFilter { smoothed8: 26 * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
         sample(&mut lp, &mut state, 26, 1120);
         assert_eq!(state.cwnd, 10);
     }
@@ -279,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_very_first_sample_halves_the_window() {
-        let (mut lp, mut state) = (new(Source::Path), state(10));
+        let (mut lp, mut state) = (new(DelaySource::Path), state(10));
         sample(&mut lp, &mut state, 20, 1000);
         assert_eq!(state.cwnd, 5);
         sample(&mut lp, &mut state, 20, 1040);
@@ -288,27 +294,27 @@ mod tests {
 
     #[test]
     fn one_outlier_does_not_widen_the_range() {
-        let mut delays = Delays::default();
-        [20, 30, 500, 40].into_iter().for_each(|ms| delays.add(ms));
-        assert_eq!((delays.least, delays.most, delays.record), (20, 40, 500));
-        delays.add(600);
-        assert_eq!((delays.most, delays.record), (500, 600));
+        let mut delays = OwdFilter::default();
+        [20, 30, 500, 40].into_iter().for_each(|ms| delays.add_sample(ms));
+        assert_eq!((delays.owd_min, delays.owd_max, delays.owd_max_rsv), (20, 40, 500));
+        delays.add_sample(600);
+        assert_eq!((delays.owd_max, delays.owd_max_rsv), (500, 600));
     }
 
     #[test]
     fn the_rtt_may_stand_in_for_the_delay() {
         let size = |source| {
-            let (mut lp, mut state) = (Lp { source, ..lp(26) }, state(40));
+            let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, state(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
             lp.on_ack(&mut state, &sample, &mut context(1000, &mut Stream::named(1, "test")));
             state.cwnd
         };
-        assert_eq!([Source::Path, Source::Rtt].map(size), [40, 20]);
+        assert_eq!([DelaySource::Path, DelaySource::Rtt].map(size), [40, 20]);
     }
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often Linux's estimate yields.
     fn yields(seed: u64) -> usize {
-        let (mut lp, mut rng) = (new(Source::Linux(Clocks::default())), Stream::named(seed, "test"));
+        let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), Stream::named(seed, "test"));
         let once = |now: u64| {
             let mut state = state(40);
             let delay = Span::from_millis(20 + (now / 10) % 40);

@@ -7,17 +7,18 @@
 //! Departures from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "reno",
     aliases: &["newreno"],
     title: "additive increase, multiplicative decrease (NewReno)",
     source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c",
     parameters: &[],
-    make: Constructor::Single(|_| Windowed::boxed(Reno)),
+    traits: Traits { colour: Some(["#332288", "#9a8cf0"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|_| WindowController::boxed(Reno)),
 };
 
 /// Reno's own part is empty: it is the frame's default.
@@ -25,12 +26,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 pub struct Reno;
 
 impl WindowRule for Reno {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
-        frame::reno_increase(state, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+        common::reno_cong_avoid(state, acked);
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(state)
+        common::reno_ssthresh(state)
     }
 }
 
@@ -41,20 +42,20 @@ mod tests {
     #[test]
     fn adds_one_packet_per_window_acked() {
         let mut state = CwndState { cwnd: 10, ssthresh: 5, ..CwndState::default() };
-        frame::reno_increase(&mut state, 10);
+        common::reno_cong_avoid(&mut state, 10);
         assert_eq!((state.cwnd, state.cwnd_cnt), (11, 0));
     }
 
     #[test]
     fn slow_start_hands_what_is_left_to_congestion_avoidance() {
         let mut state = CwndState { cwnd: 10, ssthresh: 14, ..CwndState::default() };
-        frame::reno_increase(&mut state, 8);
+        common::reno_cong_avoid(&mut state, 8);
         assert_eq!((state.cwnd, state.cwnd_cnt), (14, 4));
     }
 
     #[test]
     fn halves_but_never_below_two() {
-        let at = |size| frame::reno_threshold(&CwndState { cwnd: size, ..CwndState::default() });
+        let at = |size| common::reno_ssthresh(&CwndState { cwnd: size, ..CwndState::default() });
         assert_eq!((at(21), at(3)), (10, 2));
     }
 }

@@ -7,10 +7,10 @@
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in
 //! Linux 6.1 (`tcp_scalable.c`).
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "scalable",
     aliases: &["stcp"],
@@ -21,34 +21,35 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         meaning: "packets acked per packet of growth (the paper's 1 / a)",
         default: ParamDefault::Number { value: 100.0, least: 1.0, most: 1e6 },
     }],
-    make: Constructor::Single(|settings| Windowed::boxed(Scalable::new(settings))),
+    traits: Traits { colour: Some(["#86862b", "#bdbd55"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Scalable::new(params))),
 };
 
 /// The window shrinks by 2^-3 (the paper's b = 0.125).
-const DECREASE_SHIFT: u32 = 3;
+const MD_SCALE: u32 = 3;
 
 /// Scalable TCP keeps no state.
 #[derive(Debug)]
 pub struct Scalable {
-    period: u32,
+    ai_cnt: u32,
 }
 
 impl Scalable {
-    fn new(settings: &Params) -> Self {
-        Self { period: settings.number("period") as u32 }
+    fn new(params: &Params) -> Self {
+        Self { ai_cnt: params.number("period") as u32 }
     }
 }
 
 impl WindowRule for Scalable {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
-        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
         if left > 0 {
-            frame::additive_increase(state, state.cwnd.min(self.period), left);
+            common::cong_avoid_ai(state, state.cwnd.min(self.ai_cnt), left);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        (state.cwnd - (state.cwnd >> DECREASE_SHIFT)).max(2)
+        (state.cwnd - (state.cwnd >> MD_SCALE)).max(2)
     }
 }
 

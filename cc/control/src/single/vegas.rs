@@ -11,11 +11,13 @@
 //! Departures from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
 //! doubles every round trip instead of every other; no retransmission rules of its own.
 
-use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, Departure, ParamDefault, Parameter, Params, Traits,
+};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "vegas",
     aliases: &[],
@@ -38,7 +40,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1000.0 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Vegas::new(settings))),
+    traits: Traits {
+        departures: &[(Departure::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
+        colour: Some(["#009e73", "#2bc79b"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Vegas::new(params))),
 };
 
 /// Vegas' own part of a window.
@@ -47,26 +54,26 @@ pub struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    delay: RoundDelay,
+    vegas: VegasRtt,
 }
 
 impl Vegas {
-    fn new(settings: &Params) -> Self {
-        let packets = |name| settings.number(name) as u64;
-        Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), delay: RoundDelay::default() }
+    fn new(params: &Params) -> Self {
+        let packets = |name| params.number(name) as u64;
+        Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), vegas: VegasRtt::default() }
     }
 
     /// The step at the end of a round.
-    fn judge(&self, state: &mut CwndState, acked: u32) {
+    fn end_round(&self, state: &mut CwndState, acked: u32) {
         let size = u64::from(state.cwnd);
-        let RoundDelay { base, least, .. } = self.delay;
-        let (target, queued) = (size * base / least, size * self.delay.queueing() / base);
+        let VegasRtt { base_rtt: base, min_rtt: least, .. } = self.vegas;
+        let (target, queued) = (size * base / least, size * self.vegas.queueing_delay() / base);
         if state.in_slow_start() {
             if queued > self.gamma {
                 state.cwnd = state.cwnd.min(target as u32 + 1);
                 state.ssthresh = state.ssthresh.min(state.cwnd);
             } else {
-                frame::slow_start(state, acked);
+                common::slow_start(state, acked);
             }
         } else if queued > self.beta {
             state.cwnd -= 1;
@@ -81,7 +88,7 @@ impl Vegas {
 
 fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
     if sample.cwnd_limited {
-        frame::reno_increase(state, acked);
+        common::reno_cong_avoid(state, acked);
     }
 }
 
@@ -95,32 +102,32 @@ impl WindowRule for Vegas {
         if state.ca_state != CaState::Open {
             return reno(state, acked, sample);
         }
-        if self.delay.ends(sample) {
-            if self.delay.is_telling() {
-                self.judge(state, acked);
+        if self.vegas.ends(sample) {
+            if self.vegas.has_enough_samples() {
+                self.end_round(state, acked);
             } else {
                 reno(state, acked, sample);
             }
-            self.delay.forget_round();
+            self.vegas.reset_round();
         } else if state.in_slow_start() {
-            frame::slow_start(state, acked);
+            common::slow_start(state, acked);
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        frame::reno_threshold(state)
+        common::reno_ssthresh(state)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.delay.add(sample);
+        self.vegas.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.delay.change_phase(next);
+        self.vegas.set_state(next);
     }
 
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
-        self.delay.forget_base();
+        self.vegas.reset();
     }
 }
 
@@ -133,7 +140,7 @@ mod tests {
     /// A round of three samples ends; the base RTT is 100 ms.
     fn after_a_round(rtt_ms: u64, mut state: CwndState) -> CwndState {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, rtt_ms * 1000, 3);
+        (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
         vegas.cong_avoid(&mut state, 1, &sample, &mut context(0, &mut Stream::named(1, "test")));
         state
@@ -163,7 +170,7 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let mut state = CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() };
         let mut stream = Stream::named(1, "test");
-        (vegas.delay.base, vegas.delay.least, vegas.delay.samples) = (100_000, 110_000, 2);
+        (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, 110_000, 2);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
         vegas.cong_avoid(&mut state, 50, &sample, &mut context(0, &mut stream));
         assert_eq!(state.cwnd, 51);
@@ -174,15 +181,15 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
         vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut Stream::named(1, "test")));
-        assert_eq!((vegas.delay.base, vegas.delay.least, vegas.delay.samples), (1, 1, 1));
+        assert_eq!((vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt), (1, 1, 1));
     }
 
     #[test]
     fn the_base_is_forgotten_when_transmission_starts_again() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        vegas.delay.base = 100_000;
+        vegas.vegas.base_rtt = 100_000;
         let mut stream = Stream::named(1, "test");
         vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0, &mut stream));
-        assert_eq!(vegas.delay.base, u64::MAX);
+        assert_eq!(vegas.vegas.base_rtt, u64::MAX);
     }
 }

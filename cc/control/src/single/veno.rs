@@ -9,11 +9,11 @@
 //! Departures from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
 //! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params};
+use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "veno",
     aliases: &[],
@@ -31,13 +31,16 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 0.8, least: 0.5, most: 1.0 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Veno::new(settings))),
+    traits: Traits { colour: Some(["#2f9486", "#66ccbb"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| {
+        WindowController::with_rate_halving(Veno::new(params), RateHalving::ToSsthresh)
+    }),
 };
 
 /// At first there are too few samples to judge; the count is never begun anew.
 const FEW_SAMPLES: u32 = 2;
 /// No RTT yet, microseconds.
-const UNKNOWN: u64 = 0x7fff_ffff;
+const RTT_UNKNOWN: u64 = 0x7fff_ffff;
 /// `random_decrease` in 1/1000.
 const MILLE: u64 = 1000;
 
@@ -47,96 +50,91 @@ pub struct Veno {
     /// In half packets, as `diff`.
     beta: u64,
     random_decrease: u64,
-    base: u64,
-    least: u64,
-    samples: u32,
+    base_rtt: u64,
+    min_rtt: u64,
+    cnt_rtt: u32,
     diff: u64,
     /// The next full window grows.
-    turn: bool,
+    inc: bool,
 }
 
 impl Veno {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            beta: (settings.number("beta") * 2.0) as u64,
-            random_decrease: libm::round(settings.number("random_decrease") * MILLE as f64) as u64,
-            base: UNKNOWN,
-            least: UNKNOWN,
-            samples: 0,
+            beta: (params.number("beta") * 2.0) as u64,
+            random_decrease: libm::round(params.number("random_decrease") * MILLE as f64) as u64,
+            base_rtt: RTT_UNKNOWN,
+            min_rtt: RTT_UNKNOWN,
+            cnt_rtt: 0,
             diff: 0,
-            turn: true,
+            inc: true,
         }
     }
 
-    fn judge(&mut self, cwnd: u32) {
+    fn update_diff(&mut self, cwnd: u32) {
         let size = 2 * u64::from(cwnd);
-        self.diff = size - size * self.base / self.least;
+        self.diff = size - size * self.base_rtt / self.min_rtt;
     }
 
     /// One packet every second window.
-    fn increase_slowly(&mut self, state: &mut CwndState, acked: u32) {
+    fn increase_every_other_window(&mut self, state: &mut CwndState, acked: u32) {
         if state.cwnd_cnt < state.cwnd {
             state.cwnd_cnt += acked;
             return;
         }
         state.cwnd_cnt = 0;
-        let grows = self.turn && state.cwnd < state.cwnd_clamp;
+        let grows = self.inc && state.cwnd < state.cwnd_clamp;
         state.cwnd += u32::from(grows);
-        self.turn = !grows;
+        self.inc = !grows;
     }
 }
 
 impl WindowRule for Veno {
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.ca_state != CaState::Open {
-            return frame::reno_increase(state, acked);
+            return common::reno_cong_avoid(state, acked);
         }
-        if self.samples <= FEW_SAMPLES {
-            frame::reno_increase(state, acked);
+        if self.cnt_rtt <= FEW_SAMPLES {
+            common::reno_cong_avoid(state, acked);
         } else {
-            self.judge(state.cwnd);
-            let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
+            self.update_diff(state.cwnd);
+            let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
             if left > 0 && self.diff < self.beta {
-                frame::additive_increase(state, state.cwnd, left);
+                common::cong_avoid_ai(state, state.cwnd, left);
             } else if left > 0 {
-                self.increase_slowly(state, left);
+                self.increase_every_other_window(state, left);
             }
             state.cwnd = state.cwnd.max(2);
         }
-        self.least = UNKNOWN;
+        self.min_rtt = RTT_UNKNOWN;
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         if self.diff < self.beta {
             ((u64::from(state.cwnd) * self.random_decrease / MILLE) as u32).max(2)
         } else {
-            frame::reno_threshold(state)
+            common::reno_ssthresh(state)
         }
-    }
-
-    /// Its cut is smaller than a half on purpose.
-    fn min_cwnd(&self, state: &CwndState) -> u32 {
-        state.ssthresh
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         if let Some(rtt) = sample.rtt {
             // One microsecond more, so that no RTT is ever zero.
-            let rtt = (rtt.as_micros() + 1).min(UNKNOWN);
-            (self.base, self.least) = (self.base.min(rtt), self.least.min(rtt));
-            self.samples = self.samples.saturating_add(1);
+            let rtt = (rtt.as_micros() + 1).min(RTT_UNKNOWN);
+            (self.base_rtt, self.min_rtt) = (self.base_rtt.min(rtt), self.min_rtt.min(rtt));
+            self.cnt_rtt = self.cnt_rtt.saturating_add(1);
         }
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Open {
-            self.least = UNKNOWN;
+            self.min_rtt = RTT_UNKNOWN;
         }
     }
 
     /// After a pause the route may have changed.
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
-        (self.base, self.least, self.turn) = (UNKNOWN, UNKNOWN, true);
+        (self.base_rtt, self.min_rtt, self.inc) = (RTT_UNKNOWN, RTT_UNKNOWN, true);
     }
 }
 
@@ -148,14 +146,14 @@ mod tests {
 
     /// A flow in congestion avoidance that has just seen these RTTs.
     fn veno(base_ms: u64, rtt_ms: u64) -> Veno {
-        Veno { base: base_ms * 1000, least: rtt_ms * 1000, samples: 3, ..Veno::new(&defaults(&ENTRY)) }
+        Veno { base_rtt: base_ms * 1000, min_rtt: rtt_ms * 1000, cnt_rtt: 3, ..Veno::new(&defaults(&ENTRY)) }
     }
 
     #[test]
     fn a_loss_with_fewer_than_three_packets_queued_costs_a_fifth() {
         for (cwnd, rtt, diff, ssthresh) in [(20, 110, 4, 16), (20, 118, 7, 10), (40, 110, 8, 20)] {
             let mut veno = veno(100, rtt);
-            veno.judge(cwnd);
+            veno.update_diff(cwnd);
             assert_eq!(veno.diff, diff, "in half packets");
             let state = CwndState { cwnd: cwnd, ..CwndState::default() };
             assert_eq!(veno.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), ssthresh);
@@ -167,12 +165,12 @@ mod tests {
         let mut veno = veno(100, rtt_ms);
         let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
         // The first packet has been grown by: the flag has turned.
-        veno.turn = false;
+        veno.inc = false;
         let mut stream = Stream::named(1, "test");
         let mut acks = 0;
         while state.cwnd == size {
             acks += 1;
-            veno.least = rtt_ms * 1000;
+            veno.min_rtt = rtt_ms * 1000;
             veno.cong_avoid(&mut state, 1, &AckSample::default(), &mut context(0, &mut stream));
         }
         acks

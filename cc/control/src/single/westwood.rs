@@ -13,11 +13,13 @@
 //! the episode was undone (`decrease = "estimate"`: the paper's). Departure from Linux: duplicates are accounted for on
 //! every acknowledgement; Linux omits it where header prediction took its fast path.
 
-use crate::frame::{self, CwndState, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
+use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, Constructor, Context, Departure, ParamDefault, Parameter, Params, PathInfo, Traits,
+};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "westwood",
     aliases: &["westwood+", "westwoodplus"],
@@ -35,35 +37,43 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 50.0, least: 1.0, most: 10_000.0 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Westwood::new(settings))),
+    traits: Traits {
+        departures: &[(
+            Departure::SetsCwndOnRecovered,
+            "both come from the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)",
+        )],
+        colour: Some(["#117733", "#55b36f"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Westwood::new(params))),
 };
 
 /// The RTT before any sample: long enough that no bandwidth sample ends.
-const NO_RTT: Span = Span::from_secs(20);
+const INIT_RTT: Span = Span::from_secs(20);
 
 /// Westwood's own part of a window. Times are ticks, bandwidths bytes a tick.
 #[derive(Debug)]
 pub struct Westwood {
-    to_estimate: bool,
-    shortest: Span,
+    ssthresh_is_estimate: bool,
+    rtt_win_min: Span,
     bandwidth: Bandwidth,
     rtt: u64,
-    least_rtt: u64,
+    rtt_min: u64,
     /// The next acknowledgement's RTT becomes the least.
-    forget_rtt: bool,
+    reset_rtt_min: bool,
 }
 
 /// What the acknowledgements say of the bandwidth.
 #[derive(Debug, Default)]
 struct Bandwidth {
     /// Once filtered.
-    rough: u64,
+    bw_ns_est: u64,
     /// Twice filtered: the estimate.
-    smooth: u64,
+    bw_est: u64,
     /// Bytes of the sample under way.
-    bytes: u64,
-    began: u64,
-    una: u64,
+    bk: u64,
+    rtt_win_sx: u64,
+    snd_una: u64,
     /// Bytes of duplicates, counted before the cumulative acknowledgement that covers them.
     accounted: u64,
 }
@@ -74,20 +84,20 @@ fn filter(old: u64, new: u64) -> u64 {
 
 impl Bandwidth {
     fn end_sample(&mut self, elapsed: u64) {
-        let sample = self.bytes / elapsed;
-        if (self.rough, self.smooth) == (0, 0) {
-            (self.rough, self.smooth) = (sample, sample);
+        let sample = self.bk / elapsed;
+        if (self.bw_ns_est, self.bw_est) == (0, 0) {
+            (self.bw_ns_est, self.bw_est) = (sample, sample);
         } else {
-            self.rough = filter(self.rough, sample);
-            self.smooth = filter(self.smooth, self.rough);
+            self.bw_ns_est = filter(self.bw_ns_est, sample);
+            self.bw_est = filter(self.bw_est, self.bw_ns_est);
         }
-        self.bytes = 0;
+        self.bk = 0;
     }
 
     /// Bytes that this acknowledgement tells to have left the network, in packets of `mss`.
-    fn count(&mut self, una: u64, mss: u64) -> u64 {
-        let covered = una.saturating_sub(self.una) * mss;
-        self.una = una;
+    fn acked_count(&mut self, una: u64, mss: u64) -> u64 {
+        let covered = una.saturating_sub(self.snd_una) * mss;
+        self.snd_una = una;
         if covered == 0 {
             self.accounted += mss;
             mss
@@ -103,37 +113,41 @@ impl Bandwidth {
 }
 
 impl Westwood {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            to_estimate: settings.word("decrease") == "estimate",
-            shortest: Span::from_secs_f64(settings.number("sample_ms") / 1000.0),
+            ssthresh_is_estimate: params.word("decrease") == "estimate",
+            rtt_win_min: Span::from_secs_f64(params.number("sample_ms") / 1000.0),
             bandwidth: Bandwidth::default(),
             rtt: 0,
-            least_rtt: 0,
-            forget_rtt: true,
+            rtt_min: 0,
+            reset_rtt_min: true,
         }
     }
 
     /// The window that fills the path without queue, packets.
-    fn estimate(&self, state: &CwndState) -> u32 {
-        let packets = self.bandwidth.smooth.saturating_mul(self.least_rtt) / u64::from(state.mss.max(1));
+    fn bw_rttmin(&self, state: &CwndState) -> u32 {
+        let packets = self.bandwidth.bw_est.saturating_mul(self.rtt_min) / u64::from(state.mss.max(1));
         packets.clamp(2, u64::from(state.cwnd_clamp)) as u32
     }
 }
 
 impl WindowRule for Westwood {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
-        (self.rtt, self.least_rtt) = (state.jiffies_in(NO_RTT), state.jiffies_in(NO_RTT));
+        (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
         // The first acknowledgement's number is where counting begins; itself it counts as a duplicate.
-        (self.bandwidth.began, self.bandwidth.una) = (state.jiffies(cx.now), u64::MAX);
+        (self.bandwidth.rtt_win_sx, self.bandwidth.snd_una) = (state.jiffies(cx.now), u64::MAX);
     }
 
-    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _feedback: &AckSample, _cx: &mut Context<'_>) {
-        frame::reno_increase(state, acked);
+    fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
+        common::reno_cong_avoid(state, acked);
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        if self.to_estimate { self.estimate(state).min(state.cwnd.max(2)) } else { frame::reno_threshold(state) }
+        if self.ssthresh_is_estimate {
+            self.bw_rttmin(state).min(state.cwnd.max(2))
+        } else {
+            common::reno_ssthresh(state)
+        }
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
@@ -141,24 +155,24 @@ impl WindowRule for Westwood {
             self.rtt = state.jiffies_in(rtt);
         }
         let now = state.jiffies(cx.now);
-        let elapsed = now - self.bandwidth.began;
+        let elapsed = now - self.bandwidth.rtt_win_sx;
         // What this acknowledgement brings belongs to the next sample.
-        if elapsed > self.rtt.max(state.jiffies_in(self.shortest)) {
+        if elapsed > self.rtt.max(state.jiffies_in(self.rtt_win_min)) {
             self.bandwidth.end_sample(elapsed);
-            self.bandwidth.began = now;
+            self.bandwidth.rtt_win_sx = now;
         }
-        self.bandwidth.bytes += self.bandwidth.count(sample.snd_una, u64::from(state.mss));
-        let known = if std::mem::take(&mut self.forget_rtt) { self.rtt } else { self.least_rtt };
-        self.least_rtt = known.min(self.rtt);
+        self.bandwidth.bk += self.bandwidth.acked_count(sample.snd_una, u64::from(state.mss));
+        let known = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
+        self.rtt_min = known.min(self.rtt);
     }
 
     fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
-        state.ssthresh = self.estimate(state);
-        self.forget_rtt = true;
+        state.ssthresh = self.bw_rttmin(state);
+        self.reset_rtt_min = true;
     }
 
     fn on_recovered(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
-        state.ssthresh = self.estimate(state);
+        state.ssthresh = self.bw_rttmin(state);
         state.cwnd = state.ssthresh;
     }
 }
@@ -171,11 +185,11 @@ mod tests {
 
     #[test]
     fn the_bandwidth_passes_two_filters() {
-        let mut bandwidth = Bandwidth { rough: 1000, smooth: 1000, ..Bandwidth::default() };
+        let mut bandwidth = Bandwidth { bw_ns_est: 1000, bw_est: 1000, ..Bandwidth::default() };
         let mut sample = || {
-            bandwidth.bytes = 2000 * 50;
+            bandwidth.bk = 2000 * 50;
             bandwidth.end_sample(50);
-            (bandwidth.rough, bandwidth.smooth)
+            (bandwidth.bw_ns_est, bandwidth.bw_est)
         };
         assert_eq!([sample(), sample(), sample()], [(1125, 1015), (1234, 1042), (1329, 1077)]);
     }
@@ -183,18 +197,18 @@ mod tests {
     #[test]
     fn the_estimate_is_bandwidth_times_least_rtt() {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        (westwood.bandwidth.smooth, westwood.least_rtt) = (12_500, 50);
-        assert_eq!(westwood.estimate(&CwndState::default()), 431);
-        westwood.bandwidth.smooth = 1;
-        assert_eq!(westwood.estimate(&CwndState::default()), 2);
+        (westwood.bandwidth.bw_est, westwood.rtt_min) = (12_500, 50);
+        assert_eq!(westwood.bw_rttmin(&CwndState::default()), 431);
+        westwood.bandwidth.bw_est = 1;
+        assert_eq!(westwood.bw_rttmin(&CwndState::default()), 2);
     }
 
     #[test]
     fn a_duplicate_counts_once() {
         let mut bandwidth = Bandwidth::default();
         // Two duplicates, then the acknowledgement of those two, the hole and one more.
-        assert_eq!([0, 0, 4].map(|una| bandwidth.count(una, 1000)), [1000, 1000, 2000]);
-        assert_eq!([5, 7].map(|una| bandwidth.count(una, 1000)), [1000, 2000]);
+        assert_eq!([0, 0, 4].map(|una| bandwidth.acked_count(una, 1000)), [1000, 1000, 2000]);
+        assert_eq!([5, 7].map(|una| bandwidth.acked_count(una, 1000)), [1000, 2000]);
     }
 
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
@@ -229,6 +243,6 @@ mod tests {
         assert!((99..=100).contains(&state.ssthresh));
         let sample = AckSample { rtt: Some(Span::from_millis(300)), snd_una: 10_010, ..AckSample::default() };
         westwood.on_ack(&mut state, &sample, &mut context(10_001, &mut stream));
-        assert_eq!(westwood.least_rtt, 300);
+        assert_eq!(westwood.rtt_min, 300);
     }
 }

@@ -14,11 +14,13 @@
 //! Departures from the paper, Linux's: one queue limit serves for both modes and for decongestion; the queue is not
 //! smoothed.
 
-use crate::frame::{self, CwndState, RoundDelay, WindowRule, Windowed};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo};
+use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
+use crate::{
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+};
 use units::Span;
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "yeah",
     aliases: &["yeah-tcp"],
@@ -46,15 +48,16 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Number { value: 50.0, least: 0.0, most: 1e6 },
         },
     ],
-    make: Constructor::Single(|settings| Windowed::boxed(Yeah::new(settings))),
+    traits: Traits { colour: Some(["#661100", "#c46a55"]), ..Traits::DEFAULT },
+    constructor: Constructor::PerPath(|params| WindowController::boxed(Yeah::new(params))),
 };
 
 /// Packets acked per packet of growth in fast mode.
-const PERIOD: u32 = 100;
+const AI_CNT: u32 = 100;
 /// A loss costs at least 2^-3 of the window.
-const LEAST_DECREASE_SHIFT: u32 = 3;
+const DELTA: u32 = 3;
 /// The estimate of Reno's window before there is one.
-const NO_RENO: u32 = 2;
+const MIN_RENO_COUNT: u32 = 2;
 
 /// YeAH's own part of a window.
 #[derive(Debug)]
@@ -63,60 +66,60 @@ pub struct Yeah {
     phi: u64,
     rho: u32,
     zeta: u32,
-    delay: RoundDelay,
+    vegas: VegasRtt,
     /// At the end of the last round that was judged, packets.
-    queue: u64,
+    last_q: u64,
     /// Rounds of slow mode in a row; zero: fast mode.
-    slow_rounds: u32,
-    fast_rounds: u32,
+    doing_reno_now: u32,
+    fast_count: u32,
     /// The window that a Reno flow beside this one would have.
-    reno_window: u32,
+    reno_count: u32,
 }
 
 impl Yeah {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            alpha: settings.number("alpha") as u64,
-            phi: settings.number("phi") as u64,
-            rho: settings.number("rho") as u32,
-            zeta: settings.number("zeta") as u32,
-            delay: RoundDelay::default(),
-            queue: 0,
-            slow_rounds: 0,
-            fast_rounds: 0,
-            reno_window: NO_RENO,
+            alpha: params.number("alpha") as u64,
+            phi: params.number("phi") as u64,
+            rho: params.number("rho") as u32,
+            zeta: params.number("zeta") as u32,
+            vegas: VegasRtt::default(),
+            last_q: 0,
+            doing_reno_now: 0,
+            fast_count: 0,
+            reno_count: MIN_RENO_COUNT,
         }
     }
 
     fn increase(&self, state: &mut CwndState, acked: u32) {
-        let left = if state.in_slow_start() { frame::slow_start(state, acked) } else { acked };
+        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
         if left > 0 {
-            let period = if self.slow_rounds == 0 { state.cwnd.min(PERIOD) } else { state.cwnd };
-            frame::additive_increase(state, period, left);
+            let period = if self.doing_reno_now == 0 { state.cwnd.min(AI_CNT) } else { state.cwnd };
+            common::cong_avoid_ai(state, period, left);
         }
     }
 
-    fn judge(&mut self, state: &mut CwndState) {
-        let waited = self.delay.queueing();
-        self.queue = u64::from(state.cwnd) * waited / self.delay.least;
-        if self.queue > self.alpha || waited > self.delay.base / self.phi {
+    fn end_round(&mut self, state: &mut CwndState) {
+        let waited = self.vegas.queueing_delay();
+        self.last_q = u64::from(state.cwnd) * waited / self.vegas.min_rtt;
+        if self.last_q > self.alpha || waited > self.vegas.base_rtt / self.phi {
             self.decongest(state);
-            let begins = self.reno_window <= NO_RENO;
-            self.reno_window = if begins { (state.cwnd / 2).max(2) } else { self.reno_window + 1 };
-            self.slow_rounds += 1;
+            let begins = self.reno_count <= MIN_RENO_COUNT;
+            self.reno_count = if begins { (state.cwnd / 2).max(2) } else { self.reno_count + 1 };
+            self.doing_reno_now += 1;
         } else {
-            self.fast_rounds += 1;
-            if self.fast_rounds > self.zeta {
-                (self.reno_window, self.fast_rounds) = (NO_RENO, 0);
+            self.fast_count += 1;
+            if self.fast_count > self.zeta {
+                (self.reno_count, self.fast_count) = (MIN_RENO_COUNT, 0);
             }
-            self.slow_rounds = 0;
+            self.doing_reno_now = 0;
         }
     }
 
     fn decongest(&self, state: &mut CwndState) {
-        if self.queue > self.alpha && state.cwnd > self.reno_window {
-            let cut = self.queue.min(u64::from(state.cwnd / 2)) as u32;
-            state.cwnd = (state.cwnd - cut).max(self.reno_window);
+        if self.last_q > self.alpha && state.cwnd > self.reno_count {
+            let cut = self.last_q.min(u64::from(state.cwnd / 2)) as u32;
+            state.cwnd = (state.cwnd - cut).max(self.reno_count);
             state.ssthresh = state.cwnd;
         }
     }
@@ -130,36 +133,36 @@ impl WindowRule for Yeah {
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         self.increase(state, acked);
-        if self.delay.ends(sample) {
-            if self.delay.is_telling() {
-                self.judge(state);
+        if self.vegas.ends(sample) {
+            if self.vegas.has_enough_samples() {
+                self.end_round(state);
             }
-            self.delay.forget_round();
+            self.vegas.reset_round();
         }
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         let half = (state.cwnd / 2).max(2);
-        let cut = if self.slow_rounds < self.rho {
-            (self.queue.min(u64::from(half)) as u32).max(state.cwnd >> LEAST_DECREASE_SHIFT)
+        let cut = if self.doing_reno_now < self.rho {
+            (self.last_q.min(u64::from(half)) as u32).max(state.cwnd >> DELTA)
         } else {
             half
         };
-        self.fast_rounds = 0;
-        self.reno_window = (self.reno_window / 2).max(NO_RENO);
+        self.fast_count = 0;
+        self.reno_count = (self.reno_count / 2).max(MIN_RENO_COUNT);
         state.cwnd.saturating_sub(cut).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.delay.add(sample);
+        self.vegas.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.delay.change_phase(next);
+        self.vegas.set_state(next);
     }
 
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
-        self.delay.forget_base();
+        self.vegas.reset();
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
     fn after_a_round(rtt_ms: u64) -> (Yeah, CwndState) {
         let (mut yeah, mut state) =
             (Yeah::new(&defaults(&ENTRY)), CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() });
-        (yeah.delay.base, yeah.delay.least, yeah.delay.samples) = (100_000, rtt_ms * 1000, 3);
+        (yeah.vegas.base_rtt, yeah.vegas.min_rtt, yeah.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 1001, ..AckSample::default() };
         yeah.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
         (yeah, state)
@@ -183,7 +186,7 @@ mod tests {
     fn a_long_queue_is_given_back() {
         let after = |rtt_ms| {
             let (yeah, state) = after_a_round(rtt_ms);
-            (yeah.queue, yeah.slow_rounds, state.cwnd)
+            (yeah.last_q, yeah.doing_reno_now, state.cwnd)
         };
         assert_eq!(after(105), (47, 0, 1000));
         assert_eq!(after(110), (90, 1, 910));
@@ -193,11 +196,11 @@ mod tests {
     #[test]
     fn decongestion_stops_at_the_window_of_a_reno_flow() {
         let (mut yeah, mut state) = after_a_round(110);
-        assert_eq!((yeah.reno_window, state.ssthresh), (455, 910));
-        (yeah.reno_window, state.cwnd) = (900, 1000);
+        assert_eq!((yeah.reno_count, state.ssthresh), (455, 910));
+        (yeah.reno_count, state.cwnd) = (900, 1000);
         yeah.decongest(&mut state);
         assert_eq!(state.cwnd, 910, "the queue of 90 is less");
-        yeah.reno_window = 950;
+        yeah.reno_count = 950;
         state.cwnd = 1000;
         yeah.decongest(&mut state);
         assert_eq!(state.cwnd, 950);
@@ -207,7 +210,7 @@ mod tests {
     fn a_loss_costs_the_queue_within_an_eighth_and_a_half() {
         let state = CwndState { cwnd: 1000, ..CwndState::default() };
         let after = |queue, slow_rounds| {
-            let mut yeah = Yeah { queue, slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
+            let mut yeah = Yeah { last_q: queue, doing_reno_now: slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
             yeah.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test")))
         };
         assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn fast_mode_is_scalable_and_slow_mode_reno() {
         let grown = |slow_rounds| {
-            let yeah = Yeah { slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
+            let yeah = Yeah { doing_reno_now: slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
             let mut state = CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() };
             yeah.increase(&mut state, 1000);
             state.cwnd

@@ -6,28 +6,29 @@
 //!
 //! Source: Honda et al., "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 
-use control::frame::{Coupled, Coupling, SubflowGroup};
-use control::{AlgorithmEntry, Constructor};
+use control::common::{CoupledController, Coupling, SubflowGroup};
+use control::{AlgorithmEntry, Constructor, Traits};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "equal-shares",
     aliases: &[],
     title: "each of n paths an n-th of Reno",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[],
-    make: Constructor::Group(|_| Box::new(Coupled::new(EqualShares))),
+    traits: Traits::DEFAULT,
+    constructor: Constructor::Coupled(|_| Box::new(CoupledController::new(EqualShares))),
 };
 
-/// Its own part: how fast it grows. It halves by default; slow start, one cut a round and undo are the frame's.
+/// States the increase only: the decrease is a half by default.
 #[derive(Debug)]
 pub struct EqualShares;
 
 impl Coupling for EqualShares {
-    type PathState = (); // nothing to remember of a path
+    type PathState = (); // no state of a path
 
-    fn increase(&mut self, paths: &SubflowGroup<'_, ()>) -> f64 {
-        let n = paths.active().count() as f64;
-        1.0 / (n * n * paths.own().cwnd)
+    fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
+        let n = group.active().count() as f64;
+        1.0 / (n * n * group.own().cwnd)
     }
 }

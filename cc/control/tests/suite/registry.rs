@@ -1,9 +1,8 @@
 //! Every entry: its names, its parameters, and how it cuts and undoes.
 
-use crate::world::{Act, KEEP_ON_UNDO, LOSS_DEEPENS, SETTLE_ANEW, World, excused};
-use control::AlgorithmEntry;
+use crate::world::{Act, World};
 use control::registry::{REGISTRY, find};
-use control::{Decision, Ecn, ParamDefault, ParamValue, Params};
+use control::{AlgorithmEntry, Decision, Departure, Ecn, ParamDefault, ParamValue, Params};
 use std::collections::{BTreeMap, BTreeSet};
 use units::INFINITE_SSTHRESH;
 
@@ -28,8 +27,8 @@ fn every_entry_says_what_it_is_and_where_it_comes_from() {
 }
 
 #[test]
-fn an_echo_per_packet_is_asked_for_by_who_counts_marks() {
-    let asks = |entry: &AlgorithmEntry, given| entry.controller(&given).expect("allowed").ecn() == Ecn::PerPacket;
+fn algorithms_that_count_marks_need_an_echo_per_packet() {
+    let asks = |entry: &AlgorithmEntry, given| entry.ecn(&given).expect("allowed") == Ecn::PerPacket;
     let by_default: Vec<&str> =
         REGISTRY.iter().filter(|entry| asks(entry, BTreeMap::new())).map(|entry| entry.name).collect();
     assert_eq!(by_default, ["dctcp"]);
@@ -88,8 +87,10 @@ fn ack(acked: u32, lost: u32) -> Act {
 
 #[test]
 fn undo_restores_the_window_and_the_threshold() {
-    let excused = |entry: &AlgorithmEntry| excused(KEEP_ON_UNDO, entry) || excused(SETTLE_ANEW, entry);
-    for entry in REGISTRY.iter().copied().filter(|entry| !excused(entry)) {
+    let departs = |entry: &AlgorithmEntry| {
+        entry.departs(Departure::KeepsCwndOnUndo) || entry.departs(Departure::SetsCwndOnRecovered)
+    };
+    for entry in REGISTRY.iter().copied().filter(|entry| !departs(entry)) {
         let mut world = flow(entry);
         let before = world.decision(0);
         world.act(0, ack(3, 1));
@@ -104,7 +105,7 @@ fn undo_restores_the_window_and_the_threshold() {
 
 #[test]
 fn a_mark_is_never_undone() {
-    for entry in REGISTRY.iter().copied().filter(|entry| !excused(SETTLE_ANEW, entry)) {
+    for entry in REGISTRY.iter().copied().filter(|entry| !entry.departs(Departure::SetsCwndOnRecovered)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         world.act(0, ack(3, 1));
@@ -115,8 +116,8 @@ fn a_mark_is_never_undone() {
 }
 
 #[test]
-fn one_window_is_cut_once_whatever_strikes() {
-    for entry in REGISTRY.iter().copied().filter(|entry| !excused(LOSS_DEEPENS, entry)) {
+fn one_window_is_reduced_once_by_marks_drops_and_losses() {
+    for entry in REGISTRY.iter().copied().filter(|entry| !entry.departs(Departure::ReducesOnLossAfterMark)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         let cut = world.decision(0).ssthresh;

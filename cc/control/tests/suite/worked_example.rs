@@ -2,7 +2,7 @@
 
 use crate::conformance::keeps_its_promises;
 use crate::equal_shares::{ENTRY, EqualShares};
-use control::frame::{Coupling, SubflowGroup, SubflowView};
+use control::common::{Coupling, SubflowGroup, SubflowView};
 use proptest::prelude::*;
 
 #[test]

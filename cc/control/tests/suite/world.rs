@@ -1,52 +1,11 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
-use control::AlgorithmEntry;
 use control::{
-    AckSample, CaState, Cause, Context, Controller, Decision, ParamValue, PathEvent, PathInfo, RateSample, Reduction,
-    SendState,
+    AckSample, AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Departure, ParamValue, PathEvent,
+    PathInfo, RateSample, Reduction, SendState,
 };
 use std::collections::BTreeMap;
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span, Stream};
-
-/// Algorithms that grow while the window is not filled, and why they may.
-const GROW_UNFILLED: &[(&str, &str)] = &[
-    ("vegas", "the queueing delay tells it what the path carries"),
-    ("bbr", "its window follows the model; samples of an idle application do not enter it"),
-    ("bbr3", "as bbr"),
-    ("wvegas", "as vegas"),
-    ("coupled-bbr", "as bbr"),
-    ("c-mpbbr", "as bbr"),
-];
-
-/// Algorithms that do not return to the old window on undo, and why.
-pub(crate) const KEEP_ON_UNDO: &[(&str, &str)] = &[
-    ("bbr", "loss did not cut its window in the first place"),
-    ("bbr3", "loss does not set its threshold; what it did to the bounds is undone"),
-    ("copa", "loss does not cut its window"),
-    ("coupled-bbr", "as bbr"),
-    ("c-mpbbr", "as bbr"),
-];
-
-/// Algorithms for which the end of an episode, undone or not, sets window and threshold anew, and by what.
-pub(crate) const SETTLE_ANEW: &[(&str, &str)] = &[("westwood", "the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)")];
-
-/// Algorithms for which loss takes more in a window that a mark has cut already, and why.
-pub(crate) const LOSS_DEEPENS: &[(&str, &str)] =
-    &[("dctcp", "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)")];
-
-pub(crate) fn excused(table: &[(&str, &str)], entry: &AlgorithmEntry) -> bool {
-    table.iter().any(|(name, _)| *name == entry.name)
-}
-
-/// No algorithm goes below this by itself outside a reduction.
-pub(crate) fn least_window(entry: &AlgorithmEntry) -> u32 {
-    match entry.name {
-        "bbr" | "bbr3" | "coupled-bbr" | "c-mpbbr" => 4,
-        // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
-        "lp" => 1,
-        _ => 2,
-    }
-}
 
 /// One thing that can happen on a path. Numbers are clipped to what is possible at that moment.
 #[derive(Clone, Copy, Debug)]
@@ -349,18 +308,20 @@ impl World {
         assert!((2..=INFINITE_SSTHRESH).contains(&after.ssthresh), "the threshold is at least two packets: {}", says());
         assert!(after.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "a rate of zero never sends: {}", says());
         if ca_state < CaState::Cwr && !matches!(event, PathEvent::Congestion { .. }) {
-            let least = least_window(self.entry).min(before.cwnd);
+            let least = self.entry.traits.min_cwnd.min(before.cwnd);
             assert!(after.cwnd >= least, "below its minimum outside a reduction: {}", says());
         }
         if let PathEvent::Ack(sample) = event {
             let may_rise = sample.cwnd_limited
                 || matches!(sample.ca_state, CaState::Cwr | CaState::Recovery)
-                || excused(GROW_UNFILLED, self.entry)
+                || self.entry.departs(Departure::RaisesUnfilledCwnd)
                 || self.paired;
             assert!(may_rise || after.cwnd <= before.cwnd, "grew though the window is not filled: {}", says());
         }
         if let PathEvent::Congestion { cause, cut, .. } = event {
-            let deepens = *cause == Cause::Loss && ca_state == CaState::Cwr && excused(LOSS_DEEPENS, self.entry);
+            let deepens = *cause == Cause::Loss
+                && ca_state == CaState::Cwr
+                && self.entry.departs(Departure::ReducesOnLossAfterMark);
             let paid = !cut || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
             assert!(!paid || after.ssthresh == before.ssthresh, "cut twice in one window: {}", says());
         }

@@ -8,7 +8,7 @@
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 
-/// The registry's line.
+/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "least-filled",
     aliases: &[],
@@ -21,10 +21,10 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         meaning: "a path is passed over that uses more than this part of its window",
         default: ParamDefault::Number { value: 0.9, least: 0.0, most: 1.0 },
     }],
-    make: |setup| Box::new(LeastFilled { most: setup.params.number("most") }),
+    constructor: |setup| Box::new(LeastFilled { most: setup.params.number("most") }),
 };
 
-/// How far windows are filled.
+/// The least filled path.
 #[derive(Clone, Copy, Debug)]
 struct LeastFilled {
     most: f64,

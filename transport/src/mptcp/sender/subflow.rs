@@ -4,7 +4,7 @@ use super::{ConnectionConfig, SubflowConfig};
 use crate::tcp::Segment;
 use crate::tcp::sender::{self, Steering};
 use control::CaState;
-use control::frame::WindowedMax;
+use control::common::WindowedMax;
 use schedule::{Fill, PathView};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate};

@@ -4,7 +4,7 @@
 //! same, in a queue that is only counted: what is sent fills it, and it drains at a little less than the path's bandwidth
 //! (the virtual queue of AVQ, Kunniyur and Srikant, SIGCOMM 2001; HULL's phantom queue, Alizadeh et al., NSDI 2012).
 
-use control::frame::WindowedMax;
+use control::common::WindowedMax;
 use units::{Instant, Rate, Span};
 
 /// Round trips over which the bandwidth is the greatest rate of delivery (BBR's filter).

@@ -7,31 +7,31 @@ use super::bandwidth;
 use units::{Instant, Span};
 
 /// Each of the two slots holds this many round trips.
-pub(in crate::single) const SLOT_ROUNDS: u32 = 5;
+pub(in crate::single) const EXTRA_ACKED_WIN_RTTS: u32 = 5;
 /// The excess is capped at what the bandwidth delivers in this time.
-const LONGEST: Span = Span::from_millis(100);
+const EXTRA_ACKED_MAX: Span = Span::from_millis(100);
 /// An epoch with this many packets is old enough to begin again.
-const MOST: u64 = 1 << 20;
+const ACK_EPOCH_ACKED_RESET_THRESH: u64 = 1 << 20;
 
 /// The largest excess of two slots of round trips.
 #[derive(Debug, Default)]
 pub(in crate::single) struct Aggregation {
-    start: Instant,
-    acked: u64,
-    most: [u64; 2],
-    slot: usize,
-    rounds: u32,
+    ack_epoch_mstamp: Instant,
+    ack_epoch_acked: u64,
+    extra_acked: [u64; 2],
+    extra_acked_win_idx: usize,
+    extra_acked_win_rtts: u32,
 }
 
 impl Aggregation {
     /// An epoch begins: nothing is in excess.
     pub(in crate::single) fn restart(&mut self, now: Instant) {
-        (self.start, self.acked) = (now, 0);
+        (self.ack_epoch_mstamp, self.ack_epoch_acked) = (now, 0);
     }
 
     /// The packets to add to the window at this bandwidth.
-    pub(in crate::single) fn excess(&self, bandwidth: u64) -> u64 {
-        self.most[0].max(self.most[1]).min(bandwidth::packets_in(bandwidth, LONGEST))
+    pub(in crate::single) fn extra(&self, bandwidth: u64) -> u64 {
+        self.extra_acked[0].max(self.extra_acked[1]).min(bandwidth::packets_in(bandwidth, EXTRA_ACKED_MAX))
     }
 
     /// `acked` packets were delivered. If they began a round trip, `round` says how many a slot holds.
@@ -46,21 +46,21 @@ impl Aggregation {
         if let Some(slot_rounds) = round {
             self.count_round(slot_rounds);
         }
-        let mut expected = bandwidth::packets_in(bandwidth, now.since(self.start));
-        if self.acked <= expected || self.acked + u64::from(acked) >= MOST {
+        let mut expected = bandwidth::packets_in(bandwidth, now.since(self.ack_epoch_mstamp));
+        if self.ack_epoch_acked <= expected || self.ack_epoch_acked + u64::from(acked) >= ACK_EPOCH_ACKED_RESET_THRESH {
             self.restart(now);
             expected = 0;
         }
-        self.acked = (self.acked + u64::from(acked)).min(MOST - 1);
-        let excess = (self.acked - expected).min(u64::from(cwnd));
-        self.most[self.slot] = self.most[self.slot].max(excess);
+        self.ack_epoch_acked = (self.ack_epoch_acked + u64::from(acked)).min(ACK_EPOCH_ACKED_RESET_THRESH - 1);
+        let excess = (self.ack_epoch_acked - expected).min(u64::from(cwnd));
+        self.extra_acked[self.extra_acked_win_idx] = self.extra_acked[self.extra_acked_win_idx].max(excess);
     }
 
     fn count_round(&mut self, slot_rounds: u32) {
-        self.rounds += 1;
-        if self.rounds >= slot_rounds {
-            (self.rounds, self.slot) = (0, 1 - self.slot);
-            self.most[self.slot] = 0;
+        self.extra_acked_win_rtts += 1;
+        if self.extra_acked_win_rtts >= slot_rounds {
+            (self.extra_acked_win_rtts, self.extra_acked_win_idx) = (0, 1 - self.extra_acked_win_idx);
+            self.extra_acked[self.extra_acked_win_idx] = 0;
         }
     }
 }

@@ -1,42 +1,42 @@
 //! The model's units, as Linux's: bandwidth in packets a microsecond times 2^24, gains in 1/256.
 
-use super::{Bbr, INITIAL_WINDOW};
+use super::{Bbr, TCP_INIT_CWND};
 use units::Span;
 
-const SCALE: u32 = 24;
+const BW_SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
 pub(in crate::single) const GAIN_ONE: u32 = 1 << GAIN_SHIFT;
 /// The sender paces a hundredth below the model, so that queues drain.
-const PACING_PERCENT: u128 = 99;
+const PACING_MARGIN_PERCENT: u128 = 99;
 /// Below this pacing rate (1.2 Mbit/s) a burst is one packet, bytes a second.
-const SLOW: u64 = 1_200_000 / 8;
+const MIN_TSO_RATE: u64 = 1_200_000 / 8;
 /// Bursts hold what is sent in 2^-10 s...
 const BURST_SHIFT: u32 = 10;
 /// ...but no more bytes than segmentation offload takes (64 KiB with headers), and no more packets than this.
-const LARGEST_BURST: u64 = 65_535 - 320;
-const MOST_PACKETS: u64 = 127;
+const GSO_MAX_SIZE: u64 = 65_535 - 320;
+const GSO_MAX_SEGS: u64 = 127;
 
 /// `packets` over `interval`.
 pub(in crate::single) fn rate(packets: u32, interval: Span) -> u64 {
-    (u64::from(packets) << SCALE) / interval.as_micros().max(1)
+    (u64::from(packets) << BW_SCALE) / interval.as_micros().max(1)
 }
 
 /// What `bandwidth` delivers in `span`, packets.
 pub(in crate::single) fn packets_in(bandwidth: u64, span: Span) -> u64 {
-    saturate((u128::from(bandwidth) * u128::from(span.as_micros())) >> SCALE)
+    saturate((u128::from(bandwidth) * u128::from(span.as_micros())) >> BW_SCALE)
 }
 
 /// `gain * bandwidth` less the pacing margin.
 pub(in crate::single) fn bytes_per_second(bandwidth: u64, mss: u32, gain: u32) -> u64 {
     let scaled = (u128::from(bandwidth) * u128::from(mss) * u128::from(gain)) >> GAIN_SHIFT;
-    saturate((scaled * (10_000 * PACING_PERCENT)) >> SCALE)
+    saturate((scaled * (10_000 * PACING_MARGIN_PERCENT)) >> BW_SCALE)
 }
 
 /// `gain * bandwidth * rtt` in packets, rounded up; `rtt` in microseconds.
-pub(in crate::single) fn product(bandwidth: u64, rtt: u64, gain: u32) -> u64 {
+pub(in crate::single) fn bdp(bandwidth: u64, rtt: u64, gain: u32) -> u64 {
     let scaled = (u128::from(bandwidth) * u128::from(rtt) * u128::from(gain)) >> GAIN_SHIFT;
-    saturate(scaled.div_ceil(1 << SCALE))
+    saturate(scaled.div_ceil(1 << BW_SCALE))
 }
 
 fn saturate(value: u128) -> u64 {
@@ -46,26 +46,26 @@ fn saturate(value: u128) -> u64 {
 impl Bbr {
     /// `gain * bandwidth * least RTT` in packets, rounded up.
     pub(super) fn product(&self, bandwidth: u64, gain: u32) -> u64 {
-        self.least_rtt.micros.map_or(u64::from(INITIAL_WINDOW), |rtt| product(bandwidth, rtt, gain))
+        self.min_rtt.min_rtt_us.map_or(u64::from(TCP_INIT_CWND), |rtt| bdp(bandwidth, rtt, gain))
     }
 
     /// Packets in flight at this gain, with room for bursts at both ends.
-    pub(super) fn in_flight_at(&self, gain: u32) -> u64 {
-        self.with_bursts(self.product(self.bandwidth.get(), gain))
+    pub(super) fn inflight(&self, gain: u32) -> u64 {
+        self.quantization_budget(self.product(self.bw.get(), gain))
     }
 
     /// Three bursts more (the sender's, the network's, the receiver's), made even for a receiver that acknowledges
     /// pairs; and two packets to make a difference in the phase that probes for more.
-    pub(super) fn with_bursts(&self, packets: u64) -> u64 {
-        let sum = packets.saturating_add(3 * self.burst());
+    pub(super) fn quantization_budget(&self, packets: u64) -> u64 {
+        let sum = packets.saturating_add(3 * self.tso_segs_goal());
         let even = sum.saturating_add(sum & 1);
         if self.is_probing_for_more() { even.saturating_add(2) } else { even }
     }
 
     /// Packets in one burst of the pacer.
-    pub(super) fn burst(&self) -> u64 {
-        let least = if self.pacing_rate < SLOW { 1 } else { 2 };
-        let bytes = (self.pacing_rate >> BURST_SHIFT).min(LARGEST_BURST);
-        (bytes / u64::from(self.mss.max(1))).clamp(least, MOST_PACKETS)
+    pub(super) fn tso_segs_goal(&self) -> u64 {
+        let least = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
+        let bytes = (self.pacing_rate >> BURST_SHIFT).min(GSO_MAX_SIZE);
+        (bytes / u64::from(self.mss.max(1))).clamp(least, GSO_MAX_SEGS)
     }
 }

@@ -1,7 +1,7 @@
 //! The window: grows to what the model asks for, shrinks with loss, and comes back after recovery.
 
 use super::mode::Mode;
-use super::{Bbr, INITIAL_WINDOW, MIN_WINDOW};
+use super::{Bbr, MIN_WINDOW, TCP_INIT_CWND};
 use crate::{AckSample, CaState};
 
 /// Never above this, packets.
@@ -9,15 +9,15 @@ const CLAMP: u32 = u32::MAX / 2;
 
 impl Bbr {
     /// Remembers the window before recovery or RTT probing cuts it.
-    pub(super) fn save_window(&mut self) {
-        let cut_already = self.ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
+    pub(super) fn save_cwnd(&mut self) {
+        let cut_already = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
-    pub(super) fn update_window(&mut self, sample: &AckSample) {
+    pub(super) fn set_cwnd(&mut self, sample: &AckSample) {
         if sample.acked > 0 {
-            let cwnd = self.after_recovery_steps(sample);
-            self.cwnd = if self.conserve {
+            let cwnd = self.set_cwnd_to_recover_or_restore(sample);
+            self.cwnd = if self.packet_conservation {
                 cwnd.max(sample.in_flight + sample.acked)
             } else {
                 self.towards_target(cwnd, sample)
@@ -30,15 +30,15 @@ impl Bbr {
     }
 
     /// What loss, the start and the end of recovery make of the window.
-    fn after_recovery_steps(&mut self, sample: &AckSample) -> u32 {
+    fn set_cwnd_to_recover_or_restore(&mut self, sample: &AckSample) -> u32 {
         let cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
-        let before = std::mem::replace(&mut self.ca_state, sample.ca_state);
+        let before = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);
         if sample.ca_state == CaState::Recovery && before != CaState::Recovery {
-            self.conserve = true;
-            self.rounds.end = sample.delivered;
+            self.packet_conservation = true;
+            self.rounds.next_rtt_delivered = sample.delivered;
             sample.in_flight + sample.acked
         } else if before >= CaState::Recovery && sample.ca_state < CaState::Recovery {
-            self.conserve = false;
+            self.packet_conservation = false;
             cwnd.max(self.prior_cwnd)
         } else {
             cwnd
@@ -46,13 +46,13 @@ impl Bbr {
     }
 
     fn towards_target(&self, cwnd: u32, sample: &AckSample) -> u32 {
-        let excess = if self.full_pipe.reached { self.aggregation.excess(self.bandwidth()) } else { 0 };
-        let product = self.product(self.bandwidth(), self.window_gain);
-        let target = u32::try_from(self.with_bursts(product.saturating_add(excess))).unwrap_or(CLAMP);
+        let excess = if self.full_bw.full_bw_reached { self.ack_aggregation.extra(self.bandwidth()) } else { 0 };
+        let product = self.product(self.bandwidth(), self.cwnd_gain);
+        let target = u32::try_from(self.quantization_budget(product.saturating_add(excess))).unwrap_or(CLAMP);
         let grown = cwnd.saturating_add(sample.acked);
-        let cwnd = if self.full_pipe.reached {
+        let cwnd = if self.full_bw.full_bw_reached {
             grown.min(target)
-        } else if cwnd < target || sample.delivered < u64::from(INITIAL_WINDOW) {
+        } else if cwnd < target || sample.delivered < u64::from(TCP_INIT_CWND) {
             grown
         } else {
             cwnd

@@ -19,43 +19,55 @@
 pub(super) mod aggregation;
 pub(super) mod bandwidth;
 mod cwnd;
+mod lt_bw;
 mod mode;
-mod policer;
-pub(super) mod rtt_probe;
+pub(super) mod probe_rtt;
 #[cfg(test)]
 mod tests;
 
-use crate::frame::WindowedMax;
+use crate::common::WindowedMax;
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, PathController, PathEvent, PathInfo,
-    RateSample,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Departure, PathController, PathEvent,
+    PathInfo, RateSample, Traits,
 };
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
-pub(crate) use mode::Cruise;
-use mode::{FullPipe, LeastRtt, Mode};
-use policer::{Policer, Totals};
-use rtt_probe::RttProbe;
+use lt_bw::{LtBw, Totals};
+pub(crate) use mode::ProbeBwGains;
+use mode::{FullBw, MinRtt, Mode};
+use probe_rtt::ProbeRtt;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr",
     aliases: &["bbr1", "bbrv1"],
     title: "BBR v1: paces at the measured bandwidth, probes it and the RTT in turn",
     source: "Cardwell et al., ACM Queue 2016; Linux 6.1 tcp_bbr.c",
     parameters: &[],
-    make: Constructor::Single(|_| Box::new(Bbr::new())),
+    traits: Traits {
+        min_cwnd: 4,
+        departures: &[
+            (
+                Departure::RaisesUnfilledCwnd,
+                "the window follows the model; samples of an idle application do not enter it",
+            ),
+            (Departure::KeepsCwndOnUndo, "loss does not reduce the window"),
+        ],
+        colour: Some(["#d55e00", "#f0803c"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|_| Box::new(Bbr::new())),
 };
 
 /// 2/ln 2: the least gain that doubles the delivery rate every round trip.
 const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
-const BANDWIDTH_ROUNDS: u64 = 10;
+const BW_RTTS: u64 = 10;
 /// The least window: keeps the acknowledgements of a delaying receiver coming.
 pub(crate) const MIN_WINDOW: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
-const INITIAL_WINDOW: u32 = 10;
+const TCP_INIT_CWND: u32 = 10;
 
 /// The model, the mode, and what follows from them.
 #[derive(Debug)]
@@ -65,32 +77,32 @@ pub struct Bbr {
     ssthresh: u32,
     /// Bytes a second.
     pacing_rate: u64,
-    pacing_saw_rtt: bool,
+    has_seen_rtt: bool,
     mss: u32,
 
     /// Packets a microsecond, times 2^24.
-    bandwidth: WindowedMax,
-    least_rtt: LeastRtt,
+    bw: WindowedMax,
+    min_rtt: MinRtt,
     rounds: Rounds,
     totals: Totals,
-    policer: Policer,
-    aggregation: Aggregation,
+    lt_bw: LtBw,
+    ack_aggregation: Aggregation,
 
     mode: Mode,
     /// The phase of bandwidth probing, and since when.
     cycle_idx: usize,
-    phase_start: Instant,
+    cycle_mstamp: Instant,
     pacing_gain: u32,
-    window_gain: u32,
-    cruise: Cruise,
-    full_pipe: FullPipe,
-    rtt_probe: RttProbe,
-    restarted: bool,
+    cwnd_gain: u32,
+    probe_bw_gains: ProbeBwGains,
+    full_bw: FullBw,
+    probe_rtt: ProbeRtt,
+    idle_restart: bool,
 
     /// The sender's state at the acknowledgement before.
-    ca_state: CaState,
+    prev_ca_state: CaState,
     /// First round of recovery: the window follows what is delivered.
-    conserve: bool,
+    packet_conservation: bool,
     /// The last good window, to return to after recovery and RTT probing.
     prior_cwnd: u32,
 }
@@ -98,50 +110,50 @@ pub struct Bbr {
 /// Packet-timed round trips, by the count of delivered packets.
 #[derive(Debug, Default)]
 struct Rounds {
-    count: u64,
+    rtt_cnt: u64,
     /// A sample of a packet sent when this many were delivered ends the round.
-    end: u64,
+    next_rtt_delivered: u64,
     /// This acknowledgement began a round.
-    begun: bool,
+    round_start: bool,
 }
 
 impl Bbr {
     pub(crate) fn new() -> Self {
         Self {
-            cwnd: INITIAL_WINDOW,
+            cwnd: TCP_INIT_CWND,
             ssthresh: INFINITE_SSTHRESH,
             pacing_rate: 0,
-            pacing_saw_rtt: false,
+            has_seen_rtt: false,
             mss: 1448,
-            bandwidth: WindowedMax::default(),
-            least_rtt: LeastRtt::default(),
+            bw: WindowedMax::default(),
+            min_rtt: MinRtt::default(),
             rounds: Rounds::default(),
             totals: Totals::default(),
-            policer: Policer::default(),
-            aggregation: Aggregation::default(),
+            lt_bw: LtBw::default(),
+            ack_aggregation: Aggregation::default(),
             mode: Mode::Startup,
             cycle_idx: 0,
-            phase_start: Instant::ZERO,
+            cycle_mstamp: Instant::ZERO,
             pacing_gain: HIGH_GAIN,
-            window_gain: HIGH_GAIN,
-            cruise: Cruise::default(),
-            full_pipe: FullPipe::default(),
-            rtt_probe: RttProbe::default(),
-            restarted: false,
-            ca_state: CaState::Open,
-            conserve: false,
+            cwnd_gain: HIGH_GAIN,
+            probe_bw_gains: ProbeBwGains::default(),
+            full_bw: FullBw::default(),
+            probe_rtt: ProbeRtt::default(),
+            idle_restart: false,
+            prev_ca_state: CaState::Open,
+            packet_conservation: false,
             prior_cwnd: 0,
         }
     }
 
     /// From now on, cruise like this.
-    pub(crate) fn set_cruise(&mut self, cruise: Cruise) {
-        self.cruise = cruise;
+    pub(crate) fn set_probe_bw_gains(&mut self, cruise: ProbeBwGains) {
+        self.probe_bw_gains = cruise;
     }
 
     /// The greatest delivery rate of the last ten round trips, bytes a second.
-    pub(crate) fn measured_bandwidth(&self) -> f64 {
-        self.bandwidth.get() as f64 * f64::from(self.mss) * 1e6 / f64::from(1 << 24)
+    pub(crate) fn max_bw(&self) -> f64 {
+        self.bw.get() as f64 * f64::from(self.mss) * 1e6 / f64::from(1 << 24)
     }
 
     /// Payload of a full packet, bytes.
@@ -150,125 +162,126 @@ impl Bbr {
     }
 
     /// What `gain` of the measured bandwidth is, in packets a least RTT.
-    pub(crate) fn packets_at(&self, gain: u32) -> u64 {
-        self.product(self.bandwidth.get(), gain)
+    pub(crate) fn bdp_packets(&self, gain: u32) -> u64 {
+        self.product(self.bw.get(), gain)
     }
 
-    fn start(&mut self, path: &PathInfo, now: Instant) {
+    fn init(&mut self, path: &PathInfo, now: Instant) {
         (self.cwnd, self.mss) = (path.initial_window, path.mss);
-        self.least_rtt = LeastRtt { micros: path.rtt.map(Span::as_micros), since: now };
+        self.min_rtt = MinRtt { min_rtt_us: path.rtt.map(Span::as_micros), min_rtt_stamp: now };
         self.totals.at = now;
-        self.aggregation.restart(now);
-        self.pace_by_window(path.rtt.unwrap_or(Span::ZERO));
+        self.ack_aggregation.restart(now);
+        self.init_pacing_rate_from_rtt(path.rtt.unwrap_or(Span::ZERO));
     }
 
     /// The bandwidth in use, packets a microsecond times 2^24.
     fn bandwidth(&self) -> u64 {
-        self.policer.rate().unwrap_or(self.bandwidth.get())
+        self.lt_bw.rate().unwrap_or(self.bw.get())
     }
 
-    fn on_feedback(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+    fn on_ack(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         self.totals.delivered = sample.delivered;
         self.totals.lost += u64::from(sample.lost);
         if sample.acked > 0 {
             self.totals.at = cx.now;
         }
         let rs = self.valid_rate_sample(sample);
-        self.rounds.begun = false;
+        self.rounds.round_start = false;
         if let Some(rs) = &rs {
-            self.update_bandwidth(rs, sample, cx);
-            self.update_aggregation(sample);
+            self.update_bw(rs, sample, cx);
+            self.update_ack_aggregation(sample);
         }
-        self.update_phase(sample);
-        self.check_full_pipe(rs.as_ref());
+        self.update_cycle_phase(sample);
+        self.check_full_bw_reached(rs.as_ref());
         self.check_drain(sample, cx);
-        self.update_least_rtt(sample, rs.as_ref(), cx);
+        self.update_min_rtt(sample, rs.as_ref(), cx);
         self.update_gains();
-        self.update_pacing(sample.srtt);
-        self.update_window(sample);
+        self.set_pacing_rate(sample.srtt);
+        self.set_cwnd(sample);
     }
 
     /// The delivery-rate sample, marked where RTT probing held the sender back.
     fn valid_rate_sample(&self, sample: &AckSample) -> Option<RateSample> {
         let rs = sample.rate_sample.filter(|rs| rs.interval.as_micros() > 0)?;
-        let app_limited = rs.app_limited || self.rtt_probe.held_back(rs.prior_delivered);
+        let app_limited = rs.app_limited || self.probe_rtt.limited(rs.prior_delivered);
         Some(RateSample { app_limited, ..rs })
     }
 
-    fn update_bandwidth(&mut self, rs: &RateSample, sample: &AckSample, cx: &mut Context<'_>) {
-        if rs.prior_delivered >= self.rounds.end {
-            self.rounds = Rounds { count: self.rounds.count + 1, end: sample.delivered, begun: true };
-            self.conserve = false;
+    fn update_bw(&mut self, rs: &RateSample, sample: &AckSample, cx: &mut Context<'_>) {
+        if rs.prior_delivered >= self.rounds.next_rtt_delivered {
+            self.rounds =
+                Rounds { rtt_cnt: self.rounds.rtt_cnt + 1, next_rtt_delivered: sample.delivered, round_start: true };
+            self.packet_conservation = false;
         }
-        self.sample_policer(sample.lost > 0, rs.app_limited, cx);
+        self.sample_lt_bw(sample.lost > 0, rs.app_limited, cx);
         let rate = bandwidth::rate(rs.delivered, rs.interval);
-        if !rs.app_limited || rate >= self.bandwidth.get() {
-            self.bandwidth.update(BANDWIDTH_ROUNDS, self.rounds.count, rate);
+        if !rs.app_limited || rate >= self.bw.get() {
+            self.bw.update(BW_RTTS, self.rounds.rtt_cnt, rate);
         }
     }
 
-    fn sample_policer(&mut self, lossy: bool, app_limited: bool, cx: &mut Context<'_>) {
-        let probing = self.mode == Mode::ProbeBandwidth;
-        let round = self.rounds.begun;
-        if self.policer.sample(self.totals, policer::Sample { lossy, app_limited, round, probing }, self.mss) {
-            self.probe_bandwidth(cx);
+    fn sample_lt_bw(&mut self, lossy: bool, app_limited: bool, cx: &mut Context<'_>) {
+        let probing = self.mode == Mode::ProbeBw;
+        let round = self.rounds.round_start;
+        if self.lt_bw.sample(self.totals, lt_bw::Sample { lossy, app_limited, round, probing }, self.mss) {
+            self.enter_probe_bw(cx);
         }
     }
 
-    fn update_aggregation(&mut self, sample: &AckSample) {
+    fn update_ack_aggregation(&mut self, sample: &AckSample) {
         if sample.acked > 0 {
-            let (bandwidth, cwnd, round) = (self.bandwidth(), self.cwnd, self.rounds.begun);
-            let slot = round.then_some(aggregation::SLOT_ROUNDS);
-            self.aggregation.update(sample.acked, bandwidth, cwnd, slot, self.totals.at);
+            let (bandwidth, cwnd, round) = (self.bandwidth(), self.cwnd, self.rounds.round_start);
+            let slot = round.then_some(aggregation::EXTRA_ACKED_WIN_RTTS);
+            self.ack_aggregation.update(sample.acked, bandwidth, cwnd, slot, self.totals.at);
         }
     }
 
     /// `gain * bandwidth`; until the pipe was full once, only upwards.
-    fn update_pacing(&mut self, srtt: Span) {
-        if !self.pacing_saw_rtt && srtt > Span::ZERO {
-            self.pace_by_window(srtt);
+    fn set_pacing_rate(&mut self, srtt: Span) {
+        if !self.has_seen_rtt && srtt > Span::ZERO {
+            self.init_pacing_rate_from_rtt(srtt);
         }
         let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, self.pacing_gain);
-        if self.full_pipe.reached || rate > self.pacing_rate {
+        if self.full_bw.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
 
     /// The first rate, before anything was measured: a window a round trip (a millisecond if that is unknown).
-    fn pace_by_window(&mut self, srtt: Span) {
-        self.pacing_saw_rtt = srtt > Span::ZERO;
-        let rtt = if self.pacing_saw_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
+    fn init_pacing_rate_from_rtt(&mut self, srtt: Span) {
+        self.has_seen_rtt = srtt > Span::ZERO;
+        let rtt = if self.has_seen_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
         self.pacing_rate = bandwidth::bytes_per_second(bandwidth::rate(self.cwnd, rtt), self.mss, HIGH_GAIN);
     }
 
     fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
         if cut {
-            self.save_window();
+            self.save_cwnd();
         }
         if cause == Cause::Timeout {
             self.cwnd = in_flight + 1;
-            self.ca_state = CaState::Loss;
-            self.full_pipe.bandwidth = 0;
-            self.rounds.begun = true;
-            self.sample_policer(true, false, cx);
+            self.prev_ca_state = CaState::Loss;
+            self.full_bw.full_bw = 0;
+            self.rounds.round_start = true;
+            self.sample_lt_bw(true, false, cx);
         }
     }
 
     fn on_spurious_loss(&mut self) {
-        self.full_pipe.start_over();
-        self.policer.restart(self.totals);
+        self.full_bw.reset();
+        self.lt_bw.restart(self.totals);
     }
 
-    fn on_restart(&mut self, cx: &mut Context<'_>) {
-        self.restarted = true;
+    fn on_idle_restart(&mut self, cx: &mut Context<'_>) {
+        self.idle_restart = true;
         self.totals.at = cx.now;
-        self.aggregation.restart(cx.now);
+        self.ack_aggregation.restart(cx.now);
         match self.mode {
-            Mode::ProbeBandwidth => {
+            Mode::ProbeBw => {
                 let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
                 self.pacing_rate = rate;
             }
-            Mode::ProbeRtt => self.check_rtt_probe_over(cx),
+            Mode::ProbeRtt => self.check_probe_rtt_done(cx),
             Mode::Startup | Mode::Drain => {}
         }
     }
@@ -277,11 +290,11 @@ impl Bbr {
 impl PathController for Bbr {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            PathEvent::Ack(sample) => self.on_feedback(sample, cx),
-            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Ack(sample) => self.on_ack(sample, cx),
+            PathEvent::PathUp(path) => self.init(path, cx.now),
             PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { .. } => self.on_restart(cx),
+            PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
             PathEvent::PathDown
@@ -294,7 +307,7 @@ impl PathController for Bbr {
     fn decision(&self) -> Decision {
         // A byte a second at least: a rate of zero would never send again.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
-        let most = if self.is_cruising() { self.cruise.most } else { u32::MAX };
+        let most = if self.is_cruising() { self.probe_bw_gains.max_cwnd } else { u32::MAX };
         Decision { cwnd: self.cwnd.min(most), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }
 }

@@ -11,11 +11,11 @@ const MBIT_100: u64 = 144_830;
 /// BBR in the middle of bandwidth probing, with this model.
 fn model(bandwidth: u64, rtt_ms: u64) -> Bbr {
     let mut bbr = Bbr::new();
-    bbr.bandwidth.reset(0, bandwidth);
-    bbr.least_rtt.micros = Some(rtt_ms * 1000);
-    (bbr.mode, bbr.cycle_idx, bbr.full_pipe.reached) = (Mode::ProbeBandwidth, 2, true);
+    bbr.bw.reset(0, bandwidth);
+    bbr.min_rtt.min_rtt_us = Some(rtt_ms * 1000);
+    (bbr.mode, bbr.cycle_idx, bbr.full_bw.full_bw_reached) = (Mode::ProbeBw, 2, true);
     bbr.update_gains();
-    bbr.update_pacing(Span::from_millis(rtt_ms));
+    bbr.set_pacing_rate(Span::from_millis(rtt_ms));
     bbr
 }
 
@@ -34,11 +34,11 @@ fn pacing_rates_are_the_kernels() {
 #[test]
 fn the_window_is_twice_the_bandwidth_delay_product_and_three_bursts() {
     let bbr = model(MBIT_100, 50);
-    assert_eq!((bbr.product(MBIT_100, GAIN_ONE), bbr.burst()), (432, 8));
-    assert_eq!(bbr.with_bursts(bbr.product(MBIT_100, bbr.window_gain)), 888);
+    assert_eq!((bbr.product(MBIT_100, GAIN_ONE), bbr.tso_segs_goal()), (432, 8));
+    assert_eq!(bbr.quantization_budget(bbr.product(MBIT_100, bbr.cwnd_gain)), 888);
     let slow = model(1448, 50);
-    assert_eq!((slow.product(1448, slow.window_gain), slow.burst()), (9, 1));
-    assert_eq!(slow.with_bursts(9), 12);
+    assert_eq!((slow.product(1448, slow.cwnd_gain), slow.tso_segs_goal()), (9, 1));
+    assert_eq!(slow.quantization_budget(9), 12);
 }
 
 #[test]
@@ -101,8 +101,8 @@ impl Flow {
 
     /// Bandwidth probing has just come to `phase`.
     fn come_to(&mut self, cycle_idx: usize) {
-        assert_eq!(self.bbr.mode, Mode::ProbeBandwidth);
-        (self.bbr.cycle_idx, self.bbr.phase_start) = (cycle_idx, self.bbr.totals.at);
+        assert_eq!(self.bbr.mode, Mode::ProbeBw);
+        (self.bbr.cycle_idx, self.bbr.cycle_mstamp) = (cycle_idx, self.bbr.totals.at);
         self.bbr.update_gains();
     }
 }
@@ -117,7 +117,7 @@ fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
     flow.round_with(99, |sample| sample.in_flight = 1000);
     assert_eq!(flow.bbr.mode, Mode::Drain);
     flow.round(99);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "nothing is in flight: drained");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBw, "nothing is in flight: drained");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn probing_never_starts_with_giving_back() {
     let mut seen = [false; 8];
     let mut flow = Flow::new();
     for _ in 0..500 {
-        flow.bbr.probe_bandwidth(&mut context(0, &mut flow.rng));
+        flow.bbr.enter_probe_bw(&mut context(0, &mut flow.rng));
         seen[flow.bbr.cycle_idx] = true;
     }
     assert_eq!(seen, [true, false, true, true, true, true, true, true]);
@@ -171,7 +171,7 @@ fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
     flow.rounds(199, 100);
     flow.come_to(2);
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth, "10 s are over with the next one");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBw, "10 s are over with the next one");
     let cwnd = flow.bbr.cwnd;
     flow.round_with(100, |sample| sample.in_flight = 100);
     assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, 4));
@@ -179,7 +179,7 @@ fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
     flow.rounds(4, 4);
     assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was empty");
     flow.round(4);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBandwidth);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBw);
     assert!(flow.bbr.cwnd >= cwnd, "the window is back at once");
 }
 
@@ -208,11 +208,11 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
         (sample.ca_state, sample.in_flight, sample.lost) = (CaState::Recovery, 60, 5);
         sample.rate_sample = None;
     });
-    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (62, true));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (62, true));
     flow.round_with(2, |sample| (sample.ca_state, sample.in_flight) = (CaState::Recovery, 60));
-    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (64, false), "the second round grows");
+    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (64, false), "the second round grows");
     flow.round(2);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.conserve), (cwnd, false));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (cwnd, false));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
     let mut flow = Flow::new();
     flow.rounds(3, 100);
     flow.event(&PathEvent::Congestion { cause: Cause::Timeout, cut: true, in_flight: 0 });
-    assert_eq!((flow.bbr.cwnd, flow.bbr.full_pipe.bandwidth), (1, 0));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.full_bw.full_bw), (1, 0));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn undo_keeps_the_window_and_measures_the_pipe_anew() {
     flow.rounds(8, 100);
     let cwnd = flow.bbr.cwnd;
     flow.event(&PathEvent::SpuriousLoss);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.full_pipe.bandwidth, flow.bbr.full_pipe.reached), (cwnd, 0, true));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.full_bw.full_bw, flow.bbr.full_bw.full_bw_reached), (cwnd, 0, true));
 }
 
 #[test]
@@ -239,22 +239,22 @@ fn a_restart_paces_at_the_bandwidth() {
     flow.bbr.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
     assert_eq!(flow.bbr.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
-    assert!(flow.bbr.restarted);
+    assert!(flow.bbr.idle_restart);
     flow.round(1);
-    assert!(!flow.bbr.restarted, "until the first delivery");
+    assert!(!flow.bbr.idle_restart, "until the first delivery");
 }
 
 #[test]
 fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    let policed = |flow: &Flow| flow.bbr.policer.rate().is_some();
+    let policed = |flow: &Flow| flow.bbr.lt_bw.rate().is_some();
     // Two intervals of four round trips (the first loss counts as one); a quarter of what is delivered is lost in each.
     for round in 1..=8 {
         assert!(!policed(&flow), "round {round}");
         flow.round_with(40, |sample| sample.lost = 10);
     }
-    assert_eq!(flow.bbr.policer.rate(), Some(rate(40, Span::from_millis(50))));
+    assert_eq!(flow.bbr.lt_bw.rate(), Some(rate(40, Span::from_millis(50))));
     assert_eq!((flow.bbr.pacing_gain, flow.bbr.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));
     flow.rounds(47, 40);
     assert!(policed(&flow));
@@ -270,6 +270,6 @@ fn what_comes_beyond_expectation_widens_the_window() {
     let mut ack = |acked, ms| aggregation.update(acked, bandwidth, 1000, None, Instant::ZERO + Span::from_millis(ms));
     ack(10, 100);
     ack(30, 105);
-    assert_eq!(aggregation.excess(bandwidth), 35, "40 packets where 5 were due");
-    assert_eq!(aggregation.excess(rate(1, Span::from_millis(10)) + 1), 10, "at most 100 ms of bandwidth");
+    assert_eq!(aggregation.extra(bandwidth), 35, "40 packets where 5 were due");
+    assert_eq!(aggregation.extra(rate(1, Span::from_millis(10)) + 1), 10, "at most 100 ms of bandwidth");
 }

@@ -1,7 +1,7 @@
 //! The modes, and the cycle of bandwidth probing: down, cruise, refill, up.
 
 use super::bandwidth::GAIN_ONE;
-use super::{Ack, Bbr3, STARTUP_GAIN};
+use super::{AckInfo, Bbr3, STARTUP_GAIN};
 use crate::Context;
 use units::{Instant, Span};
 
@@ -13,13 +13,13 @@ pub(super) enum Mode {
     /// Emptying the queue that startup built.
     Drain,
     /// Sending less than the path carries, until there is headroom.
-    Down,
+    ProbeBwDown,
     /// Sending what the path carries.
-    Cruise,
+    ProbeBwCruise,
     /// Filling the path without a queue, so that the probe meets a full one.
-    Refill,
+    ProbeBwRefill,
     /// Probing for more.
-    Up,
+    ProbeBwUp,
     /// Emptying the path to see its RTT.
     ProbeRtt,
 }
@@ -28,235 +28,235 @@ const DRAIN_GAIN: u32 = 88;
 const DOWN_GAIN: u32 = 232;
 const UP_GAIN: u32 = 320;
 /// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
-const WINDOW_GAIN: u32 = 512;
+const CWND_GAIN: u32 = 512;
 /// ...and a quarter more, so that the window does not hinder the probe.
-const UP_WINDOW_GAIN: u32 = 576;
+const UP_CWND_GAIN: u32 = 576;
 /// A probe comes after this many rounds at the latest: as often as a Reno flow on a path of so many packets loses.
-const MOST_ROUNDS: u32 = 63;
+const MAX_PROBE_ROUNDS: u32 = 63;
 /// Up to so many of them are drawn at random, so that flows do not probe together.
-const RANDOM_ROUNDS: u64 = 2;
+const PROBE_RAND_ROUNDS: u64 = 2;
 /// Greatest doubling of the growth of the long-term bound.
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_PROBE_UP_ROUNDS: u32 = 30;
 
 impl Mode {
     /// One of the cycle.
-    pub(super) fn is_cycling(self) -> bool {
-        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
+    pub(super) fn is_probe_bw(self) -> bool {
+        matches!(self, Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
 
     /// Looking for more bandwidth: loss is expected, and lowers no short-term bound.
-    pub(super) fn is_probing(self) -> bool {
-        matches!(self, Self::Startup | Self::Refill | Self::Up)
+    pub(super) fn is_probing_bw(self) -> bool {
+        matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
 
     pub(super) fn pacing_gain(self) -> u32 {
         match self {
             Self::Startup => STARTUP_GAIN,
             Self::Drain => DRAIN_GAIN,
-            Self::Down => DOWN_GAIN,
-            Self::Up => UP_GAIN,
-            Self::Cruise | Self::Refill | Self::ProbeRtt => GAIN_ONE,
+            Self::ProbeBwDown => DOWN_GAIN,
+            Self::ProbeBwUp => UP_GAIN,
+            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => GAIN_ONE,
         }
     }
 
-    pub(super) fn window_gain(self) -> u32 {
+    pub(super) fn cwnd_gain(self) -> u32 {
         match self {
-            Self::Up => UP_WINDOW_GAIN,
+            Self::ProbeBwUp => UP_CWND_GAIN,
             Self::ProbeRtt => GAIN_ONE,
-            _ => WINDOW_GAIN,
+            _ => CWND_GAIN,
         }
     }
 }
 
 /// What the acknowledgements coming in have to do with the latest probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Acks {
+pub(super) enum AckPhase {
     /// Nothing.
     #[default]
-    Other,
+    Init,
     /// Sent before the probe.
     Refilling,
     /// The probe began less than a round trip ago.
-    Starting,
+    ProbeStarting,
     /// Sent in the probe.
-    Feedback,
+    ProbeFeedback,
     /// The probe is over, its acknowledgements still come.
-    Stopping,
+    ProbeStopping,
 }
 
 /// The progress of the cycle.
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
-    pub(super) acks: Acks,
+    pub(super) ack_phase: AckPhase,
     /// The losses that are seen now may be the probe's.
-    pub(super) probed: bool,
+    pub(super) prior_probe_ok: bool,
     /// The latest probe was too much.
-    pub(super) too_much: bool,
+    pub(super) prior_probe_too_high: bool,
     /// It was stopped at the long-term bound, for caution only.
-    pub(super) cautious: bool,
-    since: Instant,
-    wait: Span,
-    rounds: u32,
-    pub(super) growth: BoundGrowth,
+    pub(super) stopped_risky_probe: bool,
+    cycle_stamp: Instant,
+    probe_wait: Span,
+    rounds_since_probe: u32,
+    pub(super) probe_up: ProbeUp,
 }
 
 /// How the long-term bound grows while a probe meets it.
 #[derive(Debug, Default)]
-pub(super) struct BoundGrowth {
+pub(super) struct ProbeUp {
     /// Packets acked for one more packet.
-    period: u32,
-    acked: u32,
-    doublings: u32,
+    cnt: u32,
+    acks: u32,
+    rounds: u32,
 }
 
 impl Cycle {
     /// A round trip began.
     pub(super) fn count_round(&mut self) {
-        self.rounds = self.rounds.saturating_add(1);
+        self.rounds_since_probe = self.rounds_since_probe.saturating_add(1);
     }
 }
 
-impl BoundGrowth {
+impl ProbeUp {
     /// In the next round twice as much.
-    pub(super) fn quicken(&mut self, cwnd: u32) {
-        self.period = (cwnd >> self.doublings).max(1);
-        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+    pub(super) fn raise_slope(&mut self, cwnd: u32) {
+        self.cnt = (cwnd >> self.rounds).max(1);
+        self.rounds = (self.rounds + 1).min(MAX_PROBE_UP_ROUNDS);
     }
 
     pub(super) fn packets(&mut self, acked: u32) -> u32 {
-        self.acked += acked;
-        let packets = self.acked / self.period.max(1);
-        self.acked -= packets * self.period.max(1);
+        self.acks += acked;
+        let packets = self.acks / self.cnt.max(1);
+        self.acks -= packets * self.cnt.max(1);
         packets
     }
 }
 
 impl Bbr3 {
-    pub(super) fn go_down(&mut self, cx: &mut Context<'_>) {
-        self.signals.reset();
-        self.cycle.rounds = cx.rng.below(RANDOM_ROUNDS) as u32;
-        self.cycle.wait = self.tuning.probe_wait + Span::from_secs_f64(cx.rng.unit());
-        self.cycle.since = self.delivered_at;
-        self.cycle.acks = Acks::Stopping;
-        self.round.end = self.delivered;
-        self.mode = Mode::Down;
+    pub(super) fn start_probe_bw_down(&mut self, cx: &mut Context<'_>) {
+        self.congestion.reset();
+        self.cycle.rounds_since_probe = cx.rng.below(PROBE_RAND_ROUNDS) as u32;
+        self.cycle.probe_wait = self.constants.probe_wait + Span::from_secs_f64(cx.rng.unit());
+        self.cycle.cycle_stamp = self.delivered_at;
+        self.cycle.ack_phase = AckPhase::ProbeStopping;
+        self.round.next_round_delivered = self.delivered;
+        self.mode = Mode::ProbeBwDown;
     }
 
-    pub(super) fn cruise(&mut self) {
-        if self.bounds.short < u32::MAX {
-            self.bounds.short = self.bounds.short.min(self.bounds.long);
+    pub(super) fn start_probe_bw_cruise(&mut self) {
+        if self.bounds.inflight_lo < u32::MAX {
+            self.bounds.inflight_lo = self.bounds.inflight_lo.min(self.bounds.inflight_hi);
         }
-        self.mode = Mode::Cruise;
+        self.mode = Mode::ProbeBwCruise;
     }
 
-    fn refill(&mut self) {
-        self.bounds.forget_short_term();
-        self.cycle.growth = BoundGrowth::default();
-        self.cycle.cautious = false;
-        self.cycle.acks = Acks::Refilling;
-        self.round.end = self.delivered;
-        self.mode = Mode::Refill;
+    fn start_probe_bw_refill(&mut self) {
+        self.bounds.reset_lower_bounds();
+        self.cycle.probe_up = ProbeUp::default();
+        self.cycle.stopped_risky_probe = false;
+        self.cycle.ack_phase = AckPhase::Refilling;
+        self.round.next_round_delivered = self.delivered;
+        self.mode = Mode::ProbeBwRefill;
     }
 
-    fn go_up(&mut self, rate: u64) {
-        self.cycle.probed = true;
-        self.cycle.acks = Acks::Starting;
-        self.round.end = self.delivered;
-        self.full_pipe.restart(rate);
-        self.cycle.since = self.delivered_at;
-        self.cycle.growth.quicken(self.cwnd);
-        self.mode = Mode::Up;
+    fn start_probe_bw_up(&mut self, rate: u64) {
+        self.cycle.prior_probe_ok = true;
+        self.cycle.ack_phase = AckPhase::ProbeStarting;
+        self.round.next_round_delivered = self.delivered;
+        self.full_bw.restart(rate);
+        self.cycle.cycle_stamp = self.delivered_at;
+        self.cycle.probe_up.raise_slope(self.cwnd);
+        self.mode = Mode::ProbeBwUp;
     }
 
-    pub(super) fn update_cycle(&mut self, ack: &Ack<'_>, cx: &mut Context<'_>) {
-        if !self.full_pipe.reached || self.follow_probe(ack, cx) {
+    pub(super) fn update_probe_bw_cycle_phase(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
+        if !self.full_bw.full_bw_reached || self.adapt_upper_bounds(ack, cx) {
             return;
         }
         // The burst about to leave counts where more is sent than arrives.
-        let burst = if self.mode == Mode::Up { self.burst() as u32 } else { 0 };
+        let burst = if self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
         let in_flight = ack.sample.prior_in_flight.saturating_add(burst);
         match self.mode {
-            Mode::Down | Mode::Cruise if self.is_time_to_probe() => self.refill(),
-            Mode::Down if self.is_time_to_cruise(in_flight) => self.cruise(),
-            Mode::Refill if self.round.begun => self.go_up(ack.rate),
-            Mode::Up => self.check_up(ack, in_flight, cx),
+            Mode::ProbeBwDown | Mode::ProbeBwCruise if self.is_time_to_probe_bw() => self.start_probe_bw_refill(),
+            Mode::ProbeBwDown if self.is_time_to_cruise(in_flight) => self.start_probe_bw_cruise(),
+            Mode::ProbeBwRefill if self.round.round_start => self.start_probe_bw_up(ack.rate),
+            Mode::ProbeBwUp => self.check_time_to_go_down(ack, in_flight, cx),
             _ => {}
         }
     }
 
     /// Learns from the probe as its acknowledgements come in. True if that began the next one.
-    fn follow_probe(&mut self, ack: &Ack<'_>, cx: &mut Context<'_>) -> bool {
-        if self.round.begun && self.cycle.acks == Acks::Starting {
-            self.cycle.acks = Acks::Feedback;
+    fn adapt_upper_bounds(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) -> bool {
+        if self.round.round_start && self.cycle.ack_phase == AckPhase::ProbeStarting {
+            self.cycle.ack_phase = AckPhase::ProbeFeedback;
         }
-        if self.round.begun && self.cycle.acks == Acks::Stopping && self.end_feedback(ack) {
+        if self.round.round_start && self.cycle.ack_phase == AckPhase::ProbeStopping && self.end_probe_feedback(ack) {
             return true;
         }
-        if self.is_too_much(&ack.flight) {
-            if self.cycle.probed {
-                self.on_too_much(ack.flight.in_flight, ack.is_app_limited(), cx);
+        if self.is_inflight_too_high(&ack.tx) {
+            if self.cycle.prior_probe_ok {
+                self.handle_inflight_too_high(ack.tx.tx_in_flight, ack.is_app_limited(), cx);
             }
         } else {
-            self.raise_bound(ack);
+            self.probe_inflight_hi_upward(ack);
         }
         false
     }
 
     /// All that a probe sent is acknowledged. True if there was no harm in it, so that the next one begins at once.
-    fn end_feedback(&mut self, ack: &Ack<'_>) -> bool {
-        (self.cycle.probed, self.cycle.acks) = (false, Acks::Other);
-        if self.mode.is_cycling() && !ack.is_app_limited() {
-            self.advance_bandwidth();
+    fn end_probe_feedback(&mut self, ack: &AckInfo<'_>) -> bool {
+        (self.cycle.prior_probe_ok, self.cycle.ack_phase) = (false, AckPhase::Init);
+        if self.mode.is_probe_bw() && !ack.is_app_limited() {
+            self.advance_max_bw_filter();
         }
-        let again = self.mode.is_cycling() && self.cycle.cautious && !self.cycle.too_much;
+        let again = self.mode.is_probe_bw() && self.cycle.stopped_risky_probe && !self.cycle.prior_probe_too_high;
         if again {
-            self.refill();
+            self.start_probe_bw_refill();
         }
         again
     }
 
     /// What did no harm is allowed; in a probe that meets the bound, more.
-    fn raise_bound(&mut self, ack: &Ack<'_>) {
-        if self.bounds.long == u32::MAX {
+    fn probe_inflight_hi_upward(&mut self, ack: &AckInfo<'_>) {
+        if self.bounds.inflight_hi == u32::MAX {
             return;
         }
-        self.bounds.long = self.bounds.long.max(ack.flight.in_flight);
-        if self.mode != Mode::Up {
+        self.bounds.inflight_hi = self.bounds.inflight_hi.max(ack.tx.tx_in_flight);
+        if self.mode != Mode::ProbeBwUp {
             return;
         }
-        if !self.is_at_long_term_bound(ack) {
-            self.cycle.growth.acked = 0;
+        if !self.is_limited_by_inflight_hi(ack) {
+            self.cycle.probe_up.acks = 0;
             return;
         }
-        self.bounds.long = self.bounds.long.saturating_add(self.cycle.growth.packets(ack.sample.acked));
-        if self.round.begun {
-            self.cycle.growth.quicken(self.cwnd);
+        self.bounds.inflight_hi = self.bounds.inflight_hi.saturating_add(self.cycle.probe_up.packets(ack.sample.acked));
+        if self.round.round_start {
+            self.cycle.probe_up.raise_slope(self.cwnd);
         }
     }
 
-    fn is_at_long_term_bound(&self, ack: &Ack<'_>) -> bool {
-        ack.sample.cwnd_limited && self.cwnd >= self.bounds.long
+    fn is_limited_by_inflight_hi(&self, ack: &AckInfo<'_>) -> bool {
+        ack.sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
     }
 
     /// The wait is over, or a Reno flow of this size would have had its loss.
-    fn is_time_to_probe(&self) -> bool {
-        let waited = self.delivered_at > self.cycle.since + self.cycle.wait;
-        waited || self.cycle.rounds >= self.target_in_flight().min(MOST_ROUNDS)
+    fn is_time_to_probe_bw(&self) -> bool {
+        let waited = self.delivered_at > self.cycle.cycle_stamp + self.cycle.probe_wait;
+        waited || self.cycle.rounds_since_probe >= self.target_inflight().min(MAX_PROBE_ROUNDS)
     }
 
     fn is_time_to_cruise(&self, in_flight: u32) -> bool {
-        in_flight <= self.with_headroom() && in_flight <= self.in_flight_at(self.greatest_bandwidth())
+        in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.max_bw())
     }
 
-    fn check_up(&mut self, ack: &Ack<'_>, in_flight: u32, cx: &mut Context<'_>) {
-        let cautious = self.cycle.too_much && in_flight >= self.bounds.long;
-        self.cycle.cautious |= cautious;
-        if !cautious && self.is_at_long_term_bound(ack) {
+    fn check_time_to_go_down(&mut self, ack: &AckInfo<'_>, in_flight: u32, cx: &mut Context<'_>) {
+        let cautious = self.cycle.prior_probe_too_high && in_flight >= self.bounds.inflight_hi;
+        self.cycle.stopped_risky_probe |= cautious;
+        if !cautious && self.is_limited_by_inflight_hi(ack) {
             // The bound, not the path, keeps the bandwidth flat.
-            self.full_pipe.restart(ack.rate);
-        } else if cautious || self.full_pipe.now {
-            self.cycle.too_much = false;
-            self.go_down(cx);
+            self.full_bw.restart(ack.rate);
+        } else if cautious || self.full_bw.full_bw_now {
+            self.cycle.prior_probe_too_high = false;
+            self.start_probe_bw_down(cx);
         }
     }
 }

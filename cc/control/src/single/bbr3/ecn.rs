@@ -2,71 +2,72 @@
 //! queue must be a shallow one.
 
 use super::bandwidth::GAIN_ONE;
-use super::{Ack, Bbr3};
+use super::{AckInfo, Bbr3};
 
 /// The share of alpha by which a round with marks cuts, in 1/256.
-const FACTOR: u32 = 85;
+const ECN_FACTOR: u32 = 85;
 /// How fast alpha follows, in 1/256 (DCTCP's 1/16).
-const GAIN: u64 = 16;
+const ECN_ALPHA_GAIN: u64 = 16;
 /// The greatest least RTT at which marks are believed to come from a shallow queue, microseconds.
-const LONGEST_RTT: u64 = 5_000;
+const ECN_MAX_RTT_US: u64 = 5_000;
 /// Startup ends after this many rounds in a row with at least this share marked, in 1/256.
-const FULL_ROUNDS: u32 = 2;
-const FULL_SHARE: u64 = 128;
+const FULL_ECN_CNT: u32 = 2;
+const FULL_ECN_THRESH: u64 = 128;
 
 /// The marked share.
 #[derive(Debug)]
-pub(super) struct Ecn {
+pub(super) struct EcnState {
     /// Marks are answered.
-    pub(super) eligible: bool,
+    pub(super) ecn_eligible: bool,
     /// In 1/256.
-    alpha: u32,
+    ecn_alpha: u32,
     delivered: u64,
     marked: u64,
-    full_rounds: u32,
+    startup_ecn_rounds: u32,
 }
 
-impl Default for Ecn {
+impl Default for EcnState {
     fn default() -> Self {
-        Self { eligible: false, alpha: GAIN_ONE, delivered: 0, marked: 0, full_rounds: 0 }
+        Self { ecn_eligible: false, ecn_alpha: GAIN_ONE, delivered: 0, marked: 0, startup_ecn_rounds: 0 }
     }
 }
 
-impl Ecn {
+impl EcnState {
     /// What a round with marks leaves of a bound, in 1/256.
-    pub(super) fn kept(&self) -> u32 {
-        GAIN_ONE - ((self.alpha * FACTOR) >> 8)
+    pub(super) fn ecn_cut(&self) -> u32 {
+        GAIN_ONE - ((self.ecn_alpha * ECN_FACTOR) >> 8)
     }
 
     /// A round ends; returns the share marked in it, in 1/256.
-    fn estimate(&mut self) -> u64 {
+    fn update_ecn_alpha(&mut self) -> u64 {
         let marked = (self.marked << 8) / self.delivered.max(1);
-        let (kept, added) = ((u64::from(GAIN_ONE) - GAIN) * u64::from(self.alpha), GAIN * marked);
-        self.alpha = ((kept >> 8) + (added >> 8)).min(u64::from(GAIN_ONE)) as u32;
+        let (kept, added) =
+            ((u64::from(GAIN_ONE) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * marked);
+        self.ecn_alpha = ((kept >> 8) + (added >> 8)).min(u64::from(GAIN_ONE)) as u32;
         marked
     }
 }
 
 impl Bbr3 {
-    pub(super) fn update_ecn(&mut self, ack: &Ack<'_>) {
+    pub(super) fn update_ecn(&mut self, ack: &AckInfo<'_>) {
         self.ecn.delivered += u64::from(ack.sample.acked);
         self.ecn.marked += u64::from(ack.sample.marked);
-        if self.round.begun && self.ecn.delivered > 0 {
-            let short_path = self.least_rtt.micros().is_some_and(|rtt| rtt <= LONGEST_RTT);
-            self.ecn.eligible |= self.tuning.ecn && short_path;
-            if self.ecn.eligible {
-                let marked = self.ecn.estimate();
+        if self.round.round_start && self.ecn.delivered > 0 {
+            let short_path = self.min_rtt.micros().is_some_and(|rtt| rtt <= ECN_MAX_RTT_US);
+            self.ecn.ecn_eligible |= self.constants.ecn && short_path;
+            if self.ecn.ecn_eligible {
+                let marked = self.ecn.update_ecn_alpha();
                 self.check_startup_marks(marked);
             }
             (self.ecn.delivered, self.ecn.marked) = (0, 0);
         }
-        self.signals.mark_in_round |= self.ecn.eligible && ack.sample.marked > 0;
+        self.congestion.ecn_in_round |= self.ecn.ecn_eligible && ack.sample.marked > 0;
     }
 
     fn check_startup_marks(&mut self, marked: u64) {
-        self.ecn.full_rounds = if marked >= FULL_SHARE { self.ecn.full_rounds + 1 } else { 0 };
-        if !self.full_pipe.reached && self.ecn.full_rounds >= FULL_ROUNDS {
-            self.end_startup_full();
+        self.ecn.startup_ecn_rounds = if marked >= FULL_ECN_THRESH { self.ecn.startup_ecn_rounds + 1 } else { 0 };
+        if !self.full_bw.full_bw_reached && self.ecn.startup_ecn_rounds >= FULL_ECN_CNT {
+            self.enter_drain();
         }
     }
 }
@@ -78,15 +79,15 @@ mod tests {
 
     #[test]
     fn marks_cut_by_a_third_of_alpha_and_alpha_decays_by_a_sixteenth() {
-        let kept = |alpha| share(1000, Ecn { alpha, ..Ecn::default() }.kept());
+        let kept = |alpha| share(1000, EcnState { ecn_alpha: alpha, ..EcnState::default() }.ecn_cut());
         assert_eq!([256, 128].map(kept), [667, 835]);
-        let mut ecn = Ecn { delivered: 100, ..Ecn::default() };
+        let mut ecn = EcnState { delivered: 100, ..EcnState::default() };
         let alphas = [(); 5].map(|()| {
-            ecn.estimate();
-            ecn.alpha
+            ecn.update_ecn_alpha();
+            ecn.ecn_alpha
         });
         assert_eq!(alphas, [240, 225, 210, 196, 183]);
-        let mut all = Ecn { delivered: 100, marked: 100, ..Ecn::default() };
-        assert_eq!((all.estimate(), all.alpha), (256, 256));
+        let mut all = EcnState { delivered: 100, marked: 100, ..EcnState::default() };
+        assert_eq!((all.update_ecn_alpha(), all.ecn_alpha), (256, 256));
     }
 }

@@ -33,8 +33,8 @@
 mod cwnd;
 mod cycle;
 mod ecn;
+mod min_rtt;
 mod model;
-mod rtt;
 mod signals;
 mod startup;
 #[cfg(test)]
@@ -42,21 +42,21 @@ mod tests;
 
 use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
-use super::bbr::rtt_probe::RttProbe;
+use super::bbr::probe_rtt::ProbeRtt;
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, ParamDefault, Parameter, Params,
-    PathController, PathEvent, PathInfo, RateSample,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Departure, Ecn, ParamDefault, Parameter,
+    Params, PathController, PathEvent, PathInfo, RateSample, Traits,
 };
 use bandwidth::GAIN_ONE;
 use cycle::{Cycle, Mode};
-use ecn::Ecn;
-use model::{Bounds, Tuning};
-use rtt::LeastRtt;
-use signals::{Flight, Signals};
-use startup::FullPipe;
+use ecn::EcnState;
+use min_rtt::MinRtt;
+use model::{Bounds, Constants};
+use signals::{CongestionSignals, TxRecord};
+use startup::FullBw;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The registry's line.
+/// The algorithm's registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr3",
     aliases: &["bbrv3"],
@@ -89,7 +89,21 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
             default: ParamDefault::Word(&["off", "on"]),
         },
     ],
-    make: Constructor::Single(|settings| Box::new(Bbr3::new(settings))),
+    traits: Traits {
+        // Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).
+        ecn: |params| if params.word("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
+        min_cwnd: 4,
+        departures: &[
+            (
+                Departure::RaisesUnfilledCwnd,
+                "the window follows the model; samples of an idle application do not enter it",
+            ),
+            (Departure::KeepsCwndOnUndo, "loss does not set the threshold; what it did to the bounds is undone"),
+        ],
+        colour: Some(["#a33c00", "#ff9a63"]),
+        ..Traits::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| Box::new(Bbr3::new(params))),
 };
 
 /// 4 ln 2: the least gain that doubles the delivery rate every round trip, with a window of two products (in 1/256).
@@ -98,153 +112,153 @@ const STARTUP_GAIN: u32 = 710;
 /// The model, the mode, and what follows from them.
 #[derive(Debug)]
 pub struct Bbr3 {
-    tuning: Tuning,
+    constants: Constants,
     cwnd: u32,
     initial_window: u32,
     /// Set when startup ends, for those who look; BBR itself does not use it.
     ssthresh: u32,
     /// Bytes a second.
     pacing_rate: u64,
-    pacing_saw_rtt: bool,
+    has_seen_rtt: bool,
     mss: u32,
 
     /// The greatest of the cycle before and of this one, packets a microsecond times 2^24.
-    bandwidths: [u64; 2],
+    bw_filter: [u64; 2],
     bounds: Bounds,
-    least_rtt: LeastRtt,
-    round: Round,
+    min_rtt: MinRtt,
+    round: RoundState,
     /// Packets delivered, and when the latest was.
     delivered: u64,
     delivered_at: Instant,
-    signals: Signals,
-    ecn: Ecn,
-    aggregation: Aggregation,
+    congestion: CongestionSignals,
+    ecn: EcnState,
+    ack_aggregation: Aggregation,
 
     mode: Mode,
     cycle: Cycle,
-    full_pipe: FullPipe,
-    rtt_probe: RttProbe,
-    restarted: bool,
+    full_bw: FullBw,
+    probe_rtt: ProbeRtt,
+    idle_restart: bool,
 
     /// The sender's state at the acknowledgement before.
-    ca_state: CaState,
+    prev_ca_state: CaState,
     /// The last good window and bounds, to return to.
     prior_cwnd: u32,
-    saved_bounds: Option<Bounds>,
+    undo_bounds: Option<Bounds>,
 }
 
 /// Packet-timed round trips, by the count of delivered packets.
 #[derive(Debug, Default)]
-struct Round {
+struct RoundState {
     /// A sample of a packet sent when this many were delivered ends the round.
-    end: u64,
+    next_round_delivered: u64,
     /// This acknowledgement began a round.
-    begun: bool,
+    round_start: bool,
 }
 
 /// One acknowledgement, seen with the sample that it made.
 #[derive(Clone, Copy, Debug)]
-struct Ack<'a> {
+struct AckInfo<'a> {
     sample: &'a AckSample,
     rs: Option<RateSample>,
     /// The sample's rate, packets a microsecond times 2^24; zero without one.
     rate: u64,
     /// The flight of the newest packet delivered.
-    flight: Flight,
+    tx: TxRecord,
     now: Instant,
 }
 
-impl Ack<'_> {
+impl AckInfo<'_> {
     fn is_app_limited(&self) -> bool {
         self.rs.is_some_and(|rs| rs.app_limited)
     }
 }
 
 impl Bbr3 {
-    fn new(settings: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         Self {
-            tuning: Tuning::new(settings),
+            constants: Constants::new(params),
             cwnd: 10,
             initial_window: 10,
             ssthresh: INFINITE_SSTHRESH,
             pacing_rate: 0,
-            pacing_saw_rtt: false,
+            has_seen_rtt: false,
             mss: 1448,
-            bandwidths: [0; 2],
+            bw_filter: [0; 2],
             bounds: Bounds::NONE,
-            least_rtt: LeastRtt::default(),
-            round: Round::default(),
+            min_rtt: MinRtt::default(),
+            round: RoundState::default(),
             delivered: 0,
             delivered_at: Instant::ZERO,
-            signals: Signals::default(),
-            ecn: Ecn::default(),
-            aggregation: Aggregation::default(),
+            congestion: CongestionSignals::default(),
+            ecn: EcnState::default(),
+            ack_aggregation: Aggregation::default(),
             mode: Mode::Startup,
             cycle: Cycle::default(),
-            full_pipe: FullPipe::default(),
-            rtt_probe: RttProbe::default(),
-            restarted: false,
-            ca_state: CaState::Open,
+            full_bw: FullBw::default(),
+            probe_rtt: ProbeRtt::default(),
+            idle_restart: false,
+            prev_ca_state: CaState::Open,
             prior_cwnd: 0,
-            saved_bounds: None,
+            undo_bounds: None,
         }
     }
 
-    fn start(&mut self, path: &PathInfo, now: Instant) {
+    fn init(&mut self, path: &PathInfo, now: Instant) {
         (self.cwnd, self.initial_window, self.mss) = (path.initial_window, path.initial_window, path.mss);
-        self.least_rtt = LeastRtt::new(path.rtt, now);
+        self.min_rtt = MinRtt::new(path.rtt, now);
         self.delivered_at = now;
-        self.aggregation.restart(now);
-        self.pace_by_window(path.rtt.unwrap_or(Span::ZERO));
+        self.ack_aggregation.restart(now);
+        self.init_pacing_rate(path.rtt.unwrap_or(Span::ZERO));
     }
 
-    fn on_feedback(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+    fn on_ack(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         self.delivered = sample.delivered;
         if sample.acked > 0 {
             self.delivered_at = cx.now;
         }
         self.note_losses(sample, cx);
-        let ack = self.read(sample, cx.now);
-        self.begin_round(&ack);
-        self.update_latest(&ack);
-        self.update_bandwidth(&ack);
-        self.update_aggregation(&ack);
-        self.check_startup_loss(&ack);
-        self.check_full_pipe(&ack);
+        let ack = self.ack_info(sample, cx.now);
+        self.update_round(&ack);
+        self.update_latest_delivery_signals(&ack);
+        self.update_max_bw(&ack);
+        self.update_ack_aggregation(&ack);
+        self.check_startup_high_loss(&ack);
+        self.check_full_bw_reached(&ack);
         self.check_drain(&ack, cx);
-        self.update_cycle(&ack, cx);
-        self.update_least_rtt(&ack, cx);
-        self.update_pacing(sample.srtt);
-        self.update_window(sample);
-        self.forget_latest(&ack);
-        self.ca_state = sample.ca_state;
+        self.update_probe_bw_cycle_phase(&ack, cx);
+        self.update_min_rtt(&ack, cx);
+        self.set_pacing_rate(sample.srtt);
+        self.set_cwnd(sample);
+        self.advance_latest_delivery_signals(&ack);
+        self.prev_ca_state = sample.ca_state;
     }
 
     /// The sample, marked where RTT probing held the sender back.
-    fn read<'a>(&self, sample: &'a AckSample, now: Instant) -> Ack<'a> {
+    fn ack_info<'a>(&self, sample: &'a AckSample, now: Instant) -> AckInfo<'a> {
         let valid = |rs: &RateSample| rs.interval.as_micros() > 0 && sample.acked > 0;
         let rs = sample.rate_sample.filter(valid).map(|rs| {
-            let app_limited = rs.app_limited || self.rtt_probe.held_back(rs.prior_delivered);
+            let app_limited = rs.app_limited || self.probe_rtt.limited(rs.prior_delivered);
             RateSample { app_limited, ..rs }
         });
         let rate = rs.map_or(0, |rs| model::rate(rs.delivered, rs.interval));
-        Ack { sample, rs, rate, flight: self.signals.flight(sample, rs.as_ref()), now }
+        AckInfo { sample, rs, rate, tx: self.congestion.tx_record(sample, rs.as_ref()), now }
     }
 
-    fn begin_round(&mut self, ack: &Ack<'_>) {
-        self.round.begun = ack.rs.is_some_and(|rs| rs.prior_delivered >= self.round.end);
-        if self.round.begun {
-            self.round.end = ack.sample.delivered;
+    fn update_round(&mut self, ack: &AckInfo<'_>) {
+        self.round.round_start = ack.rs.is_some_and(|rs| rs.prior_delivered >= self.round.next_round_delivered);
+        if self.round.round_start {
+            self.round.next_round_delivered = ack.sample.delivered;
             self.cycle.count_round();
         }
         self.update_ecn(ack);
     }
 
-    fn update_aggregation(&mut self, ack: &Ack<'_>) {
+    fn update_ack_aggregation(&mut self, ack: &AckInfo<'_>) {
         if ack.rs.is_some() {
-            let (bandwidth, cwnd) = (self.bandwidth(), self.cwnd);
-            let slot = self.round.begun.then_some(self.full_pipe.excess_rounds());
-            self.aggregation.update(ack.sample.acked, bandwidth, cwnd, slot, self.delivered_at);
+            let (bandwidth, cwnd) = (self.bw(), self.cwnd);
+            let slot = self.round.round_start.then_some(self.full_bw.excess_rounds());
+            self.ack_aggregation.update(ack.sample.acked, bandwidth, cwnd, slot, self.delivered_at);
         }
     }
 
@@ -262,35 +276,35 @@ impl Bbr3 {
     fn on_timeout(&mut self, in_flight: u32) {
         let before = self.cwnd.max(self.prior_cwnd);
         self.cwnd = in_flight + 1;
-        self.ca_state = CaState::Loss;
-        self.full_pipe.restart(0);
-        if !self.mode.is_probing() && self.bounds.short == Bounds::NONE.short {
-            self.bounds.short = before;
+        self.prev_ca_state = CaState::Loss;
+        self.full_bw.restart(0);
+        if !self.mode.is_probing_bw() && self.bounds.inflight_lo == Bounds::NONE.inflight_lo {
+            self.bounds.inflight_lo = before;
         }
     }
 
     /// Remembers window and bounds before an episode changes them.
     fn save(&mut self) {
-        self.save_window();
-        self.saved_bounds = Some(self.bounds);
+        self.save_cwnd();
+        self.undo_bounds = Some(self.bounds);
     }
 
     fn on_spurious_loss(&mut self) {
-        self.full_pipe.restart(0);
-        self.signals.loss_in_round = false;
-        if let Some(saved) = self.saved_bounds {
+        self.full_bw.restart(0);
+        self.congestion.loss_in_round = false;
+        if let Some(saved) = self.undo_bounds {
             self.bounds = self.bounds.max(saved);
             self.cwnd = self.prior_cwnd;
         }
     }
 
-    fn on_restart(&mut self, cx: &mut Context<'_>) {
-        self.restarted = true;
-        self.aggregation.restart(cx.now);
-        if self.mode.is_cycling() {
-            self.pacing_rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
+    fn on_idle_restart(&mut self, cx: &mut Context<'_>) {
+        self.idle_restart = true;
+        self.ack_aggregation.restart(cx.now);
+        if self.mode.is_probe_bw() {
+            self.pacing_rate = bandwidth::bytes_per_second(self.bw(), self.mss, GAIN_ONE);
         } else if self.mode == Mode::ProbeRtt {
-            self.check_rtt_probe_over(cx);
+            self.check_probe_rtt_done(cx);
         }
     }
 }
@@ -298,11 +312,11 @@ impl Bbr3 {
 impl PathController for Bbr3 {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            PathEvent::Ack(sample) => self.on_feedback(sample, cx),
-            PathEvent::PathUp(path) => self.start(path, cx.now),
+            PathEvent::Ack(sample) => self.on_ack(sample, cx),
+            PathEvent::PathUp(path) => self.init(path, cx.now),
             PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { .. } => self.on_restart(cx),
+            PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The window is the model's: recovery and an idle application do not settle it.
             PathEvent::PathDown
@@ -316,10 +330,5 @@ impl PathController for Bbr3 {
         // A byte a second at least: a rate of zero would never send again.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         Decision { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
-    }
-
-    /// Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).
-    fn ecn(&self) -> crate::Ecn {
-        if self.tuning.ecn { crate::Ecn::PerPacket } else { crate::Ecn::Classic }
     }
 }

@@ -2,51 +2,51 @@
 
 use super::cycle::Mode;
 use super::model::{Bounds, share};
-use super::{Ack, Bbr3};
+use super::{AckInfo, Bbr3};
 use crate::{AckSample, Context, RateSample, SendState};
 
 /// Marks are too much above this share of what was delivered, in 1/256.
-const TOO_MANY_MARKS: u32 = 128;
+const ECN_THRESH: u32 = 128;
 
 /// What happened to the packets in flight together with one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flight {
-    pub(super) in_flight: u32,
-    pub(super) lost: u32,
+pub(super) struct TxRecord {
+    pub(super) tx_in_flight: u32,
+    pub(super) lost_in_round: u32,
     pub(super) marked: u32,
-    pub(super) delivered: u32,
+    pub(super) inflight_latest: u32,
     pub(super) app_limited: bool,
 }
 
 /// The round of loss under way: it begins with the first loss, so that a round's signals are those of one flight.
 #[derive(Debug, Default)]
-pub(super) struct Signals {
+pub(super) struct CongestionSignals {
     /// Greatest rate and delivery of the round.
-    rate: u64,
+    bw_latest: u64,
     pub(super) delivered: u32,
     /// A sample of a packet sent when this many were delivered ends the round.
-    end: u64,
+    loss_round_delivered: u64,
     /// This acknowledgement ended a round.
-    pub(super) over: bool,
+    pub(super) loss_round_start: bool,
     pub(super) loss_in_round: bool,
-    pub(super) mark_in_round: bool,
+    pub(super) ecn_in_round: bool,
     /// Packets lost in the round, as far as acknowledgements said.
     lost: u32,
     /// Acknowledgements with loss in the round.
-    pub(super) loss_events: u32,
+    pub(super) loss_events_in_round: u32,
 }
 
-impl Signals {
+impl CongestionSignals {
     /// The flight of the newest packet delivered; without the sender's notes, what was delivered and lost in its round.
-    pub(super) fn flight(&self, sample: &AckSample, rs: Option<&RateSample>) -> Flight {
+    pub(super) fn tx_record(&self, sample: &AckSample, rs: Option<&RateSample>) -> TxRecord {
         let delivered = rs.map_or(0, |rs| rs.delivered);
         match sample.newest_delivered {
-            Some(sent) => Flight { delivered, ..Flight::of(&sent) },
-            None => Flight {
-                in_flight: delivered + self.lost,
-                lost: self.lost,
+            Some(sent) => TxRecord { inflight_latest: delivered, ..TxRecord::of(&sent) },
+            None => TxRecord {
+                tx_in_flight: delivered + self.lost,
+                lost_in_round: self.lost,
                 marked: sample.marked,
-                delivered,
+                inflight_latest: delivered,
                 app_limited: rs.is_some_and(|rs| rs.app_limited),
             },
         }
@@ -54,38 +54,38 @@ impl Signals {
 
     /// What is known of a round that has nothing to do with the next mode.
     pub(super) fn reset(&mut self) {
-        (self.loss_in_round, self.mark_in_round) = (false, false);
-        (self.rate, self.delivered) = (0, 0);
+        (self.loss_in_round, self.ecn_in_round) = (false, false);
+        (self.bw_latest, self.delivered) = (0, 0);
     }
 }
 
-impl Flight {
+impl TxRecord {
     fn of(sent: &SendState) -> Self {
         let SendState { tx_in_flight: in_flight, lost, marked, app_limited } = *sent;
-        Self { in_flight, lost, marked, delivered: 0, app_limited }
+        Self { tx_in_flight: in_flight, lost_in_round: lost, marked, inflight_latest: 0, app_limited }
     }
 
     /// More than `threshold` (in 1/256) was lost.
-    fn lost_too_much(&self, threshold: u32) -> bool {
-        self.in_flight > 0 && self.lost > share(self.in_flight, threshold)
+    fn is_loss_too_high(&self, threshold: u32) -> bool {
+        self.tx_in_flight > 0 && self.lost_in_round > share(self.tx_in_flight, threshold)
     }
 
     /// The packets in flight at which the losses crossed the threshold, the latest of them being `count` packets.
-    pub(super) fn level(&self, count: u32, threshold: u32) -> u32 {
-        let before = self.in_flight.saturating_sub(count);
-        let lost_before = self.lost.saturating_sub(count);
+    pub(super) fn inflight_hi_from_lost_packet(&self, count: u32, threshold: u32) -> u32 {
+        let before = self.tx_in_flight.saturating_sub(count);
+        let lost_before = self.lost_in_round.saturating_sub(count);
         let budget = (u64::from(before) * u64::from(threshold)).div_ceil(256) as u32;
         before + budget.saturating_sub(lost_before) * 256 / (256 - threshold)
     }
 }
 
 impl Bbr3 {
-    pub(super) fn is_too_much(&self, flight: &Flight) -> bool {
-        let too_many_marks = self.ecn.eligible
+    pub(super) fn is_inflight_too_high(&self, flight: &TxRecord) -> bool {
+        let too_many_marks = self.ecn.ecn_eligible
             && flight.marked > 0
-            && flight.delivered > 0
-            && flight.marked > share(flight.delivered, TOO_MANY_MARKS);
-        flight.lost_too_much(self.tuning.loss_threshold) || too_many_marks
+            && flight.inflight_latest > 0
+            && flight.marked > share(flight.inflight_latest, ECN_THRESH);
+        flight.is_loss_too_high(self.constants.loss_threshold) || too_many_marks
     }
 
     /// Before anything else of an acknowledgement: losses begin a round of loss, and may end a probe.
@@ -94,97 +94,98 @@ impl Bbr3 {
             return;
         }
         self.begin_loss_round();
-        self.signals.lost += sample.lost;
+        self.congestion.lost += sample.lost;
         let flight = match &sample.newest_lost {
-            Some(sent) => Flight::of(sent),
-            None => self.signals.flight(sample, sample.rate_sample.as_ref()),
+            Some(sent) => TxRecord::of(sent),
+            None => self.congestion.tx_record(sample, sample.rate_sample.as_ref()),
         };
-        if self.cycle.probed && self.is_too_much(&flight) {
+        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&flight) {
             // Of several losses the first one that is too much counts.
-            let lost = flight.lost.min(share(flight.in_flight, self.tuning.loss_threshold) + 1);
-            let level = Flight { lost, ..flight }.level(1, self.tuning.loss_threshold);
-            self.on_too_much(level, flight.app_limited, cx);
+            let lost = flight.lost_in_round.min(share(flight.tx_in_flight, self.constants.loss_threshold) + 1);
+            let level = TxRecord { lost_in_round: lost, ..flight }
+                .inflight_hi_from_lost_packet(1, self.constants.loss_threshold);
+            self.handle_inflight_too_high(level, flight.app_limited, cx);
         }
     }
 
     fn begin_loss_round(&mut self) {
-        if !self.signals.loss_in_round {
-            self.signals.end = self.delivered;
+        if !self.congestion.loss_in_round {
+            self.congestion.loss_round_delivered = self.delivered;
         }
-        self.signals.loss_in_round = true;
+        self.congestion.loss_in_round = true;
     }
 
     /// A tail-loss probe repaired one loss, which nobody saw: as if it had been the last packet of the latest flight.
     pub(super) fn on_probe_repair(&mut self, cx: &mut Context<'_>) {
         self.begin_loss_round();
-        let flight = Flight { in_flight: self.signals.delivered + 1, lost: 1, ..Flight::default() };
-        if self.cycle.probed && self.is_too_much(&flight) {
-            self.on_too_much(flight.in_flight, false, cx);
+        let flight = TxRecord { tx_in_flight: self.congestion.delivered + 1, lost_in_round: 1, ..TxRecord::default() };
+        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&flight) {
+            self.handle_inflight_too_high(flight.tx_in_flight, false, cx);
         }
     }
 
     /// Greatest delivery of the round, and whether the round is over.
-    pub(super) fn update_latest(&mut self, ack: &Ack<'_>) {
-        self.signals.over = false;
+    pub(super) fn update_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
+        self.congestion.loss_round_start = false;
         let Some(rs) = &ack.rs else { return };
-        self.signals.rate = self.signals.rate.max(ack.rate);
-        self.signals.delivered = self.signals.delivered.max(rs.delivered);
-        if rs.prior_delivered >= self.signals.end {
-            self.signals.end = ack.sample.delivered;
-            self.signals.over = true;
+        self.congestion.bw_latest = self.congestion.bw_latest.max(ack.rate);
+        self.congestion.delivered = self.congestion.delivered.max(rs.delivered);
+        if rs.prior_delivered >= self.congestion.loss_round_delivered {
+            self.congestion.loss_round_delivered = ack.sample.delivered;
+            self.congestion.loss_round_start = true;
         }
     }
 
     /// The next round's delivery begins with this sample.
-    pub(super) fn forget_latest(&mut self, ack: &Ack<'_>) {
-        if let (true, Some(rs)) = (self.signals.over, &ack.rs) {
-            (self.signals.rate, self.signals.delivered) = (ack.rate, rs.delivered);
+    pub(super) fn advance_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
+        if let (true, Some(rs)) = (self.congestion.loss_round_start, &ack.rs) {
+            (self.congestion.bw_latest, self.congestion.delivered) = (ack.rate, rs.delivered);
         }
     }
 
     /// At the end of a round: the short-term bounds.
-    pub(super) fn update_bounds(&mut self, ack: &Ack<'_>) {
-        self.signals.loss_in_round |= ack.sample.lost > 0;
-        if !self.signals.over {
+    pub(super) fn update_congestion_signals(&mut self, ack: &AckInfo<'_>) {
+        self.congestion.loss_in_round |= ack.sample.lost > 0;
+        if !self.congestion.loss_round_start {
             return;
         }
-        if !self.mode.is_probing() {
-            self.lower_bounds();
+        if !self.mode.is_probing_bw() {
+            self.adapt_lower_bounds();
         }
-        (self.signals.loss_in_round, self.signals.mark_in_round, self.signals.lost) = (false, false, 0);
+        (self.congestion.loss_in_round, self.congestion.ecn_in_round, self.congestion.lost) = (false, false, 0);
     }
 
     /// A mode that probes for more expects loss; in any other it means that there is less.
-    fn lower_bounds(&mut self) {
-        let (loss, mark) = (self.signals.loss_in_round, self.signals.mark_in_round);
+    fn adapt_lower_bounds(&mut self) {
+        let (loss, mark) = (self.congestion.loss_in_round, self.congestion.ecn_in_round);
         if !(loss || mark) {
             return;
         }
-        let (cwnd, greatest) = (self.cwnd, self.greatest_bandwidth());
-        let Bounds { bandwidth, short, .. } = &mut self.bounds;
-        if *short == Bounds::NONE.short {
+        let (cwnd, greatest) = (self.cwnd, self.max_bw());
+        let Bounds { bw_lo: bandwidth, inflight_lo: short, .. } = &mut self.bounds;
+        if *short == Bounds::NONE.inflight_lo {
             *short = cwnd;
         }
-        let marked_down = if mark { share(*short, self.ecn.kept()) } else { u32::MAX };
+        let marked_down = if mark { share(*short, self.ecn.ecn_cut()) } else { u32::MAX };
         if loss {
-            if *bandwidth == Bounds::NONE.bandwidth {
+            if *bandwidth == Bounds::NONE.bw_lo {
                 *bandwidth = greatest;
             }
-            let kept = (u128::from(*bandwidth) * u128::from(self.tuning.kept)) >> 8;
-            *bandwidth = self.signals.rate.max(kept as u64).max(1);
-            *short = self.signals.delivered.max(share(*short, self.tuning.kept));
+            let kept = (u128::from(*bandwidth) * u128::from(self.constants.beta)) >> 8;
+            *bandwidth = self.congestion.bw_latest.max(kept as u64).max(1);
+            *short = self.congestion.delivered.max(share(*short, self.constants.beta));
         }
         *short = (*short).min(marked_down);
     }
 
     /// A flight of `level` packets was too much: once a probe, that is the long-term bound.
-    pub(super) fn on_too_much(&mut self, level: u32, app_limited: bool, cx: &mut Context<'_>) {
-        (self.cycle.too_much, self.cycle.probed) = (true, false);
+    pub(super) fn handle_inflight_too_high(&mut self, level: u32, app_limited: bool, cx: &mut Context<'_>) {
+        (self.cycle.prior_probe_too_high, self.cycle.prior_probe_ok) = (true, false);
         if !app_limited {
-            self.bounds.long = level.max(share(self.target_in_flight(), self.tuning.kept));
+            self.bounds.inflight_hi = level.max(share(self.target_inflight(), self.constants.beta));
         }
-        if self.mode == Mode::Up {
-            self.go_down(cx);
+        if self.mode == Mode::ProbeBwUp {
+            self.start_probe_bw_down(cx);
         }
     }
 }

@@ -1,86 +1,86 @@
 //! Startup and drain: whether the path has been filled.
 
 use super::cycle::Mode;
-use super::{Ack, Bbr3};
+use super::{AckInfo, Bbr3};
 use crate::single::bbr::aggregation;
 use crate::{CaState, Context};
 
 /// Growth that shows that the pipe is not full, in 1/256...
-const STILL_GROWING: u128 = 320;
+const FULL_BW_THRESH: u128 = 320;
 /// ...and how many round trips without it show that it is.
-const FLAT_ROUNDS: u32 = 3;
+const FULL_BW_CNT: u32 = 3;
 /// Acknowledgements with loss in one round that make its loss more than an accident.
-const LOSS_EVENTS: u32 = 6;
+const FULL_LOSS_CNT: u32 = 6;
 
 /// Whether the path is full, and has ever been.
 #[derive(Debug, Default)]
-pub(super) struct FullPipe {
-    bandwidth: u64,
-    flat_rounds: u32,
+pub(super) struct FullBw {
+    full_bw: u64,
+    full_bw_cnt: u32,
     /// Full since the last restart.
-    pub(super) now: bool,
-    pub(super) reached: bool,
+    pub(super) full_bw_now: bool,
+    pub(super) full_bw_reached: bool,
 }
 
-impl FullPipe {
+impl FullBw {
     /// Counts flat rounds anew, against this bandwidth; what was reached stays.
     pub(super) fn restart(&mut self, bandwidth: u64) {
-        *self = Self { bandwidth, reached: self.reached, ..Self::default() };
+        *self = Self { full_bw: bandwidth, full_bw_reached: self.full_bw_reached, ..Self::default() };
     }
 
     /// Excess acknowledgements of startup count for a short time only: the bandwidth still grows.
     pub(super) fn excess_rounds(&self) -> u32 {
-        if self.reached { aggregation::SLOT_ROUNDS } else { 1 }
+        if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
 
     fn sample(&mut self, rate: u64, round: bool) {
-        if u128::from(rate) >= (u128::from(self.bandwidth) * STILL_GROWING) >> 8 {
+        if u128::from(rate) >= (u128::from(self.full_bw) * FULL_BW_THRESH) >> 8 {
             self.restart(rate);
         } else if round {
-            self.flat_rounds += 1;
-            self.now = self.flat_rounds >= FLAT_ROUNDS;
-            self.reached |= self.now;
+            self.full_bw_cnt += 1;
+            self.full_bw_now = self.full_bw_cnt >= FULL_BW_CNT;
+            self.full_bw_reached |= self.full_bw_now;
         }
     }
 }
 
 impl Bbr3 {
     /// By plateau.
-    pub(super) fn check_full_pipe(&mut self, ack: &Ack<'_>) {
-        if ack.rs.is_some_and(|rs| !rs.app_limited) && !self.full_pipe.now {
-            self.full_pipe.sample(ack.rate, self.round.begun);
+    pub(super) fn check_full_bw_reached(&mut self, ack: &AckInfo<'_>) {
+        if ack.rs.is_some_and(|rs| !rs.app_limited) && !self.full_bw.full_bw_now {
+            self.full_bw.sample(ack.rate, self.round.round_start);
         }
     }
 
     /// By loss: at the end of a round in recovery.
-    pub(super) fn check_startup_loss(&mut self, ack: &Ack<'_>) {
-        if self.full_pipe.reached {
+    pub(super) fn check_startup_high_loss(&mut self, ack: &AckInfo<'_>) {
+        if self.full_bw.full_bw_reached {
             return;
         }
-        self.signals.loss_events += u32::from(ack.sample.lost > 0);
-        if self.signals.over {
-            let lossy = std::mem::take(&mut self.signals.loss_events) >= LOSS_EVENTS;
-            if lossy && ack.sample.ca_state == CaState::Recovery && self.is_too_much(&ack.flight) {
-                self.end_startup_full();
+        self.congestion.loss_events_in_round += u32::from(ack.sample.lost > 0);
+        if self.congestion.loss_round_start {
+            let lossy = std::mem::take(&mut self.congestion.loss_events_in_round) >= FULL_LOSS_CNT;
+            if lossy && ack.sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
+                self.enter_drain();
             }
         }
     }
 
     /// The path is more than full: what it carried is the long-term bound.
-    pub(super) fn end_startup_full(&mut self) {
-        self.full_pipe.reached = true;
-        self.bounds.long = self.in_flight_at(self.greatest_bandwidth()).max(self.signals.delivered);
+    pub(super) fn enter_drain(&mut self) {
+        self.full_bw.full_bw_reached = true;
+        self.bounds.inflight_hi = self.inflight(self.max_bw()).max(self.congestion.delivered);
     }
 
-    pub(super) fn check_drain(&mut self, ack: &Ack<'_>, cx: &mut Context<'_>) {
-        let full = self.in_flight_at(self.greatest_bandwidth());
-        if self.mode == Mode::Startup && self.full_pipe.reached {
+    pub(super) fn check_drain(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
+        let full = self.inflight(self.max_bw());
+        if self.mode == Mode::Startup && self.full_bw.full_bw_reached {
             self.mode = Mode::Drain;
             self.ssthresh = full;
-            self.signals.reset();
+            self.congestion.reset();
         }
         if self.mode == Mode::Drain && ack.sample.in_flight <= full {
-            self.go_down(cx);
+            self.start_probe_bw_down(cx);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Linux's numbers, and the draft's cases: how each mode ends, what loss does, what undo restores.
 
 use super::bandwidth::{bytes_per_second, rate};
-use super::cycle::BoundGrowth;
+use super::cycle::ProbeUp;
 use super::*;
 use crate::single::testing::{context, defaults, path};
 use crate::{ParamValue, SendState};
@@ -17,15 +17,15 @@ fn bbr() -> Bbr3 {
 /// BBR in this mode, with this model.
 fn model(mode: Mode, rtt_us: u64) -> Bbr3 {
     let mut bbr = bbr();
-    bbr.bandwidths = [0, MBIT_100];
-    bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
-    (bbr.mode, bbr.full_pipe.reached) = (mode, true);
+    bbr.bw_filter = [0, MBIT_100];
+    bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
+    (bbr.mode, bbr.full_bw.full_bw_reached) = (mode, true);
     bbr.pacing_rate = bytes_per_second(MBIT_100, 1448, GAIN_ONE);
     bbr
 }
 
 fn target(bbr: &Bbr3) -> u32 {
-    bbr.with_bursts(bbr.product(MBIT_100, bbr.mode.window_gain()))
+    bbr.quantization_budget(bbr.bdp(MBIT_100, bbr.mode.cwnd_gain()))
 }
 
 #[test]
@@ -37,49 +37,49 @@ fn startup_paces_at_the_kernels_rates() {
 
 #[test]
 fn windows_are_the_kernels() {
-    assert_eq!(target(&model(Mode::Cruise, 50_000)), 864);
-    assert_eq!(target(&model(Mode::Up, 50_000)), 974, "2.25 products and two packets");
-    assert_eq!(model(Mode::ProbeRtt, 50_000).rtt_probe_window(), 216);
-    assert_eq!([50_000, 1_000].map(|rtt| model(Mode::Cruise, rtt).burst()), [8, 30]);
+    assert_eq!(target(&model(Mode::ProbeBwCruise, 50_000)), 864);
+    assert_eq!(target(&model(Mode::ProbeBwUp, 50_000)), 974, "2.25 products and two packets");
+    assert_eq!(model(Mode::ProbeRtt, 50_000).probe_rtt_cwnd(), 216);
+    assert_eq!([50_000, 1_000].map(|rtt| model(Mode::ProbeBwCruise, rtt).send_quantum()), [8, 30]);
 }
 
 #[test]
 fn shares_are_the_kernels() {
-    let Tuning { loss_threshold, kept, headroom, .. } = bbr().tuning;
+    let Constants { loss_threshold, beta: kept, headroom, .. } = bbr().constants;
     assert_eq!((loss_threshold, kept, headroom), (5, 180, 38));
     assert_eq!(model::share(1000, kept), 703);
     let with_headroom = |long| {
         let mut bbr = bbr();
-        bbr.bounds.long = long;
-        bbr.with_headroom()
+        bbr.bounds.inflight_hi = long;
+        bbr.inflight_with_headroom()
     };
     assert_eq!([1000, 100, 10, 5, u32::MAX].map(with_headroom), [852, 86, 9, 4, u32::MAX]);
 }
 
-fn flight(in_flight: u32, lost: u32) -> Flight {
-    Flight { in_flight, lost, ..Flight::default() }
+fn flight(in_flight: u32, lost: u32) -> TxRecord {
+    TxRecord { tx_in_flight: in_flight, lost_in_round: lost, ..TxRecord::default() }
 }
 
 #[test]
 fn too_much_is_more_than_two_percent_rounded_down() {
     // The most that may be lost.
     for (in_flight, allowed) in [(51, 0), (52, 1), (102, 1), (205, 4)] {
-        assert!(!bbr().is_too_much(&flight(in_flight, allowed)), "{in_flight}");
-        assert!(bbr().is_too_much(&flight(in_flight, allowed + 1)), "{in_flight}");
+        assert!(!bbr().is_inflight_too_high(&flight(in_flight, allowed)), "{in_flight}");
+        assert!(bbr().is_inflight_too_high(&flight(in_flight, allowed + 1)), "{in_flight}");
     }
 }
 
 #[test]
 fn the_level_is_where_losses_crossed_two_percent() {
-    let level = |in_flight, lost, count| flight(in_flight, lost).level(count, 5);
+    let level = |in_flight, lost, count| flight(in_flight, lost).inflight_hi_from_lost_packet(count, 5);
     assert_eq!([level(1000, 25, 10), level(1000, 21, 2), level(100, 3, 1)], [995, 999, 99]);
 }
 
 #[test]
 fn the_long_term_bound_grows_by_twice_as_much_each_round() {
-    let mut growth = BoundGrowth::default();
+    let mut growth = ProbeUp::default();
     let packets = [(); 5].map(|()| {
-        growth.quicken(160);
+        growth.raise_slope(160);
         (0..160).map(|_| growth.packets(1)).sum::<u32>()
     });
     assert_eq!(packets, [1, 2, 4, 8, 16]);
@@ -173,13 +173,13 @@ impl Flow {
     fn cruising() -> Self {
         let mut flow = Self::new();
         [10, 20, 40, 80].into_iter().for_each(|acked| flow.round(acked));
-        flow.rounds_until(Mode::Cruise);
+        flow.rounds_until(Mode::ProbeBwCruise);
         flow
     }
 
     fn probing() -> Self {
         let mut flow = Self::cruising();
-        flow.rounds_until(Mode::Up);
+        flow.rounds_until(Mode::ProbeBwUp);
         flow
     }
 }
@@ -232,9 +232,9 @@ fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
 #[test]
 fn startup_ends_after_a_round_of_recovery_with_much_loss() {
     let bbr = startup_with_loss(6, 6);
-    assert_eq!((bbr.mode, bbr.full_pipe.reached), (Mode::Drain, true));
+    assert_eq!((bbr.mode, bbr.full_bw.full_bw_reached), (Mode::Drain, true));
     // The most delivered in a round: 80, or 40 and six times 5.
-    assert_eq!(bbr.bounds.long, bbr.in_flight_at(bbr.greatest_bandwidth()).max(80));
+    assert_eq!(bbr.bounds.inflight_hi, bbr.inflight(bbr.max_bw()).max(80));
     assert_eq!(startup_with_loss(5, 6).mode, Mode::Startup, "five acknowledgements with loss may be an accident");
     assert_eq!(startup_with_loss(6, 3).mode, Mode::Startup, "3 of 200 is not too much");
 }
@@ -250,30 +250,30 @@ fn drain_ends_when_the_queue_is_gone() {
     flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full + 1, 1000));
     assert_eq!(flow.bbr.mode, Mode::Drain);
     flow.round_with(99, too_many);
-    assert_eq!((flow.bbr.mode, flow.bbr.mode.pacing_gain()), (Mode::Down, 232));
+    assert_eq!((flow.bbr.mode, flow.bbr.mode.pacing_gain()), (Mode::ProbeBwDown, 232));
     flow.round_with(99, too_many);
-    assert_eq!(flow.bbr.mode, Mode::Down, "until no more is in flight than the path holds");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwDown, "until no more is in flight than the path holds");
     flow.round(99);
-    assert_eq!(flow.bbr.mode, Mode::Cruise);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwCruise);
 }
 
 #[test]
 fn a_cycle_cruises_for_two_to_three_seconds_refills_for_a_round_and_probes_until_the_plateau() {
     let mut flow = Flow::cruising();
-    let waited = flow.rounds_until(Mode::Refill);
+    let waited = flow.rounds_until(Mode::ProbeBwRefill);
     assert!((39..=61).contains(&waited), "{waited} rounds of 50 ms");
-    assert_eq!(flow.rounds_until(Mode::Up), 1);
-    assert_eq!(flow.rounds_until(Mode::Down), 3, "three flat rounds");
-    assert_eq!(flow.rounds_until(Mode::Cruise), 1);
+    assert_eq!(flow.rounds_until(Mode::ProbeBwUp), 1);
+    assert_eq!(flow.rounds_until(Mode::ProbeBwDown), 3, "three flat rounds");
+    assert_eq!(flow.rounds_until(Mode::ProbeBwCruise), 1);
 }
 
 #[test]
 fn a_small_flow_probes_as_often_as_reno_would_lose() {
     let mut flow = Flow::new();
     (0..5).for_each(|_| flow.round(10));
-    flow.rounds_until(Mode::Cruise);
+    flow.rounds_until(Mode::ProbeBwCruise);
     let mut rounds = 0;
-    while flow.bbr.mode == Mode::Cruise {
+    while flow.bbr.mode == Mode::ProbeBwCruise {
         flow.round(10);
         rounds += 1;
     }
@@ -283,14 +283,14 @@ fn a_small_flow_probes_as_often_as_reno_would_lose() {
 #[test]
 fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
     let mut flow = Flow::cruising();
-    let before = flow.bbr.greatest_bandwidth();
+    let before = flow.bbr.max_bw();
     for cycle in 0..3 {
         // It falls by half. Startup was the cycle before the first.
-        assert_eq!(flow.bbr.greatest_bandwidth() == before, cycle < 1, "cycle {cycle}");
-        while flow.bbr.mode != Mode::Up {
+        assert_eq!(flow.bbr.max_bw() == before, cycle < 1, "cycle {cycle}");
+        while flow.bbr.mode != Mode::ProbeBwUp {
             flow.round(50);
         }
-        while flow.bbr.mode != Mode::Cruise {
+        while flow.bbr.mode != Mode::ProbeBwCruise {
             flow.round(50);
         }
     }
@@ -300,22 +300,25 @@ fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| loses(sample, 200, 3));
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Up, u32::MAX), "3 of 200 is not too much");
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds.inflight_hi), (Mode::ProbeBwUp, u32::MAX), "3 of 200 is not too much");
     flow.ack_with(1, |sample| {
         sample.prior_in_flight = 1000;
         loses(sample, 200, 4);
     });
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long, flow.bbr.cycle.too_much), (Mode::Down, 200, true));
+    assert_eq!(
+        (flow.bbr.mode, flow.bbr.bounds.inflight_hi, flow.bbr.cycle.prior_probe_too_high),
+        (Mode::ProbeBwDown, 200, true)
+    );
     flow.ack_with(1, |sample| loses(sample, 150, 20));
-    assert_eq!(flow.bbr.bounds.long, 200, "the same probe");
+    assert_eq!(flow.bbr.bounds.inflight_hi, 200, "the same probe");
 }
 
 #[test]
 fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
     let mut flow = Flow::probing();
-    let target = flow.bbr.target_in_flight();
+    let target = flow.bbr.target_inflight();
     flow.round_with(100, |sample| loses(sample, 20, 20));
-    assert_eq!(flow.bbr.bounds.long, model::share(target, 180));
+    assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180));
 }
 
 #[test]
@@ -326,27 +329,30 @@ fn an_application_limited_loss_says_nothing_about_the_long_term() {
         sample.prior_in_flight = 1000;
         sample.newest_lost.as_mut().expect("set").app_limited = true;
     });
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds.long), (Mode::Down, u32::MAX));
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds.inflight_hi), (Mode::ProbeBwDown, u32::MAX));
 }
 
 #[test]
 fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_beyond() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| loses(sample, 200, 20));
-    let bound = flow.bbr.bounds.long;
-    flow.rounds_until(Mode::Up);
+    let bound = flow.bbr.bounds.inflight_hi;
+    flow.rounds_until(Mode::ProbeBwUp);
     flow.round_with(100, |sample| sample.prior_in_flight = bound);
-    assert_eq!((flow.bbr.mode, flow.bbr.cycle.cautious, flow.bbr.bounds.long), (Mode::Down, true, bound));
+    assert_eq!(
+        (flow.bbr.mode, flow.bbr.cycle.stopped_risky_probe, flow.bbr.bounds.inflight_hi),
+        (Mode::ProbeBwDown, true, bound)
+    );
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::Refill, "no harm in it: again, at once");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwRefill, "no harm in it: again, at once");
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::Up);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp);
     let mut bounds = vec![bound];
     for _ in 0..5 {
         flow.stream(bound);
-        bounds.push(flow.bbr.bounds.long);
+        bounds.push(flow.bbr.bounds.inflight_hi);
     }
-    assert_eq!(flow.bbr.mode, Mode::Up, "the bound, not the path, keeps the bandwidth flat");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp, "the bound, not the path, keeps the bandwidth flat");
     let growth: Vec<u32> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(growth.is_sorted() && growth[4] >= 12, "{growth:?}");
 }
@@ -354,21 +360,21 @@ fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_be
 #[test]
 fn what_did_no_harm_raises_the_long_term_bound_in_any_mode() {
     let mut flow = Flow::cruising();
-    flow.bbr.bounds.long = 150;
+    flow.bbr.bounds.inflight_hi = 150;
     flow.round_with(100, |sample| {
         sample.newest_delivered = Some(SendState { tx_in_flight: 160, lost: 3, ..SendState::default() })
     });
-    assert_eq!(flow.bbr.bounds.long, 160);
+    assert_eq!(flow.bbr.bounds.inflight_hi, 160);
     flow.round_with(100, |sample| {
         sample.newest_delivered = Some(SendState { tx_in_flight: 170, lost: 4, ..SendState::default() })
     });
-    assert_eq!(flow.bbr.bounds.long, 160, "4 of 170 are too much");
+    assert_eq!(flow.bbr.bounds.inflight_hi, 160, "4 of 170 are too much");
 }
 
 #[test]
 fn cruising_leaves_headroom_below_the_long_term_bound() {
     let mut flow = Flow::cruising();
-    flow.bbr.bounds.long = 120;
+    flow.bbr.bounds.inflight_hi = 120;
     flow.round(100);
     assert_eq!(flow.bbr.cwnd, 120 - 120 * 38 / 256);
 }
@@ -376,27 +382,27 @@ fn cruising_leaves_headroom_below_the_long_term_bound() {
 #[test]
 fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_tenths() {
     let mut flow = Flow::cruising();
-    let bandwidth = flow.bbr.greatest_bandwidth();
+    let bandwidth = flow.bbr.max_bw();
     flow.ack_with(1, |sample| loses(sample, 100, 1));
     let cwnd = flow.bbr.cwnd;
     assert_eq!(flow.bbr.bounds, Bounds::NONE, "the round is not over");
     flow.round_with(10, |_| {});
-    assert_eq!(flow.bbr.bounds.short, model::share(cwnd, 180).max(101));
-    assert_eq!(flow.bbr.bounds.bandwidth, flow.bbr.greatest_bandwidth(), "the round delivered as much as ever");
+    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(cwnd, 180).max(101));
+    assert_eq!(flow.bbr.bounds.bw_lo, flow.bbr.max_bw(), "the round delivered as much as ever");
     // And now a round that delivers little.
-    let short = flow.bbr.bounds.short;
+    let short = flow.bbr.bounds.inflight_lo;
     flow.ack_with(1, |sample| loses(sample, 100, 1));
     flow.round(10);
-    assert_eq!(flow.bbr.bounds.short, model::share(short, 180));
-    assert!(flow.bbr.bandwidth() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
-    assert_eq!(flow.bbr.bounds.long, u32::MAX);
+    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(short, 180));
+    assert!(flow.bbr.bw() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
+    assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
 }
 
 #[test]
 fn refilling_forgets_the_short_term_bounds() {
     let mut flow = Flow::cruising();
-    (flow.bbr.bounds.short, flow.bbr.bounds.bandwidth) = (70, 1);
-    flow.rounds_until(Mode::Refill);
+    (flow.bbr.bounds.inflight_lo, flow.bbr.bounds.bw_lo) = (70, 1);
+    flow.rounds_until(Mode::ProbeBwRefill);
     assert_eq!(flow.bbr.bounds, Bounds::NONE);
 }
 
@@ -405,7 +411,7 @@ fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
     let mut flow = Flow::probing();
     flow.ack_with(1, |sample| loses(sample, 200, 1));
     flow.round(100);
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Up, Bounds::NONE));
+    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::ProbeBwUp, Bounds::NONE));
 }
 
 #[test]
@@ -415,18 +421,18 @@ fn after_five_seconds_the_path_is_half_emptied_for_200_ms() {
         assert_ne!(flow.bbr.mode, Mode::ProbeRtt);
         flow.round(100);
     }
-    let (cwnd, bandwidth) = (flow.bbr.cwnd, flow.bbr.greatest_bandwidth());
+    let (cwnd, bandwidth) = (flow.bbr.cwnd, flow.bbr.max_bw());
     flow.round_with(100, |sample| sample.in_flight = 100);
-    let half = flow.bbr.rtt_probe_window();
+    let half = flow.bbr.probe_rtt_cwnd();
     assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, half));
     assert!((50..=51).contains(&half), "{half}");
     flow.round_with(50, |sample| sample.in_flight = half);
     (0..4).for_each(|_| flow.round_with(50, |sample| sample.in_flight = 50));
     assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was half empty");
     flow.round_with(50, |sample| sample.in_flight = 50);
-    assert_eq!(flow.bbr.mode, Mode::Cruise);
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwCruise);
     assert!(flow.bbr.cwnd >= cwnd.min(200), "the window is back at once: {} of {cwnd}", flow.bbr.cwnd);
-    assert_eq!(flow.bbr.greatest_bandwidth(), bandwidth);
+    assert_eq!(flow.bbr.max_bw(), bandwidth);
 }
 
 #[test]
@@ -439,10 +445,10 @@ fn undo_restores_bounds_and_window() {
         loses(sample, 100, 1);
     });
     flow.round_with(10, |sample| sample.ca_state = CaState::Recovery);
-    assert!(flow.bbr.bounds.short < u32::MAX && flow.bbr.cwnd < cwnd, "{:?}", flow.bbr);
+    assert!(flow.bbr.bounds.inflight_lo < u32::MAX && flow.bbr.cwnd < cwnd, "{:?}", flow.bbr);
     flow.event(&PathEvent::SpuriousLoss);
     assert_eq!((flow.bbr.bounds, flow.bbr.cwnd), (Bounds::NONE, cwnd));
-    assert!(!flow.bbr.signals.loss_in_round && flow.bbr.full_pipe.reached);
+    assert!(!flow.bbr.congestion.loss_in_round && flow.bbr.full_bw.full_bw_reached);
 }
 
 #[test]
@@ -450,9 +456,9 @@ fn undo_restores_the_long_term_bound_of_a_probe_that_seemed_too_much() {
     let mut flow = Flow::probing();
     flow.congestion(Cause::Loss);
     flow.round_with(100, |sample| loses(sample, 200, 20));
-    assert_eq!(flow.bbr.bounds.long, 200);
+    assert_eq!(flow.bbr.bounds.inflight_hi, 200);
     flow.event(&PathEvent::SpuriousLoss);
-    assert_eq!(flow.bbr.bounds.long, u32::MAX);
+    assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
 }
 
 #[test]
@@ -460,7 +466,7 @@ fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
     let mut flow = Flow::cruising();
     let cwnd = flow.bbr.cwnd;
     flow.congestion(Cause::Timeout);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.bounds.short), (1, cwnd));
+    assert_eq!((flow.bbr.cwnd, flow.bbr.bounds.inflight_lo), (1, cwnd));
     flow.round_with(1, |sample| sample.ca_state = CaState::Loss);
     assert_eq!(flow.bbr.cwnd, 4);
     flow.round(1);
@@ -470,12 +476,12 @@ fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
 #[test]
 fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
     let mut flow = Flow::probing();
-    flow.bbr.signals.delivered = 40;
-    let target = flow.bbr.target_in_flight();
+    flow.bbr.congestion.delivered = 40;
+    let target = flow.bbr.target_inflight();
     flow.congestion(Cause::TlpRepair);
-    assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true));
+    assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true));
     // One of 41 is more than 2 %, as Linux rounds; the bound is those 41, or 0.7 of the target.
-    assert_eq!(flow.bbr.bounds.long, model::share(target, 180).max(41));
+    assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180).max(41));
 }
 
 #[test]
@@ -483,16 +489,16 @@ fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::cruising();
     flow.bbr.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
-    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(flow.bbr.bandwidth(), 1448, GAIN_ONE));
+    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(flow.bbr.bw(), 1448, GAIN_ONE));
 }
 
 #[test]
 fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
     let marked = |ecn: &str, rtt_us| {
         let mut flow = Flow::with(&[("ecn", ParamValue::Word(ecn.to_owned()))]);
-        flow.bbr.least_rtt = LeastRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
+        flow.bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
         (0..3).for_each(|_| flow.round_with(10, |sample| sample.marked = 10));
-        (flow.bbr.ecn.eligible, flow.bbr.full_pipe.reached)
+        (flow.bbr.ecn.ecn_eligible, flow.bbr.full_bw.full_bw_reached)
     };
     assert_eq!(marked("on", 5_000), (true, true), "two rounds of marks end startup");
     assert_eq!(marked("on", 5_001), (false, false));
@@ -504,7 +510,7 @@ fn a_sender_without_notes_of_its_packets_is_judged_by_its_rate_samples() {
     let mut flow = Flow::probing();
     let lossy = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
     flow.round_with(100, |sample| lossy(sample, 1));
-    assert_eq!(flow.bbr.mode, Mode::Up, "1 of 101");
+    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp, "1 of 101");
     flow.round_with(100, |sample| lossy(sample, 3));
-    assert_eq!((flow.bbr.mode, flow.bbr.cycle.too_much), (Mode::Down, true), "3 more of 103");
+    assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true), "3 more of 103");
 }

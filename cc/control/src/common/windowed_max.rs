@@ -20,7 +20,7 @@ impl WindowedMax {
         self.best[0].value
     }
 
-    /// Forgets everything but this sample.
+    /// Clears the filter but for this sample; returns its value.
     pub fn reset(&mut self, time: u64, value: u64) -> u64 {
         self.best = [Sample { time, value }; 3];
         value

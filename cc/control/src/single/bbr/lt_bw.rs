@@ -7,16 +7,16 @@ use super::bandwidth;
 use units::{Instant, Span};
 
 /// Least and greatest length of an interval, round trips.
-const LEAST_ROUNDS: u32 = 4;
-const MOST_ROUNDS: u32 = 4 * LEAST_ROUNDS;
+const INTVL_MIN_RTTS: u32 = 4;
+const INTVL_MAX_RTTS: u32 = 4 * INTVL_MIN_RTTS;
 /// Heavy loss: lost / delivered, in 1/256.
-const HEAVY: u64 = 50;
+const LOSS_THRESH: u64 = 50;
 /// Two rates agree if they differ by at most this share (2^-3)...
-const AGREE_SHIFT: u32 = 3;
+const BW_RATIO_SHIFT: u32 = 3;
 /// ...or by this many bytes a second (4 kbit/s).
-const AGREE_BYTES: u64 = 4_000 / 8;
+const BW_DIFF: u64 = 4_000 / 8;
 /// How long a token rate is believed, round trips of bandwidth probing.
-const BELIEVED_ROUNDS: u32 = 48;
+const BW_MAX_RTTS: u32 = 48;
 
 /// Running totals of the path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,44 +40,44 @@ pub(super) struct Sample {
 
 /// The search for a token rate.
 #[derive(Debug, Default)]
-pub(super) struct Policer {
+pub(super) struct LtBw {
     /// The rate of the last interval; zero without one.
-    rate: u64,
-    believed: bool,
-    sampling: bool,
-    rounds: u32,
-    start: Totals,
+    lt_bw: u64,
+    lt_use_bw: bool,
+    lt_is_sampling: bool,
+    lt_rtt_cnt: u32,
+    lt_last: Totals,
 }
 
-impl Policer {
+impl LtBw {
     /// The token rate, while one is believed.
     pub(super) fn rate(&self) -> Option<u64> {
-        self.believed.then_some(self.rate)
+        self.lt_use_bw.then_some(self.lt_bw)
     }
 
     /// Forgets the search so far.
     pub(super) fn restart(&mut self, totals: Totals) {
-        *self = Self { start: totals, ..Self::default() };
+        *self = Self { lt_last: totals, ..Self::default() };
     }
 
     /// True if a token rate has been believed for long enough: probe again.
     pub(super) fn sample(&mut self, totals: Totals, sample: Sample, mss: u32) -> bool {
-        if self.believed {
+        if self.lt_use_bw {
             return self.expires(totals, sample);
         }
         // Only after the first loss has the policer run out of tokens.
-        if !self.sampling && sample.lossy {
-            *self = Self { sampling: true, rounds: 0, start: totals, ..*self };
+        if !self.lt_is_sampling && sample.lossy {
+            *self = Self { lt_is_sampling: true, lt_rtt_cnt: 0, lt_last: totals, ..*self };
         }
-        if self.sampling {
+        if self.lt_is_sampling {
             self.search(totals, sample, mss);
         }
         false
     }
 
     fn expires(&mut self, totals: Totals, sample: Sample) -> bool {
-        self.rounds += u32::from(sample.probing && sample.round);
-        let over = self.rounds >= BELIEVED_ROUNDS;
+        self.lt_rtt_cnt += u32::from(sample.probing && sample.round);
+        let over = self.lt_rtt_cnt >= BW_MAX_RTTS;
         if over {
             self.restart(totals);
         }
@@ -85,34 +85,33 @@ impl Policer {
     }
 
     fn search(&mut self, totals: Totals, sample: Sample, mss: u32) {
-        self.rounds += u32::from(sample.round);
-        if sample.app_limited || self.rounds > MOST_ROUNDS {
+        self.lt_rtt_cnt += u32::from(sample.round);
+        if sample.app_limited || self.lt_rtt_cnt > INTVL_MAX_RTTS {
             self.restart(totals);
-        } else if self.rounds >= LEAST_ROUNDS && sample.lossy {
+        } else if self.lt_rtt_cnt >= INTVL_MIN_RTTS && sample.lossy {
             self.try_end_interval(totals, mss);
         }
     }
 
     fn try_end_interval(&mut self, totals: Totals, mss: u32) {
-        let (lost, delivered) = (totals.lost - self.start.lost, totals.delivered - self.start.delivered);
-        let length = totals.at.as_millis().saturating_sub(self.start.at.as_millis());
-        if delivered > 0 && lost << 8 >= HEAVY * delivered && length > 0 {
+        let (lost, delivered) = (totals.lost - self.lt_last.lost, totals.delivered - self.lt_last.delivered);
+        let length = totals.at.as_millis().saturating_sub(self.lt_last.at.as_millis());
+        if delivered > 0 && lost << 8 >= LOSS_THRESH * delivered && length > 0 {
             let packets = u32::try_from(delivered).unwrap_or(u32::MAX);
             self.end_interval(bandwidth::rate(packets, Span::from_millis(length)), totals, mss);
         }
     }
 
     fn end_interval(&mut self, rate: u64, totals: Totals, mss: u32) {
-        if self.rate > 0 && agree(rate, self.rate, mss) {
-            *self = Self { rate: rate.midpoint(self.rate), believed: true, rounds: 0, ..*self };
+        if self.lt_bw > 0 && agree(rate, self.lt_bw, mss) {
+            *self = Self { lt_bw: rate.midpoint(self.lt_bw), lt_use_bw: true, lt_rtt_cnt: 0, ..*self };
         } else {
-            *self = Self { rate, rounds: 0, start: totals, ..*self };
+            *self = Self { lt_bw: rate, lt_rtt_cnt: 0, lt_last: totals, ..*self };
         }
     }
 }
 
 fn agree(rate: u64, last: u64, mss: u32) -> bool {
     let difference = rate.abs_diff(last);
-    difference <= last >> AGREE_SHIFT
-        || bandwidth::bytes_per_second(difference, mss, bandwidth::GAIN_ONE) <= AGREE_BYTES
+    difference <= last >> BW_RATIO_SHIFT || bandwidth::bytes_per_second(difference, mss, bandwidth::GAIN_ONE) <= BW_DIFF
 }

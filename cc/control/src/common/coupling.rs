@@ -1,95 +1,93 @@
-//! The frame of coupled window-based algorithms.
+//! The controller of the paths of a connection that is made of a coupling.
 //!
-//! A [`Coupling`] states its increase and decrease over a view of the siblings. Each path has a window of its own, and
-//! every event moves it by the same steps as any single window ([`super::Windowed`]): slow start, one cut a round,
-//! proportional rate reduction, undo, and restart after idling are not coupled. A path whose siblings take no part (not
-//! up, or without RTT) is Reno.
+//! Every event moves a path's window by the same steps as any single window ([`super::WindowController`]): slow start, one
+//! reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose siblings are
+//! not active (not up, or without an RTT sample) is Reno.
 //!
-//! What an event changes is its own path only. A sibling's decision moves with that sibling's next event.
+//! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
-use super::pair::PathControllers;
-use super::paths::{SubflowGroup, SubflowView};
-use super::windowed::Step;
-use super::{CwndState, WindowRule, reno_increase, reno_threshold};
+use super::path_controllers::PathControllers;
+use super::subflows::{SubflowGroup, SubflowView};
+use super::window_rule::RuleDriver;
+use super::{CwndState, WindowRule, reno_cong_avoid, reno_ssthresh};
 use crate::{AckSample, CaState, Context, Controller, Decision, PathController, PathEvent, PathInfo};
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
 
-/// What a coupled window-based algorithm says of itself. Everything else is the frame's. What it remembers of the
-/// group, it keeps in itself; what of one path, in that path's memory, which a path that comes up has empty.
+/// What a coupled window-based algorithm states. State of the group belongs in `self`, state of one path in its
+/// [`Coupling::PathState`], which is the default when the path comes up.
 pub trait Coupling: Debug + Send {
-    /// What is remembered of each path.
+    /// State of one path.
     type PathState: Debug + Default + Send;
 
-    /// Packets by which the own window grows for each packet acknowledged, in congestion avoidance among siblings.
-    /// It may be negative.
-    fn increase(&mut self, paths: &SubflowGroup<'_, Self::PathState>) -> f64;
+    /// Packets by which the own window grows for each packet acknowledged, in congestion avoidance among active siblings;
+    /// may be negative.
+    fn increase(&mut self, group: &SubflowGroup<'_, Self::PathState>) -> f64;
 
-    /// Packets that the own window loses at congestion, among siblings.
-    fn decrease(&mut self, paths: &SubflowGroup<'_, Self::PathState>, _now: Instant) -> f64 {
-        paths.own().cwnd / 2.0
+    /// Packets by which congestion reduces the own window, among active siblings.
+    fn decrease(&mut self, group: &SubflowGroup<'_, Self::PathState>, _now: Instant) -> f64 {
+        group.own().cwnd / 2.0
     }
 
-    /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. What is stated here
-    /// stands for most: Reno for a path alone; else slow start, and [`Coupling::increase`] with what that leaves.
+    /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a path
+    /// alone; else slow start, and [`Coupling::increase`] for the packets that it leaves.
     fn cong_avoid(
         &mut self,
-        paths: &mut SubflowGroup<'_, Self::PathState>,
+        group: &mut SubflowGroup<'_, Self::PathState>,
         state: &mut CwndState,
         acked: u32,
-        _feedback: &AckSample,
+        _sample: &AckSample,
     ) {
-        if paths.alone() {
-            return reno_increase(state, acked);
+        if group.alone() {
+            return reno_cong_avoid(state, acked);
         }
-        let increase = self.increase(paths);
-        paths.cong_avoid(state, acked, increase);
+        let increase = self.increase(group);
+        group.cong_avoid(state, acked, increase);
     }
 
-    /// Whether the window may also move while the sender does not fill it.
+    /// Whether the window also moves while the sender does not fill it.
     fn ignores_cwnd_limited(&self) -> bool {
         false
     }
 
-    /// The own path came up; its window stands at the initial one.
+    /// The own path came up; its window is the initial one.
     fn init(&mut self, _paths: &mut SubflowGroup<'_, Self::PathState>, _state: &mut CwndState) {}
 
-    /// Every acknowledgement, before anything moves.
-    fn on_ack(&mut self, _memory: &mut Self::PathState, _feedback: &AckSample) {}
+    /// Every acknowledgement, before state and window change.
+    fn on_ack(&mut self, _path_state: &mut Self::PathState, _sample: &AckSample) {}
 
-    /// The own window is about to be cut: once an episode, alone or not.
-    fn on_congestion(&mut self, _memory: &mut Self::PathState) {}
+    /// The own window is about to be reduced: once an episode, alone or not.
+    fn on_congestion(&mut self, _path_state: &mut Self::PathState) {}
 
-    /// The own sender goes into this phase; every timeout reports [`CaState::Loss`] again.
-    fn set_state(&mut self, _memory: &mut Self::PathState, _next: CaState) {}
+    /// The own sender goes into state `next`; every timeout reports [`CaState::Loss`] again.
+    fn set_state(&mut self, _path_state: &mut Self::PathState, _next: CaState) {}
 
-    /// The own path stood idle for longer than its retransmission timeout.
-    fn on_idle_restart(&mut self, _memory: &mut Self::PathState) {}
+    /// The own path was idle for longer than its retransmission timeout.
+    fn on_idle_restart(&mut self, _path_state: &mut Self::PathState) {}
 }
 
-/// A controller made of the frame and one coupling.
+/// The controller of a connection's paths by a [`Coupling`].
 #[derive(Debug)]
-pub struct Coupled<C: Coupling> {
+pub struct CoupledController<C: Coupling> {
     coupling: C,
     subflows: Vec<SubflowView<C::PathState>>,
     states: Vec<CwndState>,
     path_controllers: PathControllers,
 }
 
-impl<C: Coupling> Coupled<C> {
-    /// The coupled windows alone.
+impl<C: Coupling> CoupledController<C> {
+    /// The coupled windows without controllers of the paths.
     pub fn new(coupling: C) -> Self {
         Self { coupling, subflows: Vec::new(), states: Vec::new(), path_controllers: PathControllers::default() }
     }
 
-    /// The pair: the coupled windows over a controller of each path, which `make` returns. The window is the smaller
-    /// of both, the pacing rate the path's; the coupled window grows only where it is what limits.
+    /// The coupled windows over a controller of each path, from `construct` (see [`super::path_controllers`]).
     #[must_use]
-    pub fn over(self, make: fn() -> Box<dyn PathController>) -> Self {
-        Self { path_controllers: PathControllers::new(make), ..self }
+    pub fn over(self, construct: fn() -> Box<dyn PathController>) -> Self {
+        Self { path_controllers: PathControllers::new(construct), ..self }
     }
 
-    fn know(&mut self, path: usize) {
+    fn ensure_path(&mut self, path: usize) {
         while self.states.len() <= path {
             self.states.push(CwndState::default());
             self.subflows.push(SubflowView::default());
@@ -98,22 +96,22 @@ impl<C: Coupling> Coupled<C> {
     }
 }
 
-impl<C: Coupling> Controller for Coupled<C> {
+impl<C: Coupling> Controller for CoupledController<C> {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own = path.index();
-        self.know(own);
+        self.ensure_path(own);
         let state = &mut self.states[own];
-        let mut linked = CoupledRule {
+        let mut rule = CoupledRule {
             coupling: &mut self.coupling,
-            paths: SubflowGroup { subflows: &mut self.subflows, own },
-            leaves_room: self.path_controllers.leaves_room(own, state),
-            has_level: !self.path_controllers.is_absent(),
+            group: SubflowGroup { subflows: &mut self.subflows, own },
+            path_controller_allows_more: self.path_controllers.allows_more(own, state),
+            has_path_controllers: !self.path_controllers.is_absent(),
         };
-        if !(linked.has_level && matches!(event, PathEvent::ApplicationLimited { .. })) {
-            Step { state: state, rule: &mut linked }.on_event(event, cx);
+        if !(rule.has_path_controllers && matches!(event, PathEvent::ApplicationLimited { .. })) {
+            RuleDriver { state, rule: &mut rule }.on_event(event, cx);
         }
         self.path_controllers.on_event(own, event, state, cx);
-        self.subflows[own].note(event, state);
+        self.subflows[own].update(event, state);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -122,8 +120,8 @@ impl<C: Coupling> Controller for Coupled<C> {
 }
 
 impl<M: Default> SubflowView<M> {
-    /// As the siblings will see it until its next event.
-    fn note(&mut self, event: &PathEvent, state: &CwndState) {
+    /// Updates what the siblings see until the path's next event.
+    fn update(&mut self, event: &PathEvent, state: &CwndState) {
         self.up &= !matches!(event, PathEvent::PathDown);
         self.active = self.up && self.srtt > 0.0;
         self.cwnd = f64::from(if state.in_cwnd_reduction() { state.ssthresh } else { state.cwnd });
@@ -131,23 +129,23 @@ impl<M: Default> SubflowView<M> {
     }
 }
 
-/// One path's growth, for the time of one event.
+/// One path's window rule, for the time of one event.
 #[derive(Debug)]
 struct CoupledRule<'a, C: Coupling> {
     coupling: &'a mut C,
-    paths: SubflowGroup<'a, C::PathState>,
-    leaves_room: bool,
-    has_level: bool,
+    group: SubflowGroup<'a, C::PathState>,
+    path_controller_allows_more: bool,
+    has_path_controllers: bool,
 }
 
 impl<C: Coupling> CoupledRule<'_, C> {
     fn own(&mut self) -> &mut SubflowView<C::PathState> {
-        &mut self.paths.subflows[self.paths.own]
+        &mut self.group.subflows[self.group.own]
     }
 
-    /// The coupled window is what limits the sender.
-    fn binds(&self, sample: &AckSample) -> bool {
-        !self.has_level || self.leaves_room && sample.cwnd_limited
+    /// Whether the coupled window is what limits the sender.
+    fn limits_sender(&self, sample: &AckSample) -> bool {
+        !self.has_path_controllers || self.path_controller_allows_more && sample.cwnd_limited
     }
 }
 
@@ -156,7 +154,7 @@ impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
         let rtt = path.rtt.map_or(0.0, Span::as_secs_f64);
         *self.own() =
             SubflowView { up: true, srtt: rtt, min_rtt: path.rtt.unwrap_or(Span::MAX), ..SubflowView::default() };
-        self.coupling.init(&mut self.paths, state);
+        self.coupling.init(&mut self.group, state);
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -166,22 +164,22 @@ impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
             own.active = own.up;
         }
         (own.min_rtt, own.in_flight, own.cwnd) = (sample.min_rtt, sample.in_flight, f64::from(state.cwnd));
-        self.coupling.on_ack(self.paths.own_state(), sample);
+        self.coupling.on_ack(self.group.own_state(), sample);
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
-        let most = if self.binds(sample) { u32::MAX } else { state.cwnd };
-        self.coupling.cong_avoid(&mut self.paths, state, acked, sample);
+        let most = if self.limits_sender(sample) { u32::MAX } else { state.cwnd };
+        self.coupling.cong_avoid(&mut self.group, state, acked, sample);
         state.cwnd = state.cwnd.min(most);
     }
 
     fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32 {
-        self.coupling.on_congestion(self.paths.own_state());
-        if self.paths.alone() {
-            return reno_threshold(state);
+        self.coupling.on_congestion(self.group.own_state());
+        if self.group.alone() {
+            return reno_ssthresh(state);
         }
         self.own().cwnd = f64::from(state.cwnd);
-        let decrease = self.coupling.decrease(&self.paths, cx.now);
+        let decrease = self.coupling.decrease(&self.group, cx.now);
         ((f64::from(state.cwnd) - decrease) as u32).max(2)
     }
 
@@ -189,7 +187,7 @@ impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
         if next >= CaState::Cwr {
             self.own().cwnd_fraction = 0.0;
         }
-        self.coupling.set_state(self.paths.own_state(), next);
+        self.coupling.set_state(self.group.own_state(), next);
     }
 
     fn ignores_cwnd_limited(&self) -> bool {
@@ -197,7 +195,7 @@ impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
     }
 
     fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        self.coupling.on_idle_restart(self.paths.own_state());
+        self.coupling.on_idle_restart(self.group.own_state());
     }
 }
 
@@ -207,15 +205,15 @@ mod tests {
     use crate::{Cause, Reduction};
     use units::{INFINITE_SSTHRESH, Stream};
 
-    /// Grows by a hundredth of the siblings' windows for each packet; remembers cuts.
+    /// Grows by a hundredth of the siblings' windows for each packet; counts reductions.
     #[derive(Debug)]
     struct Hundredth;
 
     impl Coupling for Hundredth {
         type PathState = u32;
 
-        fn increase(&mut self, paths: &SubflowGroup<'_, u32>) -> f64 {
-            paths.others().filter(|path| path.active).map(|path| path.cwnd).sum::<f64>() / 100.0
+        fn increase(&mut self, group: &SubflowGroup<'_, u32>) -> f64 {
+            group.others().filter(|path| path.active).map(|path| path.cwnd).sum::<f64>() / 100.0
         }
 
         fn on_congestion(&mut self, cuts: &mut u32) {
@@ -223,7 +221,7 @@ mod tests {
         }
     }
 
-    /// A path level whose window and threshold are set by a change of packet size.
+    /// A path controller whose window and threshold are set by a change of packet size.
     #[derive(Debug)]
     struct Fixed(Decision);
 
@@ -239,11 +237,11 @@ mod tests {
         }
     }
 
-    fn level() -> Box<dyn PathController> {
+    fn path_controller() -> Box<dyn PathController> {
         Box::new(Fixed(Decision { cwnd: 1000, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }))
     }
 
-    fn tell(group: &mut Coupled<Hundredth>, path: u16, event: &PathEvent) -> u32 {
+    fn tell(group: &mut CoupledController<Hundredth>, path: u16, event: &PathEvent) -> u32 {
         let mut rng = Stream::named(1, "test");
         group.on_event(PathId(path), event, &mut Context { now: Instant::ZERO, rng: &mut rng });
         group.decision(PathId(path)).cwnd
@@ -269,7 +267,7 @@ mod tests {
     const RECOVERED: PathEvent = PathEvent::Recovered { to_ssthresh: true };
 
     /// Two paths with ten packets each, in congestion avoidance.
-    fn two(mut group: Coupled<Hundredth>) -> Coupled<Hundredth> {
+    fn two(mut group: CoupledController<Hundredth>) -> CoupledController<Hundredth> {
         for path in [0, 1] {
             tell(&mut group, path, &up(Some(Span::from_millis(100))));
             tell(&mut group, path, &LOSS);
@@ -280,21 +278,21 @@ mod tests {
 
     #[test]
     fn a_path_sees_its_siblings_until_they_go_down_and_anew_when_they_come_back() {
-        let mut group = two(Coupled::new(Hundredth));
+        let mut group = two(CoupledController::new(Hundredth));
         assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "ten times a tenth");
         tell(&mut group, 1, &PathEvent::PathDown);
         assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "Reno: one packet for eleven");
         assert_eq!(tell(&mut group, 0, &ack(1, true)), 12);
         tell(&mut group, 1, &up(None));
         assert_eq!(group.subflows[1].state, 0, "its cuts are forgotten");
-        assert_eq!(tell(&mut group, 0, &ack(11, true)), 12, "it takes no part before its first RTT");
+        assert_eq!(tell(&mut group, 0, &ack(11, true)), 12, "it is not active before its first RTT");
         tell(&mut group, 1, &ack(0, true));
         assert_eq!(tell(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
     }
 
     #[test]
     fn a_sibling_in_recovery_counts_with_its_threshold() {
-        let mut group = two(Coupled::new(Hundredth));
+        let mut group = two(CoupledController::new(Hundredth));
         tell(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: 9 });
         assert_eq!((group.states[1].cwnd, group.subflows[1].cwnd), (10, 5.0));
         assert_eq!(tell(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
@@ -302,7 +300,7 @@ mod tests {
 
     #[test]
     fn one_cut_an_episode_and_the_fraction_gained_ends_with_it() {
-        let mut group = two(Coupled::new(Hundredth));
+        let mut group = two(CoupledController::new(Hundredth));
         tell(&mut group, 0, &ack(9, true));
         assert!((group.subflows[0].cwnd_fraction - 0.9).abs() < 1e-9);
         tell(&mut group, 0, &LOSS);
@@ -311,20 +309,20 @@ mod tests {
     }
 
     #[test]
-    fn in_a_pair_only_the_window_that_limits_grows() {
-        let mut group = two(Coupled::new(Hundredth).over(level));
+    fn over_path_controllers_only_the_window_that_limits_grows() {
+        let mut group = two(CoupledController::new(Hundredth).over(path_controller));
         assert_eq!(tell(&mut group, 0, &ack(10, true)), 11);
         assert_eq!(tell(&mut group, 0, &ack(10, false)), 11, "pacing limits");
         tell(&mut group, 0, &PathEvent::MssChanged { mss: 8 });
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 8, "the path level limits");
+        assert_eq!(tell(&mut group, 0, &ack(10, true)), 8, "the path controller limits");
         assert_eq!(group.states[0].cwnd, 11);
         tell(&mut group, 0, &PathEvent::ApplicationLimited { cwnd_used: 2 });
         assert_eq!(group.states[0].cwnd, 11, "what pacing leaves unused does not decay");
     }
 
     #[test]
-    fn in_a_pair_slow_start_ends_when_the_path_level_knows_its_path() {
-        let mut group = Coupled::new(Hundredth).over(level);
+    fn over_path_controllers_slow_start_ends_when_theirs_does() {
+        let mut group = CoupledController::new(Hundredth).over(path_controller);
         tell(&mut group, 0, &up(None));
         assert_eq!(tell(&mut group, 0, &ack(20, true)), 40);
         assert_eq!(tell(&mut group, 0, &PathEvent::MssChanged { mss: 30 }), 30);

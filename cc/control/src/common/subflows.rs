@@ -1,37 +1,37 @@
-//! What a coupled algorithm sees: its own path among its siblings.
+//! The paths of a coupled group.
 
 use super::{CwndState, slow_start};
 use crate::CaState;
 use units::Span;
 
-/// The least window that a coupling leaves, packets: RFC 5681's least threshold. Below it would be slow start again.
+/// Least window that a coupling leaves, packets: RFC 5681's least threshold, below which slow start would begin.
 const MIN_WINDOW: u32 = 2;
 
-/// One path of a coupled group, as it stood after its latest event.
+/// A path of a coupled group after its latest event.
 #[derive(Debug, Default)]
 pub struct SubflowView<M> {
-    /// It can be used.
+    /// Whether the path is up.
     pub up: bool,
-    /// It takes part: it is up and its RTT is known.
+    /// Whether the path is up and its RTT is known: others are not coupled.
     pub active: bool,
-    /// Its window in packets; while that is being reduced, the threshold that it goes down to (RFC 6356, section 3).
+    /// Congestion window, packets; during a reduction, the slow-start threshold (RFC 6356 section 3).
     pub cwnd: f64,
-    /// Smoothed RTT, seconds; above zero where it is active.
+    /// Smoothed RTT, seconds; above zero where the path is active.
     pub srtt: f64,
     /// Least RTT; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Packets in flight.
     pub in_flight: u32,
-    /// Where its sender stands.
+    /// The sender's congestion state.
     pub ca_state: CaState,
-    /// What the algorithm keeps for it.
+    /// The algorithm's state of this path.
     pub state: M,
-    /// The part of a packet that the window has still to grow, or to shrink.
+    /// The part of a packet by which the window has still to grow or to shrink.
     pub(super) cwnd_fraction: f64,
 }
 
 impl<M: Default> SubflowView<M> {
-    /// A path that takes part, with this window in packets and this RTT in seconds, and nothing remembered.
+    /// An active path with this window in packets and this RTT in seconds.
     #[must_use]
     pub fn established(cwnd: f64, srtt: f64) -> Self {
         Self { up: true, active: true, cwnd: cwnd, srtt: srtt, min_rtt: Span::from_secs_f64(srtt), ..Self::default() }
@@ -46,7 +46,7 @@ impl<M> SubflowView<M> {
     }
 }
 
-/// The group, from one path: all can be read, and of the own path the memory be written.
+/// The paths of a group as one of them sees it: all can be read, and of the own path the algorithm's state be changed.
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
@@ -54,58 +54,58 @@ pub struct SubflowGroup<'a, M> {
 }
 
 impl<'a, M> SubflowGroup<'a, M> {
-    /// The group, from the path at this place in it.
+    /// The group as the path with index `own` sees it.
     pub fn new(all: &'a mut [SubflowView<M>], own: usize) -> Self {
         Self { subflows: all, own }
     }
 
-    /// The path on which something happened.
+    /// The path of the event.
     #[must_use]
     pub fn own(&self) -> &SubflowView<M> {
         &self.subflows[self.own]
     }
 
-    /// What the algorithm keeps for the own path.
+    /// The algorithm's state of the own path.
     pub fn own_state(&mut self) -> &mut M {
         &mut self.subflows[self.own].state
     }
 
-    /// The paths that take part, in order, and the own one among them, if it does.
+    /// The active paths in order of their ids, the own one among them if it is active.
     pub fn active(&self) -> impl Iterator<Item = &SubflowView<M>> + Clone {
         self.subflows.iter().filter(|path| path.active)
     }
 
-    /// The other paths, whether they take part or not.
+    /// The other paths, active or not.
     pub fn others(&self) -> impl Iterator<Item = &SubflowView<M>> {
         self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own).map(|(_, path)| path)
     }
 
-    /// There is nothing to couple: the own path takes no part, or no other does.
+    /// Whether there is nothing to couple: the own path is not active, or no other is.
     #[must_use]
     pub fn alone(&self) -> bool {
         !self.own().active || !self.others().any(|path| path.active)
     }
 
-    /// The sum of the windows, packets.
+    /// The sum of the active paths' windows, packets.
     #[must_use]
     pub fn total_cwnd(&self) -> f64 {
         self.active().map(|path| path.cwnd).sum()
     }
 
-    /// The sum of window over RTT, packets a second.
+    /// The sum of the active paths' windows over RTTs, packets a second.
     #[must_use]
     pub fn total_rate(&self) -> f64 {
         self.active().map(SubflowView::rate).sum()
     }
 
-    /// Slow start, then `increase` packets for each one acknowledged.
+    /// Slow start, then `increase` packets for each packet acknowledged.
     pub fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, increase: f64) {
         let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
-        self.change(state, increase * f64::from(left));
+        self.change_cwnd(state, increase * f64::from(left));
     }
 
-    /// Changes the own window by `packets`. It moves by whole ones; the rest is kept, until congestion ends the growth.
-    fn change(&mut self, state: &mut CwndState, packets: f64) {
+    /// Changes the own window by whole packets; the fraction is kept until the next congestion.
+    fn change_cwnd(&mut self, state: &mut CwndState, packets: f64) {
         let own = &mut self.subflows[self.own];
         own.cwnd_fraction += packets;
         let whole = own.cwnd_fraction as i32;
@@ -124,7 +124,7 @@ pub(crate) mod testing {
         paths.iter().map(|&(cwnd, srtt)| SubflowView::established(cwnd, srtt)).collect()
     }
 
-    /// What `ask` answers for each of them.
+    /// The answers of `ask` for each path.
     pub(crate) fn ask<M, R>(all: &mut [SubflowView<M>], mut ask: impl FnMut(&mut SubflowGroup<'_, M>) -> R) -> Vec<R> {
         (0..all.len()).map(|own| ask(&mut SubflowGroup::new(all, own))).collect()
     }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_moves_when_a_whole_packet_came_together_up_or_down() {
+    fn the_window_changes_by_whole_packets_up_or_down() {
         let mut all = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut paths = SubflowGroup::new(&mut all, 0);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_is_not_coupled_and_hands_on_what_is_left() {
+    fn slow_start_is_not_coupled_and_leaves_the_rest_to_the_increase() {
         let mut all = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut state = CwndState { cwnd: 10, ssthresh: 14, ..CwndState::default() };
         SubflowGroup::new(&mut all, 0).cong_avoid(&mut state, 8, 0.25);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_part_or_has_no_sibling_is_alone() {
+    fn a_path_that_is_not_active_or_has_no_active_sibling_is_alone() {
         let alone = |active: [bool; 3]| {
             let mut all = siblings::<()>(&[(10.0, 0.1); 3]);
             all.iter_mut().zip(active).for_each(|(path, active)| path.active = active);

@@ -1,85 +1,76 @@
-//! The frame of window-based algorithms.
+//! The controller of one path that is made of a window rule.
 
-use super::CwndState;
-use super::cwnd::Prr;
-use crate::{AckSample, CaState, Cause, Context, Decision, Ecn, PathController, PathEvent, PathInfo, Reduction};
+use super::prr::Prr;
+use super::{CwndState, RateHalving};
+use crate::{AckSample, CaState, Cause, Context, Decision, PathController, PathEvent, PathInfo, Reduction};
 use std::fmt::Debug;
 use units::{INFINITE_SSTHRESH, Span};
 
-/// What a window-based algorithm says of itself. Everything else is the frame's.
+/// What a window-based algorithm states (Linux `tcp_congestion_ops`): how its window grows, and to what it is reduced.
 pub trait WindowRule: Debug + Send {
-    /// The path came up; the window stands at the initial one (Linux `init`, which runs after the handshake).
+    /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 
-    /// An acknowledgement that may raise the window (Linux `cong_avoid`). `acked` packets were newly delivered.
-    /// Not called while the window is being reduced, nor (see [`WindowRule::ignores_cwnd_limited`]) while it is not filled.
+    /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not called
+    /// during a reduction, nor while the sender does not fill the window, unless the rule
+    /// [ignores](WindowRule::ignores_cwnd_limited) that.
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>);
 
-    /// Congestion: the new threshold (Linux `ssthresh`).
+    /// The slow-start threshold after congestion (Linux `ssthresh`).
     fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32;
 
-    /// The window below which rate halving does not go (Linux's former `min_cwnd`). Proportional rate reduction,
-    /// which ends at the threshold, does not ask.
-    fn min_cwnd(&self, state: &CwndState) -> u32 {
-        state.ssthresh / 2
-    }
-
-    /// Whether the window may also grow while the sender does not fill it: for an algorithm that probes by other means
-    /// than a full window (Linux: one that does not ask `tcp_is_cwnd_limited`).
+    /// Whether the window also grows while the sender does not fill it (Linux: `cong_avoid` without
+    /// `tcp_is_cwnd_limited`).
     fn ignores_cwnd_limited(&self) -> bool {
         false
     }
 
-    /// Every acknowledgement, before the phase changes and the window moves (Linux `pkts_acked`, `in_ack_event`).
-    fn on_ack(&mut self, _state: &mut CwndState, _feedback: &AckSample, _cx: &mut Context<'_>) {}
+    /// Every acknowledgement, before state and window change (Linux `pkts_acked`, `in_ack_event`).
+    fn on_ack(&mut self, _state: &mut CwndState, _sample: &AckSample, _cx: &mut Context<'_>) {}
 
     /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`] again.
     fn set_state(&mut self, _state: &mut CwndState, _next: CaState, _cx: &mut Context<'_>) {}
 
-    /// A timeout that costs a cut: the threshold is set, the window not yet (Linux `CA_EVENT_LOSS`).
+    /// A timeout that reduces: the threshold is set, the window not yet (Linux `CA_EVENT_LOSS`).
     fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
-    /// A reduction is over and the window stands at the threshold (Linux `CA_EVENT_COMPLETE_CWR`).
+    /// A reduction is over and the window is the threshold (Linux `CA_EVENT_COMPLETE_CWR`).
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
-    /// First packet after the path stood empty for `idle` (Linux `CA_EVENT_TX_START`).
+    /// First packet after nothing was in flight for `idle` (Linux `CA_EVENT_TX_START`).
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {}
 
     /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
-    /// What the algorithm needs of ECN.
-    fn ecn(&self) -> Ecn {
-        Ecn::Classic
-    }
-
-    /// The window to return to when an episode proved spurious.
+    /// The window after an episode that proved spurious (Linux `undo_cwnd`).
     fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
         state.cwnd.max(state.prior_cwnd)
     }
 }
 
-/// A single-path controller made of the frame and one algorithm's growth.
+/// The controller of one path by a [`WindowRule`].
 #[derive(Debug)]
-pub struct Windowed<G> {
+pub struct WindowController<R> {
     state: CwndState,
-    rule: G,
+    rule: R,
 }
 
-impl<G: WindowRule + 'static> Windowed<G> {
-    /// Ready for the registry.
-    pub fn boxed(rule: G) -> Box<dyn PathController> {
-        Box::new(Self { state: CwndState::default(), rule: rule })
+impl<R: WindowRule + 'static> WindowController<R> {
+    /// A controller by this rule, for an algorithm's registration.
+    pub fn boxed(rule: R) -> Box<dyn PathController> {
+        Self::with_rate_halving(rule, RateHalving::default())
+    }
+
+    /// The same, where the rule has its own bound for hosts that halve the rate.
+    pub fn with_rate_halving(rule: R, rate_halving: RateHalving) -> Box<dyn PathController> {
+        Box::new(Self { state: CwndState { rate_halving, ..CwndState::default() }, rule })
     }
 }
 
-impl<G: WindowRule> PathController for Windowed<G> {
+impl<R: WindowRule> PathController for WindowController<R> {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
-        Step { state: &mut self.state, rule: &mut self.rule }.on_event(event, cx);
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.rule.ecn()
+        RuleDriver { state: &mut self.state, rule: &mut self.rule }.on_event(event, cx);
     }
 
     fn decision(&self) -> Decision {
@@ -87,29 +78,29 @@ impl<G: WindowRule> PathController for Windowed<G> {
     }
 }
 
-/// What one event does to a window: the same for a path on its own and for one among coupled siblings.
-pub(super) struct Step<'a, G> {
+/// Applies events to a window by a rule: the same for a path on its own and for a coupled one.
+pub(super) struct RuleDriver<'a, R> {
     pub(super) state: &'a mut CwndState,
-    pub(super) rule: &'a mut G,
+    pub(super) rule: &'a mut R,
 }
 
-impl<G: WindowRule> Step<'_, G> {
+impl<R: WindowRule> RuleDriver<'_, R> {
     pub(super) fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            PathEvent::Ack(sample) => self.on_feedback(sample, cx),
-            PathEvent::PathUp(path) => self.start(path, cx),
+            PathEvent::Ack(sample) => self.on_ack(sample, cx),
+            PathEvent::PathUp(path) => self.init(path, cx),
             PathEvent::PathDown => {}
             PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
             PathEvent::SpuriousLoss => self.on_spurious_loss(cx),
-            PathEvent::Recovered { to_ssthresh: settle } => self.on_recovered(*settle, cx),
-            PathEvent::IdleRestart { idle, rto: timeout } => self.on_restart(*idle, *timeout, cx),
-            PathEvent::ApplicationLimited { cwnd_used: used } => self.on_application_limited(*used),
-            PathEvent::Penalise => self.on_penalty(),
+            PathEvent::Recovered { to_ssthresh } => self.on_recovered(*to_ssthresh, cx),
+            PathEvent::IdleRestart { idle, rto } => self.on_idle_restart(*idle, *rto, cx),
+            PathEvent::ApplicationLimited { cwnd_used } => self.on_application_limited(*cwnd_used),
+            PathEvent::Penalise => self.penalise(),
             PathEvent::MssChanged { mss } => self.state.mss = *mss,
         }
     }
 
-    fn start(&mut self, path: &PathInfo, cx: &mut Context<'_>) {
+    fn init(&mut self, path: &PathInfo, cx: &mut Context<'_>) {
         *self.state = CwndState {
             cwnd: path.initial_window,
             initial_window: path.initial_window,
@@ -117,52 +108,53 @@ impl<G: WindowRule> Step<'_, G> {
             tick: path.tick,
             cwnd_clamp: path.cwnd_clamp.min(u32::MAX / 2),
             reduction: path.reduction,
+            rate_halving: self.state.rate_halving,
             ..CwndState::default()
         };
         self.rule.init(self.state, path, cx);
     }
 
-    fn enter(&mut self, ca_state: CaState, cx: &mut Context<'_>) {
+    fn set_state(&mut self, ca_state: CaState, cx: &mut Context<'_>) {
         self.rule.set_state(self.state, ca_state, cx);
         self.state.ca_state = ca_state;
     }
 
-    /// One cut an episode; the way down is [`CwndState::reduce`]'s.
+    /// Sets the threshold, once an episode; [`CwndState::reduce_cwnd`] lowers the window.
     fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
         match cause {
             Cause::Timeout => self.on_timeout(cut, in_flight, cx),
             Cause::Loss => {
-                let remembered = if self.state.in_cwnd_reduction() { 0 } else { self.state.current_ssthresh() };
-                self.begin_reduction(remembered, cx);
-                self.enter(CaState::Recovery, cx);
-                // The first retransmission goes out at once, also when a timer and no acknowledgement found the loss.
+                let prior_ssthresh = if self.state.in_cwnd_reduction() { 0 } else { self.state.current_ssthresh() };
+                self.begin_reduction(prior_ssthresh, cx);
+                self.set_state(CaState::Recovery, cx);
+                // The first retransmission goes out at once, also where a timer and not an acknowledgement found the loss.
                 if self.state.reduction == Reduction::Proportional {
                     self.state.cwnd = in_flight + 1;
                 }
             }
-            // Marks and local drops are facts, never spurious: one cut a window, and none of that window is undone.
+            // Marks and local drops are never spurious: one reduction a window, and none of that window is undone.
             Cause::EcnMark | Cause::LocalDrop if self.state.ca_state < CaState::Cwr => {
                 self.begin_reduction(0, cx);
-                self.enter(CaState::Cwr, cx);
+                self.set_state(CaState::Cwr, cx);
             }
             Cause::EcnMark | Cause::LocalDrop => self.state.prior_ssthresh = 0,
             Cause::TlpRepair => {
                 self.begin_reduction(0, cx);
-                self.enter(CaState::Cwr, cx);
+                self.set_state(CaState::Cwr, cx);
                 self.on_recovered(true, cx);
             }
         }
     }
 
-    fn begin_reduction(&mut self, remembered_threshold: u32, cx: &mut Context<'_>) {
-        let w = &mut *self.state;
-        w.prior_ssthresh = remembered_threshold;
-        if !w.in_cwnd_reduction() {
-            w.prior_cwnd = w.cwnd;
-            w.cwnd_cnt = 0;
-            w.prr = Prr::default();
+    fn begin_reduction(&mut self, prior_ssthresh: u32, cx: &mut Context<'_>) {
+        let state = &mut *self.state;
+        state.prior_ssthresh = prior_ssthresh;
+        if !state.in_cwnd_reduction() {
+            state.prior_cwnd = state.cwnd;
+            state.cwnd_cnt = 0;
+            state.prr = Prr::default();
             self.state.ssthresh = self.rule.ssthresh(self.state, cx);
-            self.state.min_cwnd = self.rule.min_cwnd(self.state);
+            self.state.begin_rate_halving();
         }
     }
 
@@ -175,7 +167,7 @@ impl<G: WindowRule> Step<'_, G> {
         }
         self.state.cwnd = in_flight + 1;
         self.state.cwnd_cnt = 0;
-        self.enter(CaState::Loss, cx);
+        self.set_state(CaState::Loss, cx);
     }
 
     fn on_spurious_loss(&mut self, cx: &mut Context<'_>) {
@@ -186,8 +178,8 @@ impl<G: WindowRule> Step<'_, G> {
         self.end_episode(cx);
     }
 
-    fn on_recovered(&mut self, settle: bool, cx: &mut Context<'_>) {
-        if settle && self.state.ssthresh < INFINITE_SSTHRESH {
+    fn on_recovered(&mut self, to_ssthresh: bool, cx: &mut Context<'_>) {
+        if to_ssthresh && self.state.ssthresh < INFINITE_SSTHRESH {
             self.state.cwnd = match self.state.reduction {
                 Reduction::Proportional => self.state.ssthresh,
                 Reduction::Halving => self.state.cwnd.min(self.state.ssthresh),
@@ -197,52 +189,52 @@ impl<G: WindowRule> Step<'_, G> {
         self.end_episode(cx);
     }
 
-    /// At once, because the same acknowledgement may begin the next episode.
+    /// Not left to the acknowledgement's own event, because the same acknowledgement may begin the next episode.
     fn end_episode(&mut self, cx: &mut Context<'_>) {
         if self.state.ca_state >= CaState::Cwr {
-            self.enter(CaState::Open, cx);
+            self.set_state(CaState::Open, cx);
         }
     }
 
-    fn on_feedback(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+    fn on_ack(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         self.rule.on_ack(self.state, sample, cx);
         if sample.ca_state != self.state.ca_state {
-            self.enter(sample.ca_state, cx);
+            self.set_state(sample.ca_state, cx);
         }
         if self.state.in_cwnd_reduction() {
-            self.state.reduce(sample);
+            self.state.reduce_cwnd(sample);
         } else if sample.may_raise_cwnd && (sample.cwnd_limited || self.rule.ignores_cwnd_limited()) {
             self.rule.cong_avoid(self.state, sample.acked, sample, cx);
         }
     }
 
-    /// RFC 2861: halve once per whole timeout gone by, down to the initial window.
-    fn on_restart(&mut self, idle: Span, timeout: Span, cx: &mut Context<'_>) {
-        if timeout > Span::ZERO && idle > timeout {
+    /// RFC 2861: halves the window once per retransmission timeout spent idle, down to the initial window.
+    fn on_idle_restart(&mut self, idle: Span, rto: Span, cx: &mut Context<'_>) {
+        if rto > Span::ZERO && idle > rto {
             self.rule.on_idle_restart(self.state, cx);
-            let w = &mut *self.state;
-            w.ssthresh = w.current_ssthresh();
-            let floor = w.initial_window.min(w.cwnd);
-            let halvings = ((idle.as_nanos() - 1) / timeout.as_nanos()).min(31) as u32;
-            w.cwnd = (w.cwnd >> halvings).max(floor);
+            let state = &mut *self.state;
+            state.ssthresh = state.current_ssthresh();
+            let restart_window = state.initial_window.min(state.cwnd);
+            let halvings = ((idle.as_nanos() - 1) / rto.as_nanos()).min(31) as u32;
+            state.cwnd = (state.cwnd >> halvings).max(restart_window);
         }
         self.rule.on_tx_start(self.state, idle, cx);
     }
 
-    fn on_penalty(&mut self) {
-        let w = &mut *self.state;
-        if !w.in_slow_start() {
-            w.ssthresh = (w.ssthresh / 2).max(2);
+    fn penalise(&mut self) {
+        let state = &mut *self.state;
+        if !state.in_slow_start() {
+            state.ssthresh = (state.ssthresh / 2).max(2);
         }
-        w.cwnd = (w.cwnd / 2).max(1);
+        state.cwnd = (state.cwnd / 2).max(1);
     }
 
-    fn on_application_limited(&mut self, used: u32) {
-        let w = &mut *self.state;
-        let used = used.max(w.initial_window);
-        if used < w.cwnd {
-            w.ssthresh = w.current_ssthresh();
-            w.cwnd = (w.cwnd + used) / 2;
+    fn on_application_limited(&mut self, cwnd_used: u32) {
+        let state = &mut *self.state;
+        let used = cwnd_used.max(state.initial_window);
+        if used < state.cwnd {
+            state.ssthresh = state.current_ssthresh();
+            state.cwnd = (state.cwnd + used) / 2;
         }
     }
 }
@@ -253,10 +245,10 @@ mod tests {
     use crate::single::reno::Reno;
     use units::{Instant, Stream};
 
-    /// Reno at this window, after `events` in the open phase.
+    /// The state of Reno with this window after `events`, from the open state.
     fn after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
         let state = CwndState { cwnd: cwnd, ssthresh: ssthresh, ..CwndState::default() };
-        let mut flow = Windowed { state, rule: Reno };
+        let mut flow = WindowController { state, rule: Reno };
         for event in events {
             flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut Stream::named(1, "test") });
         }
@@ -279,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_for_growth_ends_with_the_growth() {
+    fn cwnd_cnt_is_zero_after_a_reduction() {
         let acked = || {
             PathEvent::Ack(AckSample { acked: 30, may_raise_cwnd: true, cwnd_limited: true, ..AckSample::default() })
         };
@@ -296,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_within_a_paid_episode_keeps_the_threshold_and_what_undo_returns_to() {
+    fn a_timeout_within_an_episode_keeps_the_threshold_and_what_undo_returns_to() {
         let events = [congestion(Cause::Loss, true, 90), congestion(Cause::Timeout, false, 7)];
         let state = after(100, INFINITE_SSTHRESH, &events);
         assert_eq!((state.cwnd, state.ssthresh, state.prior_cwnd), (8, 50, 100));

@@ -2,23 +2,23 @@
 
 use crate::AckSample;
 
-/// Counts round trips by packet numbers: one ends when what was next at its start is acknowledged.
+/// Round trips by packet numbers: one ends when `snd_una` passes what `snd_nxt` was at its start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Round {
+pub struct RoundTrip {
     end: u64,
 }
 
-impl Round {
-    /// True if this acknowledgement ends a round; the next one then begins.
+impl RoundTrip {
+    /// Whether this acknowledgement ends a round; the next one then begins.
     pub fn ends(&mut self, sample: &AckSample) -> bool {
-        let over = sample.snd_una > self.end;
-        if over {
+        let ends = sample.snd_una > self.end;
+        if ends {
             self.end = sample.snd_nxt;
         }
-        over
+        ends
     }
 
-    /// Begins a round now.
+    /// Begins a round.
     pub fn restart(&mut self, sample: &AckSample) {
         self.end = sample.snd_nxt;
     }
@@ -30,7 +30,7 @@ mod tests {
 
     /// Rounds counted while `windows` windows of ten packets are acknowledged, so many packets an acknowledgement.
     fn rounds(windows: u64, per_ack: u64) -> usize {
-        let mut round = Round::default();
+        let mut round = RoundTrip::default();
         let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);
         acks.filter(|&una| round.ends(&AckSample { snd_una: una, snd_nxt: una - per_ack + 10, ..AckSample::default() }))
             .count()

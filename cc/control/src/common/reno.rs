@@ -1,8 +1,8 @@
-//! The elementary steps of a window. Linux 6.1 `tcp_cong.c`.
+//! Reno's steps, which many algorithms share. RFC 5681; Linux 6.1 `tcp_cong.c`.
 
 use super::CwndState;
 
-/// Slow start: grow by what was acked, not beyond the threshold. Returns the packets left over.
+/// Slow start (Linux `tcp_slow_start`): grows by the packets acknowledged up to the threshold; returns those left over.
 pub fn slow_start(state: &mut CwndState, acked: u32) -> u32 {
     let cwnd = (state.cwnd + acked).min(state.ssthresh).max(state.cwnd);
     let used = cwnd - state.cwnd;
@@ -10,35 +10,35 @@ pub fn slow_start(state: &mut CwndState, acked: u32) -> u32 {
     acked - used
 }
 
-/// One packet more per `period` packets acked; `window.credit` keeps the fraction.
+/// Adds a packet per `w` packets acknowledged (Linux `tcp_cong_avoid_ai`); `cwnd_cnt` keeps the fraction.
 ///
-/// The early test avoids a burst when `period` has just shrunk.
-pub fn additive_increase(state: &mut CwndState, period: u32, acked: u32) {
-    let period = period.max(1);
-    if state.cwnd_cnt >= period {
+/// The early test avoids a burst when `w` has just shrunk.
+pub fn cong_avoid_ai(state: &mut CwndState, w: u32, acked: u32) {
+    let w = w.max(1);
+    if state.cwnd_cnt >= w {
         state.cwnd_cnt = 0;
         state.cwnd += 1;
     }
     state.cwnd_cnt += acked;
-    if state.cwnd_cnt >= period {
-        let whole = state.cwnd_cnt / period;
-        state.cwnd_cnt -= whole * period;
-        state.cwnd += whole;
+    if state.cwnd_cnt >= w {
+        let delta = state.cwnd_cnt / w;
+        state.cwnd_cnt -= delta * w;
+        state.cwnd += delta;
     }
     state.cwnd = state.cwnd.min(state.cwnd_clamp);
 }
 
-/// Reno's growth: slow start, then one packet a window.
-pub fn reno_increase(state: &mut CwndState, acked: u32) {
+/// Reno's growth (Linux `tcp_reno_cong_avoid`): slow start, then one packet a window.
+pub fn reno_cong_avoid(state: &mut CwndState, acked: u32) {
     let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
     if left > 0 {
-        additive_increase(state, state.cwnd, left);
+        cong_avoid_ai(state, state.cwnd, left);
     }
 }
 
-/// Reno's decrease: half, at least two packets.
+/// Reno's threshold (Linux `tcp_reno_ssthresh`): half the window, at least two packets.
 #[must_use]
-pub fn reno_threshold(state: &CwndState) -> u32 {
+pub fn reno_ssthresh(state: &CwndState) -> u32 {
     (state.cwnd / 2).max(2)
 }
 
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn additive_increase_matches_the_kernels_three_cases() {
-        let step = |cwnd, period, cwnd_cnt, acked| {
+        let step = |cwnd, w, cwnd_cnt, acked| {
             let mut state = state(cwnd, 2, cwnd_cnt);
-            additive_increase(&mut state, period, acked);
+            cong_avoid_ai(&mut state, w, acked);
             (state.cwnd, state.cwnd_cnt)
         };
         assert_eq!(step(10, 10, 9, 1), (11, 0));

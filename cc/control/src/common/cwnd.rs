@@ -1,0 +1,103 @@
+//! The state of a congestion window.
+
+use super::prr::Prr;
+use super::rate_halving::RateHalving;
+use crate::{AckSample, CaState, Reduction};
+use units::{INFINITE_SSTHRESH, Instant, Span};
+
+/// A path's congestion window and what goes with it, as in Linux's `tcp_sock`. Windows are in packets.
+#[derive(Clone, Debug)]
+pub struct CwndState {
+    /// Congestion window: packets that may be in flight.
+    pub cwnd: u32,
+    /// Slow-start threshold.
+    pub ssthresh: u32,
+    /// Greatest window.
+    pub cwnd_clamp: u32,
+    /// Packets acknowledged that have not raised the window yet.
+    pub cwnd_cnt: u32,
+    /// The window before the latest reduction.
+    pub prior_cwnd: u32,
+    /// Payload of a full packet, bytes.
+    pub mss: u32,
+    /// The sender's congestion state.
+    pub ca_state: CaState,
+    /// The host's timer tick (Linux: a jiffy).
+    pub tick: Span,
+    /// The threshold that undo returns to; 0 if the latest reduction cannot be undone.
+    pub(crate) prior_ssthresh: u32,
+    pub(crate) initial_window: u32,
+    pub(crate) reduction: Reduction,
+    pub(crate) prr: Prr,
+    pub(crate) rate_halving: RateHalving,
+    /// Least window of the present rate halving.
+    pub(crate) min_cwnd: u32,
+}
+
+impl Default for CwndState {
+    fn default() -> Self {
+        Self {
+            cwnd: 10,
+            ssthresh: INFINITE_SSTHRESH,
+            cwnd_clamp: u32::MAX / 2,
+            cwnd_cnt: 0,
+            prior_cwnd: 0,
+            mss: 1448,
+            ca_state: CaState::Open,
+            tick: Span::from_millis(1),
+            prior_ssthresh: 0,
+            initial_window: 10,
+            reduction: Reduction::default(),
+            prr: Prr::default(),
+            rate_halving: RateHalving::default(),
+            min_cwnd: 0,
+        }
+    }
+}
+
+impl CwndState {
+    /// Whether the window is below the slow-start threshold.
+    #[must_use]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// `now` in milliseconds, as the host's ticking clock shows it.
+    #[must_use]
+    pub fn clock_ms(&self, now: Instant) -> u64 {
+        Instant(now.0 / self.tick.0 * self.tick.0).as_millis()
+    }
+
+    /// `now` in ticks of the host's timer (Linux `tcp_jiffies32`).
+    #[must_use]
+    pub fn jiffies(&self, now: Instant) -> u64 {
+        now.0 / self.tick.0
+    }
+
+    /// A span in whole ticks, rounded up as Linux rounds a round-trip time.
+    #[must_use]
+    pub fn jiffies_in(&self, span: Span) -> u64 {
+        span.as_micros().div_ceil(self.tick.as_micros())
+    }
+
+    /// Whether the window is being reduced (Linux `tcp_in_cwnd_reduction`): it does not grow until that is over.
+    #[must_use]
+    pub fn in_cwnd_reduction(&self) -> bool {
+        matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
+    }
+
+    /// The threshold that undo of a new episode returns to (Linux `tcp_current_ssthresh`): at least three quarters of the
+    /// window.
+    #[must_use]
+    pub fn current_ssthresh(&self) -> u32 {
+        if self.in_cwnd_reduction() { self.ssthresh } else { self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2)) }
+    }
+
+    /// Lowers the window by one acknowledgement's step (Linux `tcp_cwnd_reduction`).
+    pub(super) fn reduce_cwnd(&mut self, sample: &AckSample) {
+        match self.reduction {
+            Reduction::Proportional => self.proportional_rate_reduction(sample),
+            Reduction::Halving => self.halve_rate(sample),
+        }
+    }
+}

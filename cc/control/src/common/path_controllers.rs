@@ -1,0 +1,85 @@
+//! A coupling over a controller of each path.
+//!
+//! The path controller (BBR, say) models its path: it sets the pacing rate and bounds what the path should hold. The
+//! coupling bounds what the connection may take there: it moves window between paths. Both get every event, and each keeps
+//! its own window by its own rules:
+//!
+//! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the coupling's.
+//! - **Growth.** The coupled window grows only where it is what limits: the sender fills it, and it is not the greater of
+//!   the two. Otherwise it would grow, unused, to where it bounds nothing. It may be reduced at any time.
+//! - **Slow start.** Both double. When the path controller has found what its path carries (it sets a threshold), the
+//!   coupling's slow start ends too: window and threshold come down to that. Otherwise the overshoot of slow start would
+//!   leave the coupling at twice the path, bounding nothing until a loss.
+//! - **Loss, timeout, undo.** The coupled window is reduced and recovers as any window (proportional rate reduction, one
+//!   packet after a timeout, the earlier window after undo), the path controller acts as it does alone; the smaller window
+//!   holds at every moment.
+//! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not limit.
+//! - **Application-limited.** What pacing leaves of the window is not the application's doing: RFC 2861's decay of an
+//!   unused window is left out (Linux leaves it out for BBR). After idling, RFC 2861's restart does apply.
+//!
+//! Where nothing is lost, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
+//! bandwidth-delay products); losses take it below, to the coupling's share, and the path's model follows: it measures
+//! what the window lets through. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet is
+//! lost, because a quarter more in flight is not reached.
+
+use super::CwndState;
+use crate::{Context, Decision, PathController, PathEvent};
+use units::INFINITE_SSTHRESH;
+
+/// The controllers of the paths under a coupling, if there are any.
+#[derive(Debug, Default)]
+pub(super) struct PathControllers {
+    construct: Option<fn() -> Box<dyn PathController>>,
+    paths: Vec<Box<dyn PathController>>,
+}
+
+impl PathControllers {
+    pub(super) fn new(construct: fn() -> Box<dyn PathController>) -> Self {
+        Self { construct: Some(construct), paths: Vec::new() }
+    }
+
+    /// Adds the controller of another path.
+    pub(super) fn add(&mut self) {
+        self.paths.extend(self.construct.map(|construct| construct()));
+    }
+
+    /// Whether the path's controller allows at least the coupled window.
+    pub(super) fn allows_more(&self, path: usize, coupled: &CwndState) -> bool {
+        self.paths.get(path).is_none_or(|controller| coupled.cwnd <= controller.decision().cwnd)
+    }
+
+    /// Whether the coupled window has no controllers of the paths beneath it.
+    pub(super) fn is_absent(&self) -> bool {
+        self.construct.is_none()
+    }
+
+    /// Hands the event to the path's controller; where its slow start ends, the coupled window's does too.
+    pub(super) fn on_event(&mut self, path: usize, event: &PathEvent, coupled: &mut CwndState, cx: &mut Context<'_>) {
+        let Some(construct) = self.construct else { return };
+        let controller = &mut self.paths[path];
+        if matches!(event, PathEvent::PathUp(_)) {
+            *controller = construct();
+        }
+        let before = controller.decision().ssthresh;
+        controller.on_event(event, cx);
+        let after = controller.decision().ssthresh;
+        if before == INFINITE_SSTHRESH
+            && after < INFINITE_SSTHRESH
+            && coupled.in_slow_start()
+            && !coupled.in_cwnd_reduction()
+        {
+            coupled.ssthresh = coupled.ssthresh.min(after.max(2));
+            coupled.cwnd = coupled.cwnd.min(coupled.ssthresh);
+        }
+    }
+
+    /// The decision of coupled window and path controller together.
+    pub(super) fn decision(&self, path: usize, coupled: &CwndState) -> Decision {
+        let controller = self.paths.get(path).map(|controller| controller.decision());
+        Decision {
+            cwnd: controller.map_or(coupled.cwnd, |controller| controller.cwnd.min(coupled.cwnd)),
+            ssthresh: coupled.ssthresh,
+            pacing_rate: controller.and_then(|controller| controller.pacing_rate),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Vegas' measure of queueing delay: the least RTT of each round trip against the least since the path was idle.
+
+use super::RoundTrip;
+use crate::{AckSample, CaState};
+
+/// A round with at most this many samples is not evaluated: one may be a delayed acknowledgement, one noise.
+const FEW_SAMPLES: u32 = 2;
+
+/// Vegas' RTT state, microseconds, with the names of Linux `struct vegas`.
+#[derive(Debug)]
+pub struct VegasRtt {
+    /// Least RTT since the path was last idle; [`u64::MAX`] before the first sample.
+    pub base_rtt: u64,
+    /// Least RTT of this round; [`u64::MAX`] before its first sample.
+    pub min_rtt: u64,
+    /// RTT samples of this round.
+    pub cnt_rtt: u32,
+    round: RoundTrip,
+    /// Whether the next acknowledgement begins a round.
+    begin_round: bool,
+}
+
+impl Default for VegasRtt {
+    fn default() -> Self {
+        Self { base_rtt: u64::MAX, min_rtt: u64::MAX, cnt_rtt: 0, round: RoundTrip::default(), begin_round: false }
+    }
+}
+
+impl VegasRtt {
+    /// Adds the acknowledgement's RTT sample, if it has one.
+    pub fn add_sample(&mut self, sample: &AckSample) {
+        if let Some(rtt) = sample.rtt {
+            // One microsecond more, so that neither RTT is ever zero.
+            let rtt = rtt.as_micros() + 1;
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.cnt_rtt += 1;
+        }
+    }
+
+    /// Whether this acknowledgement ends a round; evaluate it, then call [`VegasRtt::reset_round`].
+    pub fn ends(&mut self, sample: &AckSample) -> bool {
+        if std::mem::take(&mut self.begin_round) {
+            self.round.restart(sample);
+        }
+        self.round.ends(sample)
+    }
+
+    /// Whether the round has enough samples to be evaluated.
+    #[must_use]
+    pub fn has_enough_samples(&self) -> bool {
+        self.cnt_rtt > FEW_SAMPLES
+    }
+
+    /// Queueing delay of a round that has enough samples, microseconds.
+    #[must_use]
+    pub fn queueing_delay(&self) -> u64 {
+        self.min_rtt - self.base_rtt
+    }
+
+    /// Clears the samples of the round.
+    pub fn reset_round(&mut self) {
+        (self.min_rtt, self.cnt_rtt) = (u64::MAX, 0);
+    }
+
+    /// Clears the base RTT too: after idling the route may have changed.
+    pub fn reset(&mut self) {
+        self.base_rtt = u64::MAX;
+        self.reset_round();
+    }
+
+    /// Begins a new round when the sender comes back to the open state: one with losses is not evaluated.
+    pub fn set_state(&mut self, next: CaState) {
+        if next == CaState::Open {
+            self.begin_round = true;
+            self.reset_round();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The least RTT, and emptying the path to see it.
+
+use super::bandwidth::GAIN_ONE;
+use super::cycle::{AckPhase, Mode};
+use super::model::MIN_PIPE_CWND;
+use super::{AckInfo, Bbr3};
+use crate::Context;
+use crate::single::bbr::probe_rtt::ProbeRtt;
+use units::{Instant, Span};
+
+/// How long a least RTT holds in the model, and how long without a new one calls for a probe.
+const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
+const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
+/// How long the path is kept half empty...
+const PROBE_RTT_DURATION: Span = Span::from_millis(200);
+/// ...at this share of the bandwidth-delay product.
+const PROBE_RTT_CWND_GAIN: u32 = GAIN_ONE / 2;
+
+/// A least RTT and when it was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct RttSample {
+    rtt_us: Option<u64>,
+    stamp: Instant,
+}
+
+/// The least RTT of the model, and the one that probing watches.
+#[derive(Debug, Default)]
+pub(super) struct MinRtt {
+    min_rtt: RttSample,
+    probe_rtt_min: RttSample,
+}
+
+impl MinRtt {
+    pub(super) fn new(rtt: Option<Span>, now: Instant) -> Self {
+        let least = RttSample { rtt_us: rtt.map(Span::as_micros), stamp: now };
+        Self { min_rtt: least, probe_rtt_min: least }
+    }
+
+    /// The model's.
+    pub(super) fn micros(&self) -> Option<u64> {
+        self.min_rtt.rtt_us
+    }
+
+    /// True if there was no new least RTT for so long that a probe is due.
+    fn update(&mut self, rtt: Option<u64>, delayed: bool, now: Instant) -> bool {
+        let due = now > self.probe_rtt_min.stamp + PROBE_RTT_INTERVAL;
+        if let Some(rtt) = rtt
+            && (self.probe_rtt_min.rtt_us.is_none_or(|least| rtt < least) || due && !delayed)
+        {
+            self.probe_rtt_min = RttSample { rtt_us: Some(rtt), stamp: now };
+        }
+        let lower = match (self.probe_rtt_min.rtt_us, self.min_rtt.rtt_us) {
+            (Some(recent), Some(model)) => recent <= model,
+            (recent, _) => recent.is_some(),
+        };
+        if lower || now > self.min_rtt.stamp + MIN_RTT_FILTER_LEN {
+            self.min_rtt = self.probe_rtt_min;
+        }
+        due
+    }
+}
+
+impl Bbr3 {
+    pub(super) fn update_min_rtt(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
+        let delayed = ack.rs.is_some_and(|rs| rs.ack_delayed);
+        let due = self.min_rtt.update(ack.sample.rtt.map(Span::as_micros), delayed, ack.now);
+        if due && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.save_cwnd();
+            self.mode = Mode::ProbeRtt;
+            self.cycle.ack_phase = AckPhase::ProbeStopping;
+            self.round.next_round_delivered = self.delivered;
+            self.probe_rtt = ProbeRtt { app_limited: Some((self.delivered, 0)), ..ProbeRtt::default() };
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.handle_probe_rtt(ack, cx);
+        }
+        self.idle_restart &= ack.sample.acked == 0;
+    }
+
+    fn handle_probe_rtt(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
+        let empty = ack.sample.in_flight <= self.probe_rtt_cwnd();
+        let probe = &mut self.probe_rtt;
+        if let Some((_, last)) = &mut probe.app_limited {
+            *last = self.delivered + u64::from(ack.sample.in_flight);
+        }
+        if probe.probe_rtt_done_stamp.is_some() {
+            probe.probe_rtt_round_done |= self.round.round_start;
+            if probe.probe_rtt_round_done {
+                self.check_probe_rtt_done(cx);
+            }
+        } else if empty {
+            probe.probe_rtt_done_stamp = Some(cx.now + PROBE_RTT_DURATION);
+            self.round.next_round_delivered = self.delivered;
+        }
+    }
+
+    /// Half of what the path holds.
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        let half = self.bdp(self.bw(), PROBE_RTT_CWND_GAIN);
+        u32::try_from(half).unwrap_or(u32::MAX / 2).max(MIN_PIPE_CWND)
+    }
+
+    pub(super) fn check_probe_rtt_done(&mut self, cx: &mut Context<'_>) {
+        if self.probe_rtt.probe_rtt_done_stamp.is_none_or(|until| cx.now <= until) {
+            return;
+        }
+        self.min_rtt.probe_rtt_min.stamp = cx.now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.bounds.reset_lower_bounds();
+        if self.full_bw.full_bw_reached {
+            // There is less in flight than the path holds: nothing to go down from.
+            self.start_probe_bw_down(cx);
+            self.start_probe_bw_cruise();
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+}
