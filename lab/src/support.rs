@@ -112,14 +112,14 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
 
 /// What the daemon's configuration does not have.
 fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
-    let own = "other value than the daemon's own";
+    let (own, default) = ("other value than the daemon's own", Ropewalk::default());
     refuse(
         "tunnel",
         &[
-            (ropewalk.probe.is_some(), "probe", own),
-            (ropewalk.target.is_some(), "target", own),
-            (ropewalk.interval.is_some(), "interval", own),
-            (ropewalk.memory.is_some(), "memory", own),
+            (ropewalk.probe_interval != default.probe_interval, "probe_interval", own),
+            (ropewalk.codel_target != default.codel_target, "codel_target", own),
+            (ropewalk.codel_interval != default.codel_interval, "codel_interval", own),
+            (ropewalk.memory != default.memory, "memory", own),
         ],
     )
 }

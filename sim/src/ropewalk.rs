@@ -9,9 +9,9 @@ use crate::tcp_setup::params_of;
 use control::Controller;
 use machine::{
     Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM,
-    MAX_PATHS, PathConfig, Payload, SEAL_OVERHEAD, Transmit, defaults,
+    MAX_PATHS, PathConfig, Payload, SEAL_OVERHEAD, Transmit,
 };
-use scenario::model::{self, Algorithm, OFF};
+use scenario::model::{self, OFF};
 use schedule::{Fill, Scheduler};
 use units::{Instant, PathId, Stream};
 use wire::frame::Frame;
@@ -234,17 +234,18 @@ impl Reassembler {
 }
 
 fn setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<EndpointConfig, Error> {
-    let defaults = EndpointConfig::new(scheduler(tunnel, settings)?, controller(settings)?, seed);
     Ok(EndpointConfig {
-        retransmit: settings.repair.unwrap_or(defaults.retransmit),
-        in_order: settings.order.unwrap_or(defaults.in_order),
-        deliver_late: settings.deliver_late.unwrap_or(defaults.deliver_late),
-        max_reorder_timeout: settings.hold.unwrap_or(defaults.max_reorder_timeout),
-        probe_interval: settings.probe.unwrap_or(defaults.probe_interval),
-        codel_target: settings.target.unwrap_or(defaults.codel_target),
-        codel_interval: settings.interval.unwrap_or(defaults.codel_interval),
-        memory_bytes: settings.memory.unwrap_or(defaults.memory_bytes),
-        ..defaults
+        scheduler: scheduler(tunnel, settings)?,
+        controller: controller(settings)?,
+        retransmit: settings.retransmit,
+        in_order: settings.in_order,
+        deliver_late: settings.deliver_late,
+        max_reorder_timeout: settings.max_reorder_timeout,
+        probe_interval: settings.probe_interval,
+        codel_target: settings.codel_target,
+        codel_interval: settings.codel_interval,
+        memory_bytes: settings.memory,
+        seed,
     })
 }
 
@@ -259,25 +260,23 @@ fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usiz
 }
 
 fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<dyn Scheduler>, Error> {
-    let usual = || Algorithm { name: defaults::SCHEDULER.to_owned(), parameters: Default::default() };
-    let chosen = settings.scheduler.clone().unwrap_or_else(usual);
+    let chosen = &settings.scheduler;
     let entry = schedule::find(&chosen.name).ok_or_else(|| Error::UnknownScheduler { name: chosen.name.clone() })?;
     if entry.fill != Fill::Cwnd {
         return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
-    let built = entry.scheduler(&tunnel.weights, 0, &params_of(&chosen));
+    let built = entry.scheduler(&tunnel.weights, 0, &params_of(chosen));
     built.map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 
 fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>, Error> {
-    let usual = || Algorithm { name: defaults::CONGESTION_CONTROL.to_owned(), parameters: Default::default() };
-    let chosen = settings.congestion.clone().unwrap_or_else(usual);
+    let chosen = &settings.congestion;
     if chosen.name == OFF {
         return Ok(None);
     }
     let entry = control::registry::find(&chosen.name);
     let entry = entry.ok_or_else(|| fault(format!("no congestion control is called `{}`", chosen.name)))?;
-    let built = entry.controller(&params_of(&chosen));
+    let built = entry.controller(&params_of(chosen));
     built.map(Some).map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 

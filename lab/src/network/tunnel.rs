@@ -133,21 +133,28 @@ impl Network<'_> {
             self.environment.file(&format!("{other}.public"))
         )?;
         writeln!(text, "\n[tunnel]")?;
-        for (key, algorithm) in [("congestion", &ropewalk.congestion), ("scheduler", &ropewalk.scheduler)] {
-            if let Some(algorithm) = algorithm {
-                writeln!(text, "{key} = {}", table(algorithm))?;
+        // What is the daemon's own default stays out, as a person would leave it out.
+        let default = Ropewalk::default();
+        for (key, chosen, default) in [
+            ("congestion", &ropewalk.congestion, &default.congestion),
+            ("scheduler", &ropewalk.scheduler, &default.scheduler),
+        ] {
+            if chosen != default {
+                writeln!(text, "{key} = {}", table(chosen))?;
             }
         }
-        for (key, flag) in [("retransmit", ropewalk.repair), ("in-order", ropewalk.order)] {
-            if let Some(flag) = flag {
-                writeln!(text, "{key} = {flag}")?;
-            }
+        let flags = [
+            ("retransmit", ropewalk.retransmit, default.retransmit),
+            ("in-order", ropewalk.in_order, default.in_order),
+        ];
+        for (key, flag, _) in flags.into_iter().filter(|(_, flag, default)| flag != default) {
+            writeln!(text, "{key} = {flag}")?;
         }
-        if let Some(late) = ropewalk.deliver_late {
-            writeln!(text, "late = \"{}\"", if late { "deliver" } else { "drop" })?;
+        if ropewalk.deliver_late != default.deliver_late {
+            writeln!(text, "late = \"{}\"", if ropewalk.deliver_late { "deliver" } else { "drop" })?;
         }
-        if let Some(hold) = ropewalk.hold {
-            writeln!(text, "max-reorder-timeout = \"{}us\"", hold.as_nanos() / 1000)?;
+        if ropewalk.max_reorder_timeout != default.max_reorder_timeout {
+            writeln!(text, "max-reorder-timeout = \"{}us\"", ropewalk.max_reorder_timeout.as_nanos() / 1000)?;
         }
         Ok(())
     }

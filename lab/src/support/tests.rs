@@ -103,7 +103,7 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
         (SECOND, &[MPTCP, &join], "flow.tcp.subflows"),
         (SECOND, &[MPTCP, &leave], "flow.tcp.subflows"),
         (SECOND, &[MPTCP, first], "flow.tcp.subflows"),
-        (&tunnel, &["tunnel.target=5ms"], "tunnel.target"),
+        (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
         ("", &["host.gro=8"], "host.gro"),
         ("", &["host.recovery=fack"], "host.recovery"),

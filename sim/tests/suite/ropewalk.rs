@@ -48,8 +48,8 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let flows = vec![datagrams("steady", Rate::from_mbit(2), 1000), bounded("bulk", mbit)];
         let mut experiment = tunnel(&pipes, 10, flows);
         choose(&mut experiment, congestion);
-        // the ingress queue may keep what the windows do not let out: its drops are not what this is about.
-        settings(&mut experiment).target = Some(Span::from_secs(10));
+        // The ingress queue may keep what the windows do not let out: its drops are not what this is about.
+        settings(&mut experiment).codel_target = Span::from_secs(10);
         experiment.flows[0].start = Instant::ZERO + Span::from_secs(1);
         experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(8));
         let run = run(&experiment);
@@ -75,7 +75,7 @@ fn bounded(name: &str, mbit: u64) -> Flow {
 
 fn choose(experiment: &mut Experiment, congestion: &str) {
     let chosen = Algorithm { name: congestion.to_owned(), parameters: Default::default() };
-    settings(experiment).congestion = Some(chosen);
+    settings(experiment).congestion = chosen;
 }
 
 /// The second of two links, from second 4 to second 8.

@@ -7,8 +7,10 @@
 //! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report shows
 //! stands in the same file; who makes the report reads that part ([`Scenario::section`]).
 
+mod defaults;
 mod file;
 mod keys;
+mod renamed;
 mod resolve;
 mod scenario;
 mod schema;

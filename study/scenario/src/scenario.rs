@@ -3,6 +3,7 @@
 use crate::file::File;
 use crate::keys;
 use crate::model::Experiment;
+use crate::renamed::explained;
 use crate::resolve;
 use crate::source::Source;
 use crate::sweep::{Draft, Sweep, affordable};
@@ -112,7 +113,7 @@ fn cell(draft: &Draft<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Faul
 
 /// What `work` makes of the cell `index`; a fault is told with the key at its position.
 fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) -> Result<T, Fault>) -> Result<T, Fault> {
-    work(draft, index).map_err(|fault| match draft.cell(index) {
+    work(draft, index).map_err(explained).map_err(|fault| match draft.cell(index) {
         Ok((_, tree)) if fault.key.is_empty() => {
             let parts = [parse::key_at(&tree, &fault.span), fault.missing.clone()];
             fault.key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))

@@ -105,7 +105,7 @@ fn the_worst_cell_stands_first_and_leads_to_its_plot() {
     let first = rows.clone().next().unwrap();
     assert!(first.starts_with("<a href=\"#cell-0\">") && first.contains("<small>100</small>"), "{first}");
     let series = section(&page, "series");
-    assert_eq!(series.matches("flow tcp window, kernel").count(), 21, "both in one plot");
+    assert_eq!(series.matches("flow tcp cwnd, kernel").count(), 21, "both in one plot");
     assert_eq!(series.matches("flow tcp goodput, kernel").count(), 21);
     // The same windows: no distance.
     assert_eq!(section(&page, "cells").matches("<td>0</td></tr>").count(), 21);

@@ -164,7 +164,7 @@ fn a_baseline_stands_beside_values_and_under_lines() {
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &other });
     let page = html(&study);
     assert!(page.contains("Here against kernel-6.1") && page.contains("of 6 values, 6 within 5 %"));
-    assert_eq!(count(&page, "flow tcp window, kernel-6.1"), 6);
+    assert_eq!(count(&page, "flow tcp cwnd, kernel-6.1"), 6);
     assert_eq!(count(&page, "flow tcp goodput, kernel-6.1"), 6);
     let published = &made_up::study(&runs).layout.tables[0].references;
     study.layout.tables[0].references = published.clone();

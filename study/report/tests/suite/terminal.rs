@@ -177,12 +177,12 @@ fn the_course_of_windows_is_compared_with_the_baseline() {
     let cubic: Vec<&str> = text.lines().find(|line| line.starts_with("cubic")).unwrap().split_whitespace().collect();
     // The mean of the percentiles is near the mean, and both are a fifth too great.
     assert!(cubic[1] == "20.0" && cubic[2].starts_with("20."), "{text}");
-    assert!(text.contains("kernel-6.1: median |error of the mean window| 20.0 %; 0 of 8 cells under 10 %"), "{text}");
+    assert!(text.contains("kernel-6.1: median |mean cwnd error| 20.0 %; 0 of 8 cells under 10 %"), "{text}");
     assert!(!text.contains("coming") && !text.contains("baseline)"), "{text}");
     study.layout.tables[0].values = vec![made_up::column("cwnd_trajectory_error_percent")];
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
     let text = terminal(&study, 120, false);
-    assert!(text.contains("median |trajectory error| 0.0 %; 8 of 8 cells under 10 %"), "{text}");
+    assert!(text.contains("median |cwnd trajectory error| 0.0 %; 8 of 8 cells under 10 %"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
-    /// Where the defaults come from: "linux" (6.1, the default), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// Where the defaults come from: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which
     /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
     /// and have window = "20p".
     pub(crate) profile: Option<Profile>,
@@ -17,7 +17,7 @@ pub(crate) struct Host {
     pub(crate) mss: Option<At<Size>>,
     /// Initial window, segments.
     pub(crate) initial_window: Option<At<u32>>,
-    /// The version of IP, 4 (default) or 6: its header has 20 or 40 bytes.
+    /// The version of IP, 4 or 6: its header has 20 or 40 bytes.
     pub(crate) ip: Option<At<u8>>,
     /// `tcp_timestamps`.
     pub(crate) timestamps: Option<bool>,
@@ -39,13 +39,13 @@ pub(crate) struct Host {
     pub(crate) reordering: Option<u32>,
     /// `tcp_max_reordering`.
     pub(crate) max_reordering: Option<u32>,
-    /// The kernel's timer tick, 1/HZ. Default: "4ms" (Debian, Ubuntu).
+    /// The kernel's timer tick, 1/HZ.
     pub(crate) tick: Option<At<Time>>,
     /// How losses are found and answered.
     pub(crate) recovery: Option<Recovery>,
     /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
     pub(crate) handshake: Option<bool>,
-    /// Retransmission timeout before the first RTT sample. Default: "1s" (RFC 6298).
+    /// Retransmission timeout before the first RTT sample.
     pub(crate) initial_timeout: Option<At<Time>>,
     /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
     /// Default: no such limit.

@@ -59,7 +59,7 @@ pub(crate) struct File {
     pub(crate) duration: At<Time>,
     /// Interval of the time series; without it there are none.
     pub(crate) sample: Option<At<Time>>,
-    /// Seeds: each cell runs once with each. Default: `[1]`.
+    /// Seeds: each cell runs once with each.
     pub(crate) seeds: Option<At<Vec<u64>>>,
     /// Instead of `seeds`: seeds 1 to this.
     pub(crate) repetitions: Option<At<u64>>,
@@ -122,7 +122,7 @@ macro_rules! with_pipe_keys {
             jitter: Option<Time>,
             /// Loss on the wire.
             loss: Option<Loss>,
-            /// What the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: "0b".
+            /// What the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
             overhead: Option<At<Size>>,
             /// The queue in front of the transmitter.
             queue: Option<At<Queue>>,
@@ -173,7 +173,7 @@ with_pipe_keys! {
         pub(crate) name: At<Name>,
         /// Names of `[[link]]`s, in the order data packets cross them.
         pub(crate) links: Option<At<Vec<At<String>>>>,
-        /// Largest packet, IP header included. Default: "1500b".
+        /// Largest packet, IP header included.
         pub(crate) mtu: Option<At<Size>>,
         /// What differs on the way back.
         pub(crate) reverse: Option<Reverse>,
@@ -204,7 +204,7 @@ with_pipe_keys! {
 pub(crate) struct Flow {
     /// Unique name.
     pub(crate) name: At<Name>,
-    /// tcp (default), mptcp or udp.
+    /// tcp, mptcp or udp.
     #[serde(default)]
     pub(crate) kind: Kind,
     /// Name of a path. Default: the tunnel, or the only path.
@@ -214,13 +214,13 @@ pub(crate) struct Flow {
     /// MPTCP, instead of `paths`: subflows that come late, go early, or are backups.
     pub(crate) subflow: Option<At<Vec<At<Subflow>>>>,
     /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
-    /// { name = "blest", lambda = 1.1 }. Default: that of the stack whose rules are followed.
+    /// { name = "blest", lambda = 1.1 }. By default that of the stack whose rules are followed.
     pub(crate) scheduler: Option<At<Algorithm>>,
     /// MPTCP: everything else.
     pub(crate) mptcp: Option<At<Mptcp>>,
-    /// When it begins. Default: "0s".
+    /// When it begins.
     pub(crate) start: Option<Time>,
-    /// It begins up to this much later, at random, so that seeds differ. Default: "0s".
+    /// It begins up to this much later, at random, so that seeds differ.
     pub(crate) start_within: Option<Time>,
     /// When its source stops. Default: the end.
     pub(crate) stop: Option<At<Time>>,
@@ -228,7 +228,7 @@ pub(crate) struct Flow {
     pub(crate) count: Option<At<u32>>,
     /// Each of `count` begins this much after the one before.
     pub(crate) stagger: Option<At<Time>>,
-    /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }. Default: cubic.
+    /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }.
     pub(crate) congestion: Option<At<Algorithm>>,
     /// TCP: bytes to send. Default: as much as possible.
     pub(crate) size: Option<At<Size>>,
@@ -272,7 +272,7 @@ pub(crate) struct Event {
     pub(crate) path: Option<At<String>>,
     /// Name of a link.
     pub(crate) link: Option<At<String>>,
-    /// Which directions. Default: both.
+    /// Which directions.
     #[serde(default)]
     pub(crate) direction: Direction,
     /// false: everything sent into the link is lost.

@@ -11,10 +11,10 @@ use serde::Deserialize;
 pub(crate) struct Subflow {
     /// Name of its path.
     pub(crate) path: At<String>,
-    /// The subflow is used only while no other subflow can be. Default: false.
+    /// The subflow is used only while no other subflow can be.
     #[serde(default)]
     pub(crate) backup: bool,
-    /// The subflow joins this much after the flow's start. Default: "0s", as soon as the connection is open.
+    /// The subflow joins this much after the flow's start. Not before the connection is open.
     pub(crate) join: Option<Time>,
     /// The subflow is removed this much after the flow's start. Default: never.
     pub(crate) leave: Option<At<Time>>,
@@ -25,18 +25,16 @@ pub(crate) struct Subflow {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "mptcp")]
 pub(crate) struct Mptcp {
-    /// The stack whose rules it follows: "upstream" (Linux 6.1, the default; scheduler: linger) or "out-of-tree"
-    /// (v0.9x; scheduler: minrtt).
+    /// The stack whose rules it follows: "upstream" (Linux 6.1) or "out-of-tree"
+    /// (v0.9x).
     pub(crate) rules: Option<Rules>,
-    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow. Default: only
-    /// under the rules of the out-of-tree stack.
+    /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow.
     pub(crate) opportunistic_retransmission: Option<bool>,
     /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
     /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
     pub(crate) weights: Option<At<Vec<u32>>>,
-    /// Bytes that MPTCP adds to the TCP header of a data segment. Default: that of the stack, "24b" upstream (32-bit
-    /// DATA_ACK, 64-bit data sequence number), "20b" out-of-tree (both 32-bit, checksum).
+    /// Bytes that MPTCP adds to the TCP header of a data segment.
     pub(crate) option: Option<At<Size>>,
 }
 

@@ -6,44 +6,44 @@ use parse::{At, Percent, QueueSize, Size, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A queue. Default: drop-tail, 1000 packets.
+/// A queue.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "queue")]
 pub(crate) struct Queue {
     /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
-    /// over this link times that path's round-trip time without queues. Default: 1000p, fq-codel 10240p, cake 4MiB.
+    /// over this link times that path's round-trip time without queues.
     pub(crate) limit: Option<At<QueueSize>>,
-    /// What it does before that. Default: droptail.
+    /// What it does before that.
     #[serde(default)]
     pub(crate) discipline: Discipline,
-    /// Mark ECN-capable packets where the discipline would drop them early. Default: true for fq-codel and cake.
+    /// Mark ECN-capable packets where the discipline would drop them early.
     pub(crate) ecn: Option<bool>,
-    /// CoDel, FQ-CoDel, PIE: acceptable standing delay. Default: 5ms, PIE 15ms.
+    /// CoDel, FQ-CoDel, PIE: acceptable standing delay.
     pub(crate) target: Option<At<Time>>,
-    /// CoDel, FQ-CoDel: time in which it must be reached once. Default: 100ms.
+    /// CoDel, FQ-CoDel: time in which it must be reached once.
     pub(crate) interval: Option<At<Time>>,
     /// CoDel, FQ-CoDel: mark every ECN-capable packet that waited for longer than this. Default: never.
     pub(crate) ce_threshold: Option<At<Time>>,
-    /// FQ-CoDel: queues that flows are hashed into. Default: 1024.
+    /// FQ-CoDel: queues that flows are hashed into.
     pub(crate) flows: Option<At<u32>>,
-    /// FQ-CoDel: what a flow may send each round. Default: 1514b.
+    /// FQ-CoDel: what a flow may send each round.
     pub(crate) quantum: Option<At<Size>>,
-    /// PIE: time between two updates of the drop probability. Default: 15ms.
+    /// PIE: time between two updates of the drop probability.
     pub(crate) tupdate: Option<At<Time>>,
-    /// PIE: weight of the distance from the target, 1/s. Default: 0.125 (2/16, as `tc` writes it).
+    /// PIE: weight of the distance from the target, 1/s. `tc` writes it in sixteenths.
     pub(crate) alpha: Option<At<f64>>,
-    /// PIE: weight of the change since the last update, 1/s. Default: 1.25 (20/16).
+    /// PIE: weight of the change since the last update, 1/s. `tc` writes it in sixteenths.
     pub(crate) beta: Option<At<f64>>,
-    /// CAKE: the round-trip time it is tuned for. Default: 100ms.
+    /// CAKE: the round-trip time it is tuned for.
     pub(crate) rtt: Option<At<Time>>,
     /// RED: no early drop below this average.
     pub(crate) min: Option<At<Size>>,
     /// RED: always drop above this average.
     pub(crate) max: Option<At<Size>>,
-    /// RED: probability at `max`. Default: 2%.
+    /// RED: probability at `max`.
     pub(crate) probability: Option<At<Percent>>,
-    /// RED: weight of the newest sample in the average, 0 to 1. Default: 0.002.
+    /// RED: weight of the newest sample in the average, 0 to 1.
     pub(crate) weight: Option<At<f64>>,
 }
 

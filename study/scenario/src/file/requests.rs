@@ -12,9 +12,9 @@ use serde::Deserialize;
 pub(crate) struct Requests {
     /// Size of an answer.
     pub(crate) size: At<Random<Size>>,
-    /// Time between an answer and the next request. Default: "0s".
+    /// Time between an answer and the next request.
     pub(crate) think: Option<At<Random<Time>>>,
-    /// Default: persistent.
+    ///
     #[serde(default)]
     pub(crate) connection: Connection,
 }

@@ -19,12 +19,6 @@ pub(crate) struct Loss(pub(crate) LossModel);
 #[derive(Clone, Debug)]
 pub(crate) struct Algorithm(pub(crate) model::Algorithm);
 
-impl Algorithm {
-    pub(crate) fn plain(name: &str) -> Self {
-        Self(model::Algorithm { name: name.to_owned(), parameters: BTreeMap::new() })
-    }
-}
-
 /// Loss in bursts (Gilbert-Elliott): each packet first moves the state, then is lost with the state's probability.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,9 +28,9 @@ struct BurstLoss {
     to_bad: Percent,
     /// Probability of going from the bad to the good state.
     to_good: Percent,
-    /// Loss in the bad state. Default: 100%.
+    /// Loss in the bad state.
     bad: Option<Percent>,
-    /// Loss in the good state. Default: 0%.
+    /// Loss in the good state.
     good: Option<Percent>,
 }
 
@@ -93,7 +87,7 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Algorithm, E> {
-        Ok(Algorithm::plain(name))
+        Ok(Algorithm(model::Algorithm::named(name)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Algorithm, A::Error> {

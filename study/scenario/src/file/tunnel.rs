@@ -10,49 +10,49 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tunnel")]
 pub(crate) struct Tunnel {
-    /// Whose tunnel: "mpt" (default) or "ropewalk".
+    /// Whose tunnel: "mpt" or "ropewalk".
     #[serde(default)]
     pub(crate) mode: Mode,
-    /// MPT: what kind of tunnel. Default: "mpt-gre".
+    /// MPT: what kind of tunnel.
     pub(crate) kind: Option<At<TunnelKind>>,
     /// Names of its paths. Default: all.
     pub(crate) paths: Option<At<Vec<At<String>>>>,
     /// One weight a path, in the order of `paths`. Default: all 1.
     pub(crate) weights: Option<At<Vec<u32>>>,
-    /// Largest inner packet. Default: MPT "1440b"; Ropewalk what fits into one datagram on every path.
+    /// Largest inner packet. Ropewalk: by default what fits into one datagram on every path.
     pub(crate) mtu: Option<At<Size>>,
-    /// MPT: how packets are spread: a scheduler of `ropewalk list schedulers`. Default: packet-round-robin.
+    /// MPT: how packets are spread: a scheduler of `ropewalk list schedulers`.
     pub(crate) stripe: Option<At<String>>,
-    /// MPT: position in the striping cycle at which the first packet goes. Default: 0.
+    /// MPT: position in the striping cycle at which the first packet goes.
     pub(crate) first: Option<At<u32>>,
-    /// MPT: packets sent before the flows begin; they only shift the parity. Default: 0.
+    /// MPT: packets sent before the flows begin; they only shift the parity.
     pub(crate) stray_packets: Option<At<u32>>,
-    /// MPT: what the encapsulation adds. Default: "36b" (outer IPv4 20, UDP 8, GRE with sequence number 8), with
-    /// `ip = 6` in [host] "56b".
+    /// MPT: what the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8,
+    /// GRE with sequence number 8.
     pub(crate) overhead: Option<At<Size>>,
-    /// MPT: resequencing at the far end; without it packets go up as they arrive.
+    /// MPT: resequencing at the far end; without it packets are delivered as they arrive.
     pub(crate) resequence: Option<At<Resequence>>,
     /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
     pub(crate) device: Option<At<Device>>,
-    /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default: bbr.
+    /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
     pub(crate) congestion: Option<At<Algorithm>>,
-    /// Ropewalk: which path carries the next piece: a scheduler that lets packets wait for a window. Default: minrtt.
+    /// Ropewalk: which path carries the next fragment: a scheduler that lets packets wait for a window.
     pub(crate) scheduler: Option<At<Algorithm>>,
-    /// Ropewalk: lost pieces are sent again. Default: true.
-    pub(crate) repair: Option<At<bool>>,
-    /// Ropewalk: packets go up in the order in which they were sent. Default: true.
-    pub(crate) order: Option<At<bool>>,
-    /// Ropewalk: what happens to a packet that comes after its turn. Default: drop.
+    /// Ropewalk: lost fragments are retransmitted.
+    pub(crate) retransmit: Option<At<bool>>,
+    /// Ropewalk: packets are delivered in the order in which they were sent.
+    pub(crate) in_order: Option<At<bool>>,
+    /// Ropewalk: what happens to a packet that comes after its turn.
     pub(crate) late: Option<At<Late>>,
-    /// Ropewalk: the longest that a missing piece is waited for. Default: "500ms".
-    pub(crate) hold: Option<At<Time>>,
-    /// Ropewalk: a path that is silent for so long is probed. Default: "200ms".
-    pub(crate) probe: Option<At<Time>>,
-    /// Ropewalk: CoDel's target at the entrance. Default: "5ms".
-    pub(crate) target: Option<At<Time>>,
-    /// Ropewalk: CoDel's interval at the entrance. Default: "100ms".
-    pub(crate) interval: Option<At<Time>>,
-    /// Ropewalk: bytes that may wait at the entrance, be on their way, and be held at the exit, each. Default: 64 MiB.
+    /// Ropewalk: the longest that a missing fragment is waited for.
+    pub(crate) max_reorder_timeout: Option<At<Time>>,
+    /// Ropewalk: a path that is silent for so long is probed.
+    pub(crate) probe_interval: Option<At<Time>>,
+    /// Ropewalk: CoDel's target in the ingress queue.
+    pub(crate) codel_target: Option<At<Time>>,
+    /// Ropewalk: CoDel's interval in the ingress queue.
+    pub(crate) codel_interval: Option<At<Time>>,
+    /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
     pub(crate) memory: Option<At<Size>>,
     /// Ropewalk: names of paths that are used only while no other works. Default: none.
     pub(crate) backup: Option<At<Vec<At<String>>>>,
@@ -68,7 +68,7 @@ pub(crate) enum Mode {
     /// The MPT library's: packets are striped and put in order, nothing is measured.
     #[default]
     Mpt,
-    /// Ropewalk's own: every path has its congestion control, lost pieces are sent again.
+    /// Ropewalk's own: every path has its congestion control, lost fragments are retransmitted.
     Ropewalk,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Resequence {
     pub(crate) window: Packets,
     /// The longest a packet is held.
     pub(crate) timeout: Time,
-    /// What happens to a packet that comes after its turn. Default: drop, as MPT does.
+    /// What happens to a packet that comes after its turn. MPT drops it.
     #[serde(default)]
     pub(crate) late: Late,
 }
@@ -103,7 +103,7 @@ pub(crate) enum Late {
     /// It is dropped.
     #[default]
     Drop,
-    /// It goes up out of order.
+    /// It is delivered out of order.
     Deliver,
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "video")]
 pub(crate) struct Video {
-    /// stored (default): written ahead, and the player stalls when nothing is left. live: written when captured, and
+    /// stored: written ahead, and the player stalls when nothing is left. live: written when captured, and
     /// what is late is skipped.
     #[serde(default)]
     pub(crate) kind: VideoKind,
@@ -17,23 +17,23 @@ pub(crate) struct Video {
     pub(crate) rate: Option<At<BitRate>>,
     /// Instead of `rate`: rates that it adapts between, ascending; it begins with the lowest.
     pub(crate) ladder: Option<At<Vec<BitRate>>>,
-    /// Frames a second. Default: 25.
+    /// Frames a second.
     pub(crate) fps: Option<At<u32>>,
     /// Frames of a group of pictures, which has one rate. Default: two seconds.
     pub(crate) gop: Option<At<u32>>,
-    /// How many times as large as the others a group's first frame is. Default: 1.
+    /// How many times as large as the others a group's first frame is.
     pub(crate) intra: Option<At<f64>>,
-    /// Coefficient of variation of the frames' sizes around their mean, lognormal. Default: 0, a constant bit rate.
+    /// Coefficient of variation of the frames' sizes around their mean, lognormal.
     pub(crate) variation: Option<At<f64>>,
-    /// The same of whole groups: quiet and busy scenes. Default: 0.
+    /// The same of whole groups: quiet and busy scenes.
     pub(crate) group_variation: Option<At<f64>>,
-    /// stored: media that the player has before it begins. Default: "2s".
+    /// stored: media that the player has before it begins.
     pub(crate) startup: Option<At<Time>>,
     /// stored: media that it has before it goes on after a stall. Default: as `startup`.
     pub(crate) resume: Option<At<Time>>,
-    /// stored: most media that are written ahead of what is played. Default: "30s".
+    /// stored: most media that are written ahead of what is played.
     pub(crate) ahead: Option<At<Time>>,
-    /// live: from a frame's capture to its turn. Default: "500ms".
+    /// live: from a frame's capture to its turn.
     pub(crate) latency: Option<At<Time>>,
 }
 

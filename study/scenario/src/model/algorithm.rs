@@ -11,6 +11,14 @@ pub struct Algorithm {
     pub parameters: BTreeMap<String, Parameter>,
 }
 
+impl Algorithm {
+    /// The algorithm of this name with its own defaults.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), parameters: BTreeMap::new() }
+    }
+}
+
 /// The value of one algorithm parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameter {

@@ -1,6 +1,7 @@
 //! A tunnel over several paths.
 
 use super::algorithm::Algorithm;
+use machine::defaults;
 use units::Span;
 
 /// A striping tunnel over several paths, in both directions.
@@ -21,7 +22,7 @@ pub struct Tunnel {
     pub overhead: u32,
     /// Largest inner packet, bytes.
     pub mtu: u32,
-    /// Resequencing at the far end, or packets go up as they arrive.
+    /// Resequencing at the far end, or packets are delivered as they arrive.
     pub resequence: Option<Resequence>,
     /// The tunnel device and its sockets, or a tunnel that never holds packets back.
     pub device: Option<Device>,
@@ -36,7 +37,7 @@ pub struct Resequence {
     pub window: u32,
     /// The longest a packet is held.
     pub timeout: Span,
-    /// Packets that come after their turn go up out of order instead of being dropped.
+    /// Packets that come after their turn are delivered out of order instead of being dropped.
     pub deliver_late: bool,
 }
 
@@ -49,33 +50,52 @@ pub struct Device {
     pub socket: u32,
 }
 
-/// Ropewalk's own tunnel. What is `None` is as the tunnel has it of itself.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Ropewalk's own tunnel.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ropewalk {
     /// Congestion control of the paths; `off` is none.
-    pub congestion: Option<Algorithm>,
-    /// Which path carries the next piece.
-    pub scheduler: Option<Algorithm>,
-    /// Lost pieces are sent again.
-    pub repair: Option<bool>,
-    /// Pieces go up in order.
-    pub order: Option<bool>,
-    /// Packets that come after their turn go up out of order instead of being dropped.
-    pub deliver_late: Option<bool>,
-    /// The longest that a missing piece is waited for.
-    pub hold: Option<Span>,
-    /// Silence of a path that is probed.
-    pub probe: Option<Span>,
-    /// CoDel at the entrance: acceptable standing delay.
-    pub target: Option<Span>,
-    /// CoDel at the entrance: the time in which it must be reached once.
-    pub interval: Option<Span>,
-    /// Bytes that may wait at the entrance, be on their way, and be held at the exit: each of the three.
-    pub memory: Option<u64>,
+    pub congestion: Algorithm,
+    /// Which path carries the next fragment.
+    pub scheduler: Algorithm,
+    /// Lost fragments are retransmitted.
+    pub retransmit: bool,
+    /// Packets are delivered in the order in which they were sent.
+    pub in_order: bool,
+    /// Packets that come after their turn are delivered out of order instead of being dropped.
+    pub deliver_late: bool,
+    /// The longest that a missing fragment is waited for.
+    pub max_reorder_timeout: Span,
+    /// Silence of a path after which it is probed.
+    pub probe_interval: Span,
+    /// CoDel's target in the ingress queue.
+    pub codel_target: Span,
+    /// CoDel's interval in the ingress queue.
+    pub codel_interval: Span,
+    /// Bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
+    pub memory: u64,
     /// Of the tunnel's paths (positions in [`Tunnel::paths`]), those used only while no other works.
     pub backup: Vec<usize>,
     /// Of the tunnel's paths, those of which every byte costs.
     pub metered: Vec<usize>,
+}
+
+impl Default for Ropewalk {
+    fn default() -> Self {
+        Self {
+            congestion: Algorithm::named(defaults::CONGESTION_CONTROL),
+            scheduler: Algorithm::named(defaults::SCHEDULER),
+            retransmit: defaults::RETRANSMIT,
+            in_order: defaults::IN_ORDER,
+            deliver_late: defaults::DELIVER_LATE,
+            max_reorder_timeout: defaults::MAX_REORDER_TIMEOUT,
+            probe_interval: defaults::PROBE_INTERVAL,
+            codel_target: defaults::CODEL_TARGET,
+            codel_interval: defaults::CODEL_INTERVAL,
+            memory: defaults::MEMORY_BYTES,
+            backup: Vec::new(),
+            metered: Vec::new(),
+        }
+    }
 }
 
 /// The name of no congestion control at all, in [`Ropewalk::congestion`].

@@ -3,12 +3,12 @@
 mod checks;
 mod discipline;
 mod events;
-mod multipath;
-mod network;
+pub(crate) mod multipath;
+pub(crate) mod network;
 mod queue;
 mod requests;
-mod traffic;
-mod tunnel;
+pub(crate) mod traffic;
+pub(crate) mod tunnel;
 pub(crate) mod video;
 
 use self::checks::positive;

@@ -2,11 +2,18 @@
 
 use super::checks::{bytes, find};
 use crate::file;
-use crate::file::{Algorithm, Rules, Subflow};
-use crate::model::{self, Multipath, Path};
+use crate::file::{Rules, Subflow};
+use crate::model::{self, Algorithm, Multipath, Path};
 use parse::{At, Fault, Size};
 use units::Span;
 
+/// What each stack schedules by.
+pub(crate) const UPSTREAM_SCHEDULER: &str = "linger";
+pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
+/// Bytes that each stack adds to a data segment: 32-bit DATA_ACK and 64-bit data sequence number, or both with 32 bits and
+/// a checksum.
+pub(crate) const UPSTREAM_OPTION: u32 = 24;
+pub(crate) const OUT_OF_TREE_OPTION: u32 = 20;
 /// Most subflows of a connection.
 const MOST_SUBFLOWS: usize = 32;
 
@@ -15,13 +22,13 @@ pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath,
     let subflows = subflows(given, paths)?;
     let keys = given.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (rules, scheduler, option) = match keys.rules.unwrap_or_default() {
-        Rules::Upstream => (model::Rules::Upstream, "linger", 24),
-        Rules::OutOfTree => (model::Rules::OutOfTree, "minrtt", 20),
+        Rules::Upstream => (model::Rules::Upstream, UPSTREAM_SCHEDULER, UPSTREAM_OPTION),
+        Rules::OutOfTree => (model::Rules::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_OPTION),
     };
     let opportunistic = keys.opportunistic_retransmission.unwrap_or(rules == model::Rules::OutOfTree);
-    let scheduler = given.scheduler.as_ref().map_or_else(|| Algorithm::plain(scheduler), |named| named.get().clone());
+    let scheduler = given.scheduler.as_ref().map_or_else(|| Algorithm::named(scheduler), |named| named.get().0.clone());
     Ok(Multipath {
-        scheduler: scheduler.0,
+        scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,
         subflows,
         rules,

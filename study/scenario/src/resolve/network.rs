@@ -10,7 +10,7 @@ use parse::{At, Fault};
 use units::Span;
 
 /// The MTU of a path: Ethernet's.
-const MTU: u32 = 1500;
+pub(crate) const MTU: u32 = 1500;
 
 /// Links so far, with the limits that wait for the paths.
 struct Links<'t> {

@@ -8,14 +8,14 @@ use parse::{At, Fault, Time};
 use std::ops::Range;
 use units::Span;
 
-/// What MPT does.
-const DEFAULT_SCHEDULER: &str = "packet-round-robin";
+/// How MPT stripes.
+pub(crate) const MPT_SCHEDULER: &str = "packet-round-robin";
 /// GRE with a sequence number.
 const GRE: u32 = 8;
 /// Largest inner packet that MPT's authors have.
-const MPT_MTU: u32 = 1440;
-/// Ropewalk's own headers of a piece: GRE with key and sequence number, the piece's header, the cipher's tag.
-const PIECE_HEADERS: u32 = 12 + 6 + 16;
+pub(crate) const MPT_MTU: u32 = 1440;
+/// Ropewalk's own headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
+const FRAGMENT_HEADERS: u32 = 12 + 6 + 16;
 
 pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
     refuse_keys_of_the_other_mode(given)?;
@@ -34,7 +34,7 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
     };
     Ok(Tunnel {
         paths: own,
-        stripe: given.stripe.as_ref().map_or_else(|| DEFAULT_SCHEDULER.to_owned(), |stripe| stripe.get().clone()),
+        stripe: given.stripe.as_ref().map_or_else(|| MPT_SCHEDULER.to_owned(), |stripe| stripe.get().clone()),
         weights,
         first: given.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
@@ -57,25 +57,27 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
 /// The largest packet that fits into one datagram on every path.
 fn fitting(own: &[usize], paths: &[Path], headers: u32) -> u32 {
     let least = own.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
-    least.saturating_sub(headers + PIECE_HEADERS).max(1)
+    least.saturating_sub(headers + FRAGMENT_HEADERS).max(1)
 }
 
 fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropewalk, Fault> {
-    let time = |key: &str, time: &Option<At<Time>>| -> Result<Option<Span>, Fault> {
-        Ok(time.as_ref().map(|time| positive(key, time, |time| time.0.0)).transpose()?.map(|time| time.0))
+    let default = Ropewalk::default();
+    let time = |key: &str, time: &Option<At<Time>>, default: Span| -> Result<Span, Fault> {
+        time.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
     };
     let memory = given.memory.as_ref().map(|memory| positive("memory", memory, |memory| memory.0)).transpose()?;
+    let flag = |flag: &Option<At<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
     Ok(Ropewalk {
-        congestion: given.congestion.as_ref().map(|congestion| congestion.get().0.clone()),
-        scheduler: given.scheduler.as_ref().map(|scheduler| scheduler.get().0.clone()),
-        repair: given.repair.as_ref().map(|repair| *repair.get()),
-        order: given.order.as_ref().map(|order| *order.get()),
-        deliver_late: given.late.as_ref().map(|late| matches!(late.get(), Late::Deliver)),
-        hold: time("hold", &given.hold)?,
-        probe: time("probe", &given.probe)?,
-        target: time("target", &given.target)?,
-        interval: time("interval", &given.interval)?,
-        memory: memory.map(|memory| memory.0),
+        congestion: given.congestion.as_ref().map_or(default.congestion, |chosen| chosen.get().0.clone()),
+        scheduler: given.scheduler.as_ref().map_or(default.scheduler, |chosen| chosen.get().0.clone()),
+        retransmit: flag(&given.retransmit, default.retransmit),
+        in_order: flag(&given.in_order, default.in_order),
+        deliver_late: given.late.as_ref().map_or(default.deliver_late, |late| matches!(late.get(), Late::Deliver)),
+        max_reorder_timeout: time("max_reorder_timeout", &given.max_reorder_timeout, default.max_reorder_timeout)?,
+        probe_interval: time("probe_interval", &given.probe_interval, default.probe_interval)?,
+        codel_target: time("codel_target", &given.codel_target, default.codel_target)?,
+        codel_interval: time("codel_interval", &given.codel_interval, default.codel_interval)?,
+        memory: memory.map_or(default.memory, |memory| memory.0),
         backup: positions(given.backup.as_ref(), paths, own)?,
         metered: positions(given.metered.as_ref(), paths, own)?,
     })
@@ -105,13 +107,13 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
     let of_ropewalk = [
         ("congestion", span(&given.congestion)),
         ("scheduler", span(&given.scheduler)),
-        ("repair", span(&given.repair)),
-        ("order", span(&given.order)),
+        ("retransmit", span(&given.retransmit)),
+        ("in_order", span(&given.in_order)),
         ("late", span(&given.late)),
-        ("hold", span(&given.hold)),
-        ("probe", span(&given.probe)),
-        ("target", span(&given.target)),
-        ("interval", span(&given.interval)),
+        ("max_reorder_timeout", span(&given.max_reorder_timeout)),
+        ("probe_interval", span(&given.probe_interval)),
+        ("codel_target", span(&given.codel_target)),
+        ("codel_interval", span(&given.codel_interval)),
         ("memory", span(&given.memory)),
         ("backup", span(&given.backup)),
         ("metered", span(&given.metered)),
@@ -130,8 +132,8 @@ fn instead(key: &str) -> &'static str {
     match key {
         "stripe" => "; Ropewalk's scheduler is `scheduler`",
         "scheduler" => "; MPT's scheduler is `stripe`",
-        "resequence" => "; Ropewalk's exit is set by `order`, `hold` and `late`",
-        "order" | "hold" | "late" => "; MPT's exit is set by `resequence`",
+        "resequence" => "; Ropewalk's reorder buffer is set by `in_order`, `max_reorder_timeout` and `late`",
+        "in_order" | "max_reorder_timeout" | "late" => "; MPT's reorder buffer is set by `resequence`",
         _ => "",
     }
 }

@@ -138,11 +138,12 @@ fn tunnels() {
     check(&tunnel("paths = [\"wier\"]"), 11, "tunnel.paths.0", "did you mean `wire`?");
     check(&tunnel("paths = []"), 11, "tunnel.paths", "at least one path");
     check(&tunnel("first = 1"), 11, "tunnel.first", "positions 0 to 0");
-    check(&tunnel("hold = \"1s\""), 11, "tunnel.hold", "say mode = \"ropewalk\"; MPT's exit is set by `resequence`");
+    check(&tunnel("max_reorder_timeout = \"1s\""), 11, "tunnel.max_reorder_timeout", "say mode = \"ropewalk\"; MPT's");
+    check(&tunnel("hold = \"1s\""), 11, "tunnel.hold", "did you mean `max_reorder_timeout`?");
     let ropewalk = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nmode = \"ropewalk\"\n{line}\n");
     check(&ropewalk("stripe = \"byte-deficit\""), 11, "tunnel.stripe", "Ropewalk's scheduler is `scheduler`");
     check(&ropewalk("backup = [\"wier\"]"), 11, "tunnel.backup.0", "did you mean `wire`?");
-    check(&ropewalk("probe = \"0s\""), 11, "tunnel.probe", "more than zero");
+    check(&ropewalk("probe_interval = \"0s\""), 11, "tunnel.probe_interval", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
     check(&tunnel("resequence = { window = \"9p\" }"), 11, "tunnel.resequence.timeout", "missing key `timeout`");
 }

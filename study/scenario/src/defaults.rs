@@ -1,0 +1,150 @@
+//! What holds where a key is not given, from the very constants that resolving uses; the JSON Schema tells it.
+
+use crate::model::{Host, Ropewalk};
+use crate::resolve::{multipath, network, traffic, tunnel, video};
+use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use serde_json::{Value, json};
+use units::Span;
+
+/// A table of the schema, a key, and its default.
+type KeyDefault = (&'static str, &'static str, Value);
+
+/// Defaults that hold always.
+pub(crate) fn fixed() -> Vec<KeyDefault> {
+    let mut all = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::MTU))];
+    for table in ["path", "link"] {
+        let zero = [("delay", "0s"), ("jitter", "0s"), ("loss", "0%"), ("overhead", "0b")];
+        all.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
+        all.push((table, "local", json!(false)));
+    }
+    all.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
+    all.extend(queue());
+    all.extend(of_tunnel());
+    all.extend(host());
+    all.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
+    all.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
+    all.extend([("requests", "think", json!("0s")), ("mptcp", "rules", json!("upstream"))]);
+    all.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
+    all.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
+    let times = [("startup", video::STARTUP), ("ahead", video::AHEAD), ("latency", video::LATENCY)];
+    all.extend(times.map(|(key, span)| ("video", key, time(span))));
+    all
+}
+
+/// Defaults that depend on another key: table, key, that other key, and the default for each of its values.
+pub(crate) fn dependent() -> Vec<(&'static str, &'static str, &'static str, Vec<(&'static str, Value)>)> {
+    let disciplines = [
+        ("droptail", QueueDiscipline::DropTail),
+        ("codel", QueueDiscipline::CoDel(CoDelConfig::DEFAULT)),
+        ("red", QueueDiscipline::Red(RedConfig { min: 0, max: 1, probability: 0.0, weight: 1.0 })),
+        ("pie", QueueDiscipline::Pie(PieConfig::default())),
+        ("fq-codel", QueueDiscipline::FqCodel(FqCodelConfig::default())),
+        ("cake", QueueDiscipline::Cake(CakeConfig::default())),
+    ];
+    let limit = |discipline| match QueueConfig::new(discipline).limit {
+        QueueLimit::Packets(packets) => json!(format!("{packets}p")),
+        QueueLimit::Bytes(bytes) => json!(format!("{bytes}b")),
+        QueueLimit::Time(span) => time(span),
+    };
+    let targets = [("codel", CoDelConfig::DEFAULT.target), ("fq-codel", FqCodelConfig::default().codel.target)];
+    let targets = targets.into_iter().chain([("pie", PieConfig::default().target)]);
+    vec![
+        ("queue", "limit", "discipline", disciplines.map(|(name, it)| (name, limit(it))).into()),
+        ("queue", "ecn", "discipline", disciplines.map(|(name, it)| (name, json!(it.default_ecn()))).into()),
+        ("queue", "target", "discipline", targets.map(|(name, span)| (name, time(span))).collect()),
+        ("tunnel", "mtu", "mode", vec![("mpt", bytes(tunnel::MPT_MTU))]),
+        (
+            "mptcp",
+            "option",
+            "rules",
+            vec![
+                ("upstream", bytes(multipath::UPSTREAM_OPTION)),
+                ("out-of-tree", bytes(multipath::OUT_OF_TREE_OPTION)),
+            ],
+        ),
+        (
+            "mptcp",
+            "opportunistic_retransmission",
+            "rules",
+            vec![("upstream", json!(false)), ("out-of-tree", json!(true))],
+        ),
+        (
+            "flow",
+            "scheduler",
+            "mptcp.rules",
+            vec![
+                ("upstream", json!(multipath::UPSTREAM_SCHEDULER)),
+                ("out-of-tree", json!(multipath::OUT_OF_TREE_SCHEDULER)),
+            ],
+        ),
+    ]
+}
+
+fn queue() -> Vec<KeyDefault> {
+    let (pie, fq_codel) = (PieConfig::default(), FqCodelConfig::default());
+    let keys = [
+        ("interval", time(CoDelConfig::DEFAULT.interval)),
+        ("flows", json!(fq_codel.flows)),
+        ("quantum", bytes(fq_codel.quantum)),
+        ("tupdate", time(pie.tupdate)),
+        ("alpha", json!(pie.alpha)),
+        ("beta", json!(pie.beta)),
+        ("rtt", time(CakeConfig::default().rtt)),
+        ("probability", json!(format!("{}%", RedConfig::PROBABILITY * 100.0))),
+        ("weight", json!(RedConfig::WEIGHT)),
+    ];
+    keys.map(|(key, value)| ("queue", key, value)).into()
+}
+
+fn of_tunnel() -> Vec<KeyDefault> {
+    let ropewalk = Ropewalk::default();
+    let keys = [
+        ("kind", json!("mpt-gre")),
+        ("stripe", json!(tunnel::MPT_SCHEDULER)),
+        ("first", json!(0)),
+        ("stray_packets", json!(0)),
+        ("congestion", json!(ropewalk.congestion.name)),
+        ("scheduler", json!(ropewalk.scheduler.name)),
+        ("retransmit", json!(ropewalk.retransmit)),
+        ("in_order", json!(ropewalk.in_order)),
+        ("late", json!(if ropewalk.deliver_late { "deliver" } else { "drop" })),
+        ("max_reorder_timeout", time(ropewalk.max_reorder_timeout)),
+        ("probe_interval", time(ropewalk.probe_interval)),
+        ("codel_target", time(ropewalk.codel_target)),
+        ("codel_interval", time(ropewalk.codel_interval)),
+        ("memory", json!(format!("{}MiB", ropewalk.memory >> 20))),
+    ];
+    keys.map(|(key, value)| ("tunnel", key, value)).into()
+}
+
+fn host() -> Vec<KeyDefault> {
+    let host = Host::default();
+    let keys = [
+        ("profile", json!("linux")),
+        ("initial_window", json!(host.initial_window)),
+        ("ip", json!(4)),
+        ("timestamps", json!(host.timestamps)),
+        ("sack", json!(host.sack)),
+        ("ecn", json!(host.ecn)),
+        ("quick_ack", json!(host.quick_ack)),
+        ("gro", json!(host.gro)),
+        ("receive_buffer", json!(host.receive_buffer.map(|bytes| format!("{bytes}b")))),
+        ("send_buffer", json!(format!("{}b", host.send_buffer))),
+        ("pacing", json!(host.pacing)),
+        ("reordering", json!(host.reordering)),
+        ("max_reordering", json!(host.max_reordering)),
+        ("tick", time(host.tick)),
+        ("recovery", json!("rack")),
+        ("handshake", json!(host.handshake)),
+        ("initial_timeout", time(host.initial_timeout)),
+    ];
+    keys.map(|(key, value)| ("host", key, value)).into()
+}
+
+fn time(span: Span) -> Value {
+    json!(span.to_string())
+}
+
+fn bytes(bytes: u32) -> Value {
+    json!(format!("{bytes}b"))
+}

@@ -1,0 +1,24 @@
+//! Keys that had another name in earlier versions: whoever writes the earlier one is told today's.
+
+use parse::Fault;
+
+/// The earlier name, and today's.
+const RENAMED: [(&str, &str); 8] = [
+    ("least", "min"),
+    ("most", "max"),
+    ("repair", "retransmit"),
+    ("order", "in_order"),
+    ("hold", "max_reorder_timeout"),
+    ("probe", "probe_interval"),
+    ("target", "codel_target"),
+    ("interval", "codel_interval"),
+];
+
+/// The fault, with today's name if an unknown key is an earlier one.
+pub(crate) fn explained(fault: Fault) -> Fault {
+    let unknown = |(earlier, _): &&(&str, &str)| fault.message == format!("unknown key `{earlier}`");
+    match RENAMED.iter().find(unknown) {
+        Some((_, today)) => fault.help(format!("did you mean `{today}`?")),
+        None => fault,
+    }
+}

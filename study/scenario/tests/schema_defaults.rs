@@ -1,0 +1,97 @@
+//! A key that is given its default, as the schema tells it, changes nothing: key by key.
+
+use ropewalk_scenario::{Overrides, Scenario, parse, schema};
+use serde_json::Value;
+use std::path::Path;
+
+/// A scenario in which `line` stands in the table `table`, where `other` is the value of the key that it depends on.
+fn text(table: &str, line: &str, other: &str) -> Option<String> {
+    let inline = |keys: &str| if line.is_empty() { keys.to_owned() } else { format!("{keys}, {line}") };
+    let path = |keys: &str| format!("[[path]]\nname = \"a\"\nrate = \"10mbit\"\n{keys}\n");
+    let flow = |keys: &str| format!("{}[[flow]]\nname = \"f\"\n{keys}\n", path(""));
+    let queue = || {
+        let red = if other == "red" { ", min = \"3kB\", max = \"9kB\"" } else { "" };
+        path(&format!("queue = {{ {} }}", inline(&format!("discipline = \"{other}\"{red}"))))
+    };
+    let body = match table {
+        "scenario" => return Some(format!("name = \"x\"\nduration = \"1s\"\n{line}\n{}", flow(""))),
+        "path" => path(line),
+        "link" => format!("{}[[link]]\nname = \"b\"\n{line}\n", path("")),
+        "burst-loss" => path(&format!("loss = {{ {} }}", inline("to_bad = \"1%\", to_good = \"9%\""))),
+        "queue" => queue(),
+        "tunnel" => format!("{}[tunnel]\nmode = \"{other}\"\n{line}\n", path("")),
+        "host" => format!("{}[host]\n{line}\n", path("")),
+        "flow" if other.is_empty() => flow(line),
+        "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ rules = \"{other}\" }}\n{line}")),
+        "subflow" => flow(&format!("kind = \"mptcp\"\nsubflow = [{{ {} }}]", inline("path = \"a\""))),
+        "mptcp" if line.starts_with("rules") => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
+        "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("rules = \"{other}\"")))),
+        "requests" => flow(&format!("requests = {{ {} }}", inline("size = \"1kB\""))),
+        "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{other}\"")))),
+        _ => return None,
+    };
+    let flow = if body.contains("[[flow]]") { "" } else { "[[flow]]\nname = \"f\"\npath = \"a\"\n" };
+    Some(format!("name = \"x\"\nduration = \"1s\"\n{body}{flow}"))
+}
+
+/// The value of the key that tells which keys a table may have.
+fn other(table: &str, key: &str) -> &'static str {
+    match (table, key) {
+        ("queue", "interval") => "codel",
+        ("queue", "flows" | "quantum") => "fq-codel",
+        ("queue", "tupdate" | "alpha" | "beta") => "pie",
+        ("queue", "rtt") => "cake",
+        ("queue", "probability" | "weight") => "red",
+        ("tunnel", "kind" | "stripe" | "first" | "stray_packets") => "mpt",
+        ("tunnel", _) => "ropewalk",
+        ("video", "latency") => "live",
+        ("video", _) => "stored",
+        _ => "",
+    }
+}
+
+fn read(text: &str) -> Scenario {
+    parse("x.toml", text, Path::new(""), &Overrides::default()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// With the default and without it the same comes out. Keys that choose between kinds, which the type itself defaults,
+/// stand in their tables anyway.
+fn check(table: &str, key: &str, default: &Value, other: &str) -> bool {
+    let (Some(with), Some(without)) = (text(table, &format!("{key} = {default}"), other), text(table, "", other))
+    else {
+        return false;
+    };
+    let [with, without] = [with, without].map(|text| read(&text));
+    assert_eq!((&with.cells, &with.seeds), (&without.cells, &without.seeds), "{table}.{key} = {default} ({other})");
+    true
+}
+
+#[test]
+fn every_default_of_the_schema_is_what_an_absent_key_means() {
+    let schema = schema();
+    let tables = schema["$defs"].as_object().unwrap().iter().map(|(name, table)| (name.as_str(), table));
+    let mut checked = 0;
+    for (table, definition) in tables.chain([("scenario", &schema)]) {
+        for (key, property) in definition["properties"].as_object().into_iter().flatten() {
+            let chooses =
+                ["kind", "mode", "discipline"].contains(&key.as_str()) && (table, key.as_str()) != ("tunnel", "kind");
+            if let Some(default) = property.get("default").filter(|default| !chooses && !default.is_null()) {
+                checked += usize::from(check(table, key, default, other(table, key)));
+            }
+            for (value, default) in property["x-default-by"]["values"].as_object().into_iter().flatten() {
+                checked += usize::from(check(table, key, default, value));
+            }
+        }
+    }
+    println!("{checked} defaults");
+    assert!(checked >= 75, "{checked}");
+}
+
+#[test]
+fn the_tunnels_defaults_are_the_machines() {
+    let schema = schema();
+    let default = |key: &str| &schema["$defs"]["tunnel"]["properties"][key]["default"];
+    assert_eq!(default("scheduler"), machine::defaults::SCHEDULER);
+    assert_eq!(default("codel_target"), &machine::defaults::CODEL_TARGET.to_string());
+    assert_eq!(default("codel_interval"), &machine::defaults::CODEL_INTERVAL.to_string());
+}
