@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`wire::check::coalesce`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| wire::check::coalesce(data));
+ropewalk_fuzz::target!(wire::check::coalesce);

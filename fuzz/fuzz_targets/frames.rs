@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`wire::check::frames`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| wire::check::frames(data));
+ropewalk_fuzz::target!(wire::check::frames);

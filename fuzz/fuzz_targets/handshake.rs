@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`seal::check::handshake`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| seal::check::handshake(data));
+ropewalk_fuzz::target!(seal::check::handshake);

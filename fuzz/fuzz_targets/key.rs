@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`seal::check::key`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| seal::check::key(data));
+ropewalk_fuzz::target!(seal::check::key);

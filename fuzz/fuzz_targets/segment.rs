@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`wire::check::segment`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| wire::check::segment(data));
+ropewalk_fuzz::target!(wire::check::segment);

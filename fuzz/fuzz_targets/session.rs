@@ -1,3 +1,4 @@
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`seal::check::session`].
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| seal::check::session(data));
+ropewalk_fuzz::target!(seal::check::session);

@@ -24,6 +24,7 @@ const fn free(name: &'static str, crates: &'static [&'static str]) -> Room {
 const ROOMS: &[Room] = &[
     pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
     pure("params", &[], &[]),
+    free("testing", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
     pure("control", &["params", "units"], &["libm"]),
     pure("schedule", &["params", "units"], &[]),
@@ -49,6 +50,7 @@ const ROOMS: &[Room] = &[
         &["control", "daemon", "lab", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
     free("bench", &[]),
+    free("fuzz", &["seal", "wire"]),
     free("xtask", &[]),
 ];
 

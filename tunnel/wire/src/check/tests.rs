@@ -8,15 +8,39 @@ type Check = fn(&[u8]);
 const TARGETS: [(&str, Check); 5] =
     [("gre", gre), ("frames", frames), ("inner", inner), ("segment", segment), ("coalesce", coalesce)];
 
+/// The inputs that are saved for a target.
+fn saved(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let inputs = std::fs::read_dir(&folder).expect("a folder of inputs");
+    let inputs: Vec<_> = inputs.map(|input| std::fs::read(input.unwrap().path()).unwrap()).collect();
+    assert!(inputs.len() >= 5, "{} has few inputs", folder.display());
+    inputs
+}
+
 #[test]
 fn what_a_fuzzer_has_found_passes_every_check() {
+    TARGETS.into_iter().for_each(|(target, check)| saved(target).iter().for_each(|input| check(input)));
+}
+
+/// So many inputs near the saved ones, of each target.
+const NEAR: u64 = 20_000;
+
+#[test]
+fn what_is_near_that_passes_too() {
+    let mut random = units::Stream::named(1, "near the corpus");
     for (target, check) in TARGETS {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-        let inputs: Vec<_> =
-            std::fs::read_dir(&folder).expect("a folder of inputs").map(|entry| entry.unwrap()).collect();
-        assert!(inputs.len() >= 5, "{} has few inputs", folder.display());
-        for input in inputs {
-            check(&std::fs::read(input.path()).unwrap());
+        let inputs = saved(target);
+        for _ in 0..NEAR {
+            let mut input = inputs[random.below(inputs.len() as u64) as usize].clone();
+            for _ in 0..=random.below(4) {
+                let at = random.below(input.len() as u64 + 1) as usize;
+                match random.below(3) {
+                    0 => input.truncate(at),
+                    1 => input.insert(at, random.bits() as u8),
+                    _ => input.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.bits() as u8),
+                }
+            }
+            check(&input);
         }
     }
 }
