@@ -1,14 +1,14 @@
 //! A real kernel on a known path has to give what can be worked out by hand: else the lab measures itself.
 //!
-//! Where there is no User-Mode Linux (or it may not run) the tests say `skipped:`, which `cargo xtask test` counts.
+//! In virtual time: rates and windows. In real time, however busy the machine is: what was counted, and in which order.
 
 use lab::{BackendChoice, Error, Lab};
 use ropewalk_lab as lab;
 use scenario::Overrides;
-use scenario::model::Experiment;
-use std::io::Write;
+use scenario::model::{Change, Directions, Experiment};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use testing::{Reason, skip};
 
 /// 10 Mbit/s with 38 bytes around each packet of 1500, 20 ms there and back; a queue of 40 packets.
 const SCENARIO: &str = r#"
@@ -37,35 +37,39 @@ fn experiment(sets: &[&str]) -> Experiment {
     scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment.clone()
 }
 
+/// An event that changes the path's rate or takes it down.
+fn event(at: units::Instant, up: Option<bool>, rate: Option<units::Rate>) -> Change {
+    Change { at, link: 0, directions: Directions::Both, up, rate, delay: None, loss: None }
+}
+
 /// The lab, if there is one.
 fn lab() -> Option<Lab> {
     // Without a tunnel's daemon, which is `ropewalk`: that is tested in `cli/tests/lab`.
     match Lab::find(BackendChoice::Uml, env!("CARGO_BIN_EXE_ropewalk-lab-agent"), "lab-agent") {
         Ok(lab) => Some(lab),
-        Err(Error::NoKernel(why)) => skip(&why),
+        Err(Error::NoKernel(why)) => {
+            skip(Reason::Missing, &why);
+            None
+        }
         Err(other) => panic!("{other}"),
     }
 }
 
-/// What the kernel did, unless it is one in real time and the machine was too busy for it. One guest at a time.
-fn run(experiment: &Experiment) -> Option<record::Run> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = tempfile::tempdir().expect("there is room for temporary files");
-    let run = lab()?.run(experiment, 1, Some(kept.path())).unwrap_or_else(|why| panic!("{why}"));
-    let results = std::fs::read(kept.path().join("results.json")).expect("the results are kept");
-    let results: serde_json::Value = serde_json::from_slice(&results).expect("it is JSON");
-    let stolen = results["stolen"].as_f64().expect("nanoseconds") / experiment.duration.as_nanos() as f64;
-    if stolen > 0.01 {
-        return skip(&format!("the kernel waited for the CPU {:.1} % of the time", stolen * 100.0));
+/// The lab, if its time is virtual in this experiment.
+fn virtual_lab(experiment: &Experiment) -> Option<Lab> {
+    let lab = lab()?;
+    if !lab.is_virtual([experiment]) {
+        skip(Reason::Kernel, "the kernel's time is real; `cargo xtask kernel` builds one whose time is virtual");
+        return None;
     }
-    Some(run)
+    Some(lab)
 }
 
-/// The message goes past the test's captured output.
-fn skip<T>(why: &str) -> Option<T> {
-    writeln!(std::io::stdout(), "skipped: {why}").expect("standard output is open");
-    None
+/// What the kernel did. One guest at a time.
+fn run(lab: &Lab, experiment: &Experiment) -> record::Run {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    lab.run(experiment, 1, None).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn column<'a>(run: &'a record::Run, name: &str) -> &'a [f64] {
@@ -75,7 +79,9 @@ fn column<'a>(run: &'a record::Run, name: &str) -> &'a [f64] {
 
 #[test]
 fn reno_fills_a_path_as_the_closed_form_says() {
-    let Some(run) = run(&experiment(&[])) else { return };
+    let experiment = experiment(&[]);
+    let Some(lab) = virtual_lab(&experiment) else { return };
+    let run = run(&lab, &experiment);
     let flow = &run.flows[0];
     // 1448 of 1538 bytes on the wire are payload. The queue never runs dry once slow start is over.
     let full = 10.0 * 1448.0 / 1538.0;
@@ -87,26 +93,46 @@ fn reno_fills_a_path_as_the_closed_form_says() {
     let window = column(&run, "cwnd_packets").iter().fold(0.0_f64, |most, window| most.max(*window));
     assert!(window > 57.0, "the window never passed what path and queue hold: {window}");
     assert_eq!(flow.dropped_packets, run.paths[0].dropped_packets, "counted at the hosts and at the queue");
-    assert!(flow.dropped_packets > 0 && flow.retransmitted_packets >= flow.dropped_packets);
+    assert!(flow.dropped_packets > 0);
+}
+
+/// All that was dropped has been sent again when the flow is done.
+#[test]
+fn every_byte_arrives_and_every_drop_is_counted_and_repaired() {
+    let Some(lab) = lab() else { return };
+    let run = run(&lab, &experiment(&["duration=60s", "flow.tcp.size=2MB"]));
+    let flow = &run.flows[0];
+    assert_eq!(flow.delivered_bytes, 2_000_000);
+    assert_eq!(flow.dropped_packets, run.paths[0].dropped_packets, "counted at the hosts and at the queue");
+    assert!(flow.retransmitted_packets >= flow.dropped_packets, "{flow:?}");
+    assert!(flow.sent_packets - flow.retransmitted_packets >= 2_000_000_u64.div_ceil(1448), "{flow:?}");
+    assert!(flow.rtt_ms.min >= 20.0, "least RTT {} ms", flow.rtt_ms.min);
+    assert!(flow.completion_s.is_some_and(|took| took >= 2.0 * 8.0 / 10.0), "{flow:?}");
+}
+
+/// Samples are taken in order with the event, each when it is due or later.
+#[test]
+fn nothing_but_what_is_in_flight_arrives_once_a_path_is_down() {
+    let Some(lab) = lab() else { return };
+    let mut experiment = experiment(&["duration=4s"]);
+    experiment.events.push(event(units::Instant(1_500_000_000), Some(false), None));
+    let run = run(&lab, &experiment);
+    // 1500 bytes a packet in tenths of a second; the sample at 1.5 s comes before the event.
+    let arrived: Vec<f64> = column(&run, "throughput_mbps").iter().map(|mbps| mbps * 1e5 / 8.0 / 1500.0).collect();
+    let [before, after] = [&arrived[..15], &arrived[16..]].map(|samples| samples.iter().sum::<f64>());
+    // 17 packets fill the path, 40 its queue.
+    assert!(before > 0.0 && after <= 57.0, "{before} before, {after} after");
 }
 
 #[test]
 fn an_event_changes_the_rate_and_a_flow_stops() {
     let mut experiment = experiment(&["duration=4s", "flow.tcp.stop=2500ms"]);
-    experiment.events.push(scenario::model::Change {
-        at: units::Instant(1_500_000_000),
-        link: 0,
-        directions: scenario::model::Directions::Both,
-        up: None,
-        rate: Some(units::Rate::from_mbit(2)),
-        delay: None,
-        loss: None,
-    });
-    let Some(run) = run(&experiment) else { return };
+    let Some(lab) = virtual_lab(&experiment) else { return };
+    experiment.events.push(event(units::Instant(1_500_000_000), None, Some(units::Rate::from_mbit(2))));
+    let run = run(&lab, &experiment);
     let mean = |column: &[f64], from: usize, to: usize| column[from..to].iter().sum::<f64>() / (to - from) as f64;
-    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. In real
-    // time the commands of a change take a tenth of a second, and for three more the shaper pays for what it let through
-    // before. What has been sent goes on for three tenths after the source's stop.
+    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. What has
+    // been sent goes on for three tenths after the source's stop.
     let arrived = column(&run, "throughput_mbps");
     let full = 1500.0 / 1538.0;
     let (before, after) = (mean(arrived, 10, 15), mean(arrived, 21, 27));

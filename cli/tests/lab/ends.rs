@@ -1,7 +1,7 @@
 //! Runs in the machine's own kernel: what they leave behind, what they say when they cannot go on.
 
 use crate::program::{command, folder, ropewalk, write};
-use crate::{namespaces, skip, turn};
+use crate::{namespaces, turn};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -9,8 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::MutexGuard;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use testing::{Reason, eventually, skip};
 
 /// Two paths, one of which is emulated where the kernel has no `netem`.
 const PATHS: &str = "[[path]]\nname = \"a\"\nrate = \"20mbit\"\nqueue = { limit = \"60p\" }\n\
@@ -21,9 +20,7 @@ const MPTCP: &str = "[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\n";
 
 /// A folder with the scenario `x.toml`, unless there is nothing to run it on.
 fn scenario(name: &str, duration: &str, rest: &str) -> Option<(PathBuf, MutexGuard<'static, ()>)> {
-    if let Err(why) = lab::testbed::possible() {
-        return skip(&why);
-    }
+    lab::testbed::possible().map_err(|why| skip(Reason::Missing, &why)).ok()?;
     let turn = turn();
     let dir = folder(name);
     write(&dir, "x.toml", &format!("name = \"{name}\"\nduration = \"{duration}\"\n{PATHS}{rest}"));
@@ -54,27 +51,21 @@ fn leftovers(temporary: &Path) -> Vec<String> {
     all
 }
 
-fn until(what: &str, seconds: u64, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(seconds), "not within {seconds} s: {what}");
-        sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn nothing_is_left_of_a_run_that_is_interrupted() {
-    let Some((dir, _turn)) = scenario("interrupted", "60s", TUNNEL) else { return };
+    let Some((dir, _turn)) = scenario("interrupted", "600s", TUNNEL) else { return };
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let temporary = dir.join(signal.as_str());
         fs::create_dir(&temporary).unwrap();
         let mut run =
             run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
         // Both daemons, an emulator or two, the agent.
-        until("the run is under way", 60, || leftovers(&temporary).len() > 4 && namespaces(run.id()).len() > 3);
+        let under_way = || leftovers(&temporary).len() > 4 && namespaces(run.id()).len() > 3;
+        assert!(eventually(under_way), "{:?}", leftovers(&temporary));
         kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();
         assert!(!run.wait().unwrap().success());
-        until("all is gone", 20, || leftovers(&temporary).is_empty() && namespaces(run.id()).is_empty());
+        let all_gone = || leftovers(&temporary).is_empty() && namespaces(run.id()).is_empty();
+        assert!(eventually(all_gone), "{signal}: {:?}, {:?}", leftovers(&temporary), namespaces(run.id()));
     }
 }
 
@@ -105,8 +96,8 @@ fn a_set_up_that_fails_names_the_command() {
 
 #[test]
 fn a_subflow_that_does_not_join_is_an_error_and_no_silent_single_path() {
-    let down = "start = \"500ms\"\n[[event]]\nat = \"100ms\"\npath = \"b\"\nup = false\n";
-    let Some((dir, _turn)) = scenario("joining", "4s", &format!("{MPTCP}{down}")) else { return };
+    let down = "start = \"3s\"\n[[event]]\nat = \"100ms\"\npath = \"b\"\nup = false\n";
+    let Some((dir, _turn)) = scenario("joining", "6s", &format!("{MPTCP}{down}")) else { return };
     let output = run(&dir, "out").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -1,8 +1,8 @@
 //! Scenarios on real kernels, as a person runs them: what can be worked out by hand must come out, what a run leaves is kept,
 //! and nothing stays behind on the machine.
 //!
-//! Without such a kernel a test says so and passes. So it does if the kernel's time is real and the machine was too busy: no
-//! number of such a run means anything. The program tries three times and keeps the least disturbed run.
+//! Without such a kernel a test is skipped. The kernels' time is real here: a test asserts what was counted, in which order things
+//! happened, and what no machine can do sooner.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
 //! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or FTP's.
@@ -19,15 +19,15 @@ mod wires;
 
 use program::{folder, write};
 use serde_json::Value;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use testing::{Reason, skip};
 
-/// A run that is disturbed for more of its time is not looked at.
-const DISTURBED: f64 = 0.01;
+/// How long a run may take whose flows have a size: it ends with them.
+const MOST_SECONDS: u32 = 60;
 
-/// One at a time: they measure time.
+/// One at a time: each needs the CPU for its links.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -64,9 +64,8 @@ fn study(name: &str, seconds: u32, rest: &str, on: &str) -> Option<Study> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => {}
-        // There is no such kernel, or it has no MPTCP or no TUN devices.
-        Some(4) => return skip(said.trim()),
-        Some(3) if said.contains("the lab has no") => return skip(said.trim()),
+        Some(4) => return no_run(Reason::Missing, &said),
+        Some(3) if said.contains("the lab has no") => return no_run(Reason::Kernel, &said),
         _ => panic!("{said}"),
     }
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -82,26 +81,17 @@ impl Study {
         serde_json::from_str(&self.file(name)).unwrap()
     }
 
-    /// More than `share` of `most` has to arrive, and not more than all; and nothing `lost`, where that is said. All this only
-    /// if the machine did not disturb the run.
-    fn assert_fills(&self, most: f64, share: f64, lost: Option<u64>) {
-        let [stolen, duration] = [("results.json", "stolen"), ("plan.json", "duration")]
-            .map(|(file, key)| self.raw(file)[key].as_f64().unwrap());
-        if stolen > DISTURBED * duration {
-            let percent = stolen / duration * 100.0;
-            skip::<()>(&format!("the kernel waited for the CPU {percent:.1} % of the time: no number counts"));
-            return;
-        }
+    /// The only flow's `bytes` have all arrived, and no sooner than links of `mbps` of payload in all can carry them.
+    fn assert_carried(&self, bytes: u64, mbps: f64) {
         let flow = &self.run["flows"][0];
-        let goodput = flow["goodput_mbps"].as_f64().unwrap();
-        assert!(lost.is_none_or(|lost| flow["retransmitted_packets"] == lost), "{flow}");
-        assert!(goodput > share * most && goodput <= most, "{goodput} Mbit/s of {most}");
+        assert_eq!(flow["delivered_bytes"], bytes);
+        let least = bytes as f64 * 8e-6 / mbps;
+        assert!(flow["completion_s"].as_f64().is_some_and(|took| took >= least), "not before {least} s: {flow}");
     }
 }
 
-/// The message goes past the test's captured output.
-fn skip<T>(why: &str) -> Option<T> {
-    writeln!(std::io::stdout(), "skipped: {}", why.replace('\n', "; ")).expect("standard output is open");
+fn no_run(reason: Reason, why: &str) -> Option<Study> {
+    skip(reason, why);
     None
 }
 

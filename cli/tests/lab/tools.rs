@@ -1,14 +1,14 @@
 //! Traffic by programs that people know, on this machine's own kernel: its record tells what they tell.
 
 use crate::program::{folder, ropewalk, write};
-use crate::{namespaces, path, study};
+use crate::{MOST_SECONDS, namespaces, path, study};
 
 /// iperf3 ends when its client has written all: its server may have read less, and never more than the kernel had for it.
 #[test]
 fn the_record_has_what_iperf3_counted() {
     let flow = "[[flow]]\nname = \"tcp\"\ncongestion = \"reno\"\nsize = \"3MB\"\n";
     let scenario = ["sample = \"100ms\"\n", &path("wire", 20, 60), flow].concat();
-    let Some(study) = study("lab-tools-iperf3", 8, &scenario, "netns --traffic iperf3") else { return };
+    let Some(study) = study("lab-tools-iperf3", MOST_SECONDS, &scenario, "netns --traffic iperf3") else { return };
     assert_eq!(namespaces(study.pid), [""; 0], "left on the machine");
     let (end, flow) = (&study.raw("iperf3-0.json")["end"], &study.run["flows"][0]);
     assert_eq!(end["sender_tcp_congestion"], "reno");
@@ -27,7 +27,7 @@ fn the_record_has_what_iperf3_counted() {
 fn a_file_by_ftp_comes_over_both_paths() {
     let flow = "[[flow]]\nname = \"file\"\nkind = \"mptcp\"\ncongestion = \"reno\"\nsize = \"5MB\"\n";
     let scenario = ["sample = \"100ms\"\n", &path("one", 20, 60), &path("two", 20, 60), flow].concat();
-    let Some(study) = study("lab-tools-ftp", 8, &scenario, "netns --traffic ftp") else { return };
+    let Some(study) = study("lab-tools-ftp", MOST_SECONDS, &scenario, "netns --traffic ftp") else { return };
     assert_eq!(namespaces(study.pid), [""; 0], "left on the machine");
     let log = study.file("wget-0.log");
     assert!(log.contains("saved [5000000]"), "{log}");

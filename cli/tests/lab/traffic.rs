@@ -1,7 +1,7 @@
 //! What flows do beside sending all they can, on this machine's own kernel. Only what holds however busy the machine is: what
 //! was sent has arrived or was lost, and each flow has its own counts.
 
-use crate::{Study, path, study};
+use crate::{MOST_SECONDS, Study, path, study};
 use serde_json::Value;
 
 const TUNNELS: [&str; 2] = [
@@ -10,8 +10,8 @@ const TUNNELS: [&str; 2] = [
 ];
 
 /// Two paths of 20 Mbit/s.
-fn run(name: &str, seconds: u32, rest: &str) -> Option<Study> {
-    study(name, seconds, &[&path("one", 20, 60), &path("two", 20, 60), rest].concat(), "netns")
+fn run(name: &str, rest: &str) -> Option<Study> {
+    study(name, MOST_SECONDS, &[&path("one", 20, 60), &path("two", 20, 60), rest].concat(), "netns")
 }
 
 fn number(of: &Value, key: &str) -> u64 {
@@ -24,10 +24,10 @@ fn flows_share_a_tunnel_in_either_mode() {
     let sizes = [1_388_000, 694_000];
     let flows = sizes.map(|size| format!("[[flow]]\nname = \"of-{size}\"\nsize = \"{size}b\"\n[flow.host]\n")).concat();
     for (tunnel, mode) in TUNNELS.iter().zip(["mpt", "ropewalk"]) {
-        let Some(study) = run(&format!("lab-shared-{mode}"), 20, &format!("{tunnel}{flows}")) else { return };
+        let Some(study) = run(&format!("lab-shared-{mode}"), &format!("{tunnel}{flows}")) else { return };
         let all = study.run["flows"].as_array().unwrap();
         assert_eq!(sizes.map(Some), [0, 1].map(|k| all.get(k).map(|flow| number(flow, "delivered_bytes"))));
-        assert!(all.iter().all(|flow| flow["completion_s"].as_f64().is_some_and(|it| it < 20.0)), "{all:?}");
+        assert!(all.iter().all(|flow| flow["completion_s"].is_f64()), "{all:?}");
         assert_eq!(number(&all[1], "timeouts") + number(&all[1], "recoveries"), 0, "counted with the first flow");
         let news = |flow: &Value| number(flow, "sent_packets") - number(flow, "retransmitted_packets");
         assert!(news(&all[0]) >= 1000 && news(&all[1]) >= 500, "segments of 1388 bytes: {all:?}");
@@ -51,10 +51,10 @@ stop = "2s"
 [[flow]]
 name = "burst"
 kind = "udp"
-rate = "40mbit"
+rate = "800mbit"
 packet = "1000b"
 start = "1s"
-stop = "1200ms"
+stop = "1010ms"
 
 [[flow]]
 name = "steady"
@@ -76,7 +76,7 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
     let scenario = [path("one", 20, 60).as_str(), APPLICATIONS].concat();
     let Some(study) = study("lab-applications", 4, &scenario, "netns") else { return };
     let [call, burst, steady, new, kept] = [0, 1, 2, 3, 4].map(|k| &study.run["flows"][k]);
-    // One datagram every 4 ms for 2 s; one every 0.2 ms for 0.2 s.
+    // One datagram every 4 ms for 2 s; one every 0.01 ms for 0.01 s, which the path would need 0.4 s for.
     for (flow, count, bytes) in [(call, 500, 500), (burst, 1000, 1000)] {
         assert_eq!(number(flow, "sent_packets"), count);
         assert_eq!(number(flow, "delivered_bytes") + number(flow, "dropped_packets") * bytes, count * bytes, "{flow}");
@@ -95,6 +95,6 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
         assert!(requests > 0 && (requests * 20_000..(requests + 1) * 20_000).contains(&bytes), "{flow}");
         assert!(number(flow, "sent_packets") >= requests * 14, "of all connections: {flow}");
         let fastest = flow["response_time_ms"]["min"].as_f64().unwrap();
-        assert!(fastest >= least && (requests - 1) as f64 * (fastest + 50.0) <= 4000.0, "{flow}");
+        assert!(fastest >= least, "{flow}");
     }
 }

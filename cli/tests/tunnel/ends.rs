@@ -13,17 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use testing::{Reason, eventually, skip};
 
 /// The tunnel's device on both hosts.
 pub(crate) const DEVICE: &str = "rw0";
 /// Where both daemons listen: the right one always, the left one so that it is found again.
 pub(crate) const PORT: u16 = 4754;
-/// How long both ends may take until all paths work. No promise is measured by it.
-const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One at a time: they measure time.
+/// One at a time: each needs the CPU for its links.
 static TURN: Mutex<()> = Mutex::new(());
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
@@ -83,7 +80,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Both ends up, with all paths. `None`, and a word on it, where there can be no test testbed.
+    /// Both ends up, with all paths. `None`, and the test is skipped, where there can be no testbed.
     pub(crate) fn up(plan: Plan, links: &[&str]) -> Option<Self> {
         let mut ends = Self::prepared(plan, links)?;
         [RIGHT, LEFT].into_iter().for_each(|host| ends.start(host));
@@ -93,10 +90,7 @@ impl Ends {
 
     /// As [`Ends::up`], but nothing is started yet.
     pub(crate) fn prepared(plan: Plan, links: &[&str]) -> Option<Self> {
-        if let Err(why) = testbed::possible() {
-            eprintln!("skipped: {why}");
-            return None;
-        }
+        testbed::possible().map_err(|why| skip(Reason::Missing, &why)).ok()?;
         // Who panicked has cleaned up all the same.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let testbed = Testbed::pair(&[&program(), "lab-agent"], links).unwrap();
@@ -180,7 +174,7 @@ impl Ends {
             status.paths().filter(|(_, path)| path.state == PathState::Up).count() == self.links
         };
         let up = || self.client(host).status().is_ok_and(|status| all(&status));
-        assert!(within(PATIENCE, up).is_some(), "host {host} does not come up: {:#?}", self.client(host).status());
+        assert!(eventually(up), "host {host} does not come up: {:#?}", self.client(host).status());
     }
 
     fn client(&self, host: usize) -> Client {
@@ -212,25 +206,11 @@ impl Drop for Ends {
             let Some(mut daemon) = self.daemons[host].take() else { continue };
             let asked = self.client(host).request("POST", "/v1/down", "").is_ok();
             let ended = || daemon.try_wait().is_ok_and(|ended| ended.is_some());
-            if !asked || within(Duration::from_secs(5), ended).is_none() {
+            if !asked || !eventually(ended) {
                 let _ = daemon.kill().and_then(|()| daemon.wait());
             }
         }
         let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// How long it took until `it` was so; none if that took longer than `most`.
-pub(crate) fn within(most: Duration, mut it: impl FnMut() -> bool) -> Option<Duration> {
-    let start = Instant::now();
-    loop {
-        if it() {
-            return Some(start.elapsed());
-        }
-        if start.elapsed() > most {
-            return None;
-        }
-        sleep(Duration::from_millis(20));
     }
 }
 

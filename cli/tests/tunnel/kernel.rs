@@ -1,5 +1,5 @@
 //! MPT's wire format and Linux's own implementation of the same RFCs: FOU and GRE in a kernel of User-Mode Linux, which
-//! needs no root. Without it the test says so and passes.
+//! needs no root.
 //!
 //! One way only: that kernel takes GRE out of UDP, but Debian's cannot put it in (no `CONFIG_NET_FOU_IP_TUNNELS`).
 
@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use testing::{Reason, skip};
 
 const INIT: &str = include_str!("kernel.init");
 const CONFIG: &str = r#"
@@ -37,7 +38,7 @@ fn boot(folder: &Path) {
     fs::write(folder.join("rw0.toml"), CONFIG).unwrap();
     let console = fs::File::create(folder.join("console")).unwrap();
     let mut guest = Command::new("timeout");
-    guest.args(["--kill-after=5", "60", "linux", "mem=256M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet"]);
+    guest.args(["--kill-after=5", "180", "linux", "mem=256M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet"]);
     guest.args(["con=null", "con0=null,fd:1", &format!("init={dir}/init"), &format!("uml_dir={dir}/")]);
     guest.env("TMPDIR", folder).stdin(Stdio::null()).stderr(console.try_clone().unwrap()).stdout(console);
     guest.status().unwrap();
@@ -54,7 +55,7 @@ fn snmp(text: &str, protocol: &str, name: &str) -> u64 {
 #[test]
 fn linux_takes_our_gre_in_udp_apart_and_finds_its_numbers_in_order() {
     if Command::new("linux").arg("--version").output().is_err() {
-        return eprintln!("skipped: no User-Mode Linux (`cargo xtask setup` installs it)");
+        return skip(Reason::Missing, "no User-Mode Linux (`cargo xtask setup` installs it)");
     }
     let folder = std::env::temp_dir().join(format!("rw-kernel-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -63,7 +64,7 @@ fn linux_takes_our_gre_in_udp_apart_and_finds_its_numbers_in_order() {
     let (messages, snmp_text, devices) = (read("messages"), read("snmp"), read("dev"));
     fs::remove_dir_all(&folder).unwrap();
     if messages.contains("no GRE in UDP\n") {
-        return eprintln!("skipped: that kernel has no FOU or no GRE");
+        return skip(Reason::Kernel, "that kernel has no FOU or no GRE");
     }
     let line =
         devices.lines().find_map(|line| line.trim().strip_prefix("gre-udp:")).unwrap_or_else(|| panic!("{messages}"));

@@ -1,5 +1,5 @@
 //! The tunnel as a person runs it: `ropewalk up FILE` at both ends, on two hosts of a test bed. Real devices, real sockets,
-//! real TCP inside. Without root each test says so and passes.
+//! real TCP inside. Without root each test is skipped.
 //!
 //! - `ends`: both hosts with their configurations and daemons.
 //! - `traffic`: what runs through the tunnel, and what is seen of it.

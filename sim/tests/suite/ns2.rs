@@ -10,9 +10,9 @@
 use record::Run;
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use testing::{Reason, skip};
 
 /// The case's arguments for `ns2.tcl`: rate and delay of the edges, delay of the middle, background.
 const CASES: [(&str, [&str; 4]); 4] = [
@@ -152,9 +152,7 @@ fn mean_of(values: &[f64]) -> f64 {
 #[test]
 fn ns_2_itself_says_so_again() {
     if !installed() {
-        // Straight to the terminal: cargo hides what a passing test prints.
-        writeln!(std::io::stdout(), "\nskipped: ns2 is not installed, so it was not asked again").expect("a terminal");
-        return;
+        return skip(Reason::Missing, "ns2 is not installed, so it was not asked again");
     }
     for (algorithm, stored) in &references() {
         assert_same(algorithm, &ns2(algorithm, false), stored);

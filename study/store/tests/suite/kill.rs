@@ -2,6 +2,7 @@
 
 use crate::common::{manifest, run, same};
 use ropewalk_store::{Key, Results};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 /// Tells the child where to work.
 const CHILD: &str = "ROPEWALK_STORE_CHILD";
+/// The child tells of a finished run.
+const DONE: &str = "a run is finished";
 const CELLS: usize = 12;
 
 /// Not a test of its own: the process that gets killed. It adds a seed to the folder, finishes it, and again.
@@ -23,7 +26,13 @@ fn child_of_the_test_below() {
         thread::scope(|scope| {
             for half in new.chunks(CELLS / 2) {
                 let results = &results;
-                scope.spawn(move || half.iter().for_each(|(cell, run)| results.add(*cell, seed, run).unwrap()));
+                scope.spawn(move || {
+                    half.iter().for_each(|(cell, run)| {
+                        results.add(*cell, seed, run).unwrap();
+                        // Past libtest's capture.
+                        writeln!(std::io::stdout(), "\n{DONE}").unwrap();
+                    })
+                });
             }
         });
         runs.extend(new);
@@ -31,15 +40,18 @@ fn child_of_the_test_below() {
     }
 }
 
-fn kill_after(dir: &Path, wait: Duration) {
+/// Lets a child work until it has finished `runs` more runs and then for a moment more.
+fn kill_after(dir: &Path, runs: usize, moment: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::child_of_the_test_below"])
         .env(CHILD, dir)
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    thread::sleep(wait);
-    assert!(child.try_wait().unwrap().is_none(), "the child failed by itself");
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+    let done = told.by_ref().map_while(Result::ok).filter(|line| line.contains(DONE)).take(runs).count();
+    assert_eq!(done, runs, "the child failed by itself");
+    thread::sleep(moment);
     child.kill().unwrap(); // SIGKILL
     child.wait().unwrap();
 }
@@ -49,7 +61,7 @@ fn a_study_killed_at_any_moment_keeps_every_finished_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut before: Vec<Key> = Vec::new();
     for round in 0..25 {
-        kill_after(dir.path(), Duration::from_millis(10 + 17 * (round % 9)));
+        kill_after(dir.path(), round % 9, Duration::from_micros(700 * round as u64));
         // Asking for nothing more changes nothing, so this reads what the killed process left.
         let (_, found) = Results::create_or_resume(dir.path(), manifest("h", 0, &[])).unwrap();
         for ((cell, seed), left) in &found {
@@ -57,6 +69,7 @@ fn a_study_killed_at_any_moment_keeps_every_finished_run() {
         }
         let keys: Vec<Key> = found.iter().map(|(key, _)| *key).collect();
         assert!(before.iter().all(|key| keys.contains(key)), "round {round} lost a run");
+        assert!(keys.len() >= before.len() + round % 9, "round {round} lost a run that was finished");
         before = keys;
     }
     assert!(before.len() > CELLS, "more than one study of {CELLS} cells was done between the kills: {}", before.len());
