@@ -41,7 +41,7 @@ pub(crate) fn build() -> Result<(), String> {
 }
 
 fn version() -> Result<String, String> {
-    let metadata = shell::metadata()?;
+    let metadata = shell::metadata("--no-deps")?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let version =
         packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());

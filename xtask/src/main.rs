@@ -15,7 +15,7 @@ cargo xtask CHORE
 
   setup                         packages and kernel, or what is missing of them
   packages                      install what the tests need, or say what is missing
-  test                          packages, formatting, lints, tidy, then every test; stops at the first failure
+  test                          packages, formatting, tidy, lints, documentation, then every test
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation

@@ -1,8 +1,8 @@
 //! Running other programs, and where the workspace is.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
@@ -18,23 +18,37 @@ pub(crate) fn target() -> PathBuf {
 
 /// Shows and runs a command line in the workspace's folder; its output goes straight to the terminal.
 pub(crate) fn run(line: &str) -> Result<(), String> {
-    eprintln!("\n$ {line}");
-    let status = command(line).status().map_err(|error| format!("cannot run `{line}`: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+    run_with(&[], line)
 }
 
-/// As [`run`], but every line it prints passes by `watch` on its way to the terminal.
-pub(crate) fn run_watched(line: &str, mut watch: impl FnMut(&str)) -> Result<(), String> {
+/// As [`run`], with additional variables in its environment.
+pub(crate) fn run_with(variables: &[(&str, &str)], line: &str) -> Result<(), String> {
+    eprintln!("\n$ {line}");
+    let status = command(line).envs(variables.iter().copied()).status();
+    succeeded(line, status)
+}
+
+/// As [`run_with`], but every line that it prints, on either stream, passes by `watch` on its way to the terminal.
+pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, mut watch: impl FnMut(&str)) -> Result<(), String> {
     eprintln!("\n$ {line}");
     let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
-    let mut child = command(line).stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let printed = child.stdout.take().expect("it was asked for");
-    for text in BufReader::new(printed).lines() {
-        let text = text.map_err(failed)?;
+    let (printed, pipe) = std::io::pipe().map_err(failed)?;
+    let mut child = {
+        let mut command = command(line);
+        command.envs(variables.iter().copied()).stderr(pipe.try_clone().map_err(failed)?).stdout(pipe);
+        command.spawn().map_err(failed)?
+    };
+    let mut lines = BufReader::new(printed).split(b'\n');
+    while let Some(text) = lines.next().transpose().map_err(failed)? {
+        let text = String::from_utf8_lossy(&text);
         watch(&text);
         say(&format!("{text}\n"))?;
     }
-    let status = child.wait().map_err(failed)?;
+    succeeded(line, child.wait())
+}
+
+fn succeeded(line: &str, status: std::io::Result<ExitStatus>) -> Result<(), String> {
+    let status = status.map_err(|error| format!("cannot run `{line}`: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
 }
 
@@ -61,9 +75,9 @@ fn command(line: &str) -> Command {
     command
 }
 
-/// `cargo metadata` of the workspace's own packages.
-pub(crate) fn metadata() -> Result<serde_json::Value, String> {
-    let text = output("cargo metadata --format-version 1 --no-deps")?;
+/// `cargo metadata` with an option: `--no-deps`, and it tells of the workspace's own packages alone.
+pub(crate) fn metadata(option: &str) -> Result<serde_json::Value, String> {
+    let text = output(&format!("cargo metadata --format-version 1 {option}"))?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
 }
 

@@ -7,6 +7,7 @@ mod arrows;
 mod homes;
 mod lengths;
 mod links;
+mod packages;
 mod purity;
 
 /// A text file of the tree.
@@ -21,7 +22,8 @@ struct Source {
 pub(crate) fn run(update: bool) -> Result<(), String> {
     let root = shell::root();
     let sources = sources(&root)?;
-    let mut findings = arrows::check(&shell::metadata()?);
+    let mut findings = arrows::check(&shell::metadata("--no-deps")?);
+    findings.extend(packages::check(&shell::metadata("--locked")?));
     findings.extend(purity::check(&sources));
     findings.extend(lengths::check(&root, &sources, update)?);
     findings.extend(links::check(&sources, &|path| root.join(path).exists()));
