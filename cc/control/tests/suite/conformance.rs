@@ -75,8 +75,6 @@ pub(crate) fn keeps_its_promises(entry: &'static AlgorithmEntry, acts: &[(usize,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn every_algorithm_keeps_its_promises_and_decides_the_same_twice(acts in acts()) {
         for entry in REGISTRY.iter().copied() {

@@ -15,8 +15,6 @@ fn the_page_quotes_the_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn the_example_keeps_every_algorithms_promises(acts in crate::conformance::acts()) {
         keeps_its_promises(&ENTRY, &acts)?;

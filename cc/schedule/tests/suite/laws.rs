@@ -31,8 +31,6 @@ fn run(entry: &'static SchedulerEntry, acts: &[Act]) -> Vec<Pick> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn every_scheduler_keeps_its_promises_and_picks_the_same_twice(
         acts in prop::collection::vec(act(), 1..150),
