@@ -167,7 +167,7 @@ fn a_reload_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
     let fixed = |text: String| {
         text.replace("address = ", "metrics = \"127.0.0.1:9754\"\naddress = ") + "\n[tunnel]\nin-order = false\n"
     };
-    refused(&fixed, &["interface.metrics", "tunnel.order", "needs a restart"]);
+    refused(&fixed, &["interface.metrics", "tunnel.in-order", "needs a restart"]);
     // The port is taken.
     let taken = |text: String| {
         let (_, table) = without(&text, "p0");

@@ -1,0 +1,7 @@
+//! The tests of the daemon, in one binary.
+
+mod clean_up;
+mod configuration;
+mod data_plane;
+mod reference;
+mod status;
