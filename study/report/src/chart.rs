@@ -130,7 +130,7 @@ fn place(column: &str) -> (usize, String, String, String, bool) {
         }
         None => {
             let (name, unit) = number::label(column);
-            (KNOWN.len(), crate::terminal::capital(&name), unit.to_owned(), String::new(), false)
+            (KNOWN.len(), crate::caption::capital(&name), unit.to_owned(), String::new(), false)
         }
     }
 }

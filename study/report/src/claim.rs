@@ -1,10 +1,10 @@
 //! Claims: what was said about the values of a swept key, the numbers here that decide it, and the verdict.
 
-use crate::course;
 use crate::grid::unique;
 use crate::layout::{Claim, Test};
 use crate::number::{label, three, told_apart};
 use crate::study::{Cell, Study, short_names};
+use crate::trajectory;
 use crate::value::estimate;
 
 /// Whether a claim holds.
@@ -87,7 +87,8 @@ pub(crate) fn tally(judged: &[Judged<'_>]) -> String {
 fn judgement(claim: &Claim, setting: &str, cells: &[&Cell<'_>]) -> Judgement {
     let value = |cell: &Cell<'_>| estimate(cell, &claim.value, &claim.scope).map(|estimate| estimate.mean);
     let theirs = |cell: &Cell<'_>| value(&cell.of_baseline()?);
-    let compared = !course::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| theirs(cell).is_some());
+    let compared =
+        !trajectory::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| theirs(cell).is_some());
     let unit = label(&claim.value).1;
     let at = claim.each.as_ref().map_or(String::new(), |key| format!("{} {setting}", short_names(&[key])[0]));
     Judgement {

@@ -1,13 +1,13 @@
 //! Two studies of the same cells side by side: each value in both, how far one is from the other, and how these errors are
 //! distributed. One of them is the yardstick, as a baseline is for a study.
 
-use crate::course;
 use crate::grid::{median, unique};
 use crate::layout::Scope;
 use crate::number::{counted, relative_error};
 use crate::study::{Baseline, Cell, Study, varying};
 use crate::subject::Subject;
 use crate::summary::cell_name;
+use crate::trajectory;
 use crate::value::{estimate, is_of_run};
 use std::collections::BTreeMap;
 
@@ -184,7 +184,7 @@ impl Compared<'_> {
 fn values(study: &Study<'_>) -> Vec<String> {
     let table = study.layout.tables.first();
     let shown = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
-    let shown: Vec<&str> = shown.filter(|value| !course::NAMES.contains(value)).collect();
+    let shown: Vec<&str> = shown.filter(|value| !trajectory::NAMES.contains(value)).collect();
     let shown = if shown.is_empty() { USUAL.to_vec() } else { shown };
     unique(std::iter::once(GOODPUT).chain(shown)).into_iter().map(str::to_owned).collect()
 }
@@ -201,7 +201,7 @@ impl Errors {
 
     /// The size that this share of the errors does not exceed, between order statistics on the straight line.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
-        course::quantile(&self.0, share)
+        trajectory::quantile(&self.0, share)
     }
 
     /// Median, 90th and 95th percentile, and the worst, percent.

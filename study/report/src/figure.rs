@@ -1,14 +1,15 @@
 //! Figures over time: a line for each value of a swept key, in a chart for each setting of the others.
 
+use crate::caption::{capital, time_range};
 use crate::chart::{self, Chart, Line};
-use crate::course::Course;
 use crate::decimate::aligned;
 use crate::grid::{others, unique};
 use crate::layout::Figure;
 use crate::resample::resampled;
+use crate::series::subject;
 use crate::study::{Cell, Study};
-use crate::terminal::{capital, time};
-use crate::value::{course, subject};
+use crate::trajectory::Trajectory;
+use crate::value::trajectory;
 use crate::{bars, colour, number};
 use record::{Run, Series};
 
@@ -40,7 +41,7 @@ pub(crate) fn title(figure: &Figure) -> String {
         title => title.to_owned(),
     };
     let of = figure.scope.flow.as_ref().map_or(String::new(), |flow| format!(", flow {flow}"));
-    format!("{name}{of}{}", time(&figure.scope))
+    format!("{name}{of}{}", time_range(&figure.scope))
 }
 
 /// What stands in the place of a figure that has nothing to show.
@@ -111,19 +112,19 @@ fn legend(figure: &Figure, cells: &[&Cell<'_>]) -> Vec<Line> {
 }
 
 fn panel(figure: &Figure, legend: &[Line], unit: &str, (title, cells): Setting<'_, '_>, limit: usize) -> Option<Panel> {
-    let mut found: Vec<(Line, Course)> = Vec::new();
+    let mut found: Vec<(Line, Trajectory)> = Vec::new();
     for line in legend {
         let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
         let scope = cell.scope(&figure.scope);
-        let of = |run: &Run| course(run, &figure.value, &scope);
+        let of = |run: &Run| trajectory(run, &figure.value, &scope);
         let theirs = cell.baseline.first().and_then(|run| of(run));
-        found.extend(theirs.map(|course| (Line { baseline: true, ..line.clone() }, course)));
-        found.extend(of(cell.runs[0]).map(|course| (line.clone(), course)));
+        found.extend(theirs.map(|trajectory| (Line { baseline: true, ..line.clone() }, trajectory)));
+        found.extend(of(cell.runs[0]).map(|trajectory| (line.clone(), trajectory)));
     }
     // One axis for all: that of the longest of our runs.
-    let ours = found.iter().filter(|(line, _)| !line.baseline).map(|(_, course)| &course.times);
+    let ours = found.iter().filter(|(line, _)| !line.baseline).map(|(_, trajectory)| &trajectory.times);
     let axis = ours.max_by_key(|times| times.len())?.clone();
-    let series: Vec<Series> = found.iter().map(|(_, course)| on_axis(&axis, course)).collect();
+    let series: Vec<Series> = found.iter().map(|(_, trajectory)| on_axis(&axis, trajectory)).collect();
     let thinned = aligned(&series, limit);
     let values = thinned.values.into_iter().flatten();
     let lines: Vec<Line> = found.into_iter().zip(values).map(|((line, _), values)| Line { values, ..line }).collect();
@@ -135,7 +136,7 @@ fn panel(figure: &Figure, legend: &[Line], unit: &str, (title, cells): Setting<'
 }
 
 /// A series of one column at the instants `axis`.
-fn on_axis(axis: &[f64], Course { times, values }: &Course) -> Series {
+fn on_axis(axis: &[f64], Trajectory { times, values }: &Trajectory) -> Series {
     let values = if axis == times { values.to_vec() } else { resampled(times, values, axis.iter().copied()) };
     Series { subject: String::new(), columns: vec![String::new()], time_s: axis.to_vec(), values: vec![values] }
 }

@@ -1,12 +1,12 @@
 //! The sweep as a table: one parameter down, one across, one value in each cell.
 
-use crate::course;
 use crate::estimate::Estimate;
 use crate::layout::{Column, Reference, Scope, Table};
 use crate::number::{label, relative_error, title};
 use crate::rank::tau_b;
 use crate::sample::{Sample, foot};
 use crate::study::{Baseline, Cell, Study};
+use crate::trajectory;
 use crate::value::sample;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -274,7 +274,7 @@ pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<S
 
 /// The median of a number that says how near a window is to the baseline's.
 fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
-    if !course::NAMES.contains(&value) {
+    if !trajectory::NAMES.contains(&value) {
         return None;
     }
     let rows = grids.iter().flat_map(|grid| &grid.rows);

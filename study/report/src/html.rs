@@ -9,6 +9,7 @@ mod plots;
 mod tables;
 
 use crate::chart::DASHES;
+use crate::markup::escape;
 use crate::number::counted;
 use crate::study::Study;
 use crate::{colour, number};
@@ -180,20 +181,4 @@ fn what_was_run(study: &Study<'_>) -> String {
         number::three(duration),
         escape(study.scenario_text)
     )
-}
-
-/// Text that cannot become markup.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }

@@ -8,31 +8,34 @@
 //! stands alone. What disturbed runs have a part in is marked, and so are outliers among runs.
 
 mod bars;
+mod caption;
 mod chart;
 mod claim;
 mod colour;
 mod compare;
-mod course;
 mod cpu;
 mod decimate;
+mod dot_plot;
 mod estimate;
 mod figure;
 mod grid;
 mod html;
 mod layout;
 mod load;
+mod markup;
 mod number;
 mod overview;
 mod rank;
 mod resample;
 mod sample;
-mod strip;
+mod series;
 mod study;
 mod subject;
 mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod trajectory;
 mod validate;
 mod value;
 

@@ -1,8 +1,8 @@
 //! How much of its flow's load a subflow carries, over time: from the time series of both. See [`record::load`].
 
 use crate::layout::Scope;
+use crate::series::{samples, subject};
 use crate::subject::Subject;
-use crate::value::{samples, subject};
 use record::{Run, load};
 
 /// Mean and standard deviation, percent; swings from three quarters to one or back; and how long after the scope's beginning

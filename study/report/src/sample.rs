@@ -4,9 +4,9 @@
 //! half interquartile ranges outside of the quartiles. With few runs that alone meets much that is harmless, so it must also
 //! be some way from the median. An outlier is shown and named; it stays in the mean.
 
-use crate::course::quantile;
 use crate::estimate::Estimate;
 use crate::number::three;
+use crate::trajectory::quantile;
 
 /// Fewer runs have no outliers.
 const LEAST_RUNS: usize = 5;

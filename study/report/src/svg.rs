@@ -1,7 +1,7 @@
 //! Charts as SVG: what a reader sees on paper and without JavaScript.
 
 use crate::chart::{Chart, DASHES, Line};
-use crate::html::escape;
+use crate::markup::escape;
 use crate::number::{relative_error, three};
 
 /// Width and height of a picture.
@@ -124,7 +124,7 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
         |(at, percent): (usize, f64)| format!("H{:.1}V{:.1}", x(percent), y((at + 1) as f64 / errors.len() as f64));
     let beyond = errors.len() - shown.clone().count();
     let steps: String = shown.enumerate().map(step).collect();
-    let half = crate::course::quantile(errors, 0.5);
+    let half = crate::trajectory::quantile(errors, 0.5);
     let marked = [half, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
     let picture = format!(
         r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{marked}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#

@@ -1,10 +1,11 @@
 //! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
 
+use crate::caption::{caption, corner, footer};
 use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing, pairs, ranking, references};
-use crate::layout::{Scope, Table};
-use crate::number::{NONE, flagged, marked, maybe, percent, significant, three, title};
-use crate::study::{Study, short_names};
+use crate::layout::Table;
+use crate::number::{NONE, flagged, marked, maybe, percent, significant, three};
+use crate::study::Study;
 use crate::summary::{Summary, summaries};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
 pub use compare::compare_terminal;
@@ -59,41 +60,6 @@ fn figures(study: &Study<'_>, width: usize, color: bool) -> String {
     "\n".to_owned() + &paragraph(&format!("Figures in the report: {}.", titles.join("; ")), width, Style::Plain, color)
 }
 
-/// One line of what it takes to make the same numbers again.
-pub(crate) fn footer(study: &Study<'_>) -> String {
-    let Study { scenario, version, commit, .. } = study;
-    let seeds = study.seeds();
-    let plural = if seeds.contains(' ') { "seeds" } else { "seed" };
-    format!("{scenario}, {plural} {seeds}, ropewalk {version} {commit}")
-}
-
-/// What stands above a grid.
-pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
-    let of = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
-    let time = time(&shown.scope);
-    let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
-    let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0].value) + &of + &time);
-    let parts = [shown.title.clone(), capital(&value)];
-    let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-    format!("{name}{mean}{panel}")
-}
-
-/// ` in the first 10 s`, ` from 5 s to 20 s`, or nothing.
-pub(crate) fn time(scope: &Scope) -> String {
-    match (scope.from_s, scope.until_s) {
-        (None, None) => String::new(),
-        (None, Some(until)) => format!(" in the first {} s", three(until)),
-        (Some(from), None) => format!(" from {} s on", three(from)),
-        (Some(from), Some(until)) => format!(" from {} s to {} s", three(from), three(until)),
-    }
-}
-
-pub(crate) fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
 pub(crate) fn paragraph(text: &str, width: usize, style: Style, color: bool) -> String {
     if text.is_empty() {
         return String::new();
@@ -134,12 +100,6 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
         out += &paragraph(&reference.note, width, Style::Dim, color);
     }
     out
-}
-
-/// What stands above the rows' names.
-pub(crate) fn corner(shown: &Table) -> String {
-    let keys: Vec<&str> = std::iter::once(&shown.rows).chain(&shown.columns).map(String::as_str).collect();
-    short_names(&keys).join(" \\ ")
 }
 
 fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {

@@ -1,12 +1,13 @@
 //! What a table shows of a run: a number of the run, of a flow's or subflow's record, or of its time series where a part of
 //! the run is meant.
 
-use crate::course::{self, Course};
 use crate::estimate::Estimate;
 use crate::layout::Scope;
 use crate::sample::Sample;
+use crate::series::{samples, subject};
 use crate::study::Cell;
 use crate::subject::{DROPS, Subject, percent};
+use crate::trajectory::{self, Trajectory};
 use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
 
@@ -40,7 +41,7 @@ pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Es
 pub(crate) fn sample(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Sample> {
     let scope = &cell.scope(scope);
     let of = |run: &&Run| {
-        let value = match course::NAMES.contains(&field) {
+        let value = match trajectory::NAMES.contains(&field) {
             true => nearness(run, &cell.baseline, field, scope),
             false => value(run, field, scope),
         };
@@ -58,16 +59,16 @@ pub(crate) fn is_of_run(field: &str) -> bool {
 /// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
 fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
     let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
-    let ours = course(run, course::COLUMN, scope)?;
-    let theirs = baseline.iter().filter_map(|other| course(other, course::COLUMN, &whole));
-    let each = theirs.filter_map(|theirs| course::number(field, &ours, &theirs));
+    let ours = trajectory(run, trajectory::COLUMN, scope)?;
+    let theirs = baseline.iter().filter_map(|other| trajectory(other, trajectory::COLUMN, &whole));
+    let each = theirs.filter_map(|theirs| trajectory::number(field, &ours, &theirs));
     Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 
-/// The course of a column of a flow's series; nothing if the scope has no sample of it.
-pub(crate) fn course(run: &Run, column: &str, scope: &Scope) -> Option<Course> {
+/// The trajectory of a column of a flow's series; nothing if the scope has no sample of it.
+pub(crate) fn trajectory(run: &Run, column: &str, scope: &Scope) -> Option<Trajectory> {
     let (times, values): (Vec<f64>, Vec<f64>) = samples(run, column, scope)?.unzip();
-    (!times.is_empty()).then_some(Course { times, values })
+    (!times.is_empty()).then_some(Trajectory { times, values })
 }
 
 /// The value of one run.
@@ -81,11 +82,6 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
         _ if scope.is_timed() => timed(run, field, scope),
         _ => subject(run, scope)?.number(field),
     }
-}
-
-/// Whose result is meant.
-pub(crate) fn subject<'r>(run: &'r Run, scope: &Scope) -> Option<Subject<'r>> {
-    Subject::of(run, scope.flow.as_deref())
 }
 
 /// The value over a part of the run's time. A sample stands for the interval that it ends.
@@ -110,23 +106,6 @@ fn variation(run: &Run, scope: &Scope) -> Option<f64> {
 fn known(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
     Some(samples(run, column, scope)?.map(|(_, value)| value).filter(|value| value.is_finite()).collect())
 }
-
-/// The samples of a column of the series that is meant, in the scope's time: instant and value.
-pub(crate) fn samples<'r>(
-    run: &'r Run,
-    column: &str,
-    scope: &Scope,
-) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
-    let subject = subject(run, scope)?.series();
-    let series = run.series.iter().find(|series| series.subject == subject)?;
-    let values = &series.values[series.columns.iter().position(|other| other == column)?];
-    let (after, until) = (scope.from_s.unwrap_or(0.0) + SLACK, scope.until_s.unwrap_or(f64::MAX) + SLACK);
-    let samples = series.time_s.iter().copied().zip(values.iter().copied());
-    Some(samples.filter(move |(time, _)| *time > after && *time < until))
-}
-
-/// Instants of samples are whole multiples of the interval but for rounding, seconds.
-const SLACK: f64 = 1e-6;
 
 /// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
 /// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, such as `jain` and `cpu_s_per_gb`. With `from` or
@@ -156,7 +135,7 @@ pub(crate) fn figure_values() -> Vec<String> {
 
 /// What the `value` of a table or a claim may be where there is a baseline: how near a flow's window is to it.
 pub(crate) fn baseline_values() -> Vec<String> {
-    course::NAMES.map(str::to_owned).to_vec()
+    trajectory::NAMES.map(str::to_owned).to_vec()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Figures of bars on the page, as SVG.
 
-use super::escape;
 use crate::bars::{self, charts, colours, greatest};
 use crate::figure::{nothing, title};
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
+use crate::markup::escape;
 use crate::number::{label, marked, significant, three};
 use crate::study::{Study, short_names};
 use crate::svg::{short, ticks};

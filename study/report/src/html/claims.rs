@@ -1,7 +1,7 @@
 //! The page's table of claims.
 
-use super::escape;
 use crate::claim::{Finding, Judged, Judgement, Verdict, judged, tally};
+use crate::markup::escape;
 use crate::study::Study;
 
 /// What was claimed, the numbers here, the verdict; nothing where nothing was claimed.
@@ -16,7 +16,7 @@ pub(super) fn claims(study: &Study<'_>) -> String {
     format!(
         "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
          {column}<th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
-        crate::terminal::capital(&tally(&judged))
+        crate::caption::capital(&tally(&judged))
     )
 }
 

@@ -1,7 +1,8 @@
 //! Two studies side by side on a page: how their errors are distributed, the worst cells first, and both over time.
 
-use super::{Place, escape, plots, seeds, tables};
+use super::{Place, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
+use crate::markup::escape;
 use crate::number::{counted, marked, maybe, title};
 use crate::study::{Cell, Study, short_names};
 use crate::svg;

@@ -1,10 +1,10 @@
 //! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
 use super::bars::bars;
-use super::escape;
 use super::plots::{DATA, DRAWN, FIGURES, LINES, numbers};
 use crate::chart::Line;
 use crate::figure::{Drawn, Panel, drawn, lines, nothing, title};
+use crate::markup::escape;
 use crate::study::Study;
 use crate::svg::{self, Size};
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! The page of comparisons: one fills it; several stand below each other, with all their errors together on top.
 
 use super::compare::{Parts, about, cells, parts};
-use super::{Place, escape, plots};
+use super::{Place, plots};
 use crate::compare::Comparison;
+use crate::markup::escape;
 use crate::number::counted;
 use crate::overview::{HEADS, Row, rows, total};
 use crate::svg;

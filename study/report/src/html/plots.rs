@@ -1,7 +1,8 @@
 //! Time series on the page: SVG for every cell, and the same as data for the interactive charts.
 
-use super::{Place, escape};
+use super::Place;
 use crate::chart::{Chart, Charts, charts};
+use crate::markup::escape;
 use crate::study::{Baseline, Cell, Study, short_names};
 use crate::summary::cell_name;
 use crate::svg;

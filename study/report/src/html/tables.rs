@@ -1,15 +1,15 @@
 //! The page's tables.
 
-use super::escape;
+use crate::caption::{capital, caption, corner};
 use crate::colour;
+use crate::dot_plot;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
 use crate::layout::{Reference, Table};
+use crate::markup::escape;
 use crate::number::{counted, flagged, label, marked, maybe, percent, significant, three};
-use crate::strip;
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
-use crate::terminal::{capital, caption, corner};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
 pub(super) const MOST_ROWS: usize = 1000;
@@ -64,7 +64,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
     };
     let rows: String = grid.rows.iter().map(row).collect();
     let interval = match grid.has_intervals() {
-        true => format!("; ± is half the 95 % confidence interval (Student's t); {}", strip::CAPTION),
+        true => format!("; ± is half the 95 % confidence interval (Student's t); {}", dot_plot::CAPTION),
         false => String::new(),
     };
     let most = if several { "most of the column".to_owned() } else { three(grid.greatest(None)) };
@@ -84,7 +84,7 @@ fn heat(value: Option<&Value>, greatest: f64, shown: usize) -> String {
     let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
     let mean = flagged(marked(three(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
-    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", strip::strip(sample))
+    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", dot_plot::dot_plot(sample))
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {

@@ -1,7 +1,8 @@
 //! Two studies side by side in the terminal: a table for each value, then how their errors are distributed. Of several
 //! comparisons a line each, and all together.
 
-use super::{Line, footer, paragraph, table};
+use super::{Line, paragraph, table};
+use crate::caption::footer;
 use crate::compare::{Compared, Comparison};
 use crate::number::{NONE, marked, maybe, percent, title};
 use crate::overview::{HEADS, Row, rows, total};

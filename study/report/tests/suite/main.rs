@@ -1,6 +1,7 @@
 //! Reports of made-up runs.
 
 mod compare;
+mod layout;
 mod made_up;
 mod made_up_multipath;
 mod page;

@@ -2,5 +2,6 @@
 
 mod bad_inputs;
 mod good_inputs;
+mod schema_defaults;
 mod shipped;
 mod sweeps;

@@ -1,4 +1,4 @@
-//! How near a window's course is to that of a baseline: the same flow of the same cell, run by another driver.
+//! How near a window's trajectory is to that of a baseline: the same flow of the same cell, run by another driver.
 //!
 //! Three numbers, all in percent of the baseline's mean window, over the time that both series cover:
 //!
@@ -23,19 +23,19 @@ const MOST_SHIFT: f64 = 2.0;
 /// The least share of our samples that a shifted baseline must still cover.
 const LEAST_OVERLAP: f64 = 0.75;
 
-/// A window's course: instants in seconds, ascending, and packets.
+/// A window's trajectory: instants in seconds, ascending, and packets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct Trajectory {
     pub(crate) times: Vec<f64>,
     pub(crate) values: Vec<f64>,
 }
 
 /// The number called `name` of `ours` against the `baseline`, which may go on where `ours` is cut; nothing if they have
 /// too little in common.
-pub(crate) fn number(name: &str, ours: &Course, baseline: &Course) -> Option<f64> {
+pub(crate) fn number(name: &str, ours: &Trajectory, baseline: &Trajectory) -> Option<f64> {
     let (here, there) = (ours.span()?, baseline.span()?);
     let common = (here.0.max(there.0), here.1.min(there.1));
-    let [mine, theirs] = [ours, baseline].map(|course| course.within(common));
+    let [mine, theirs] = [ours, baseline].map(|trajectory| trajectory.within(common));
     let mean = theirs.mean().filter(|mean| *mean > 0.0)?;
     let off = match name {
         "cwnd_trajectory_error_percent" => trajectory(ours, baseline)?,
@@ -46,7 +46,7 @@ pub(crate) fn number(name: &str, ours: &Course, baseline: &Course) -> Option<f64
 }
 
 /// The root mean square of the difference, at the shift where it is least.
-fn trajectory(ours: &Course, baseline: &Course) -> Option<f64> {
+fn trajectory(ours: &Trajectory, baseline: &Trajectory) -> Option<f64> {
     let (first, last) = ours.span()?;
     let step = (last - first) / (ours.times.len() - 1).max(1) as f64;
     let steps = if step > 0.0 { (MOST_SHIFT / step + 1e-6).floor() as i32 } else { 0 };
@@ -54,7 +54,7 @@ fn trajectory(ours: &Course, baseline: &Course) -> Option<f64> {
     shifts.filter_map(|shift| root_mean_square(ours, baseline, shift)).min_by(f64::total_cmp)
 }
 
-fn root_mean_square(ours: &Course, baseline: &Course, shift: f64) -> Option<f64> {
+fn root_mean_square(ours: &Trajectory, baseline: &Trajectory, shift: f64) -> Option<f64> {
     let theirs = resampled(&baseline.times, &baseline.values, ours.times.iter().map(|time| time + shift));
     let squares = ours.values.iter().zip(&theirs).map(|(mine, theirs)| (mine - theirs).powi(2));
     let (sum, count) =
@@ -82,7 +82,7 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + part * (sorted[above] - sorted[below])
 }
 
-impl Course {
+impl Trajectory {
     fn span(&self) -> Option<(f64, f64)> {
         Some((*self.times.first()?, *self.times.last()?))
     }
@@ -105,10 +105,10 @@ mod tests {
     use super::*;
 
     /// `window` at instants `step` apart, from `from` to 60 s.
-    fn course(from: f64, step: f64, window: impl Fn(f64) -> f64) -> Course {
+    fn trajectory(from: f64, step: f64, window: impl Fn(f64) -> f64) -> Trajectory {
         let times: Vec<f64> =
             (0..).map(|index| from + f64::from(index) * step).take_while(|time| *time <= 60.0).collect();
-        Course { values: times.iter().map(|time| window(*time)).collect(), times }
+        Trajectory { values: times.iter().map(|time| window(*time)).collect(), times }
     }
 
     /// From 50 to 100 packets in ten seconds: mean 75.
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_constant_difference_is_the_same_in_all_three() {
-        let [ours, baseline] = [90.0, 100.0].map(|window| course(0.1, 0.1, move |_| window));
+        let [ours, baseline] = [90.0, 100.0].map(|window| trajectory(0.1, 0.1, move |_| window));
         assert_eq!(number("cwnd_trajectory_error_percent", &ours, &baseline), Some(10.0));
         assert_eq!(number("mean_cwnd_error_percent", &ours, &baseline), Some(-10.0));
         assert_near(number("cwnd_quantile_error_percent", &ours, &baseline), 10.0, 1e-9);
@@ -131,23 +131,23 @@ mod tests {
     #[test]
     fn the_difference_is_a_root_mean_square() {
         // Too slow to be shifted away: a wave of one minute about a constant has amplitude / sqrt(2).
-        let ours = course(0.1, 0.1, |time| 100.0 + 20.0 * (time * std::f64::consts::TAU / 60.0).sin());
-        let baseline = course(0.1, 0.1, |_| 100.0);
+        let ours = trajectory(0.1, 0.1, |time| 100.0 + 20.0 * (time * std::f64::consts::TAU / 60.0).sin());
+        let baseline = trajectory(0.1, 0.1, |_| 100.0);
         assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 20.0 / 2_f64.sqrt(), 0.5);
     }
 
     #[test]
     fn other_instants_do_not_matter() {
-        let ours = course(0.1, 0.1, |time| 3.0 * time);
-        let baseline = course(0.037, 0.0713, |time| 3.0 * time);
+        let ours = trajectory(0.1, 0.1, |time| 3.0 * time);
+        let baseline = trajectory(0.037, 0.0713, |time| 3.0 * time);
         assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 0.0, 1e-6);
         assert_near(number("mean_cwnd_error_percent", &ours, &baseline), 0.0, 0.1);
     }
 
     #[test]
     fn a_phase_of_two_seconds_is_forgiven_and_more_is_not() {
-        let baseline = course(0.1, 0.1, sawtooth);
-        let late = |by: f64| course(0.1, 0.1, move |time| sawtooth(time - by));
+        let baseline = trajectory(0.1, 0.1, sawtooth);
+        let late = |by: f64| trajectory(0.1, 0.1, move |time| sawtooth(time - by));
         assert_near(number("cwnd_trajectory_error_percent", &late(2.0), &baseline), 0.0, 1e-6);
         // A second that is left: for 9 of 10 s off by 5 packets, for 1 of 10 s by 45. sqrt(0.9 * 25 + 0.1 * 2025) = 15.
         assert_near(number("cwnd_trajectory_error_percent", &late(3.0), &baseline), 100.0 * 15.0 / 75.0, 0.6);
@@ -157,21 +157,21 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_run_may_be_missing_and_no_more() {
-        let ours = course(0.1, 0.1, |_| 100.0);
-        let from = |start: f64| course(start, 0.1, |_| 100.0);
+        let ours = trajectory(0.1, 0.1, |_| 100.0);
+        let from = |start: f64| trajectory(start, 0.1, |_| 100.0);
         assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(15.0)), Some(0.0));
         assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(17.5)), None, "even 2 s of shift leave 74 %");
-        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &Course::default()), None);
+        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &Trajectory::default()), None);
     }
 
     #[test]
     fn what_is_not_known_or_zero_gives_no_number() {
-        let ours = course(0.1, 0.1, |_| 100.0);
+        let ours = trajectory(0.1, 0.1, |_| 100.0);
         for baseline in [0.0, f64::NAN] {
-            let baseline = course(0.1, 0.1, |_| baseline);
+            let baseline = trajectory(0.1, 0.1, |_| baseline);
             assert!(NAMES.iter().all(|name| number(name, &ours, &baseline).is_none()), "{baseline:?}");
         }
-        let gap = course(0.1, 0.1, |time| if time < 5.0 { f64::NAN } else { 100.0 });
+        let gap = trajectory(0.1, 0.1, |time| if time < 5.0 { f64::NAN } else { 100.0 });
         assert!(NAMES.iter().all(|name| number(name, &ours, &gap) == Some(0.0)));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const CAPTION: &str =
     "dots are runs, the line is their mean, both ends are at least 5 % away from it, a ring is a disturbed run";
 
 /// The dots; nothing for a single run.
-pub(crate) fn strip(sample: &Sample) -> String {
+pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
     let all = || sample.points.iter().chain(&sample.left_out);
     let farthest = all().map(|point| (point.1 - mean).abs()).fold(LEAST_REACH * mean.abs(), f64::max);

@@ -1,0 +1,48 @@
+//! What stands above and under tables and figures, in the terminal and on the page.
+
+use crate::grid::Grid;
+use crate::layout::{Scope, Table};
+use crate::number::{three, title};
+use crate::study::{Study, short_names};
+
+/// What stands above a grid.
+pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
+    let of = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+    let time = time_range(&shown.scope);
+    let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
+    let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
+    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0].value) + &of + &time);
+    let parts = [shown.title.clone(), capital(&value)];
+    let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+    format!("{name}{mean}{panel}")
+}
+
+/// ` in the first 10 s`, ` from 5 s to 20 s`, or nothing.
+pub(crate) fn time_range(scope: &Scope) -> String {
+    match (scope.from_s, scope.until_s) {
+        (None, None) => String::new(),
+        (None, Some(until)) => format!(" in the first {} s", three(until)),
+        (Some(from), None) => format!(" from {} s on", three(from)),
+        (Some(from), Some(until)) => format!(" from {} s to {} s", three(from), three(until)),
+    }
+}
+
+/// `text` with a capital letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// What stands above the rows' names.
+pub(crate) fn corner(shown: &Table) -> String {
+    let keys: Vec<&str> = std::iter::once(&shown.rows).chain(&shown.columns).map(String::as_str).collect();
+    short_names(&keys).join(" \\ ")
+}
+
+/// One line of what it takes to make the same numbers again.
+pub(crate) fn footer(study: &Study<'_>) -> String {
+    let Study { scenario, version, commit, .. } = study;
+    let seeds = study.seeds();
+    let plural = if seeds.contains(' ') { "seeds" } else { "seed" };
+    format!("{scenario}, {plural} {seeds}, ropewalk {version} {commit}")
+}
