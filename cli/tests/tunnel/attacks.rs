@@ -38,7 +38,7 @@ fn replayed_and_forged_datagrams_are_counted_and_nothing_comes_out_of_them() {
     let Some(ends) = Ends::up(USUAL, &LINKS) else { return };
     let wire = Wire::open(&ends, LEFT, 0);
     let frames = recorded(&ends, &wire);
-    let numbers = || ["replayed", "forged"].map(|reason| ends.drops(RIGHT, reason));
+    let numbers = || ["replayed", "authentication-failed"].map(|reason| ends.drops(RIGHT, reason));
     let ([replayed, forged], out) = (numbers(), came_out(&ends, RIGHT));
     for (k, frame) in frames.iter().enumerate() {
         wire.send(frame);
@@ -92,7 +92,7 @@ fn a_flood_of_handshakes_neither_stops_the_tunnel_nor_fills_its_memory_nor_is_an
             message[9..].iter_mut().for_each(|byte| *byte = random.bits() as u8);
             stranger.send(&message).unwrap();
         }
-        let counted = || ends.drops(RIGHT, "bad-mac") == count * time;
+        let counted = || ends.drops(RIGHT, "invalid-mac1") == count * time;
         assert!(eventually(counted), "after {time} times {count}: {:#?}", ends.status(RIGHT).drops);
         assert!(echo.answers(), "the tunnel stands still");
     }

@@ -1,17 +1,17 @@
-//! A host of the tunnel, whole: sessions with peers, an endpoint for each, and the bytes of their datagrams. Sans-IO.
+//! A host of the tunnel: sessions with peers, an endpoint for each, and the encoding of their datagrams. Sans-IO.
 //!
 //! ```text
-//! datagram -> open -> frames -> endpoint -> pieces            parcel -> endpoint -> frames -> seal -> datagram
-//!             seal              protocol                                protocol              seal
+//! datagram -> seal (open) -> wire (frames) -> machine (endpoint) -> fragments -> device
+//! device -> inner packet -> machine (endpoint) -> wire (frames) -> seal -> datagram
 //! ```
 //!
-//! The daemon lends it sockets and a clock, the campaign a simulated network; the code between is this, for both.
+//! The daemon lends it sockets and a clock, the deterministic campaign a simulated network.
 
-mod arriving;
-mod host;
-mod leaving;
+mod node;
 mod peer;
+mod receive;
+mod transmit;
 
-pub use arriving::{Nonsense, Opened};
-pub use host::Host;
-pub use peer::{Address, Event, Learned, Make, Route};
+pub use node::Node;
+pub use peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Route};
+pub use receive::{Malformed, Opened};

@@ -1,27 +1,27 @@
-//! One peer: its endpoint, and by which routes its paths go.
+//! One peer: its endpoint, and the routes of its paths.
 
 use machine::{Endpoint, MAX_PATHS, PathConfig, PathStatus, Payload, Transmit};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
 
-/// A path that only the peer knows of is forgotten after so long without a sign.
-const FORGET_AFTER: Span = Span::from_secs(60);
-/// A peer that goes on with a path which we took away is told again after so long.
-const REMINDER: Span = Span::from_millis(200);
+/// Time without a datagram after which a path that the peer opened is removed.
+const SILENT_PATH_TIMEOUT: Span = Span::from_secs(60);
+/// Least interval at which a peer that goes on using a removed path is told again.
+const REMOVAL_INTERVAL: Span = Span::from_millis(200);
 
-/// Where datagrams come from and go to, as the driver tells addresses apart.
+/// The driver's type of a peer's address.
 pub trait Address: Clone + PartialEq + Debug {
-    /// The octets that a sender must be able to read at: IP address and port.
+    /// Appends the octets of IP address and port, which cookies are bound to.
     fn octets(&self, out: &mut Vec<u8>);
 
-    /// The peer is at the same place, however it is reached (from which of our addresses).
+    /// Whether both are the same address of the peer, whichever local address it is reached from.
     fn is_at(&self, other: &Self) -> bool {
         self == other
     }
 }
 
-/// How a path reaches the peer.
+/// The route of a path to the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route<A> {
     /// The driver's number of the socket.
@@ -36,80 +36,80 @@ impl<A: Address> Route<A> {
     }
 }
 
-/// How a path is used that only the peer knows of, and which came by this route.
-pub type Learned<A> = Box<dyn Fn(&Route<A>) -> PathConfig + Send>;
+/// Configuration of a path that the peer opened by a route.
+pub type LearnedPathConfig<A> = Box<dyn Fn(&Route<A>) -> PathConfig + Send>;
 
-/// Makes the endpoint's parts anew, when a peer begins without memory.
-pub type Make = Box<dyn Fn() -> machine::EndpointConfig + Send>;
+/// Creates the configuration of a new endpoint, at the start and when the peer restarts.
+pub type NewEndpointConfig = Box<dyn Fn() -> machine::EndpointConfig + Send>;
 
-/// What happened with a peer.
+/// A change of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A session began. What was on its way before is gone if the peer has no memory of it.
+pub enum NodeEvent {
+    /// A session was established. Everything in flight is lost if the peer has restarted.
     Established {
-        /// It has none.
+        /// Whether the peer has restarted, or this is its first session.
         fresh: bool,
     },
-    /// The peer reaches a path from another address than before.
+    /// The peer uses another address on a path (connection migration).
     Moved(PathId),
-    /// About its paths.
+    /// An event of its endpoint.
     Tunnel(machine::EndpointEvent),
 }
 
-/// A peer.
+/// The state of a peer.
 #[derive(Debug)]
 pub(crate) struct Peer<P, A> {
     pub(crate) endpoint: Endpoint<P>,
-    /// Of each path: its route and how it is used.
-    pub(crate) paths: BTreeMap<u8, Path<A>>,
-    /// There is a session.
+    /// Its paths by number.
+    pub(crate) paths: BTreeMap<u8, RoutedPath<A>>,
+    /// Whether there is a session.
     pub(crate) ready: bool,
-    /// How often it has begun anew.
-    pub(crate) life: u64,
-    /// Paths that a person took out of use, known yet or not.
+    /// Number of restarts of the peer.
+    pub(crate) generation: u64,
+    /// Paths disabled by the operator, whether they exist or not.
     pub(crate) disabled: [bool; MAX_PATHS],
-    /// Paths that we took away, and when the peer was last told.
-    pub(crate) gone: [Option<Instant>; MAX_PATHS],
+    /// Removed paths, and when the peer was last told.
+    pub(crate) removed: [Option<Instant>; MAX_PATHS],
 }
 
-/// A path of a peer.
+/// A path of a peer with its route.
 #[derive(Clone, Debug)]
-pub(crate) struct Path<A> {
-    pub(crate) setup: PathConfig,
+pub(crate) struct RoutedPath<A> {
+    pub(crate) config: PathConfig,
     pub(crate) route: Route<A>,
-    /// It was configured here, and is not forgotten.
-    pub(crate) own: bool,
-    /// The largest number that came by it, which tells where the peer is.
-    pub(crate) newest: u64,
+    /// Whether it was configured here; otherwise the peer opened it.
+    pub(crate) configured: bool,
+    /// The largest packet number received on it: its route is the present one.
+    pub(crate) largest_packet_number: u64,
 }
 
 impl<P: Payload, A: Address> Peer<P, A> {
-    pub(crate) fn new(setup: machine::EndpointConfig) -> Self {
-        let endpoint = Endpoint::new(setup);
+    pub(crate) fn new(config: machine::EndpointConfig) -> Self {
+        let endpoint = Endpoint::new(config);
         Self {
             endpoint,
             paths: BTreeMap::new(),
             ready: false,
-            life: 0,
+            generation: 0,
             disabled: [false; MAX_PATHS],
-            gone: [None; MAX_PATHS],
+            removed: [None; MAX_PATHS],
         }
     }
 
-    /// The peer has no memory: begin anew. Paths that only the peer knew of are forgotten, too.
-    pub(crate) fn renew(&mut self, setup: machine::EndpointConfig) {
-        self.endpoint = Endpoint::new(setup);
-        self.life += 1;
-        self.gone = [None; MAX_PATHS];
-        self.paths.retain(|_, path| path.own);
+    /// The peer has restarted: creates a new endpoint, with the configured paths alone.
+    pub(crate) fn restart(&mut self, config: machine::EndpointConfig) {
+        self.endpoint = Endpoint::new(config);
+        self.generation += 1;
+        self.removed = [None; MAX_PATHS];
+        self.paths.retain(|_, path| path.configured);
         for (id, path) in &mut self.paths {
-            path.newest = 0;
-            self.endpoint.set_path(PathId(u16::from(*id)), path.setup);
+            path.largest_packet_number = 0;
+            self.endpoint.set_path(PathId(u16::from(*id)), path.config);
         }
     }
 
-    /// Something authentic came by `route` on path `id`: the peer is there. True if it was elsewhere before.
-    pub(crate) fn learn(
+    /// An authentic datagram arrived by `route` on path `id`. True if the peer used another address before.
+    pub(crate) fn on_packet(
         &mut self,
         id: u8,
         number: u64,
@@ -117,19 +117,22 @@ impl<P: Payload, A: Address> Peer<P, A> {
         learned: &dyn Fn(&Route<A>) -> PathConfig,
     ) -> bool {
         let Some(path) = self.paths.get_mut(&id) else {
-            let setup = learned(route);
-            self.endpoint.set_path(PathId(u16::from(id)), setup);
-            self.paths.insert(id, Path { setup, route: route.clone(), own: false, newest: number });
+            let config = learned(route);
+            self.endpoint.set_path(PathId(u16::from(id)), config);
+            self.paths.insert(
+                id,
+                RoutedPath { config, route: route.clone(), configured: false, largest_packet_number: number },
+            );
             return false;
         };
         if !self.endpoint.has_path(PathId(u16::from(id))) {
-            // The peer took it away, and has it again.
-            self.endpoint.set_path(PathId(u16::from(id)), path.setup);
+            // The peer had removed it, and uses it again.
+            self.endpoint.set_path(PathId(u16::from(id)), path.config);
         }
-        if number < path.newest {
+        if number < path.largest_packet_number {
             return false;
         }
-        path.newest = number;
+        path.largest_packet_number = number;
         if path.route == *route {
             return false;
         }
@@ -137,38 +140,39 @@ impl<P: Payload, A: Address> Peer<P, A> {
         true
     }
 
-    /// A path that is silent and that only the peer knows of is forgotten, if there is another.
+    /// Removes silent paths that the peer opened, if another path works.
     pub(crate) fn forget_silent(&mut self, now: Instant) {
         let status = self.endpoint.status();
         if !status.paths.iter().any(|path| path.up) {
             return;
         }
-        let silent =
-            |path: &&PathStatus| !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= FORGET_AFTER;
+        let silent = |path: &&PathStatus| {
+            !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= SILENT_PATH_TIMEOUT
+        };
         for path in status.paths.iter().filter(silent).map(|path| path.path) {
-            if self.paths.get(&(path.0 as u8)).is_some_and(|known| !known.own) {
+            if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.configured) {
                 self.endpoint.forget_path(now, path);
                 self.paths.remove(&(path.0 as u8));
             }
         }
     }
 
-    /// Something came by a path that we took away: it was on its way, or the peer does not know yet.
-    pub(crate) fn on_gone(&mut self, now: Instant, id: u8) {
-        let told = &mut self.gone[usize::from(id)];
-        if told.is_some_and(|told| now.since(told) >= REMINDER) {
-            *told = Some(now);
+    /// A datagram arrived on a removed path: it was in flight, or the peer does not know yet.
+    pub(crate) fn on_removed_path(&mut self, now: Instant, id: u8) {
+        let announced = &mut self.removed[usize::from(id)];
+        if announced.is_some_and(|announced| now.since(announced) >= REMOVAL_INTERVAL) {
+            *announced = Some(now);
             self.endpoint.announce_removal(PathId(u16::from(id)));
         }
     }
 
-    /// Nothing is to be sent on this path.
+    /// Whether the operator has disabled this path.
     pub(crate) fn is_disabled(&self, path: u8) -> bool {
         self.disabled.get(usize::from(path)).is_some_and(|disabled| *disabled)
     }
 
-    /// What the endpoint sends next on a path that may be used. What it wants to send on another goes nowhere, but uses its
-    /// number up: the numbers go on when the path is back.
+    /// The next datagram on an enabled path. One for a disabled path is dropped and uses up its packet number, so that numbers
+    /// continue when the path is enabled again.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
         while self.ready {
             let transmit = self.endpoint.poll_transmit(now)?;

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
-use seal::{Cipher, Peers, PrivateKey, Session, SessionKeys, Setup, SystemEntropy};
+use seal::{Cipher, Peers, PrivateKey, SealConfig, Session, SessionKeys, SystemEntropy};
 use units::Instant;
 
 const BODY: usize = 1410;
@@ -53,40 +53,43 @@ fn handshake() {
     let key = || PrivateKey::generate(&mut SystemEntropy);
     let (a_key, b_key) = (key(), key());
     let (a_public, b_public) = (a_key.public(), b_key.public());
-    let setup = |key| Setup { unasked: u32::MAX, ..Setup::new(key) };
+    let setup = |key| SealConfig { under_load_threshold: u32::MAX, ..SealConfig::new(key) };
     let mut a = Peers::new(setup(a_key), Box::new(SystemEntropy));
     let b = a.add(b_public, None).unwrap();
-    a.want(Instant::ZERO, b);
-    let mut questions = Vec::new();
+    a.start_initiating(Instant::ZERO, b);
+    let mut initiations = Vec::new();
     let ask = nanoseconds(5, 200, |round| {
         let now = Instant(round * 10_000_000_000);
-        a.renew(now, b);
-        if a.question_due(now, now.0).is_some() {
-            questions.push(a.question(now, b, 0).unwrap());
+        a.rekey(now, b);
+        if a.initiation_due(now, now.0).is_some() {
+            initiations.push(a.initiation(now, b, 0).unwrap());
         }
     });
-    let answer = |known: bool| {
+    let response = |known: bool| {
         let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
         if known {
             b.add(a_public, None).unwrap();
         }
         let mut place = 0;
-        nanoseconds(5, questions.len() as u64 / 5, |_| {
-            let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], questions[place].as_bytes()));
+        nanoseconds(5, initiations.len() as u64 / 5, |_| {
+            let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[place].as_bytes()));
             place += 1;
         })
     };
-    let (peer, stranger) = (answer(true) / 1000.0, answer(false) / 1000.0);
-    println!("handshake          ask {:.0} us, answer {peer:.0} us, refuse a stranger {stranger:.0} us", ask / 1000.0);
+    let (peer, stranger) = (response(true) / 1000.0, response(false) / 1000.0);
+    println!(
+        "handshake          ask {:.0} us, response {peer:.0} us, refuse a stranger {stranger:.0} us",
+        ask / 1000.0
+    );
     let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
-    let mut forged = questions[0].as_bytes().to_vec();
+    let mut forged = initiations[0].as_bytes().to_vec();
     forged[140] ^= 1;
     let wrong = nanoseconds(20, 1000, |_| {
         let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], &forged));
     });
-    let mut b = Peers::new(Setup { unasked: 0, ..Setup::new(b_key) }, Box::new(SystemEntropy));
+    let mut b = Peers::new(SealConfig { under_load_threshold: 0, ..SealConfig::new(b_key) }, Box::new(SystemEntropy));
     let cookie = nanoseconds(20, 1000, |_| {
-        let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], questions[0].as_bytes()));
+        let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[0].as_bytes()));
     });
     println!("under a flood      bad mac1 {wrong:.0} ns, cookie {cookie:.0} ns");
 }

@@ -1,14 +1,13 @@
-//! What fuzzing calls: each function takes any bytes, and panics only if a promise is broken. The same checks run as
-//! property tests.
+//! Checks for any bytes, which the fuzz targets and property tests call. They panic if a promise is broken.
 
 use units::Instant;
 
 use crate::{
-    Cipher, Entropy, Message, Peers, PresharedKey, PrivateKey, PublicKey, Refusal, Session, SessionKeys, Setup, TAG,
-    WINDOW,
+    Cipher, DropReason, Entropy, HandshakeMessage, Peers, PresharedKey, PrivateKey, PublicKey, REPLAY_WINDOW,
+    SealConfig, Session, SessionKeys, TAG,
 };
 
-/// Chance that is none: a counter.
+/// A deterministic source: a counter.
 struct Counted(u64);
 
 impl Entropy for Counted {
@@ -26,45 +25,48 @@ fn private(seed: u8) -> PrivateKey {
     PrivateKey::from_bytes([seed; 32])
 }
 
-/// Two that know each other; the first has asked the second.
-fn two() -> (Peers, Peers, Message) {
-    let mut a = Peers::new(Setup { unasked: 2, ..Setup::new(private(1)) }, Box::new(Counted(1)));
-    let mut b = Peers::new(Setup { unasked: 2, ..Setup::new(private(2)) }, Box::new(Counted(2)));
+/// Two peers; the first has sent the second an initiation.
+fn pair() -> (Peers, Peers, HandshakeMessage) {
+    let mut a = Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(1)) }, Box::new(Counted(1)));
+    let mut b = Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(2)) }, Box::new(Counted(2)));
     let b_at_a = a.add(*b.public(), None).expect("another key");
     b.add(*a.public(), None).expect("another key");
-    a.want(NOW, b_at_a);
-    a.question_due(NOW, 1).expect("it is wanted");
-    let question = a.question(NOW, b_at_a, 0).expect("it was due");
-    (a, b, question)
+    a.start_initiating(NOW, b_at_a);
+    a.initiation_due(NOW, 1).expect("it is initiates");
+    let initiation = a.initiation(NOW, b_at_a, 0).expect("it was due");
+    (a, b, initiation)
 }
 
-/// Any bytes as a handshake message: to one who waits for an answer, to one who answers, and to one who is busy. No session
-/// may come of them.
+/// Any bytes as a handshake message: to an initiator, to a responder, and to one under load. No session may be established.
 pub fn handshake(bytes: &[u8]) {
-    let (mut a, mut b, question) = two();
+    let (mut a, mut b, initiation) = pair();
     for _ in 0..4 {
         for end in [&mut a, &mut b] {
-            if let Ok(taken) = end.receive(NOW, 0, &[1; 6], bytes) {
-                assert!(taken.established.is_none(), "nobody proved anything");
-                assert!(taken.reply.is_none_or(|reply| reply.as_bytes().len() <= bytes.len()), "no amplification");
+            if let Ok(outcome) = end.receive(NOW, 0, &[1; 6], bytes) {
+                assert!(outcome.established.is_none(), "nothing is authentic");
+                assert!(outcome.reply.is_none_or(|reply| reply.as_bytes().len() <= bytes.len()), "no amplification");
             }
         }
     }
-    spoiled(&mut a, &mut b, &question, bytes);
+    changed(&mut a, &mut b, &initiation, bytes);
 }
 
-/// A true question and a true answer, with `bytes` laid over them: refused unless nothing changed.
-fn spoiled(a: &mut Peers, b: &mut Peers, question: &Message, bytes: &[u8]) {
-    let changed = overlay(question.as_bytes(), bytes);
-    let proved = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|taken| taken.peer);
-    let mac2 = question.as_bytes().len() - 16;
-    assert!(proved.is_none() || changed[..mac2] == question.as_bytes()[..mac2], "a changed question was believed");
-    let (_, mut calm, _) = two();
-    let answer = calm.receive(NOW, 0, &[1; 6], question.as_bytes()).ok().and_then(|taken| taken.reply);
-    let answer = answer.expect("a peer is answered");
-    let changed = overlay(answer.as_bytes(), bytes);
-    let established = a.receive(NOW, 0, &[1; 6], &changed).is_ok_and(|taken| taken.established.is_some());
-    assert_eq!(established, changed == answer.as_bytes(), "a changed answer was believed, or the true one was not");
+/// An authentic initiation and response, XORed with `bytes`: dropped unless unchanged.
+fn changed(a: &mut Peers, b: &mut Peers, initiation: &HandshakeMessage, bytes: &[u8]) {
+    let changed = overlay(initiation.as_bytes(), bytes);
+    let proved = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
+    let mac2 = initiation.as_bytes().len() - 16;
+    assert!(proved.is_none() || changed[..mac2] == initiation.as_bytes()[..mac2], "a changed initiation was accepted");
+    let (_, mut idle, _) = pair();
+    let response = idle.receive(NOW, 0, &[1; 6], initiation.as_bytes()).ok().and_then(|outcome| outcome.reply);
+    let response = response.expect("a peer gets a response");
+    let changed = overlay(response.as_bytes(), bytes);
+    let established = a.receive(NOW, 0, &[1; 6], &changed).is_ok_and(|outcome| outcome.established.is_some());
+    assert_eq!(
+        established,
+        changed == response.as_bytes(),
+        "a changed response was accepted, or the authentic one was not"
+    );
 }
 
 /// `message` with `bytes` added to it bit by bit, from its end.
@@ -76,16 +78,16 @@ fn overlay(message: &[u8], bytes: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// Any bytes as sealed data, for both ciphers and for a router: refused. Also as a sequence of numbers that a session
-/// opens: each at most once.
+/// Any bytes as a sealed datagram, for both ciphers and for a host: dropped. Also as a sequence of packet numbers, each of
+/// which a session opens at most once.
 pub fn session(bytes: &[u8]) {
     for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
         let keys = SessionKeys { cipher, seal: [1; 32], open: [1; 32] };
         let (path, low) = (bytes.first().copied().unwrap_or(0), bytes.len() as u32);
         let opened = Session::new(&keys).open(path, low, &bytes[..bytes.len().min(12)], &mut bytes.to_vec());
-        assert!(matches!(opened, Err(Refusal::Forged | Refusal::Malformed)));
+        assert!(matches!(opened, Err(DropReason::AuthenticationFailed | DropReason::Malformed)));
     }
-    let (mut a, ..) = two();
+    let (mut a, ..) = pair();
     assert!(a.open(NOW, &mut bytes.to_vec()).is_err());
     numbers(bytes);
 }
@@ -105,8 +107,8 @@ fn numbers(bytes: &[u8]) {
         let (number, sealed, seen) = &mut kept[place];
         let opened = opener.open(0, *number as u32, &[], &mut sealed.clone());
         let expected = match end {
-            end if end > *number + WINDOW => Err(Refusal::TooOld),
-            _ if *seen => Err(Refusal::Replayed),
+            end if end > *number + REPLAY_WINDOW => Err(DropReason::TooOld),
+            _ if *seen => Err(DropReason::Replayed),
             _ => Ok(*number),
         };
         assert_eq!(opened, expected, "number {number} of {end}");
@@ -115,7 +117,7 @@ fn numbers(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as the text of a key: refused, or exactly the text of that key; and no refusal repeats what it read.
+/// Any bytes as the text of a key: rejected, or exactly the text of that key; and no error repeats the text.
 pub fn key(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match text.parse::<PrivateKey>() {

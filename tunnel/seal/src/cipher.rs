@@ -1,13 +1,13 @@
-//! The two ciphers of the data: AES-256-GCM where the CPU has instructions for it, ChaCha20-Poly1305 elsewhere.
+//! The AEADs of sealed datagrams: AES-256-GCM where the CPU has instructions for it, ChaCha20-Poly1305 elsewhere.
 
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use crate::keys::KEY;
 
-/// Bytes that sealing adds behind the body.
+/// Length of the authentication tag, bytes.
 pub const TAG: usize = 16;
 
-/// How data is sealed.
+/// An AEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cipher {
     /// AES-256 in Galois/counter mode (NIST SP 800-38D).
@@ -17,7 +17,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Its name for people.
+    /// Name in status and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Cipher {
         }
     }
 
-    /// As a handshake names it: one bit, so that several make a set.
+    /// Its bit in the handshake's set of ciphers.
     pub(crate) const fn bit(self) -> u8 {
         match self {
             Self::Aes256Gcm => 1,
@@ -42,10 +42,9 @@ impl Cipher {
         }
     }
 
-    /// Blocks of 16 bytes that one key may seal. AES-GCM: 2^35, with which nobody can tell the cipher from chance with
-    /// more than 2^-57 (RFC 9001, appendix B.1.1: 2^28 packets of 2^7 blocks). ChaCha20-Poly1305: none within the 2^60
+    /// Usage limit of a key, blocks of 16 bytes. AES-GCM: 2^35, for a distinguishing advantage of at most 2^-57 (RFC 9001, appendix B.1.1: 2^28 packets of 2^7 blocks). ChaCha20-Poly1305: none within the 2^60
     /// messages of WireGuard (RFC 9001 section 6.6).
-    pub(crate) const fn most_blocks(self) -> u64 {
+    pub(crate) const fn max_blocks(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 35,
             Self::ChaCha20Poly1305 => 1 << 60,
@@ -60,8 +59,8 @@ impl Cipher {
     }
 }
 
-/// The faster one on this machine: AES with instructions for it costs about a third of ChaCha, without them many times
-/// as much (and then no longer takes the same time for every key).
+/// The faster cipher of this machine: AES takes about a third of ChaCha20's time where the CPU has instructions for it, and
+/// many times as much elsewhere (and then not the same for every key).
 #[must_use]
 pub fn fast_cipher() -> Cipher {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -73,7 +72,7 @@ pub fn fast_cipher() -> Cipher {
     if aes { Cipher::Aes256Gcm } else { Cipher::ChaCha20Poly1305 }
 }
 
-/// One key, for one direction.
+/// The key of one direction.
 pub(crate) struct DataKey(LessSafeKey);
 
 impl DataKey {
@@ -82,14 +81,14 @@ impl DataKey {
         Self(LessSafeKey::new(key))
     }
 
-    /// Encrypts `body` where it lies and writes what proves it into `tag`.
+    /// Encrypts `body` in place and writes the tag.
     pub(crate) fn seal(&self, nonce: [u8; 12], header: &[u8], body: &mut [u8], tag: &mut [u8; TAG]) {
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let proof = self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).expect("a body is no 64 GiB");
-        tag.copy_from_slice(proof.as_ref());
+        let computed = self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).expect("a body is no 64 GiB");
+        tag.copy_from_slice(computed.as_ref());
     }
 
-    /// Decrypts body and tag where they lie. None, and the bytes are worthless, if they are not what was sealed.
+    /// Decrypts body and tag in place. `None`, and the bytes are undefined, if they are not authentic.
     pub(crate) fn open<'a>(&self, nonce: [u8; 12], header: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         self.0.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(header), sealed).ok()
     }

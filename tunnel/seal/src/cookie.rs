@@ -1,24 +1,24 @@
-//! Cookies on their way: sealed, so that only who saw the question and knows whom it asked can read one (WireGuard white
-//! paper, section 5.4.7). 16 random bytes, the cookie, and its tag; mac1 of the question is proved too. Instead of a
-//! cipher with long nonces, each cookie has a key of its own, which depends on the random bytes.
+//! Encryption of cookies: only who saw the initiation and knows the responder's public key can decrypt one (WireGuard white
+//! paper, section 5.4.7). A nonce of 16 bytes, the cookie, and its tag; the initiation's mac1 is the additional data. Instead of
+//! XChaCha20's long nonce, each cookie has a key of its own, derived from the nonce.
 
 use crate::cipher::{Cipher, DataKey, TAG};
 use crate::mac::{MAC, MacKey};
 
-/// What the key is made of, beside the public key of who sends the cookie.
+/// Label of the cookie key, which is derived from the responder's public key.
 pub(crate) const LABEL: &str = "ropewalk cookie";
 
-/// Fills the body of a cookie message.
+/// Writes the body of a cookie reply.
 pub(crate) fn seal(key: &MacKey, mac1: &[u8], nonce: [u8; MAC], cookie: &[u8; MAC], body: &mut [u8]) {
     let (clear, sealed) = body.split_at_mut(MAC);
     clear.copy_from_slice(&nonce);
     let (text, tag) = sealed.split_at_mut(MAC);
     text.copy_from_slice(cookie);
-    let tag = tag.first_chunk_mut::<TAG>().expect("a cookie message has room for a tag");
+    let tag = tag.first_chunk_mut::<TAG>().expect("a cookie reply has room for a tag");
     single_key(key, mac1, &nonce).seal([0; 12], mac1, text, tag);
 }
 
-/// The cookie in the body of a cookie message, if it answers the question with this mac1.
+/// Decrypts the body of a cookie reply to the initiation with this mac1.
 pub(crate) fn open(key: &MacKey, mac1: &[u8], body: &[u8]) -> Option<[u8; MAC]> {
     let (nonce, sealed) = body.split_first_chunk::<MAC>()?;
     let mut sealed: [u8; MAC + TAG] = sealed.try_into().ok()?;

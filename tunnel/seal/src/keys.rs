@@ -1,4 +1,4 @@
-//! Identity: who one is (a private key), who the other is (its public key), and what both know beside (a preshared key).
+//! Keys of an identity: private key, public key, and the preshared key of a pair of peers.
 //!
 //! All three are 32 bytes, written in base64 exactly as `wg genkey`, `wg pubkey` and `wg genpsk` write them, so that a
 //! WireGuard key file can be used as it is. Public keys are Curve25519 points (RFC 7748).
@@ -13,33 +13,33 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::entropy::{Entropy, draw};
 
-/// Bytes of a key.
+/// Length of a key, bytes.
 pub const KEY: usize = 32;
-/// Characters of a key in base64, with the `=` at its end.
+/// Length of a key in base64, characters.
 pub const KEY_TEXT: usize = 44;
 
-/// What proves who one is. Whoever reads it can pose as its owner.
+/// A Curve25519 private key. Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrivateKey([u8; KEY]);
 
-/// By what the others know one. It is no secret, but strangers who do not know it get no answer at all.
+/// A Curve25519 public key: the identity of a peer. No secret, but a host does not reply to those who do not know its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY]);
 
-/// A secret that two peers share beside their key pairs: recorded traffic stays closed even to who can one day break
-/// Curve25519 (WireGuard white paper, section 5.2).
+/// A secret that two peers share beside their key pairs, so that recorded traffic stays secret even if Curve25519 is broken
+/// later (WireGuard white paper, section 5.2). Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PresharedKey([u8; KEY]);
 
-/// Why a text is no key. Says nothing about what the text contains: it may be most of a secret.
+/// Why a text is no key. It never repeats the text, which may be most of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// It has so many characters instead of 44.
+    /// Its length, which is not 44 characters.
     Length(usize),
-    /// The character at this place (from 1) cannot stand there.
+    /// The position (from 1) of a character that is not base64.
     Character(usize),
-    /// All characters are allowed, but bits that a 32-byte key leaves unused are set.
-    Loose,
+    /// Bits beyond the 32 bytes of a key are set.
+    TrailingBits,
 }
 
 impl fmt::Display for KeyError {
@@ -48,10 +48,10 @@ impl fmt::Display for KeyError {
             Self::Length(found) => {
                 write!(f, "a key is 44 characters of base64, as `ropewalk genkey` prints it; this has {found}")
             }
-            Self::Character(place) => {
-                write!(f, "a key is base64 (A-Z a-z 0-9 + /, and one = at its end); character {place} is wrong")
+            Self::Character(position) => {
+                write!(f, "a key is base64 (A-Z a-z 0-9 + /, and one = at its end); character {position} is wrong")
             }
-            Self::Loose => {
+            Self::TrailingBits => {
                 write!(f, "a key is 32 bytes in base64; this text holds bits beyond them: is its end right?")
             }
         }
@@ -61,7 +61,7 @@ impl fmt::Display for KeyError {
 impl std::error::Error for KeyError {}
 
 impl PrivateKey {
-    /// A new one, with the bits fixed that RFC 7748 section 5 fixes.
+    /// Generates a key, clamped as in RFC 7748, section 5.
     #[must_use]
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
         let mut bytes = draw::<KEY>(entropy);
@@ -70,19 +70,19 @@ impl PrivateKey {
         Self(bytes)
     }
 
-    /// From the bytes themselves.
+    /// A key from its bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
         Self(bytes)
     }
 
-    /// The public key that belongs to it.
+    /// Its public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
-        PublicKey(derive(&self.0))
+        PublicKey(derive_public(&self.0))
     }
 
-    /// As `wg genkey` writes it: a secret, to be wiped after use.
+    /// In base64, as `wg genkey` writes it.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
         Zeroizing::new(Base64::encode_string(&self.0))
@@ -94,7 +94,7 @@ impl PrivateKey {
 }
 
 impl PublicKey {
-    /// From the bytes themselves.
+    /// A key from its bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
         Self(bytes)
@@ -108,19 +108,19 @@ impl PublicKey {
 }
 
 impl PresharedKey {
-    /// A new one.
+    /// Generates a key.
     #[must_use]
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
         Self(draw(entropy))
     }
 
-    /// From the bytes themselves. All zero means none, as in WireGuard.
+    /// A key from its bytes. All zero means no preshared key, as in WireGuard.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
         Self(bytes)
     }
 
-    /// As `wg genpsk` writes it: a secret, to be wiped after use.
+    /// In base64, as `wg genpsk` writes it.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
         Zeroizing::new(Base64::encode_string(&self.0))
@@ -131,14 +131,14 @@ impl PresharedKey {
     }
 }
 
-/// The Curve25519 point of a private key.
-pub(crate) fn derive(private: &[u8; KEY]) -> [u8; KEY] {
+/// X25519 with the base point: the public key of a private key.
+pub(crate) fn derive_public(private: &[u8; KEY]) -> [u8; KEY] {
     MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
-/// The shared secret of a private and a public key. None for the few points of low order, with which the secret would be
-/// zero for everybody (RFC 7748 section 6.1).
-pub(crate) fn agree(private: &[u8; KEY], public: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
+/// X25519: the shared secret of a private and a public key. `None` for points of low order, with which it would be zero (RFC
+/// 7748, section 6.1).
+pub(crate) fn x25519(private: &[u8; KEY], public: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
     let secret = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*private).to_bytes());
     (!bool::from(secret.ct_eq(&[0; KEY]))).then_some(secret)
 }
@@ -149,21 +149,21 @@ fn parse(text: &str) -> Result<[u8; KEY], KeyError> {
     if length != KEY_TEXT {
         return Err(KeyError::Length(length));
     }
-    let allowed = |place: usize, c: char| match place {
+    let allowed = |position: usize, c: char| match position {
         43 => c == '=',
         _ => c.is_ascii_alphanumeric() || c == '+' || c == '/',
     };
-    if let Some((place, _)) = text.chars().enumerate().find(|&(place, c)| !allowed(place, c)) {
-        return Err(KeyError::Character(place + 1));
+    if let Some((position, _)) = text.chars().enumerate().find(|&(position, c)| !allowed(position, c)) {
+        return Err(KeyError::Character(position + 1));
     }
     let mut bytes = [0; KEY];
     match Base64::decode(text, &mut bytes) {
         Ok(decoded) if decoded.len() == KEY => Ok(bytes),
-        _ => Err(KeyError::Loose),
+        _ => Err(KeyError::TrailingBits),
     }
 }
 
-/// Reads base64; white space around it is not looked at, as key files end with a line feed.
+/// Implements parsing of base64; surrounding white space is ignored, as key files end with a line feed.
 macro_rules! from_text {
     ($key:ty) => {
         impl FromStr for $key {
@@ -224,17 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn alice_and_bob_of_rfc_7748_share_what_section_6_1_says() {
+    fn the_test_vector_of_rfc_7748_section_6_1() {
         let alice = unhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a");
         let bob = unhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb");
-        assert_eq!(derive(&alice), unhex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"));
+        assert_eq!(derive_public(&alice), unhex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"));
         let shared = unhex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
-        assert_eq!(*agree(&alice, &derive(&bob)).unwrap(), shared);
-        assert_eq!(*agree(&bob, &derive(&alice)).unwrap(), shared);
+        assert_eq!(*x25519(&alice, &derive_public(&bob)).unwrap(), shared);
+        assert_eq!(*x25519(&bob, &derive_public(&alice)).unwrap(), shared);
     }
 
     #[test]
-    fn a_point_of_low_order_is_refused() {
-        assert!(agree(&[7; KEY], &[0; KEY]).is_none());
+    fn a_point_of_low_order_is_rejected() {
+        assert!(x25519(&[7; KEY], &[0; KEY]).is_none());
     }
 }

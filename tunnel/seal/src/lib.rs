@@ -1,15 +1,18 @@
-//! What keeps strangers out of a tunnel: handshake, keys, sealed datagrams, replay windows, cookies. Sans-IO; chance and
-//! time come in as arguments.
+//! The tunnel's security: handshake, session keys, sealed datagrams, replay windows and cookies. Sans-IO; random bytes and
+//! time are arguments.
 //!
-//! [`Peers`] is one end of all its tunnels. What it sends and why is told in `docs/security.md`.
+//! The protocol is WireGuard's in its structure (Noise IKpsk2, mac1 and mac2, cookie replies, rekeying by time) with GRE
+//! headers and a packet number space per path; `docs/security.md` describes it. [`Peers`] is one end of all tunnels of a host:
+//! it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one session alone.
 
-mod answering;
-mod asking;
 #[doc(hidden)]
 pub mod check;
 mod cipher;
 mod cookie;
+mod data;
+mod drop_reason;
 mod entropy;
+mod initiator;
 mod keys;
 mod load;
 mod mac;
@@ -17,19 +20,21 @@ mod message;
 mod noise;
 mod peer;
 mod peers;
-mod refusal;
 mod replay;
+mod responder;
 mod session;
 mod sessions;
 
 pub use cipher::{Cipher, TAG, fast_cipher};
+pub use drop_reason::{DropCounters, DropReason, SealError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use keys::{KEY, KEY_TEXT, KeyError, PresharedKey, PrivateKey, PublicKey};
-pub use message::{COOKIE, INITIATION, Message, PROTOCOL_HANDSHAKE, RESPONSE, VERSION};
+pub use message::{COOKIE_REPLY, HandshakeMessage, INITIATION, PROTOCOL_HANDSHAKE, RESPONSE, VERSION};
 pub use noise::PATTERN;
-pub use peer::SILENCE;
-pub use peers::{Established, HEADER, OVERHEAD, Opened, PeerError, PeerId, PeerStatus, Peers, Setup, Taken};
-pub use refusal::{Counters, Refusal, Unsealed};
-pub use replay::WINDOW;
+pub use peer::SILENCE_TIMEOUT;
+pub use peers::{
+    Established, HEADER, HandshakeOutcome, OVERHEAD, Opened, PeerError, PeerId, PeerStatus, Peers, SealConfig,
+};
+pub use replay::REPLAY_WINDOW;
 pub use session::{PATHS, Session, SessionKeys};
 pub use sessions::{REJECT_AFTER, REKEY_AFTER};

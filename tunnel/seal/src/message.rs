@@ -1,63 +1,63 @@
-//! The bytes of handshake messages. GRE without key and sequence number (RFC 2784), protocol type 0x88B6, then:
+//! Encoding of handshake messages. GRE without key and sequence number (RFC 2784), protocol type 0x88B6, then:
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0-3 | GRE: `00 00 88 B6` |
-//! | 4 | type: 1 initiation, 2 response, 3 cookie |
+//! | 4 | type: 1 initiation, 2 response, 3 cookie reply |
 //! | 5 | version: 1 |
 //! | 6-7 | zero |
 //! | 8-11 | session index of the initiator, 24 bits |
-//! | 12.. | initiation and response: a Noise message, mac1, and in an initiation mac2; cookie: 16 random bytes, the sealed cookie |
+//! | 12.. | initiation and response: a Noise message, mac1, and in an initiation mac2; cookie reply: a nonce of 16 bytes, the encrypted cookie |
 //!
-//! No message is longer than the one that it answers.
+//! No message is longer than the one that it replies to.
 
 use crate::cipher::{Cipher, TAG};
+use crate::drop_reason::DropReason;
 use crate::keys::KEY;
 use crate::mac::{MAC, MacKey};
-use crate::refusal::Refusal;
 
 /// GRE protocol type of handshake messages: IEEE 802, local experimental 2.
 pub const PROTOCOL_HANDSHAKE: u16 = 0x88b6;
 /// The version of the handshake.
 pub const VERSION: u8 = 1;
-/// Session indices have so many bits.
+/// Length of a session index, bits.
 pub(crate) const INDEX_BITS: u32 = 24;
 
-/// Clear bytes before a message's Noise part; both ends mix those of the initiation into the handshake (its prologue).
+/// Bytes of the header, which is not encrypted. That of the initiation is a part of the Noise prologue.
 pub(crate) const HEADER: usize = 12;
-/// Time, instance, ciphers, features.
-pub(crate) const ASK: usize = 24;
-/// Instance, index, cipher, features.
-pub(crate) const ANSWER: usize = 20;
+/// Bytes of an initiation's payload: timestamp, instance, ciphers, features.
+pub(crate) const INITIATION_PAYLOAD: usize = 24;
+/// Bytes of a response's payload: instance, index, cipher, features.
+pub(crate) const RESPONSE_PAYLOAD: usize = 20;
 
-/// Noise message 1 of IK: ephemeral key, sealed static key, sealed payload.
-const NOISE_1: usize = KEY + (KEY + TAG) + (ASK + TAG);
-/// Noise message 2 of IK: ephemeral key, sealed payload.
-const NOISE_2: usize = KEY + (ANSWER + TAG);
+/// Bytes of Noise message 1 of IK: ephemeral key, encrypted static key, encrypted payload.
+const NOISE_1: usize = KEY + (KEY + TAG) + (INITIATION_PAYLOAD + TAG);
+/// Bytes of Noise message 2 of IK: ephemeral key, encrypted payload.
+const NOISE_2: usize = KEY + (RESPONSE_PAYLOAD + TAG);
 
 /// Bytes of an initiation: 164.
 pub const INITIATION: usize = HEADER + NOISE_1 + 2 * MAC;
 /// Bytes of a response: 96.
 pub const RESPONSE: usize = HEADER + NOISE_2 + MAC;
-/// Bytes of a cookie message: 60.
-pub const COOKIE: usize = HEADER + MAC + (MAC + TAG);
+/// Bytes of a cookie reply: 60.
+pub const COOKIE_REPLY: usize = HEADER + MAC + (MAC + TAG);
 
-const _: () = assert!(RESPONSE <= INITIATION && COOKIE <= RESPONSE, "an answer would amplify");
+const _: () = assert!(RESPONSE <= INITIATION && COOKIE_REPLY <= RESPONSE, "a reply would amplify");
 
-/// What a message is.
+/// The type of a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageType {
     Initiation,
     Response,
-    Cookie,
+    CookieReply,
 }
 
-impl Kind {
+impl MessageType {
     const fn number(self) -> u8 {
         match self {
             Self::Initiation => 1,
             Self::Response => 2,
-            Self::Cookie => 3,
+            Self::CookieReply => 3,
         }
     }
 
@@ -65,141 +65,143 @@ impl Kind {
         match self {
             Self::Initiation => INITIATION,
             Self::Response => RESPONSE,
-            Self::Cookie => COOKIE,
+            Self::CookieReply => COOKIE_REPLY,
         }
     }
 }
 
 /// A handshake message to be sent as the payload of a UDP datagram.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct HandshakeMessage {
     bytes: [u8; INITIATION],
-    kind: Kind,
+    message_type: MessageType,
 }
 
-impl Message {
-    /// A message whose parts after the header are still zero.
-    pub(crate) fn new(kind: Kind, index: u32) -> Self {
+impl HandshakeMessage {
+    /// A message with a header, and zeros after it.
+    pub(crate) fn new(message_type: MessageType, index: u32) -> Self {
         let mut bytes = [0; INITIATION];
         bytes[2..4].copy_from_slice(&PROTOCOL_HANDSHAKE.to_be_bytes());
-        bytes[4] = kind.number();
+        bytes[4] = message_type.number();
         bytes[5] = VERSION;
         bytes[8..12].copy_from_slice(&index.to_be_bytes());
-        Self { bytes, kind }
+        Self { bytes, message_type }
     }
 
-    /// The bytes to send.
+    /// The UDP payload.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.kind.length()]
+        &self.bytes[..self.message_type.length()]
     }
 
     pub(crate) fn header(&self) -> [u8; HEADER] {
         *self.bytes.first_chunk().expect("a message has a header")
     }
 
-    /// What follows the header: the Noise message, or a cookie's parts.
+    /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) fn body_mut(&mut self) -> &mut [u8] {
-        let macs = match self.kind {
-            Kind::Initiation => 2 * MAC,
-            Kind::Response => MAC,
-            Kind::Cookie => 0,
+        let macs = match self.message_type {
+            MessageType::Initiation => 2 * MAC,
+            MessageType::Response => MAC,
+            MessageType::CookieReply => 0,
         };
-        &mut self.bytes[HEADER..self.kind.length() - macs]
+        &mut self.bytes[HEADER..self.message_type.length() - macs]
     }
 
-    /// Writes mac1, over all before it, and returns it.
-    pub(crate) fn sign(&mut self, key: &MacKey) -> [u8; MAC] {
-        let place = HEADER + self.body_mut().len();
-        let mac = key.mac(&self.bytes[..place]);
-        self.bytes[place..place + MAC].copy_from_slice(&mac);
+    /// Computes mac1 over everything before it, writes and returns it.
+    pub(crate) fn write_mac1(&mut self, key: &MacKey) -> [u8; MAC] {
+        let start = HEADER + self.body_mut().len();
+        let mac = key.mac(&self.bytes[..start]);
+        self.bytes[start..start + MAC].copy_from_slice(&mac);
         mac
     }
 
-    /// Writes the mac2 of an initiation, over all before it.
-    pub(crate) fn show_cookie(&mut self, cookie: &[u8; MAC]) {
+    /// Computes the mac2 of an initiation over everything before it, and writes it.
+    pub(crate) fn write_mac2(&mut self, cookie: &[u8; MAC]) {
         let mac = MacKey::new(cookie).mac(&self.bytes[..INITIATION - MAC]);
         self.bytes[INITIATION - MAC..].copy_from_slice(&mac);
     }
 }
 
-impl std::fmt::Debug for Message {
+impl std::fmt::Debug for HandshakeMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} of {} bytes", self.kind, self.kind.length())
+        write!(f, "{:?} of {} bytes", self.message_type, self.message_type.length())
     }
 }
 
-/// A message that arrived, cut into its parts; nothing of it is proved.
-pub(crate) struct Parts<'a> {
-    pub(crate) kind: Kind,
+/// A received message, split into its fields; nothing is authenticated yet.
+pub(crate) struct ParsedMessage<'a> {
+    pub(crate) message_type: MessageType,
     pub(crate) index: u32,
     pub(crate) header: &'a [u8; HEADER],
-    /// The Noise message, or a cookie's parts.
+    /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) body: &'a [u8],
     whole: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    pub(crate) fn of(datagram: &'a [u8]) -> Result<Self, Refusal> {
-        let (header, rest) = datagram.split_first_chunk::<HEADER>().ok_or(Refusal::Malformed)?;
-        let [0, 0, p0, p1, kind, version, 0, 0, 0, i0, i1, i2] = *header else { return Err(Refusal::Malformed) };
+impl<'a> ParsedMessage<'a> {
+    pub(crate) fn parse(datagram: &'a [u8]) -> Result<Self, DropReason> {
+        let (header, rest) = datagram.split_first_chunk::<HEADER>().ok_or(DropReason::Malformed)?;
+        let [0, 0, p0, p1, message_type, version, 0, 0, 0, i0, i1, i2] = *header else {
+            return Err(DropReason::Malformed);
+        };
         if u16::from_be_bytes([p0, p1]) != PROTOCOL_HANDSHAKE {
-            return Err(Refusal::Malformed);
+            return Err(DropReason::Malformed);
         }
         if version != VERSION {
-            return Err(Refusal::UnknownVersion);
+            return Err(DropReason::UnknownVersion);
         }
-        let (kind, macs) = match kind {
-            1 => (Kind::Initiation, 2 * MAC),
-            2 => (Kind::Response, MAC),
-            3 => (Kind::Cookie, 0),
-            _ => return Err(Refusal::Malformed),
+        let (message_type, macs) = match message_type {
+            1 => (MessageType::Initiation, 2 * MAC),
+            2 => (MessageType::Response, MAC),
+            3 => (MessageType::CookieReply, 0),
+            _ => return Err(DropReason::Malformed),
         };
-        if datagram.len() != kind.length() {
-            return Err(Refusal::Malformed);
+        if datagram.len() != message_type.length() {
+            return Err(DropReason::Malformed);
         }
         let index = u32::from_be_bytes([0, i0, i1, i2]);
-        Ok(Self { kind, index, header, body: &rest[..rest.len() - macs], whole: datagram })
+        Ok(Self { message_type, index, header, body: &rest[..rest.len() - macs], whole: datagram })
     }
 
-    /// What mac1 covers, and mac1.
+    /// The bytes that mac1 authenticates, and mac1.
     pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC]) {
         let (before, after) = self.whole.split_at(HEADER + self.body.len());
         (before, after.first_chunk().expect("initiations and responses have a mac1"))
     }
 
-    /// What mac2 covers, and mac2.
+    /// The bytes that mac2 authenticates, and mac2.
     pub(crate) fn mac2(&self) -> (&'a [u8], &'a [u8]) {
         self.whole.split_at(INITIATION - MAC)
     }
 }
 
-/// What an initiation says in secret.
+/// The encrypted payload of an initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    /// Nanoseconds of the initiator's wall clock; each of its initiations has a larger one.
-    pub(crate) time: u64,
-    /// What the initiator remembers: the same number as long as it has not forgotten the peer.
+pub(crate) struct InitiationPayload {
+    /// Nanoseconds of the initiator's wall clock; greater in each of its initiations.
+    pub(crate) timestamp: u64,
+    /// The initiator's instance: the same as long as it has not lost its state of the peer.
     pub(crate) instance: u64,
-    /// One bit a cipher.
+    /// The offered ciphers, a bit each.
     pub(crate) ciphers: u8,
     pub(crate) features: u32,
 }
 
-impl Ask {
-    pub(crate) fn write(&self) -> [u8; ASK] {
-        let mut bytes = [0; ASK];
-        bytes[..8].copy_from_slice(&self.time.to_be_bytes());
+impl InitiationPayload {
+    pub(crate) fn write(&self) -> [u8; INITIATION_PAYLOAD] {
+        let mut bytes = [0; INITIATION_PAYLOAD];
+        bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.instance.to_be_bytes());
         bytes[16] = self.ciphers;
         bytes[20..].copy_from_slice(&self.features.to_be_bytes());
         bytes
     }
 
-    pub(crate) fn read(bytes: &[u8; ASK]) -> Self {
+    pub(crate) fn read(bytes: &[u8; INITIATION_PAYLOAD]) -> Self {
         let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, _, _, _, f0, f1, f2, f3] = *bytes;
         Self {
-            time: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+            timestamp: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             instance: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             ciphers,
             features: u32::from_be_bytes([f0, f1, f2, f3]),
@@ -207,10 +209,10 @@ impl Ask {
     }
 }
 
-/// What a response says in secret.
+/// The encrypted payload of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    /// As [`Ask::instance`], of the responder.
+pub(crate) struct ResponsePayload {
+    /// The responder's instance.
     pub(crate) instance: u64,
     /// The responder's session index.
     pub(crate) index: u32,
@@ -218,9 +220,9 @@ pub(crate) struct Answer {
     pub(crate) features: u32,
 }
 
-impl Answer {
-    pub(crate) fn write(&self) -> [u8; ANSWER] {
-        let mut bytes = [0; ANSWER];
+impl ResponsePayload {
+    pub(crate) fn write(&self) -> [u8; RESPONSE_PAYLOAD] {
+        let mut bytes = [0; RESPONSE_PAYLOAD];
         bytes[..8].copy_from_slice(&self.instance.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.index.to_be_bytes());
         bytes[12] = self.cipher.bit();
@@ -228,8 +230,8 @@ impl Answer {
         bytes
     }
 
-    /// None if the index or the cipher is none.
-    pub(crate) fn read(bytes: &[u8; ANSWER]) -> Option<Self> {
+    /// `None` if the index or the cipher is invalid.
+    pub(crate) fn read(bytes: &[u8; RESPONSE_PAYLOAD]) -> Option<Self> {
         let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, _, _, _, f0, f1, f2, f3] = *bytes else {
             return None;
         };

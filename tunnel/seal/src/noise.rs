@@ -1,5 +1,5 @@
 //! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
-//! public key, tells its own under encryption, and the preshared key enters with the second message.
+//! public key, sends its own encrypted, and the preshared key is mixed in with the second message.
 //!
 //! Snow runs the pattern. The primitives are lent to it here: with this curve points of low order are refused and private
 //! keys are wiped, and the cipher is that of the data. Random bytes are drawn before, so that a seeded run
@@ -14,27 +14,27 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::cipher::{Cipher, DataKey, TAG};
 use crate::entropy::{Entropy, draw};
-use crate::keys::{KEY, PresharedKey, PrivateKey, PublicKey, agree, derive};
+use crate::keys::{KEY, PresharedKey, PrivateKey, PublicKey, derive_public, x25519};
 use crate::message::HEADER;
 
-/// Its name in the Noise framework.
+/// The protocol name in the Noise framework.
 pub const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 
-/// What makes it this protocol's handshake and no other's; the initiation's header follows.
+/// The first bytes of the prologue, which identify the protocol; the initiation's header follows.
 const PROLOGUE: &[u8; 8] = b"ropewalk";
 
-/// Where IKpsk2 mixes the preshared key in.
-const PSK_PLACE: u8 = 2;
+/// Position of the `psk` token in IKpsk2.
+const PSK_POSITION: u8 = 2;
 
-/// A handshake under way.
+/// The state of a handshake.
 pub(crate) struct Noise(HandshakeState);
 
-/// Keys of a finished handshake: from the initiator to the responder, and back.
+/// The two keys of `Split()`: from initiator to responder, and back.
 pub(crate) type Split = Zeroizing<([u8; KEY], [u8; KEY])>;
 
 impl Noise {
-    /// Begins as initiator: its first message goes to `out`. None if the responder's key is a point of low order.
-    pub(crate) fn initiate(
+    /// Creates the initiator's state and writes the first message to `out`. `None` if the responder's key is a point of low order.
+    pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
         (own, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
         header: &[u8; HEADER],
@@ -43,14 +43,15 @@ impl Noise {
     ) -> Option<Self> {
         let prologue = prologue(header);
         let builder = builder(entropy, own, &prologue).remote_public_key(responder.bytes()).expect("given once");
-        let builder = builder.psk(PSK_PLACE, preshared.bytes()).expect("given once");
+        let builder = builder.psk(PSK_POSITION, preshared.bytes()).expect("given once");
         let mut state = builder.build_initiator().expect("all keys are given");
         state.write_message(payload, out).ok()?;
         Some(Self(state))
     }
 
-    /// Reads an initiation: who sent it, and its payload. None if it does not prove true.
-    pub(crate) fn receive(
+    /// Creates the responder's state from the first message; returns the initiator's public key, and writes its payload. `None` if
+    /// it is not authentic.
+    pub(crate) fn read_initiation(
         entropy: &mut dyn Entropy,
         own: &PrivateKey,
         header: &[u8; HEADER],
@@ -64,15 +65,15 @@ impl Noise {
         Some((Self(state), initiator))
     }
 
-    /// Answers as responder: the second message goes to `out`.
-    pub(crate) fn respond(mut self, preshared: &PresharedKey, payload: &[u8], out: &mut [u8]) -> Option<Split> {
-        self.0.set_psk(PSK_PLACE.into(), preshared.bytes()).expect("a preshared key has its length");
+    /// Writes the second message to `out`; returns the keys.
+    pub(crate) fn write_response(mut self, preshared: &PresharedKey, payload: &[u8], out: &mut [u8]) -> Option<Split> {
+        self.0.set_psk(PSK_POSITION.into(), preshared.bytes()).expect("a preshared key has its length");
         self.0.write_message(payload, out).ok()?;
         Some(self.split())
     }
 
-    /// Reads the answer as initiator. None, and the handshake goes on waiting, if it does not prove true.
-    pub(crate) fn finish(&mut self, message: &[u8], payload: &mut [u8]) -> Option<Split> {
+    /// Reads the second message. `None` if it is not authentic; the handshake stays pending.
+    pub(crate) fn read_response(&mut self, message: &[u8], payload: &mut [u8]) -> Option<Split> {
         self.0.read_message(message, payload).ok()?;
         Some(self.split())
     }
@@ -162,12 +163,12 @@ impl Dh for Curve {
 
     fn set(&mut self, private: &[u8]) {
         self.private.copy_from_slice(private);
-        self.public = derive(&self.private);
+        self.public = derive_public(&self.private);
     }
 
     fn generate(&mut self, rng: &mut dyn Random) -> Result<(), Error> {
         rng.try_fill_bytes(&mut *self.private)?;
-        self.public = derive(&self.private);
+        self.public = derive_public(&self.private);
         Ok(())
     }
 
@@ -181,7 +182,7 @@ impl Dh for Curve {
 
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let public = public.first_chunk().ok_or(Error::Dh)?;
-        let secret = agree(&self.private, public).ok_or(Error::Dh)?;
+        let secret = x25519(&self.private, public).ok_or(Error::Dh)?;
         out[..KEY].copy_from_slice(&*secret);
         Ok(())
     }
@@ -282,7 +283,7 @@ mod tests {
         let (own, public) = (*i.bytes(), *r.public().bytes());
         let builder = |drawn, own| {
             let builder = Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(drawn));
-            builder.local_private_key(own).unwrap().prologue(&prologue).unwrap().psk(PSK_PLACE, &preshared).unwrap()
+            builder.local_private_key(own).unwrap().prologue(&prologue).unwrap().psk(PSK_POSITION, &preshared).unwrap()
         };
         let mut i = builder(i_drawn, &own).remote_public_key(&public).unwrap().build_initiator().unwrap();
         let mut r = builder(r_drawn, r.bytes()).build_responder().unwrap();

@@ -1,8 +1,8 @@
-//! One peer: what we ask it, when, and what it told us.
+//! One peer: its keys, sessions, pending handshakes and cookies.
 //!
-//! Asking follows from the state alone: it is needed if there is no session though one is wanted, or if the session grows
-//! old, is worn, or has fallen silent. A question is repeated after about 1, 2, 3, 4 and then every 5 seconds; the last
-//! few stay open, so that an answer over a path with seconds of delay is still understood.
+//! When to initiate follows from the state alone: if there is no session and this host initiates, or if the session is old, its
+//! key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then every 5 seconds; the
+//! latest few handshakes stay pending, so that a response over a path with seconds of delay is still accepted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,54 +11,54 @@ use units::{Instant, Span};
 use crate::cookie;
 use crate::entropy::{Entropy, below};
 use crate::keys::{PresharedKey, PublicKey};
-use crate::load::COOKIE_LIFE;
+use crate::load::COOKIE_LIFETIME;
 use crate::mac::{MAC, MAC1, MacKey};
-use crate::message::Message;
+use crate::message::HandshakeMessage;
 use crate::noise::Noise;
 use crate::sessions::{REKEY_AFTER, Sessions};
 
-/// Who answered leaves the other so much more time to ask again before it asks itself.
-const ANSWERER_WAITS: Span = Span::from_secs(10);
-/// Nothing came back for so long although we sent: perhaps the peer has begun anew and knows our session no more.
-pub const SILENCE: Span = Span::from_secs(3);
-/// Questions are spread by so much (white paper, section 6.1).
+/// How much later the responder of a session rekeys than its initiator.
+const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
+/// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have restarted.
+pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
+/// Greatest random delay of a retry (white paper, section 6.1).
 const JITTER: Span = Span::from_millis(333);
-/// Questions that may still be answered.
-const OPEN_QUESTIONS: usize = 4;
-/// An answer after so long is of no use; the key that it would need is dropped.
-const QUESTION_LIFE: Span = Span::from_secs(20);
-/// Part of [`Session::wear`] from which a new session is wanted: half.
-const WORN: u64 = 128;
+/// Handshakes that may be pending at once.
+const MAX_PENDING_HANDSHAKES: usize = 4;
+/// Age at which a pending handshake and its ephemeral key are dropped.
+const PENDING_HANDSHAKE_LIFETIME: Span = Span::from_secs(20);
+/// [`Session::usage`](crate::Session) at which a session is rekeyed: half of the limit.
+const REKEY_AFTER_USAGE: u64 = 128;
 
-/// An initiation that may be answered.
-pub(crate) struct Question {
+/// An initiation without a response.
+pub(crate) struct PendingHandshake {
     pub(crate) index: u32,
     pub(crate) sent: Instant,
     pub(crate) noise: Noise,
-    message: Message,
+    message: HandshakeMessage,
     mac1: [u8; MAC],
 }
 
-/// What is known of one peer.
+/// The state of one peer.
 pub(crate) struct Peer {
     pub(crate) public: PublicKey,
     pub(crate) preshared: PresharedKey,
-    /// For the mac1 of what we send it.
+    /// Key of the mac1 of messages to it.
     pub(crate) mac1: MacKey,
     cookie_key: MacKey,
-    /// What we call our memory of it.
+    /// This host's instance towards the peer: random, and another one after it has lost its state.
     pub(crate) instance: u64,
-    /// A session shall be there always.
-    pub(crate) wanted: bool,
-    pub(crate) renew: bool,
+    /// Whether this host initiates handshakes, so that there is always a session.
+    pub(crate) initiates: bool,
+    pub(crate) rekey_requested: bool,
     pub(crate) sessions: Sessions,
-    pub(crate) questions: VecDeque<Question>,
-    /// The time in its latest initiation, and in ours.
-    pub(crate) newest: u64,
-    pub(crate) told: u64,
+    pub(crate) pending: VecDeque<PendingHandshake>,
+    /// Greatest timestamp of the peer's initiations, and of the initiations to it.
+    pub(crate) received_timestamp: u64,
+    pub(crate) sent_timestamp: u64,
     retry_at: Instant,
     pub(crate) attempts: u32,
-    /// By route: the cookie that shows our address there, and when it came.
+    /// By route: the latest cookie, and when it arrived.
     cookies: BTreeMap<u8, (Instant, [u8; MAC])>,
 }
 
@@ -70,64 +70,65 @@ impl Peer {
             mac1: MacKey::of_public(MAC1, &public),
             cookie_key: MacKey::of_public(cookie::LABEL, &public),
             instance,
-            wanted: false,
-            renew: false,
+            initiates: false,
+            rekey_requested: false,
             sessions: Sessions::none(),
-            questions: VecDeque::new(),
-            newest: 0,
-            told: 0,
+            pending: VecDeque::new(),
+            received_timestamp: 0,
+            sent_timestamp: 0,
             retry_at: Instant::ZERO,
             attempts: 0,
             cookies: BTreeMap::new(),
         }
     }
 
-    /// Gives up every session and question, and calls what it will remember otherwise.
+    /// Drops all sessions and pending handshakes, and takes a new instance.
     pub(crate) fn forget(&mut self, instance: u64) {
         self.instance = instance;
         self.sessions = Sessions::none();
-        self.questions.clear();
+        self.pending.clear();
         self.attempts = 0;
     }
 
-    /// Another secret, for every session from now on. The present one goes on until it is replaced.
-    pub(crate) fn set_preshared(&mut self, preshared: PresharedKey, freed: &mut Vec<u32>) {
+    /// Sets the preshared key of new sessions. The current session stays in use until it is replaced.
+    pub(crate) fn set_preshared(&mut self, preshared: PresharedKey, freed_indices: &mut Vec<u32>) {
         self.preshared = preshared;
-        freed.extend(self.questions.drain(..).map(|question| question.index));
-        self.sessions.drop_waiting(freed);
-        (self.renew, self.attempts) = (true, 0);
+        freed_indices.extend(self.pending.drain(..).map(|handshake| handshake.index));
+        self.sessions.drop_unconfirmed(freed_indices);
+        (self.rekey_requested, self.attempts) = (true, 0);
     }
 
-    /// Drops sessions and questions that are too old.
-    pub(crate) fn expire(&mut self, now: Instant, freed: &mut Vec<u32>) {
-        self.sessions.expire(now, freed);
-        while self.questions.front().is_some_and(|question| now.since(question.sent) >= QUESTION_LIFE) {
-            freed.extend(self.questions.pop_front().map(|question| question.index));
+    /// Drops expired sessions and pending handshakes.
+    pub(crate) fn expire(&mut self, now: Instant, freed_indices: &mut Vec<u32>) {
+        self.sessions.expire(now, freed_indices);
+        while self.pending.front().is_some_and(|handshake| now.since(handshake.sent) >= PENDING_HANDSHAKE_LIFETIME) {
+            freed_indices.extend(self.pending.pop_front().map(|handshake| handshake.index));
         }
     }
 
-    /// A session was established: whatever was asked for is there.
-    pub(crate) fn settle(&mut self) {
-        (self.renew, self.attempts) = (false, 0);
+    /// A session was established.
+    pub(crate) fn on_established(&mut self) {
+        (self.rekey_requested, self.attempts) = (false, 0);
     }
 
     /// Whether a new session is needed now.
-    pub(crate) fn needs(&self, now: Instant) -> bool {
-        let Some(held) = self.sessions.current() else { return self.wanted };
-        held.session.wear() >= WORN || self.wanted && (self.renew || now >= self.renewal())
+    pub(crate) fn needs_handshake(&self, now: Instant) -> bool {
+        let Some(entry) = self.sessions.current() else { return self.initiates };
+        entry.session.usage() >= REKEY_AFTER_USAGE
+            || self.initiates && (self.rekey_requested || now >= self.rekey_time())
     }
 
-    /// When the present session is to be replaced if nothing changes.
-    fn renewal(&self) -> Instant {
-        let Some(held) = self.sessions.current() else { return Instant::NEVER };
-        let patience = if held.asked { Span::ZERO } else { ANSWERER_WAITS };
-        let old = held.born + REKEY_AFTER + patience;
-        old.min(held.unanswered + SILENCE)
+    /// When the current session is to be replaced.
+    fn rekey_time(&self) -> Instant {
+        let Some(entry) = self.sessions.current() else { return Instant::NEVER };
+        let delay = if entry.initiated { Span::ZERO } else { RESPONDER_REKEY_DELAY };
+        let old = entry.created + REKEY_AFTER + delay;
+        old.min(entry.unanswered_since + SILENCE_TIMEOUT)
     }
 
-    /// Whether to ask now; then the next question is due later.
-    pub(crate) fn asks(&mut self, now: Instant, entropy: &mut dyn Entropy) -> bool {
-        if !self.needs(now) {
+    /// Whether to send an initiation now; if so, the next one is scheduled.
+    pub(crate) fn starts_handshake(&mut self, now: Instant, entropy: &mut dyn Entropy) -> bool {
+        if !self.needs_handshake(now) {
             self.attempts = 0;
             return false;
         }
@@ -135,66 +136,76 @@ impl Peer {
             return false;
         }
         self.attempts = self.attempts.saturating_add(1);
-        self.retry_at = now + self.patience(now) + Span(below(entropy, JITTER.as_nanos()));
+        self.retry_at = now + self.retry_interval(now) + Span(below(entropy, JITTER.as_nanos()));
         true
     }
 
-    /// How long to wait for an answer. While the present session works there is no hurry, and a path with seconds of delay
-    /// is not asked twice.
-    fn patience(&self, now: Instant) -> Span {
-        let works = self.sessions.current().is_some_and(|held| now < held.unanswered + SILENCE);
+    /// Time until the next attempt. While the current session works it is long, so that a path with seconds of delay gets no
+    /// second initiation.
+    fn retry_interval(&self, now: Instant) -> Span {
+        let works = self.sessions.current().is_some_and(|entry| now < entry.unanswered_since + SILENCE_TIMEOUT);
         if works { Span::from_secs(5) } else { Span::from_secs(u64::from(self.attempts.min(5))) }
     }
 
-    /// When something is to be done.
-    pub(crate) fn due(&self, now: Instant) -> Instant {
-        let ask = if self.needs(now) { if self.attempts == 0 { now } else { self.retry_at } } else { self.look(now) };
-        ask.min(self.sessions.next_end())
+    /// When the next initiation or expiry is due.
+    pub(crate) fn deadline(&self, now: Instant) -> Instant {
+        let initiation = if self.needs_handshake(now) {
+            if self.attempts == 0 { now } else { self.retry_at }
+        } else {
+            self.next_check(now)
+        };
+        initiation.min(self.sessions.next_expiry())
     }
 
-    /// When to look whether a session is needed: data alone does not tell.
-    fn look(&self, now: Instant) -> Instant {
+    /// When to check again whether a session is needed: silence and key usage have no timers of their own.
+    fn next_check(&self, now: Instant) -> Instant {
         match self.sessions.current() {
-            Some(_) if self.wanted => self.renewal().min(now + SILENCE),
-            Some(_) => now + SILENCE,
+            Some(_) if self.initiates => self.rekey_time().min(now + SILENCE_TIMEOUT),
+            Some(_) => now + SILENCE_TIMEOUT,
             None => Instant::NEVER,
         }
     }
 
-    /// Keeps a question open. Returns the index of one that is given up for it.
-    pub(crate) fn keep(&mut self, index: u32, sent: Instant, noise: Noise, mut message: Message) -> Option<u32> {
-        let mac1 = message.sign(&self.mac1);
-        self.questions.push_back(Question { index, sent, noise, message, mac1 });
-        let oldest = (self.questions.len() > OPEN_QUESTIONS).then(|| self.questions.pop_front());
-        oldest.flatten().map(|question| question.index)
+    /// Adds a pending handshake. Returns the index of the oldest one if it is dropped for it.
+    pub(crate) fn add_pending(
+        &mut self,
+        index: u32,
+        sent: Instant,
+        noise: Noise,
+        mut message: HandshakeMessage,
+    ) -> Option<u32> {
+        let mac1 = message.write_mac1(&self.mac1);
+        self.pending.push_back(PendingHandshake { index, sent, noise, message, mac1 });
+        let oldest = (self.pending.len() > MAX_PENDING_HANDSHAKES).then(|| self.pending.pop_front());
+        oldest.flatten().map(|handshake| handshake.index)
     }
 
-    /// The latest question, as it is to be sent by `route`.
-    pub(crate) fn question(&self, now: Instant, route: u8) -> Option<Message> {
-        let mut message = self.questions.back()?.message.clone();
-        let fresh = |(came, _): &&(Instant, _)| now.since(*came) < COOKIE_LIFE;
-        if let Some((_, cookie)) = self.cookies.get(&route).filter(fresh) {
-            message.show_cookie(cookie);
+    /// The latest initiation, with the mac2 of `route`.
+    pub(crate) fn initiation(&self, now: Instant, route: u8) -> Option<HandshakeMessage> {
+        let mut message = self.pending.back()?.message.clone();
+        let valid = |(arrived, _): &&(Instant, _)| now.since(*arrived) < COOKIE_LIFETIME;
+        if let Some((_, cookie)) = self.cookies.get(&route).filter(valid) {
+            message.write_mac2(cookie);
         }
         Some(message)
     }
 
-    /// The open question with this index, and its place.
-    pub(crate) fn open_question(&mut self, index: u32) -> Option<(usize, &mut Question)> {
-        self.questions.iter_mut().enumerate().find(|(_, question)| question.index == index)
+    /// The pending handshake with this index, and its position.
+    pub(crate) fn pending_handshake(&mut self, index: u32) -> Option<(usize, &mut PendingHandshake)> {
+        self.pending.iter_mut().enumerate().find(|(_, handshake)| handshake.index == index)
     }
 
-    /// An answer came to the question at `place`: it and older ones are done with.
-    pub(crate) fn close_questions(&mut self, place: usize, freed: &mut Vec<u32>) {
-        freed.extend(self.questions.drain(..=place).map(|question| question.index));
+    /// A response arrived to the handshake at `position`: removes it and older ones.
+    pub(crate) fn finish_handshakes(&mut self, position: usize, freed_indices: &mut Vec<u32>) {
+        freed_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
     }
 
-    /// A cookie that came by `route` in answer to question `index`: kept if it proves true. One a question and route: more
-    /// would only be made by someone who listens.
-    pub(crate) fn take_cookie(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
-        let Some((_, question)) = self.open_question(index) else { return false };
-        let (mac1, sent) = (question.mac1, question.sent);
-        if self.cookies.get(&route).is_some_and(|(came, _)| *came >= sent) {
+    /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic, or not
+    /// the first one of that initiation and route.
+    pub(crate) fn on_cookie_reply(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
+        let Some((_, handshake)) = self.pending_handshake(index) else { return false };
+        let (mac1, sent) = (handshake.mac1, handshake.sent);
+        if self.cookies.get(&route).is_some_and(|(arrived, _)| *arrived >= sent) {
             return false;
         }
         let Some(cookie) = cookie::open(&self.cookie_key, &mac1, body) else { return false };

@@ -1,8 +1,9 @@
-//! All peers: handshake messages and sealed datagrams come in by session index, questions go out when they are due.
+//! All peers of a host. Handshake messages and sealed datagrams are matched by session index; initiations are created when
+//! they are due.
 //!
-//! A driver calls [`Peers::question_due`] when [`Peers::deadline`] has come and after whatever it told the machine, sends
-//! [`Peers::question`] by the routes that it knows, and hands over what arrives. Addresses are its own business: a peer is
-//! who proves to be it, wherever from.
+//! The driver calls [`Peers::initiation_due`] at [`Peers::deadline`] and after each change, sends [`Peers::initiation`] by all
+//! routes to the peer, and hands over what arrives. Addresses are the driver's concern: a peer is whoever has its key,
+//! from whatever address.
 
 use std::collections::BTreeMap;
 
@@ -10,47 +11,44 @@ use units::Instant;
 
 use crate::cipher::{Cipher, TAG};
 use crate::cookie;
+use crate::drop_reason::DropCounters;
 use crate::entropy::{Entropy, draw};
-use crate::keys::{PresharedKey, PrivateKey, PublicKey, agree};
-use crate::load::Load;
+use crate::keys::{PresharedKey, PrivateKey, PublicKey, x25519};
+use crate::load::InitiationLimiter;
 use crate::mac::{MAC1, MacKey};
-use crate::message::Message;
+use crate::message::HandshakeMessage;
 use crate::peer::Peer;
-use crate::refusal::Counters;
 
 /// Bytes before the body of a sealed datagram.
 pub const HEADER: usize = 12;
 /// Bytes that sealing adds to a body: header and tag.
 pub const OVERHEAD: usize = HEADER + TAG;
 
-/// GRE (RFC 2890) with key and sequence number, protocol type 0x88B5: IEEE 802, local experimental 1.
-pub(crate) const DATA: [u8; 4] = [0x30, 0x00, 0x88, 0xb5];
-
-/// A peer, as long as the [`Peers`] live; never given again.
+/// Id of a peer, never reused in one [`Peers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
 
-/// What one end is told once.
-pub struct Setup {
-    /// Who we are.
+/// Configuration of a host's [`Peers`].
+pub struct SealConfig {
+    /// The host's private key.
     pub private: PrivateKey,
-    /// Ciphers that we would use, the best first; usually [`Setup::ciphers`].
+    /// Acceptable ciphers, preferred ones first; by default [`SealConfig::ciphers`].
     pub ciphers: Vec<Cipher>,
-    /// Bits that the peer learns.
+    /// Feature bits, which the handshake tells the peer.
     pub features: u32,
-    /// Initiations a second that are served without a cookie. One costs about 0.1 ms.
-    pub unasked: u32,
+    /// Initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
+    pub under_load_threshold: u32,
 }
 
-impl Setup {
-    /// As it should be for almost everyone.
+impl SealConfig {
+    /// The default configuration.
     #[must_use]
     pub fn new(private: PrivateKey) -> Self {
-        Self { private, ciphers: Self::ciphers(), features: 0, unasked: 100 }
+        Self { private, ciphers: Self::ciphers(), features: 0, under_load_threshold: 100 }
     }
 
-    /// What this machine does fast, the best first. ChaCha20-Poly1305 always; AES without instructions for it never, as it
-    /// is slow then and its timing depends on the key.
+    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it, as it is
+    /// slow without and its timing depends on the key.
     #[must_use]
     pub fn ciphers() -> Vec<Cipher> {
         match crate::fast_cipher() {
@@ -63,11 +61,11 @@ impl Setup {
 /// Why a peer cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerError {
-    /// The key is our own.
+    /// The key is the host's own.
     Ourselves,
-    /// It is a peer already.
+    /// Another peer has this key.
     Twice,
-    /// The key is one of the few points with which every secret would be zero.
+    /// The key is a point of low order, with which every shared secret would be zero.
     Weak,
 }
 
@@ -83,109 +81,109 @@ impl std::fmt::Display for PeerError {
 
 impl std::error::Error for PeerError {}
 
-/// A session that seals from now on.
+/// A new session that seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Established {
-    /// With whom.
+    /// The peer.
     pub peer: PeerId,
-    /// The peer has no memory of what was before (or we have none): begin anew, with all paths' numbers at zero. If not,
-    /// all goes on, numbers included.
+    /// Whether either end has lost its state: packet numbers of all paths start at zero. If not, everything continues,
+    /// numbers included.
     pub fresh: bool,
-    /// What it is sealed with.
+    /// The AEAD of the session.
     pub cipher: Cipher,
     /// The peer's feature bits.
     pub features: u32,
 }
 
-/// A handshake message was taken.
+/// The outcome of a valid handshake message.
 #[derive(Debug)]
-pub struct Taken {
-    /// Who proved to have sent it; nobody, if it was only asked for a cookie or brought one.
+pub struct HandshakeOutcome {
+    /// The authenticated sender; `None` for a cookie reply and for an initiation that gets one.
     pub peer: Option<PeerId>,
-    /// To be sent to where the message came from, the way it came.
-    pub reply: Option<Message>,
-    /// Our question was answered. Something must be sealed soon: before that the peer cannot send.
+    /// A message to send back to its source, by the same route.
+    pub reply: Option<HandshakeMessage>,
+    /// The session that a response established. A datagram must be sealed soon: before key confirmation the peer cannot send.
     pub established: Option<Established>,
 }
 
-/// A datagram was opened; its body lies between header and tag.
+/// An opened datagram, whose body lies between header and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Who sealed it.
+    /// The sender.
     pub peer: PeerId,
-    /// For which path.
+    /// The path.
     pub path: u8,
-    /// The path's packet number.
+    /// The packet number on the path.
     pub number: u64,
-    /// It is the first one of a session; to be considered before the body.
+    /// The session that it confirmed, if it is its first one; to be handled before the body.
     pub established: Option<Established>,
 }
 
-/// What is known of a peer, for people.
+/// Status of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerStatus {
-    /// Who it is.
+    /// Its public key.
     pub public: PublicKey,
-    /// When the session that seals was made; none if there is none.
+    /// When the current session was established; `None` if there is none.
     pub since: Option<Instant>,
-    /// What it is sealed with.
+    /// The AEAD of the session.
     pub cipher: Option<Cipher>,
-    /// Questions asked since the last answer.
+    /// Initiations sent since the last response.
     pub attempts: u32,
 }
 
-/// One end of all its tunnels.
+/// One end of all tunnels of a host.
 pub struct Peers {
-    pub(crate) setup: Setup,
+    pub(crate) config: SealConfig,
     pub(crate) public: PublicKey,
     pub(crate) mac1: MacKey,
     pub(crate) cookie_key: MacKey,
     pub(crate) entropy: Box<dyn Entropy + Send>,
-    /// By number; gone ones leave a gap.
+    /// By id; removed ones leave a gap.
     pub(crate) peers: Vec<Option<Peer>>,
     pub(crate) keys: BTreeMap<PublicKey, PeerId>,
-    /// Our session indices.
+    /// Local session indices.
     pub(crate) indices: BTreeMap<u32, PeerId>,
-    pub(crate) load: Load,
-    pub(crate) counters: Counters,
-    pub(crate) due: Instant,
-    pub(crate) freed: Vec<u32>,
+    pub(crate) limiter: InitiationLimiter,
+    pub(crate) counters: DropCounters,
+    pub(crate) deadline: Instant,
+    pub(crate) freed_indices: Vec<u32>,
 }
 
 impl Peers {
-    /// An end without peers.
+    /// A host without peers.
     #[must_use]
-    pub fn new(setup: Setup, entropy: Box<dyn Entropy + Send>) -> Self {
-        let public = setup.private.public();
+    pub fn new(config: SealConfig, entropy: Box<dyn Entropy + Send>) -> Self {
+        let public = config.private.public();
         Self {
             mac1: MacKey::of_public(MAC1, &public),
             cookie_key: MacKey::of_public(cookie::LABEL, &public),
-            load: Load::new(setup.unasked),
-            setup,
+            limiter: InitiationLimiter::new(config.under_load_threshold),
+            config,
             public,
             entropy,
             peers: Vec::new(),
             keys: BTreeMap::new(),
             indices: BTreeMap::new(),
-            counters: Counters::default(),
-            due: Instant::NEVER,
-            freed: Vec::new(),
+            counters: DropCounters::default(),
+            deadline: Instant::NEVER,
+            freed_indices: Vec::new(),
         }
     }
 
-    /// Our public key.
+    /// The host's public key.
     #[must_use]
     pub const fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Why datagrams were refused, and how often.
+    /// Counters of dropped datagrams by reason.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &DropCounters {
         &self.counters
     }
 
-    /// Whom we talk to from now on.
+    /// Adds a peer.
     ///
     /// # Errors
     /// If the key cannot be a peer's.
@@ -209,7 +207,7 @@ impl Peers {
         if *public == self.public {
             return Err(PeerError::Ourselves);
         }
-        agree(self.setup.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::Weak)
+        x25519(self.config.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::Weak)
     }
 
     /// Forgets a peer and its sessions.
@@ -225,44 +223,42 @@ impl Peers {
     /// that secret too.
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed);
+            peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed_indices);
         }
-        self.release();
+        self.release_indices();
         self.schedule(now);
     }
 
-    /// Who has this public key.
+    /// The peer with this public key.
     #[must_use]
     pub fn find(&self, public: &PublicKey) -> Option<PeerId> {
         self.keys.get(public).copied()
     }
 
-    /// A session with this peer shall be there always: it is asked for now, and whenever it ends. Without it, we only
-    /// answer.
-    pub fn want(&mut self, now: Instant, id: PeerId) {
+    /// Initiates handshakes with this peer, now and whenever there is no session. Otherwise the host only responds.
+    pub fn start_initiating(&mut self, now: Instant, id: PeerId) {
         if let Some(peer) = self.peer_mut(id) {
-            peer.wanted = true;
+            peer.initiates = true;
         }
         self.schedule(now);
     }
 
-    /// No session with this peer is asked for any more; the present one lives out its time.
-    pub fn leave(&mut self, id: PeerId) {
+    /// Initiates no more handshakes with this peer; the current session stays until it expires.
+    pub fn stop_initiating(&mut self, id: PeerId) {
         if let Some(peer) = self.peer_mut(id) {
-            peer.wanted = false;
+            peer.initiates = false;
         }
     }
 
-    /// Something is wrong with the present session (no path answers): ask for a new one now.
-    pub fn renew(&mut self, now: Instant, id: PeerId) {
+    /// Starts a new handshake now, for instance if no path works.
+    pub fn rekey(&mut self, now: Instant, id: PeerId) {
         if let Some(peer) = self.peer_mut(id) {
-            peer.renew = true;
+            peer.rekey_requested = true;
         }
         self.schedule(now);
     }
 
-    /// The peer said that it forgets us, or we begin anew: nothing of what was remains, and the peer will be told so by the
-    /// next handshake.
+    /// Drops all state of a peer that closed the tunnel or that starts anew. The next handshake tells the peer.
     pub fn forget(&mut self, now: Instant, id: PeerId) {
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
@@ -272,15 +268,15 @@ impl Peers {
         self.schedule(now);
     }
 
-    /// What is known of a peer.
+    /// Status of a peer.
     #[must_use]
     pub fn status(&self, id: PeerId) -> Option<PeerStatus> {
         let peer = self.peer(id)?;
         let current = peer.sessions.current();
         Some(PeerStatus {
             public: peer.public,
-            since: current.map(|held| held.born),
-            cipher: current.map(|held| held.session.cipher()),
+            since: current.map(|entry| entry.created),
+            cipher: current.map(|entry| entry.session.cipher()),
             attempts: peer.attempts,
         })
     }
@@ -294,7 +290,7 @@ impl Peers {
     }
 }
 
-/// What stands for no secret (white paper, section 5.4.2).
+/// The preshared key of peers without one (white paper, section 5.4.2).
 fn none() -> PresharedKey {
     PresharedKey::from_bytes([0; 32])
 }

@@ -1,54 +1,53 @@
-//! What has arrived on one path: which packet number a datagram means, and whether it came before.
+//! The replay window of one path: expands truncated packet numbers and detects replays.
 //!
-//! A ring of bits that never shifts, as RFC 6479: a number's block is its place divided by 64, modulo the ring; when the
-//! largest number moves on, the blocks it passes are cleared. One block of the ring is not part of the window, which so
-//! is full whatever the largest's place within its own block.
+//! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the largest
+//! number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so that the window
+//! has its full size wherever the largest number lies in its block.
 
-/// Blocks of 64 bits: 16 KiB a path.
+/// Blocks of 64 bits: 16 KiB per path.
 const BLOCKS: usize = 2048;
 
-/// Numbers up to the largest that are told apart. At 500 000 datagrams a second this is 260 ms of reordering *within* one
-/// path.
-pub const WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
+/// Size of the window, packet numbers. At 500 000 datagrams a second it allows 260 ms of reordering *within* one path.
+pub const REPLAY_WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
 
-const _: () = assert!(WINDOW >= 65_536);
+const _: () = assert!(REPLAY_WINDOW >= 65_536);
 
-/// Numbers end here, as in RFC 9000 section 12.3: 2^62.
-pub(crate) const END: u64 = 1 << 62;
+/// Packet numbers are less than this (RFC 9000, section 12.3).
+pub(crate) const PACKET_NUMBER_LIMIT: u64 = 1 << 62;
 
-/// The packet numbers that arrived on a path.
-pub(crate) struct Window {
-    /// One more than the largest that arrived.
+/// The packet numbers received on a path.
+pub(crate) struct ReplayWindow {
+    /// One more than the largest received number.
     next: u64,
     blocks: Box<[u64; BLOCKS]>,
 }
 
-/// Why a number cannot be new.
+/// Why a packet number is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stale {
-    /// It has arrived.
-    Seen,
-    /// It lies behind the window: nobody remembers.
+pub(crate) enum Replay {
+    /// It was received before.
+    Duplicate,
+    /// It is behind the window.
     TooOld,
 }
 
-impl Window {
-    /// Nothing has arrived; `next` is the number to expect.
+impl ReplayWindow {
+    /// An empty window that expects the number `next`.
     pub(crate) fn new(next: u64) -> Self {
         Self { next, blocks: Box::new([0; BLOCKS]) }
     }
 
-    /// One more than the largest that arrived.
+    /// One more than the largest received number.
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// The number whose low half is `low` and which is nearest to the expected one (RFC 9000, appendix A.3).
+    /// Expands the low half of a packet number to the full number nearest to the expected one (RFC 9000, appendix A.3).
     pub(crate) const fn expand(&self, low: u32) -> u64 {
         const HALF: u64 = 1 << 31;
         const WHOLE: u64 = 1 << 32;
         let candidate = self.next & !(WHOLE - 1) | low as u64;
-        if candidate.saturating_add(HALF) <= self.next && candidate < END - WHOLE {
+        if candidate.saturating_add(HALF) <= self.next && candidate < PACKET_NUMBER_LIMIT - WHOLE {
             candidate + WHOLE
         } else if candidate > self.next.saturating_add(HALF) && candidate >= WHOLE {
             candidate - WHOLE
@@ -57,28 +56,28 @@ impl Window {
         }
     }
 
-    /// Whether `number` may be new. Costs no cryptography, and says nothing about who sent it.
-    pub(crate) const fn check(&self, number: u64) -> Result<(), Stale> {
+    /// Checks that `number` is new, before the datagram is authenticated.
+    pub(crate) const fn check(&self, number: u64) -> Result<(), Replay> {
         if number >= self.next {
             return Ok(());
         }
-        if self.next - number > WINDOW {
-            return Err(Stale::TooOld);
+        if self.next - number > REPLAY_WINDOW {
+            return Err(Replay::TooOld);
         }
-        let (block, bit) = place(number);
-        if self.blocks[block] & bit == 0 { Ok(()) } else { Err(Stale::Seen) }
+        let (block, bit) = block_and_bit(number);
+        if self.blocks[block] & bit == 0 { Ok(()) } else { Err(Replay::Duplicate) }
     }
 
-    /// `number`, which [`check`](Self::check) let pass, has proved true.
+    /// Records `number`, which passed [`check`](Self::check) and was authenticated.
     pub(crate) fn insert(&mut self, number: u64) {
         if number >= self.next {
             self.advance(number);
         }
-        let (block, bit) = place(number);
+        let (block, bit) = block_and_bit(number);
         self.blocks[block] |= bit;
     }
 
-    /// Clears the blocks from the expected number's to `number`'s, without the former unless it begins there.
+    /// Clears the blocks between the expected number and `number`.
     fn advance(&mut self, number: u64) {
         let first = self.next.div_ceil(64);
         let last = number / 64;
@@ -90,7 +89,7 @@ impl Window {
     }
 }
 
-const fn place(number: u64) -> (usize, u64) {
+const fn block_and_bit(number: u64) -> (usize, u64) {
     ((number / 64) as usize % BLOCKS, 1 << (number % 64))
 }
 
@@ -102,64 +101,67 @@ mod tests {
 
     use super::*;
 
-    /// What a window does, without a ring: all numbers, and the largest.
+    /// A replay window as a set of all received numbers.
     #[derive(Default)]
     struct Naive {
         seen: BTreeSet<u64>,
     }
 
     impl Naive {
-        fn check(&self, number: u64) -> Result<(), Stale> {
+        fn check(&self, number: u64) -> Result<(), Replay> {
             let next = self.seen.last().map_or(0, |largest| largest + 1);
-            if next > number && next - number > WINDOW {
-                return Err(Stale::TooOld);
+            if next > number && next - number > REPLAY_WINDOW {
+                return Err(Replay::TooOld);
             }
-            if self.seen.contains(&number) { Err(Stale::Seen) } else { Ok(()) }
+            if self.seen.contains(&number) { Err(Replay::Duplicate) } else { Ok(()) }
         }
     }
 
     #[test]
     fn the_example_of_rfc_9000_appendix_a_3_with_four_bytes() {
         // There: largest 0xa82f30ea, 16 bits 0x9b32 give 0xa82f9b32. Here the same digits, 16 bits further up.
-        let window = Window::new(0xa82f_30ea_0000 + 1);
+        let window = ReplayWindow::new(0xa82f_30ea_0000 + 1);
         assert_eq!(window.expand(0x9b32_0000), 0xa82f_9b32_0000);
     }
 
     #[test]
     fn a_number_wraps_forwards_and_backwards_at_the_half() {
-        let window = Window::new(0x1_0000_0000);
+        let window = ReplayWindow::new(0x1_0000_0000);
         assert_eq!(window.expand(5), 0x1_0000_0005);
         assert_eq!(window.expand(0xffff_fffe), 0xffff_fffe, "late, from before the low half wrapped");
-        assert_eq!(Window::new(0xffff_ffff).expand(2), 0x1_0000_0002, "early, from after it");
-        assert_eq!(Window::new(0).expand(0xffff_ffff), 0xffff_ffff, "there is nothing below zero");
-        assert!(Window::new(END - 1).expand(0) < END, "nothing reaches beyond the end");
+        assert_eq!(ReplayWindow::new(0xffff_ffff).expand(2), 0x1_0000_0002, "early, from after it");
+        assert_eq!(ReplayWindow::new(0).expand(0xffff_ffff), 0xffff_ffff, "there is nothing below zero");
+        assert!(
+            ReplayWindow::new(PACKET_NUMBER_LIMIT - 1).expand(0) < PACKET_NUMBER_LIMIT,
+            "nothing reaches beyond the end"
+        );
     }
 
     #[test]
-    fn the_window_is_full_and_ends_where_it_says() {
-        let mut window = Window::new(0);
-        window.insert(WINDOW + 62);
+    fn the_window_has_its_full_size() {
+        let mut window = ReplayWindow::new(0);
+        window.insert(REPLAY_WINDOW + 62);
         assert_eq!(window.check(63), Ok(()));
-        assert_eq!(window.check(62), Err(Stale::TooOld));
+        assert_eq!(window.check(62), Err(Replay::TooOld));
     }
 
     #[test]
-    fn every_number_is_new_once_over_three_rounds_of_the_ring() {
-        let mut window = Window::new(0);
+    fn every_number_is_accepted_once_over_three_rounds_of_the_ring() {
+        let mut window = ReplayWindow::new(0);
         for place in 0..BLOCKS as u64 * 64 * 3 {
             let number = place ^ 1; // each second one comes too late by one
             assert_eq!(window.check(number), Ok(()), "number {number}");
             window.insert(number);
-            assert_eq!(window.check(number), Err(Stale::Seen), "number {number}");
+            assert_eq!(window.check(number), Err(Replay::Duplicate), "number {number}");
         }
     }
 
     proptest! {
         #[test]
-        fn the_ring_answers_as_a_set_of_all_numbers_does(
-            steps in prop::collection::vec((0u8..4, 0u64..3 * WINDOW), 1..400),
+        fn the_ring_equals_a_set_of_all_numbers(
+            steps in prop::collection::vec((0u8..4, 0u64..3 * REPLAY_WINDOW), 1..400),
         ) {
-            let (mut window, mut naive) = (Window::new(0), Naive::default());
+            let (mut window, mut naive) = (ReplayWindow::new(0), Naive::default());
             for (kind, amount) in steps {
                 let number = match kind {
                     0 => window.next() + amount % 70,

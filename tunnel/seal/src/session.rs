@@ -1,26 +1,26 @@
-//! One session: a key for each direction, and per path what was sealed and what has arrived.
+//! One session: a key for each direction, and for each path the packet numbers sealed and received.
 //!
-//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: as paths count for themselves, none
-//! of them need know of another, and no number is used twice. Numbers belong to the sender's machine and simply go on when
-//! a session follows another; a session only refuses to seal with a number that is not larger than the path's last.
+//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: each path has its own packet number space,
+//! and no nonce is used twice. The caller chooses the numbers, which continue when a session follows another; a session only
+//! refuses to seal with a number that is not larger than the path's last.
 
 use zeroize::Zeroize;
 
 use crate::cipher::{Cipher, DataKey, TAG};
+use crate::drop_reason::{DropReason, SealError};
 use crate::keys::KEY;
-use crate::refusal::{Refusal, Unsealed};
-use crate::replay::{END, Stale, Window};
+use crate::replay::{PACKET_NUMBER_LIMIT, Replay, ReplayWindow};
 
-/// Paths that a session can tell apart.
+/// Number of packet number spaces.
 pub const PATHS: usize = 256;
 
-/// Both keys of a new session, as the handshake gives them. Wiped when dropped.
+/// The transport keys of a session (Noise `Split()`). Zeroised on drop.
 pub struct SessionKeys {
-    /// What it is sealed with.
+    /// The AEAD.
     pub cipher: Cipher,
-    /// For what we send.
+    /// Key of the sending direction.
     pub seal: [u8; KEY],
-    /// For what we receive.
+    /// Key of the receiving direction.
     pub open: [u8; KEY],
 }
 
@@ -31,55 +31,55 @@ impl Drop for SessionKeys {
     }
 }
 
-/// What seals and opens the datagrams between two peers until the next handshake. Sealing and opening allocate nothing,
-/// but for the first datagram that arrives on a path.
+/// Seals and opens the datagrams between two peers until the next handshake. Allocates only when the first datagram of a path
+/// arrives.
 pub struct Session {
     cipher: Cipher,
     seal: DataKey,
     open: DataKey,
-    /// Per path: the smallest number that may be sealed.
-    unused: Box<[u64; PATHS]>,
-    windows: Box<[Option<Window>; PATHS]>,
+    /// Of each path: the least packet number that may be sealed.
+    next_numbers: Box<[u64; PATHS]>,
+    windows: Box<[Option<ReplayWindow>; PATHS]>,
     blocks: u64,
 }
 
 impl Session {
-    /// A session of two that meet for the first time: every path's numbers begin near zero.
+    /// A session whose packet numbers begin at zero on every path.
     #[must_use]
     pub fn new(keys: &SessionKeys) -> Self {
         Self {
             cipher: keys.cipher,
             seal: DataKey::new(keys.cipher, &keys.seal),
             open: DataKey::new(keys.cipher, &keys.open),
-            unused: Box::new([0; PATHS]),
+            next_numbers: Box::new([0; PATHS]),
             windows: Box::new([const { None }; PATHS]),
             blocks: 0,
         }
     }
 
-    /// The peer's numbers go on where they are in `earlier`; only a hint for telling low halves apart, no permission.
-    pub(crate) fn expect_as(&mut self, earlier: &Expected) {
+    /// Expects the peer's packet numbers to continue after `earlier`, for the expansion of truncated numbers only.
+    pub(crate) fn expect_numbers(&mut self, earlier: &ExpectedNumbers) {
         for (window, &next) in self.windows.iter_mut().zip(earlier.0.iter()) {
-            *window = (next > 0).then(|| Window::new(next));
+            *window = (next > 0).then(|| ReplayWindow::new(next));
         }
     }
 
-    /// What it is sealed with.
+    /// The AEAD.
     #[must_use]
     pub const fn cipher(&self) -> Cipher {
         self.cipher
     }
 
-    /// How much of what the key may seal is used up, in 1/256 of the limit of [`Cipher`].
+    /// Share of the key's usage limit that is used up, in 1/256 (RFC 9001, section 6.6: confidentiality limit).
     #[must_use]
-    pub(crate) const fn wear(&self) -> u64 {
-        self.blocks / (self.cipher.most_blocks() / 256)
+    pub(crate) const fn usage(&self) -> u64 {
+        self.blocks / (self.cipher.max_blocks() / 256)
     }
 
-    /// Encrypts `body` where it lies, proves `header` and body with `tag`. About 0.2 us for 1400 bytes.
+    /// Encrypts `body` in place, and authenticates `header` and body with `tag`. About 0.2 us for 1400 bytes.
     ///
     /// # Errors
-    /// If the number, or what the key may seal, is used up; then nothing was touched.
+    /// If the number is used, or the key's usage limit is reached; then nothing was written.
     pub fn seal(
         &mut self,
         path: u8,
@@ -87,58 +87,58 @@ impl Session {
         header: &[u8],
         body: &mut [u8],
         tag: &mut [u8; TAG],
-    ) -> Result<(), Unsealed> {
-        let unused = &mut self.unused[usize::from(path)];
-        // Each packet costs a block for its length and one for its proof.
+    ) -> Result<(), SealError> {
+        let next_numbers = &mut self.next_numbers[usize::from(path)];
+        // Each packet uses a block for its lengths and one for its tag.
         let blocks = self.blocks + (header.len().div_ceil(16) + body.len().div_ceil(16)) as u64 + 2;
-        if number >= END || blocks > self.cipher.most_blocks() {
-            return Err(Unsealed::Exhausted);
+        if number >= PACKET_NUMBER_LIMIT || blocks > self.cipher.max_blocks() {
+            return Err(SealError::Exhausted);
         }
-        if number < *unused {
-            return Err(Unsealed::NumberUsed);
+        if number < *next_numbers {
+            return Err(SealError::NumberUsed);
         }
-        *unused = number + 1;
+        *next_numbers = number + 1;
         self.blocks = blocks;
         self.seal.seal(nonce(path, number), header, body, tag);
         Ok(())
     }
 
-    /// Decrypts what lies in `sealed`, a body and its tag, and says which number it had: `low` is the lower half. The body
-    /// is then `sealed` without its last 16 bytes.
+    /// Decrypts `sealed`, a body and its tag, in place; `low` is the truncated packet number. Returns the full one. The body is
+    /// then `sealed` without its last 16 bytes.
     ///
     /// # Errors
-    /// If it came before, or too late to know, or was not sealed by the peer for this path, number and header; then the
-    /// bytes of `sealed` are worthless.
-    pub fn open(&mut self, path: u8, low: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, Refusal> {
+    /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes of
+    /// `sealed` are undefined.
+    pub fn open(&mut self, path: u8, low: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
         let window = &mut self.windows[usize::from(path)];
         let number = window.as_ref().map_or(u64::from(low), |window| window.expand(low));
         match window.as_ref().map_or(Ok(()), |window| window.check(number)) {
             Ok(()) => {}
-            Err(Stale::Seen) => return Err(Refusal::Replayed),
-            Err(Stale::TooOld) => return Err(Refusal::TooOld),
+            Err(Replay::Duplicate) => return Err(DropReason::Replayed),
+            Err(Replay::TooOld) => return Err(DropReason::TooOld),
         }
-        if sealed.len() < TAG || number >= END {
-            return Err(Refusal::Malformed);
+        if sealed.len() < TAG || number >= PACKET_NUMBER_LIMIT {
+            return Err(DropReason::Malformed);
         }
-        self.open.open(nonce(path, number), header, sealed).ok_or(Refusal::Forged)?;
-        window.get_or_insert_with(|| Window::new(0)).insert(number);
+        self.open.open(nonce(path, number), header, sealed).ok_or(DropReason::AuthenticationFailed)?;
+        window.get_or_insert_with(|| ReplayWindow::new(0)).insert(number);
         Ok(number)
     }
 }
 
-/// Per path, one more than the largest number that a peer has used so far.
-pub(crate) struct Expected(Box<[u64; PATHS]>);
+/// Of each path, one more than the largest packet number of the peer.
+pub(crate) struct ExpectedNumbers(Box<[u64; PATHS]>);
 
-impl Expected {
-    /// Of a peer that begins anew.
+impl ExpectedNumbers {
+    /// Those of a peer that starts anew.
     pub(crate) fn none() -> Self {
         Self(Box::new([0; PATHS]))
     }
 
-    /// Takes over what has arrived in `session`.
-    pub(crate) fn learn(&mut self, session: &Session) {
+    /// Takes over the packet numbers received in `session`.
+    pub(crate) fn update(&mut self, session: &Session) {
         for (next, window) in self.0.iter_mut().zip(session.windows.iter()) {
-            *next = (*next).max(window.as_ref().map_or(0, Window::next));
+            *next = (*next).max(window.as_ref().map_or(0, ReplayWindow::next));
         }
     }
 }
@@ -154,7 +154,7 @@ fn nonce(path: u8, number: u64) -> [u8; 12] {
 mod tests {
     use super::*;
 
-    /// A session whose key has sealed so many blocks.
+    /// A session whose key has sealed `blocks` blocks.
     fn used(cipher: Cipher, blocks: u64) -> Session {
         let mut session = Session::new(&SessionKeys { cipher, seal: [1; KEY], open: [1; KEY] });
         session.blocks = blocks;
@@ -162,18 +162,22 @@ mod tests {
     }
 
     #[test]
-    fn aes_gcm_seals_2_to_the_35_blocks_and_no_more() {
+    fn aes_gcm_seals_at_most_2_to_the_35_blocks() {
         // RFC 9001 appendix B.1.1: 2^28 packets of 2^7 blocks. 12 + 100 bytes are 1 + 7 blocks, and 2 for each packet.
         let mut session = used(Cipher::Aes256Gcm, (1 << 35) - 11);
         let mut seal = |number| session.seal(0, number, &[0; 12], &mut [0; 100], &mut [0; TAG]);
         assert_eq!(seal(0), Ok(()));
-        assert_eq!(seal(1), Err(Unsealed::Exhausted));
+        assert_eq!(seal(1), Err(SealError::Exhausted));
     }
 
     #[test]
-    fn half_of_what_a_key_may_seal_is_half_worn() {
-        assert_eq!(used(Cipher::Aes256Gcm, 1 << 34).wear(), 128);
-        assert_eq!(used(Cipher::ChaCha20Poly1305, 1 << 59).wear(), 128);
-        assert_eq!(used(Cipher::Aes256Gcm, 100_000_000 * 90).wear(), 67, "a million full datagrams a second for 100 s");
+    fn half_of_the_usage_limit_is_a_usage_of_128() {
+        assert_eq!(used(Cipher::Aes256Gcm, 1 << 34).usage(), 128);
+        assert_eq!(used(Cipher::ChaCha20Poly1305, 1 << 59).usage(), 128);
+        assert_eq!(
+            used(Cipher::Aes256Gcm, 100_000_000 * 90).usage(),
+            67,
+            "a million full datagrams a second for 100 s"
+        );
     }
 }

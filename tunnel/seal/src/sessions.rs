@@ -1,67 +1,67 @@
-//! The sessions with one peer: the one that seals, the one that waits for its first datagram, and those that only still
-//! open what is late (WireGuard white paper, section 6.3).
+//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open what arrives late
+//! (WireGuard white paper, section 6.3).
 //!
-//! Who answered a handshake must not seal with its session before something arrived that was sealed with it: the answer
-//! may have been lost, or the question may be a recording. Two ends that ask at the same time get two sessions; both
-//! settle on the one that the larger public key asked for, whatever order the messages arrive in.
+//! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response may
+//! have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two sessions; both seal with
+//! the one that the peer with the larger public key initiated, in whatever order the messages arrive.
 
 use units::{Instant, Span};
 
-use crate::session::{Expected, Session};
+use crate::session::{ExpectedNumbers, Session};
 
-/// A session is replaced when it is so old (white paper, section 6.1: REKEY-AFTER-TIME).
+/// Age at which a session is replaced (white paper, section 6.1: REKEY-AFTER-TIME).
 pub const REKEY_AFTER: Span = Span::from_secs(120);
-/// A session this old neither seals nor opens (REJECT-AFTER-TIME).
+/// Age from which a session neither seals nor opens (REJECT-AFTER-TIME).
 pub const REJECT_AFTER: Span = Span::from_secs(180);
 
-/// Sessions that only open: one is the rule, a second remains when both ends asked at the same time.
+/// Sessions that only open: one after a rekey, two when both peers initiated at the same time.
 const PREVIOUS: usize = 2;
 
-/// A session and its story.
-pub(crate) struct Held {
+/// A session with its handshake's data.
+pub(crate) struct SessionEntry {
     pub(crate) session: Session,
-    /// Our index, which the peer addresses it by.
+    /// The local session index: the receiver index of what the peer sends.
     pub(crate) local: u32,
-    /// The peer's index.
+    /// The peer's session index.
     pub(crate) remote: u32,
-    /// Whether we asked.
-    pub(crate) asked: bool,
-    /// When the initiation that led to it was sent (if we asked) or arrived.
-    pub(crate) begun: Instant,
-    /// When its keys were made.
-    pub(crate) born: Instant,
-    /// What the peer calls its memory of us.
+    /// Whether this host was the initiator.
+    pub(crate) initiated: bool,
+    /// When the initiation was sent (by an initiator) or arrived.
+    pub(crate) handshake_started: Instant,
+    /// When the keys were derived.
+    pub(crate) created: Instant,
+    /// The peer's instance: random, and another one after it has lost its state.
     pub(crate) instance: u64,
     pub(crate) features: u32,
-    /// When the first datagram was sealed after the last one that was opened; [`Instant::NEVER`] if none was.
-    pub(crate) unanswered: Instant,
+    /// When the first datagram after the latest opened one was sealed; [`Instant::NEVER`] if none was.
+    pub(crate) unanswered_since: Instant,
 }
 
-impl Held {
+impl SessionEntry {
     pub(crate) fn expired(&self, now: Instant) -> bool {
-        now.since(self.born) >= REJECT_AFTER
+        now.since(self.created) >= REJECT_AFTER
     }
 }
 
-/// What became of a session that could be used.
+/// The role of a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// It seals from now on, after another one with the same peer.
-    Continued,
-    /// It seals from now on, and the peer has forgotten whatever was before.
-    Fresh,
-    /// It only opens: the other one of two that were made at the same time seals.
-    Spare,
+pub(crate) enum Activation {
+    /// It seals, and replaces one with the same instance of the peer.
+    Rekeyed,
+    /// It seals; the peer has lost its state and starts anew.
+    PeerRestarted,
+    /// It only opens: another one of a simultaneous handshake seals.
+    ReceiveOnly,
 }
 
 /// The sessions with one peer.
 pub(crate) struct Sessions {
-    current: Option<Held>,
-    next: Option<Held>,
-    previous: [Option<Held>; PREVIOUS],
-    /// The peer's memory that `current` and `previous` belong to.
+    current: Option<SessionEntry>,
+    next: Option<SessionEntry>,
+    previous: [Option<SessionEntry>; PREVIOUS],
+    /// The peer's instance of `current` and `previous`.
     instance: Option<u64>,
-    expected: Expected,
+    expected: ExpectedNumbers,
 }
 
 impl Sessions {
@@ -71,116 +71,122 @@ impl Sessions {
             next: None,
             previous: [const { None }; PREVIOUS],
             instance: None,
-            expected: Expected::none(),
+            expected: ExpectedNumbers::none(),
         }
     }
 
-    /// The one that seals.
-    pub(crate) fn current(&self) -> Option<&Held> {
+    /// The session that seals.
+    pub(crate) fn current(&self) -> Option<&SessionEntry> {
         self.current.as_ref()
     }
 
-    pub(crate) fn current_mut(&mut self) -> Option<&mut Held> {
+    pub(crate) fn current_mut(&mut self) -> Option<&mut SessionEntry> {
         self.current.as_mut()
     }
 
-    /// The one that the peer addresses so.
-    pub(crate) fn find(&mut self, local: u32) -> Option<&mut Held> {
-        self.slots().find_map(|slot| slot.as_mut().filter(|held| held.local == local))
+    /// The session with this local index.
+    pub(crate) fn find(&mut self, local: u32) -> Option<&mut SessionEntry> {
+        self.slots().find_map(|slot| slot.as_mut().filter(|entry| entry.local == local))
     }
 
-    /// Whether `local` is the one that waits for its first datagram.
-    pub(crate) fn waits(&self, local: u32) -> bool {
-        self.next.as_ref().is_some_and(|held| held.local == local)
+    /// Whether the session with this local index is unconfirmed.
+    pub(crate) fn is_unconfirmed(&self, local: u32) -> bool {
+        self.next.as_ref().is_some_and(|entry| entry.local == local)
     }
 
-    /// We answered: `held` waits. Returns the index of the one that waited before.
-    pub(crate) fn wait(&mut self, mut held: Held) -> Option<u32> {
-        self.prepare(&mut held);
-        self.next.replace(held).map(|old| old.local)
+    /// Adds the session of a responder. Returns the index of the unconfirmed one that it replaces.
+    pub(crate) fn add_unconfirmed(&mut self, mut entry: SessionEntry) -> Option<u32> {
+        self.continue_packet_numbers(&mut entry);
+        self.next.replace(entry).map(|old| old.local)
     }
 
-    /// The waiting session has proved true: something sealed with it arrived. `larger`: our public key is.
-    pub(crate) fn confirm(&mut self, larger: bool, freed: &mut Vec<u32>) -> Use {
-        let held = self.next.take().expect("a session waits");
-        let crossed = |ours: &Held| ours.asked && ours.begun <= held.born && held.born <= ours.born;
-        let spare = larger && self.current.as_ref().is_some_and(crossed);
-        self.establish(held, spare, freed)
+    /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the larger.
+    pub(crate) fn confirm(&mut self, has_larger_key: bool, freed_indices: &mut Vec<u32>) -> Activation {
+        let entry = self.next.take().expect("a session is unconfirmed");
+        let simultaneous = |ours: &SessionEntry| {
+            ours.initiated && ours.handshake_started <= entry.created && entry.created <= ours.created
+        };
+        let receive_only = has_larger_key && self.current.as_ref().is_some_and(simultaneous);
+        self.establish(entry, receive_only, freed_indices)
     }
 
-    /// Our question was answered. `larger`: our public key is.
-    pub(crate) fn answered(&mut self, mut held: Held, larger: bool, freed: &mut Vec<u32>) -> Use {
-        self.prepare(&mut held);
-        let crossed = |theirs: &Held| !theirs.asked && held.begun <= theirs.born;
-        let spare = !larger && self.current.as_ref().is_some_and(crossed);
-        self.establish(held, spare, freed)
+    /// Adds the session of an initiator. `has_larger_key`: whether this host's public key is the larger.
+    pub(crate) fn on_response(
+        &mut self,
+        mut entry: SessionEntry,
+        has_larger_key: bool,
+        freed_indices: &mut Vec<u32>,
+    ) -> Activation {
+        self.continue_packet_numbers(&mut entry);
+        let simultaneous = |theirs: &SessionEntry| !theirs.initiated && entry.handshake_started <= theirs.created;
+        let receive_only = !has_larger_key && self.current.as_ref().is_some_and(simultaneous);
+        self.establish(entry, receive_only, freed_indices)
     }
 
-    fn establish(&mut self, held: Held, spare: bool, freed: &mut Vec<u32>) -> Use {
-        let fresh = self.instance != Some(held.instance);
+    fn establish(&mut self, entry: SessionEntry, receive_only: bool, freed_indices: &mut Vec<u32>) -> Activation {
+        let fresh = self.instance != Some(entry.instance);
         if fresh {
-            self.forget(held.instance, freed);
+            self.forget(entry.instance, freed_indices);
         }
-        if spare && !fresh {
-            self.retire(held, freed);
-            return Use::Spare;
+        if receive_only && !fresh {
+            self.keep_previous(entry, freed_indices);
+            return Activation::ReceiveOnly;
         }
-        if let Some(old) = self.current.replace(held) {
-            self.retire(old, freed);
+        if let Some(old) = self.current.replace(entry) {
+            self.keep_previous(old, freed_indices);
         }
-        if fresh { Use::Fresh } else { Use::Continued }
+        if fresh { Activation::PeerRestarted } else { Activation::Rekeyed }
     }
 
-    /// The one that waits for its first datagram is not to be used.
-    pub(crate) fn drop_waiting(&mut self, freed: &mut Vec<u32>) {
-        freed.extend(self.next.take().map(|held| held.local));
+    /// Drops the unconfirmed session.
+    pub(crate) fn drop_unconfirmed(&mut self, freed_indices: &mut Vec<u32>) {
+        freed_indices.extend(self.next.take().map(|entry| entry.local));
     }
 
-    /// The peer has another memory now: nothing of the old one may seal or open any more.
-    fn forget(&mut self, instance: u64, freed: &mut Vec<u32>) {
-        self.remove(freed, |held| held.instance != instance);
-        // What has this memory and is established cannot be, so only `next` can remain.
+    /// The peer has another instance: sessions of the old one neither seal nor open any more.
+    fn forget(&mut self, instance: u64, freed_indices: &mut Vec<u32>) {
+        self.remove(freed_indices, |entry| entry.instance != instance);
         self.instance = Some(instance);
-        self.expected = Expected::none();
+        self.expected = ExpectedNumbers::none();
     }
 
-    fn retire(&mut self, held: Held, freed: &mut Vec<u32>) {
-        self.expected.learn(&held.session);
+    fn keep_previous(&mut self, entry: SessionEntry, freed_indices: &mut Vec<u32>) {
+        self.expected.update(&entry.session);
         self.previous.rotate_right(1);
-        freed.extend(self.previous[0].replace(held).map(|oldest| oldest.local));
+        freed_indices.extend(self.previous[0].replace(entry).map(|oldest| oldest.local));
     }
 
-    /// Packet numbers go on where they are, if it is with the same memory.
-    fn prepare(&mut self, held: &mut Held) {
-        if self.instance == Some(held.instance) {
+    /// Continues the packet numbers of the same instance of the peer.
+    fn continue_packet_numbers(&mut self, entry: &mut SessionEntry) {
+        if self.instance == Some(entry.instance) {
             if let Some(current) = &self.current {
-                self.expected.learn(&current.session);
+                self.expected.update(&current.session);
             }
-            held.session.expect_as(&self.expected);
+            entry.session.expect_numbers(&self.expected);
         }
     }
 
-    /// Drops what is too old.
-    pub(crate) fn expire(&mut self, now: Instant, freed: &mut Vec<u32>) {
-        if let Some(current) = self.current.as_ref().filter(|held| held.expired(now)) {
-            self.expected.learn(&current.session);
+    /// Drops expired sessions.
+    pub(crate) fn expire(&mut self, now: Instant, freed_indices: &mut Vec<u32>) {
+        if let Some(current) = self.current.as_ref().filter(|entry| entry.expired(now)) {
+            self.expected.update(&current.session);
         }
-        self.remove(freed, |held| held.expired(now));
+        self.remove(freed_indices, |entry| entry.expired(now));
     }
 
-    fn remove(&mut self, freed: &mut Vec<u32>, unwanted: impl Fn(&Held) -> bool) {
+    fn remove(&mut self, freed_indices: &mut Vec<u32>, unwanted: impl Fn(&SessionEntry) -> bool) {
         for slot in self.slots() {
-            freed.extend(slot.take_if(|held| unwanted(held)).map(|held| held.local));
+            freed_indices.extend(slot.take_if(|entry| unwanted(entry)).map(|entry| entry.local));
         }
     }
 
-    fn slots(&mut self) -> impl Iterator<Item = &mut Option<Held>> {
+    fn slots(&mut self) -> impl Iterator<Item = &mut Option<SessionEntry>> {
         [&mut self.current, &mut self.next].into_iter().chain(&mut self.previous)
     }
 
-    /// When the oldest one ends.
-    pub(crate) fn next_end(&self) -> Instant {
+    /// When the oldest session expires.
+    pub(crate) fn next_expiry(&self) -> Instant {
         let all = [&self.current, &self.next].into_iter().chain(&self.previous).flatten();
-        all.map(|held| held.born + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
+        all.map(|entry| entry.created + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
     }
 }

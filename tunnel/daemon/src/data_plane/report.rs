@@ -20,7 +20,7 @@ pub struct Report {
     /// The peers in `ropewalk` mode.
     pub peers: Vec<PeerReport>,
     /// Refused datagrams and handshakes, by reason.
-    pub refusals: seal::Counters,
+    pub dropped: seal::DropCounters,
     /// The buffer pool.
     pub buffers: BufferReport,
 }

@@ -8,7 +8,7 @@ use crate::status::{
     DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, ReorderBuffer, Traffic, TunnelStatus,
     VERSION,
 };
-use seal::Refusal;
+use seal::DropReason;
 use units::{Instant, Span};
 
 /// Builds the status of a tunnel.
@@ -233,8 +233,8 @@ fn ropewalk_path(path: &mut PathStatus, numbers: &machine::PathStatus, meter: &m
 fn drops(report: &Report) -> Vec<DropCount> {
     let sockets = |of: fn(&SocketReport) -> u64| report.sockets.iter().map(of).sum();
     let peers = |of: fn(&PeerReport) -> u64| report.peers.iter().map(of).sum();
-    let refusals = refusals(report);
-    let refused: u64 = refusals.iter().map(|drop| drop.packets).sum();
+    let dropped = dropped_datagrams(report);
+    let refused: u64 = dropped.iter().map(|drop| drop.packets).sum();
     let reasons = [
         ("no-peer", report.device.unrouted),
         ("malformed", report.device.malformed),
@@ -250,15 +250,15 @@ fn drops(report: &Report) -> Vec<DropCount> {
         ("no-path", report.mpt.as_ref().map_or(0, |mpt| mpt.pathless)),
     ];
     let reasons = reasons.map(|(reason, packets)| DropCount { reason: reason.into(), packets });
-    reasons.into_iter().chain(refusals).collect()
+    reasons.into_iter().chain(dropped).collect()
 }
 
 /// Refused datagrams and handshakes. Two reasons get a longer name, as theirs mean something else above.
-fn refusals(report: &Report) -> Vec<DropCount> {
-    let reason = |refusal: Refusal| match refusal {
-        Refusal::Malformed => "malformed-datagram".into(),
-        Refusal::NoSession => "unknown-session".into(),
+fn dropped_datagrams(report: &Report) -> Vec<DropCount> {
+    let reason = |reason: DropReason| match reason {
+        DropReason::Malformed => "malformed-datagram".into(),
+        DropReason::NoSession => "unknown-session".into(),
         other => other.name().replace('_', "-"),
     };
-    report.refusals.iter().map(|(refusal, packets)| DropCount { reason: reason(refusal), packets }).collect()
+    report.dropped.iter().map(|(drop_reason, packets)| DropCount { reason: reason(drop_reason), packets }).collect()
 }

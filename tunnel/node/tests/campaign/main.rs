@@ -4,7 +4,7 @@
 
 mod world;
 
-use ropewalk_node::{Event, Nonsense};
+use ropewalk_node::{Malformed, NodeEvent};
 use testnet::{Kind, Wire, ms};
 use units::{Instant, PathId, Span, Stream};
 use world::{World, add_path, offer, rebind, remove_path, restart, share, take_after_restart, world};
@@ -49,8 +49,9 @@ fn keys_change_every_two_minutes_and_no_parcel_is_lost() {
         world.run_for(Span::from_millis(100));
     }
     world.run_for(Span::from_secs(1));
-    let established =
-        |side: usize| world.ends[side].events.iter().filter(|event| matches!(event, Event::Established { .. })).count();
+    let established = |side: usize| {
+        world.ends[side].events.iter().filter(|event| matches!(event, NodeEvent::Established { .. })).count()
+    };
     assert!(established(0) >= 3 && established(1) >= 3, "300 s: {} and {}", established(0), established(1));
     assert!(world.ends[1].up.iter().map(|(_, id)| *id).eq(0..3000));
 }
@@ -66,7 +67,7 @@ fn a_client_that_moves_is_followed() {
         world.run_for(Span::from_millis(10));
     }
     world.run_for(Span::from_secs(2));
-    assert!(world.ends[1].events.contains(&Event::Moved(PathId(0))));
+    assert!(world.ends[1].events.contains(&NodeEvent::Moved(PathId(0))));
     assert_eq!((world.ends[0].up.len(), world.ends[1].up.len()), (50, 50));
 }
 
@@ -173,7 +174,10 @@ fn a_secret_that_both_ends_change_makes_a_new_session_and_loses_nothing() {
     let mut world = world(12, vec![[Wire::plain(20, 10); 2]], USUAL);
     world.run(ms(500));
     let established = |world: &World| {
-        world.ends.each_ref().map(|end| end.events.iter().filter(|it| matches!(it, Event::Established { .. })).count())
+        world
+            .ends
+            .each_ref()
+            .map(|end| end.events.iter().filter(|it| matches!(it, NodeEvent::Established { .. })).count())
     };
     assert_eq!(established(&world), [1, 1]);
     for id in 0..200 {
@@ -208,8 +212,9 @@ fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
     world.run(ms(500));
     world.act(1, |server, _| server.host.close());
     world.run(ms(3000));
-    let fresh =
-        |side: usize| world.ends[side].events.iter().filter(|it| **it == Event::Established { fresh: true }).count();
+    let fresh = |side: usize| {
+        world.ends[side].events.iter().filter(|it| **it == NodeEvent::Established { fresh: true }).count()
+    };
     assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the goodbye");
     assert!(world.ends[0].is_up(0) && world.ends[1].is_up(0));
 }
@@ -218,7 +223,7 @@ fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
 fn datagrams_of_a_life_that_ended_while_they_waited_to_be_taken_are_dropped() {
     let mut world = world(9, vec![[Wire::plain(20, 10); 2]], USUAL);
     world.run(ms(500));
-    assert_eq!(take_after_restart(&mut world), Err(Nonsense));
+    assert_eq!(take_after_restart(&mut world), Err(Malformed));
 }
 
 /// Rare situations, which the campaign must have met.
@@ -276,8 +281,9 @@ fn run(seed: u64, met: &mut Met) {
         met.refused += end.refused;
         met.repaired += status.counters.retransmitted;
         met.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
-        met.moved += end.events.iter().filter(|event| matches!(event, Event::Moved(_))).count() as u64;
-        met.rekeyed += end.events.iter().filter(|event| **event == Event::Established { fresh: false }).count() as u64;
+        met.moved += end.events.iter().filter(|event| matches!(event, NodeEvent::Moved(_))).count() as u64;
+        met.rekeyed +=
+            end.events.iter().filter(|event| **event == NodeEvent::Established { fresh: false }).count() as u64;
     }
     met.corrupted += world.corrupted;
     met.replayed += world.replayed;
@@ -289,7 +295,7 @@ fn settle_down(seed: u64, world: &mut World) {
         *wires = [Wire::plain(50, 10); 2];
     }
     for end in &mut world.ends {
-        end.events.retain(|event| !matches!(event, Event::Tunnel(_)));
+        end.events.retain(|event| !matches!(event, NodeEvent::Tunnel(_)));
     }
     let well = world.now;
     let reached = [1 << 40, 1 << 41];

@@ -1,7 +1,7 @@
 //! Hosts as ends of a world: real handshakes, real seals, real bytes, which strangers move to other addresses.
 
 use machine::{Delivery, EndpointStatus, Payload};
-use ropewalk_node::{Address, Event, Host, Nonsense, Route};
+use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
 use seal::{PeerId, Peers, PrivateKey, PublicKey};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -58,7 +58,7 @@ pub(crate) struct Datagram {
 
 /// One host and what it must answer for.
 pub(crate) struct End {
-    pub(crate) host: Host<Bytes, Place>,
+    pub(crate) host: Node<Bytes, Place>,
     pub(crate) peer: PeerId,
     identity: Identity,
     /// Its address on each path, as its peer sees it.
@@ -70,7 +70,7 @@ pub(crate) struct End {
     pub(crate) up: Vec<(u8, u64)>,
     /// All that came up ever.
     pub(crate) all: BTreeSet<u64>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<NodeEvent>,
     pub(crate) refused: u64,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length:
 }
 
 /// The server opens what the client sent, and takes it when the client has restarted and greeted meanwhile.
-pub(crate) fn take_after_restart(world: &mut World) -> Result<(), Nonsense> {
+pub(crate) fn take_after_restart(world: &mut World) -> Result<(), Malformed> {
     offer(world, 0, 1, 1, 100);
     let mut datagram = world.intercept().expect("it was sent");
     let route = Route { socket: 0, remote: datagram.from };
@@ -142,7 +142,7 @@ pub(crate) fn take_after_restart(world: &mut World) -> Result<(), Nonsense> {
     restart(world, 0);
     world.run_for(Span::from_secs(2));
     let wrap = |_: Range<usize>, _| Bytes::new(&[]);
-    world.ends[1].host.take(world.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
+    world.ends[1].host.process(world.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
 }
 
 fn place(side: usize, path: usize) -> Place {
@@ -162,8 +162,8 @@ impl End {
         let Identity { seed, side, private, other, kind } = identity.clone();
         let mut random = Stream::named(seed + side as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
-        let peers = Peers::new(seal::Setup::new(PrivateKey::from_bytes(private)), Box::new(entropy));
-        let mut host = Host::new(peers, Box::new(|_| PATH));
+        let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
+        let mut host = Node::new(peers, Box::new(|_| PATH));
         let parts = Box::new(move || kind.setup(2 * seed + side as u64));
         let peer = host.add_peer(other, None, parts).expect("a good key");
         for path in 0..if side == 0 { places.len() } else { 0 } {
@@ -199,8 +199,8 @@ impl End {
         self.up.push((stream, id));
     }
 
-    fn note(&mut self, event: Event) {
-        if event == (Event::Established { fresh: true }) {
+    fn note(&mut self, event: NodeEvent) {
+        if event == (NodeEvent::Established { fresh: true }) {
             // What is on its way from an earlier life may repeat itself in the new one.
             self.up.clear();
         }
@@ -240,7 +240,7 @@ impl testnet::End for End {
         let Some(opened) = opened else { return };
         assert_eq!(opened.peer, self.peer);
         let wrap = |range: Range<usize>, _| Bytes::new(&bytes[range]);
-        self.host.take(now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
+        self.host.process(now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {

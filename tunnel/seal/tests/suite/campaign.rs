@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use seal::{Message, PresharedKey, Setup};
+use seal::{HandshakeMessage, PresharedKey, SealConfig};
 use units::{Instant, Span, Stream};
 
 use crate::world::{End, WALL, entropy, key};
 
 /// What is on its way to one end.
 #[derive(Clone)]
-enum Way {
+enum Datagram {
     Handshake(Vec<u8>),
     Data(Vec<u8>),
 }
@@ -24,17 +24,17 @@ struct Side {
     /// Bodies that it has sealed, and opened.
     sealed: BTreeSet<Vec<u8>>,
     opened: BTreeSet<Vec<u8>>,
-    inbox: Vec<Way>,
+    inbox: Vec<Datagram>,
     count: u64,
 }
 
 impl Side {
     fn new(seed: u64, name: &'static str, other: &'static str, lives: u64) -> Self {
-        let setup = Setup { unasked: 5, ..Setup::new(key(seed, name)) };
+        let setup = SealConfig { under_load_threshold: 5, ..SealConfig::new(key(seed, name)) };
         let mut peers = seal::Peers::new(setup, Box::new(entropy(seed, &format!("{name} {lives}"))));
         let preshared = PresharedKey::generate(&mut entropy(seed, "preshared"));
         let other = peers.add(key(seed, other).public(), Some(preshared)).unwrap();
-        peers.want(Instant::ZERO, other);
+        peers.start_initiating(Instant::ZERO, other);
         let end = End { peers, other, number: 0 };
         let (sealed, opened) = (BTreeSet::new(), BTreeSet::new());
         Self { name, end, clock: 0, lives, sealed, opened, inbox: Vec::new(), count: 0 }
@@ -45,10 +45,10 @@ impl Side {
         (self.end, self.lives) = (anew.end, anew.lives);
     }
 
-    fn question(&mut self, now: Instant) -> Option<Message> {
-        let wall = (WALL + now.0).wrapping_add(self.clock);
-        let peer = self.end.peers.question_due(now, wall)?;
-        self.end.peers.question(now, peer, 0)
+    fn initiation(&mut self, now: Instant) -> Option<HandshakeMessage> {
+        let wall_clock = (WALL + now.0).wrapping_add(self.clock);
+        let peer = self.end.peers.initiation_due(now, wall_clock)?;
+        self.end.peers.initiation(now, peer, 0)
     }
 
     /// Something new, sealed; none without a session.
@@ -60,15 +60,15 @@ impl Side {
         Some(self.end.seal(now, &body))
     }
 
-    /// Takes what came; an answer goes back.
-    fn take(&mut self, now: Instant, way: &Way, sealed: &BTreeSet<Vec<u8>>) -> Option<Way> {
-        match way {
-            Way::Handshake(bytes) => {
-                let taken = self.end.peers.receive(now, 0, self.name.as_bytes(), bytes).ok()?;
-                self.begin(taken.established);
-                taken.reply.map(|reply| Way::Handshake(reply.as_bytes().to_vec()))
+    /// Takes what came; an response goes back.
+    fn take(&mut self, now: Instant, datagram: &Datagram, sealed: &BTreeSet<Vec<u8>>) -> Option<Datagram> {
+        match datagram {
+            Datagram::Handshake(bytes) => {
+                let outcome = self.end.peers.receive(now, 0, self.name.as_bytes(), bytes).ok()?;
+                self.begin(outcome.established);
+                outcome.reply.map(|reply| Datagram::Handshake(reply.as_bytes().to_vec()))
             }
-            Way::Data(bytes) => {
+            Datagram::Data(bytes) => {
                 let (opened, body) = self.end.open(now, bytes).ok()?;
                 self.begin(opened.established);
                 assert!(sealed.contains(&body), "{} opened what nobody sealed", self.name);
@@ -87,57 +87,61 @@ impl Side {
 }
 
 /// Something happens to what is on its way.
-fn disturb(chance: &mut Stream, way: Way, inbox: &mut Vec<Way>, recorded: &mut Vec<Way>) {
-    recorded.push(way.clone());
-    match chance.below(10) {
+fn disturb(rng: &mut Stream, datagram: Datagram, inbox: &mut Vec<Datagram>, recorded: &mut Vec<Datagram>) {
+    recorded.push(datagram.clone());
+    match rng.below(10) {
         0 | 1 => {}
-        2 => inbox.extend([way.clone(), way]),
+        2 => inbox.extend([datagram.clone(), datagram]),
         3 => {
-            let (Way::Handshake(mut bytes) | Way::Data(mut bytes)) = way.clone();
-            let bit = chance.below(bytes.len() as u64 * 8) as usize;
+            let (Datagram::Handshake(mut bytes) | Datagram::Data(mut bytes)) = datagram.clone();
+            let bit = rng.below(bytes.len() as u64 * 8) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            inbox.push(if matches!(way, Way::Data(_)) { Way::Data(bytes) } else { Way::Handshake(bytes) });
+            inbox.push(if matches!(datagram, Datagram::Data(_)) {
+                Datagram::Data(bytes)
+            } else {
+                Datagram::Handshake(bytes)
+            });
         }
-        4 => inbox.extend([way, recorded[chance.below(recorded.len() as u64) as usize].clone()]),
-        _ => inbox.push(way),
+        4 => inbox.extend([datagram, recorded[rng.below(recorded.len() as u64) as usize].clone()]),
+        _ => inbox.push(datagram),
     }
 }
 
-/// One step: somebody speaks, asks, hears, restarts or has its clock moved.
-fn step(seed: u64, now: Instant, chance: &mut Stream, me: &mut Side, you: &mut Side, recorded: &mut Vec<Way>) {
-    if let Some(question) = me.question(now) {
-        disturb(chance, Way::Handshake(question.as_bytes().to_vec()), &mut you.inbox, recorded);
+/// One step: an end sends, initiates, receives, restarts or has its clock moved.
+fn step(seed: u64, now: Instant, rng: &mut Stream, me: &mut Side, you: &mut Side, recorded: &mut Vec<Datagram>) {
+    if let Some(initiation) = me.initiation(now) {
+        disturb(rng, Datagram::Handshake(initiation.as_bytes().to_vec()), &mut you.inbox, recorded);
     }
-    match chance.below(100) {
+    match rng.below(100) {
         0 => me.restart(seed, you.name),
-        1 => me.clock = chance.below(20_000_000_000),
-        2 => me.end.peers.renew(now, me.end.other),
+        1 => me.clock = rng.below(20_000_000_000),
+        2 => me.end.peers.rekey(now, me.end.other),
         3..50 => {
             if let Some(datagram) = me.speak(now) {
-                disturb(chance, Way::Data(datagram), &mut you.inbox, recorded);
+                disturb(rng, Datagram::Data(datagram), &mut you.inbox, recorded);
             }
         }
         _ if me.inbox.is_empty() => {}
         _ => {
-            let way = me.inbox.swap_remove(chance.below(me.inbox.len() as u64) as usize);
-            if let Some(reply) = me.take(now, &way, &you.sealed) {
-                disturb(chance, reply, &mut you.inbox, recorded);
+            let datagram = me.inbox.swap_remove(rng.below(me.inbox.len() as u64) as usize);
+            if let Some(reply) = me.take(now, &datagram, &you.sealed) {
+                disturb(rng, reply, &mut you.inbox, recorded);
             }
         }
     }
 }
 
 fn run(seed: u64) -> (u64, u64) {
-    let mut chance = Stream::named(seed, "network");
+    let mut rng = Stream::named(seed, "network");
     let (mut a, mut b) = (Side::new(seed, "a", "b", 0), Side::new(seed, "b", "a", 0));
     let (mut now, mut recorded) = (Instant::ZERO, Vec::new());
     for _ in 0..600 {
-        let most = if chance.chance(0.02) { 60_000 } else { 200 };
-        now += Span::from_millis(chance.below(most));
-        if chance.chance(0.5) {
-            step(seed, now, &mut chance, &mut a, &mut b, &mut recorded);
+        let most = if rng.chance(0.02) { 60_000 } else { 200 };
+        now += Span::from_millis(rng.below(most));
+        if rng.chance(0.5) {
+            step(seed, now, &mut rng, &mut a, &mut b, &mut recorded);
         } else {
-            step(seed, now, &mut chance, &mut b, &mut a, &mut recorded);
+            step(seed, now, &mut rng, &mut b, &mut a, &mut recorded);
         }
     }
     let opened = (a.opened.len() + b.opened.len()) as u64;
@@ -159,16 +163,16 @@ fn recover(seed: u64, mut now: Instant, a: &mut Side, b: &mut Side) {
 }
 
 fn exchange(now: Instant, me: &mut Side, you: &mut Side) {
-    let question = me.question(now).map(|question| Way::Handshake(question.as_bytes().to_vec()));
-    let data = me.speak(now).map(Way::Data);
-    for way in &std::mem::take(&mut me.inbox) {
-        you.inbox.extend(me.take(now, way, &you.sealed));
+    let initiation = me.initiation(now).map(|message| Datagram::Handshake(message.as_bytes().to_vec()));
+    let data = me.speak(now).map(Datagram::Data);
+    for datagram in &std::mem::take(&mut me.inbox) {
+        you.inbox.extend(me.take(now, datagram, &you.sealed));
     }
-    you.inbox.extend(question.into_iter().chain(data));
+    you.inbox.extend(initiation.into_iter().chain(data));
 }
 
 #[test]
-fn whatever_the_network_does_only_what_was_sealed_is_opened_and_only_once() {
+fn whatever_the_network_does_only_sealed_datagrams_are_opened_and_only_once() {
     let (mut opened, mut restarts) = (0, 0);
     for seed in 0..300 {
         let (some, lives) = run(seed);

@@ -14,7 +14,7 @@ fn saved(target: &str, check: impl Fn(&[u8])) {
 }
 
 #[test]
-fn saved_handshake_messages_are_refused_or_true() {
+fn saved_handshake_messages_are_dropped_or_authentic() {
     saved("handshake", check::handshake);
 }
 
@@ -24,7 +24,7 @@ fn saved_datagrams_are_opened_at_most_once() {
 }
 
 #[test]
-fn saved_key_texts_are_refused_or_survive() {
+fn saved_key_texts_are_rejected_or_round_trip() {
     saved("key", check::key);
 }
 
@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn random_handshake_messages_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_handshake_messages_are_dropped(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         check::handshake(&bytes);
     }
 

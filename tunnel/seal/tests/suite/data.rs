@@ -1,9 +1,9 @@
-//! Sealed data: the layout, what is proved, and what each refusal means.
+//! Sealed datagrams: their layout, what is authenticated, and the drop reasons.
 
 use proptest::prelude::*;
-use seal::{Cipher, OVERHEAD, Refusal, Session, SessionKeys, Unsealed, WINDOW};
+use seal::{Cipher, DropReason, OVERHEAD, REPLAY_WINDOW, SealError, Session, SessionKeys};
 
-use crate::world::{at, meet, pair};
+use crate::world::{at, establish, pair};
 
 fn both(cipher: Cipher) -> (Session, Session) {
     let session = |seal, open| Session::new(&SessionKeys { cipher, seal, open });
@@ -18,9 +18,9 @@ fn seal(session: &mut Session, path: u8, number: u64, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_datagram_is_gre_with_key_and_sequence_and_16_bytes_more() {
+fn a_datagram_is_gre_with_key_sequence_number_and_a_tag() {
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     a.number = 0x1234_5678;
     let mut datagram = vec![0; 100 + OVERHEAD];
     a.peers.seal(at(1), a.other, 7, a.number, &mut datagram).unwrap();
@@ -33,9 +33,9 @@ fn a_datagram_is_gre_with_key_and_sequence_and_16_bytes_more() {
 }
 
 #[test]
-fn a_bit_changed_anywhere_in_a_datagram_is_refused() {
+fn a_flipped_bit_anywhere_in_a_datagram_is_detected() {
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     let datagram = a.seal(at(1), b"forty-two");
     for bit in 0..datagram.len() * 8 {
         let mut changed = datagram.clone();
@@ -43,17 +43,17 @@ fn a_bit_changed_anywhere_in_a_datagram_is_refused() {
         assert!(b.open(at(1), &changed).is_err(), "bit {bit}");
     }
     assert_eq!(b.open(at(1), &datagram).unwrap().1, b"forty-two");
-    assert_eq!(b.open(at(1), &datagram).unwrap_err(), Refusal::Replayed);
+    assert_eq!(b.open(at(1), &datagram).unwrap_err(), DropReason::Replayed);
 }
 
 #[test]
-fn a_datagram_cannot_be_sent_back_to_who_sealed_it() {
+fn a_datagram_cannot_be_reflected() {
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     let datagram = a.seal(at(1), b"echo");
     let mut mirrored = b.seal(at(1), b"echo");
     mirrored[12..].copy_from_slice(&datagram[12..]);
-    assert_eq!(a.open(at(1), &mirrored).unwrap_err(), Refusal::Forged);
+    assert_eq!(a.open(at(1), &mirrored).unwrap_err(), DropReason::AuthenticationFailed);
 }
 
 #[test]
@@ -62,20 +62,20 @@ fn a_number_cannot_be_sealed_twice_on_a_path() {
         let (mut a, _) = both(cipher);
         let mut again = |path, number| a.seal(path, number, b"", &mut [0; 4], &mut [0; 16]);
         assert_eq!(again(0, 5), Ok(()));
-        assert_eq!(again(0, 5), Err(Unsealed::NumberUsed));
-        assert_eq!(again(0, 4), Err(Unsealed::NumberUsed));
+        assert_eq!(again(0, 5), Err(SealError::NumberUsed));
+        assert_eq!(again(0, 4), Err(SealError::NumberUsed));
         assert_eq!(again(1, 4), Ok(()), "another path has other nonces");
-        assert_eq!(again(0, 1 << 62), Err(Unsealed::Exhausted));
+        assert_eq!(again(0, 1 << 62), Err(SealError::Exhausted));
     }
 }
 
 #[test]
-fn what_lies_behind_the_window_is_too_old() {
+fn a_number_behind_the_replay_window_is_too_old() {
     let (mut a, mut b) = both(Cipher::Aes256Gcm);
     let (mut first, mut second) = (seal(&mut a, 0, 10, b"first"), seal(&mut a, 0, 11, b"second"));
-    let mut far = seal(&mut a, 0, 10 + WINDOW, b"far");
-    assert_eq!(b.open(0, 10 + WINDOW as u32, b"header", &mut far), Ok(10 + WINDOW));
-    assert_eq!(b.open(0, 10, b"header", &mut first), Err(Refusal::TooOld));
+    let mut far = seal(&mut a, 0, 10 + REPLAY_WINDOW, b"far");
+    assert_eq!(b.open(0, 10 + REPLAY_WINDOW as u32, b"header", &mut far), Ok(10 + REPLAY_WINDOW));
+    assert_eq!(b.open(0, 10, b"header", &mut first), Err(DropReason::TooOld));
     assert_eq!(b.open(0, 11, b"header", &mut second), Ok(11));
 }
 
@@ -83,13 +83,13 @@ fn what_lies_behind_the_window_is_too_old() {
 fn a_forged_number_does_not_move_the_window() {
     let (mut a, mut b) = both(Cipher::ChaCha20Poly1305);
     let mut true_one = seal(&mut a, 0, 1, b"true");
-    assert_eq!(b.open(0, 0x7fff_ffff, b"header", &mut [0; 40]), Err(Refusal::Forged));
+    assert_eq!(b.open(0, 0x7fff_ffff, b"header", &mut [0; 40]), Err(DropReason::AuthenticationFailed));
     assert_eq!(b.open(0, 1, b"header", &mut true_one), Ok(1));
 }
 
 proptest! {
     #[test]
-    fn what_is_opened_is_what_was_sealed_for_that_path_number_and_header(
+    fn an_opened_body_is_the_sealed_one_of_that_path_number_and_header(
         cipher in prop::sample::select(vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305]),
         body in prop::collection::vec(any::<u8>(), 0..2000),
         path in any::<u8>(),
@@ -100,12 +100,12 @@ proptest! {
         let sealed = seal(&mut a, path, number, &body);
         if (other_path, other_low) != (path, number as u32) {
             let wrong = b.open(other_path, other_low, b"header", &mut sealed.clone());
-            prop_assert_eq!(wrong, Err(Refusal::Forged));
+            prop_assert_eq!(wrong, Err(DropReason::AuthenticationFailed));
         }
-        prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(Refusal::Forged));
+        prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(DropReason::AuthenticationFailed));
         let mut true_one = sealed.clone();
         prop_assert_eq!(b.open(path, number as u32, b"header", &mut true_one), Ok(number));
         prop_assert_eq!(&true_one[..body.len()], &body[..]);
-        prop_assert_eq!(b.open(path, number as u32, b"header", &mut sealed.clone()), Err(Refusal::Replayed));
+        prop_assert_eq!(b.open(path, number as u32, b"header", &mut sealed.clone()), Err(DropReason::Replayed));
     }
 }

@@ -10,7 +10,7 @@ const BOB: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
 const BOB_PUBLIC: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";
 
 #[test]
-fn a_wireguard_key_file_is_read_as_it_is() {
+fn a_wireguard_key_file_is_read() {
     let key: PrivateKey = format!("{BOB}\n").parse().unwrap();
     assert_eq!(key.public().to_string(), BOB_PUBLIC);
     assert_eq!(*key.to_text(), BOB);
@@ -27,21 +27,21 @@ fn a_new_private_key_is_clamped_as_rfc_7748_says() {
 }
 
 #[test]
-fn what_is_wrong_with_a_key_is_said_by_length_and_place() {
+fn errors_name_the_length_or_position_and_not_the_key() {
     let wrong = |text: &str| text.parse::<PrivateKey>().unwrap_err();
     assert_eq!(wrong(""), KeyError::Length(0));
     assert_eq!(wrong(&BOB[1..]), KeyError::Length(43));
     assert_eq!(wrong(&BOB.replace('=', "==")), KeyError::Length(45));
     assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "base64 for addresses is another one");
     assert_eq!(wrong(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
-    assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::Loose, "bits beyond the 32 bytes");
+    assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::TrailingBits, "bits beyond the 32 bytes");
     assert_eq!(wrong(&"ä".repeat(KEY_TEXT)), KeyError::Character(1));
     let said = wrong(&BOB[1..]).to_string();
     assert!(said.contains("44") && said.contains("43"), "{said}");
 }
 
 #[test]
-fn secrets_show_nothing_of_themselves() {
+fn debug_output_hides_secrets() {
     let private: PrivateKey = BOB.parse().unwrap();
     let preshared = PresharedKey::generate(&mut entropy(1, "preshared"));
     assert_eq!(format!("{private:?} {preshared:?}"), "PrivateKey(secret) PresharedKey(secret)");

@@ -1,14 +1,14 @@
-//! A new session takes over while data are on their way: nothing is lost, however deep the reordering.
+//! Rekeying while data is in flight: nothing is lost, however deep the reordering.
 
-use seal::Refusal;
+use seal::DropReason;
 use units::{Span, Stream};
 
-use crate::world::{at, meet, pair};
+use crate::world::{at, establish, pair};
 
 #[test]
-fn nothing_is_lost_when_sessions_change_under_reordering() {
+fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     let mut order = Stream::named(5, "order");
     let (mut on_the_way, mut opened, mut sent) = (Vec::new(), 0, 0);
     for step in 0..2000u64 {
@@ -16,10 +16,10 @@ fn nothing_is_lost_when_sessions_change_under_reordering() {
         on_the_way.push(a.seal(now, &step.to_be_bytes()));
         sent += 1;
         if step % 500 == 250 {
-            a.peers.renew(now, a.other);
-            let question = a.ask(now).unwrap();
-            let answer = b.receive(now, &question).unwrap().reply.unwrap();
-            a.receive(now, &answer).unwrap();
+            a.peers.rekey(now, a.other);
+            let initiation = a.initiate(now).unwrap();
+            let response = b.receive(now, &initiation).unwrap().reply.unwrap();
+            a.receive(now, &response).unwrap();
         }
         while on_the_way.len() > 100 {
             let datagram = on_the_way.swap_remove(order.below(on_the_way.len() as u64) as usize);
@@ -40,59 +40,59 @@ fn nothing_is_lost_when_sessions_change_under_reordering() {
 }
 
 #[test]
-fn the_session_before_the_last_is_gone() {
+fn the_session_before_the_previous_is_removed() {
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     let late = a.seal(at(1), b"late");
     for second in 2..5 {
-        a.peers.renew(at(second), a.other);
-        meet(at(second), &mut a, &mut b);
-        let _ = a.ask(at(second));
+        a.peers.rekey(at(second), a.other);
+        establish(at(second), &mut a, &mut b);
+        let _ = a.initiate(at(second));
     }
-    assert_eq!(b.open(at(5), &late).unwrap_err(), Refusal::NoSession);
+    assert_eq!(b.open(at(5), &late).unwrap_err(), DropReason::NoSession);
 }
 
 #[test]
-fn an_answer_after_seconds_of_delay_is_still_understood() {
+fn a_response_after_seconds_of_delay_is_accepted() {
     let (mut a, mut b) = pair();
-    a.peers.want(at(1), a.other);
-    let first = a.ask(at(1)).unwrap();
-    let mut questions = 1;
+    a.peers.start_initiating(at(1), a.other);
+    let first = a.initiate(at(1)).unwrap();
+    let mut initiations = 1;
     for tenth in 0..60 {
-        questions += usize::from(a.ask(at(1) + Span::from_millis(tenth * 100)).is_some());
+        initiations += usize::from(a.initiate(at(1) + Span::from_millis(tenth * 100)).is_some());
     }
-    assert!(questions >= 3, "it asked again meanwhile");
-    let answer = b.receive(at(4), &first).unwrap().reply.unwrap();
-    assert!(a.receive(at(7), &answer).unwrap().established.is_some());
+    assert!(initiations >= 3, "it was retried meanwhile");
+    let response = b.receive(at(4), &first).unwrap().reply.unwrap();
+    assert!(a.receive(at(7), &response).unwrap().established.is_some());
 }
 
 #[test]
-fn the_same_question_by_four_routes_makes_one_session() {
+fn an_initiation_by_four_routes_establishes_one_session() {
     let (mut a, mut b) = pair();
-    a.peers.want(at(1), a.other);
-    let peer = a.peers.question_due(at(1), 1).unwrap();
-    let by_route: Vec<_> = (0..4).map(|route| a.peers.question(at(1), peer, route).unwrap()).collect();
-    let answers: Vec<_> = by_route.iter().map(|question| b.receive(at(1), question)).collect();
-    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
-    assert_eq!(b.peers.counters().get(Refusal::ReplayedInitiation), 3);
-    let answer = answers.into_iter().flatten().next().unwrap().reply.unwrap();
-    a.receive(at(1), &answer).unwrap();
+    a.peers.start_initiating(at(1), a.other);
+    let peer = a.peers.initiation_due(at(1), 1).unwrap();
+    let by_route: Vec<_> = (0..4).map(|route| a.peers.initiation(at(1), peer, route).unwrap()).collect();
+    let responses: Vec<_> = by_route.iter().map(|initiation| b.receive(at(1), initiation)).collect();
+    assert_eq!(responses.iter().filter(|response| response.is_ok()).count(), 1);
+    assert_eq!(b.peers.counters().get(DropReason::ReplayedInitiation), 3);
+    let response = responses.into_iter().flatten().next().unwrap().reply.unwrap();
+    a.receive(at(1), &response).unwrap();
     let datagram = a.seal(at(1), b"once");
     assert!(b.open(at(1), &datagram).unwrap().0.established.is_some());
 }
 
 #[test]
-fn an_old_sessions_datagram_under_a_reused_index_is_refused() {
-    // Indices are drawn from 2^24: with enough sessions one comes again, and then the keys tell them apart.
+fn an_old_sessions_datagram_under_a_reused_index_is_not_authentic() {
+    // Indices are drawn from 2^24: with enough sessions one is reused, and only the keys differ.
     let (mut a, mut b) = pair();
-    meet(at(1), &mut a, &mut b);
+    establish(at(1), &mut a, &mut b);
     let old = a.seal(at(1), b"old");
-    a.peers.renew(at(2), a.other);
-    meet(at(2), &mut a, &mut b);
+    a.peers.rekey(at(2), a.other);
+    establish(at(2), &mut a, &mut b);
     let new = a.seal(at(2), b"new");
     let mut moved = old.clone();
     moved[4..7].copy_from_slice(&new[4..7]);
     moved[8..12].copy_from_slice(&new[8..12]);
-    assert_eq!(b.open(at(2), &moved).unwrap_err(), Refusal::Forged);
+    assert_eq!(b.open(at(2), &moved).unwrap_err(), DropReason::AuthenticationFailed);
     assert!(b.open(at(2), &new).is_ok());
 }

@@ -2,7 +2,7 @@
 //! received datagrams are opened in place.
 //!
 //! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is parsed
-//! and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Host`); sockets and device are
+//! and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Node`); sockets and device are
 //! here. Inner addresses decide which peer gets a packet, and which may send one.
 
 mod allowed_ips;
@@ -24,7 +24,7 @@ use deliver::{Rejection, validate, write};
 use machine::{Content, FIRST_UNORDERED_STREAM, MAX_PATHS, Transmit};
 use node::Opened;
 use packet::PacketSlice;
-use peer::{EnginePeer, Host};
+use peer::{EnginePeer, Node};
 use seal::{Entropy, PeerId, Peers, SystemEntropy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ const ECT_0: u8 = 2;
 
 /// This end of the tunnels to all peers.
 pub(super) struct RopewalkEngine {
-    host: Host,
+    node: Node,
     peers: BTreeMap<PeerId, EnginePeer>,
     allowed_ips: AllowedIps<PeerId>,
     mtu: u16,
@@ -63,18 +63,18 @@ impl RopewalkEngine {
     /// # Errors
     /// An invalid configuration.
     pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
-        let seal = Peers::new(seal::Setup::new(config.private_key), Box::new(SystemEntropy));
-        let mut host = Host::new(seal, Box::new(peer::learned));
+        let seal = Peers::new(seal::SealConfig::new(config.private_key), Box::new(SystemEntropy));
+        let mut node = Node::new(seal, Box::new(peer::learned));
         let mut peers = BTreeMap::new();
         for config in config.peers {
-            peer::check(&config, &host, |at| io.sockets.get(at).and_then(Socket::config))?;
-            let (id, peer) = EnginePeer::add(config, &mut host, Instant::ZERO)?;
+            peer::check(&config, &node, |at| io.sockets.get(at).and_then(Socket::config))?;
+            let (id, peer) = EnginePeer::add(config, &mut node, Instant::ZERO)?;
             peers.insert(id, peer);
         }
         let mut hash_key = [0; 8];
         SystemEntropy.fill(&mut hash_key);
         Ok(Self {
-            host,
+            node,
             allowed_ips: allowed_ips(&peers),
             peers,
             mtu,
@@ -89,7 +89,7 @@ impl RopewalkEngine {
     /// Sends handshake messages that are due.
     fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
         let wall = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        while let Some((route, message)) = self.host.poll_message(now, wall) {
+        while let Some((route, message)) = self.node.poll_message(now, wall) {
             let bytes = message.as_bytes();
             self.handshake.reset(route.remote);
             self.handshake.push(bytes.len(), 0, |datagram| {
@@ -103,14 +103,14 @@ impl RopewalkEngine {
 
     /// Sends all datagrams that the host has ready.
     fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
-        while let Some((id, transmit)) = self.host.poll_transmit(now) {
+        while let Some((id, transmit)) = self.node.poll_transmit(now) {
             let sent = self.send(sockets, now, id, &transmit);
-            on_sent(&mut self.host, now, id, transmit.path, sent);
+            on_sent(&mut self.node, now, id, transmit.path, sent);
         }
         for (id, peer) in &mut self.peers {
             for (path, transmit) in peer.transmits() {
                 let sent = transmit.queue.flush(&mut sockets[transmit.socket]);
-                on_sent(&mut self.host, now, *id, path, sent);
+                on_sent(&mut self.node, now, *id, path, sent);
             }
         }
     }
@@ -123,9 +123,9 @@ impl RopewalkEngine {
         id: PeerId,
         transmit: &Transmit<PacketSlice>,
     ) -> SendOutcome {
-        let Self { host, peers, .. } = self;
-        let len = host.length(id, transmit);
-        let (Some(route), Some(peer)) = (host.route(id, transmit.path), peers.get_mut(&id)) else {
+        let Self { node, peers, .. } = self;
+        let len = node.length(id, transmit);
+        let (Some(route), Some(peer)) = (node.route(id, transmit.path), peers.get_mut(&id)) else {
             return SendOutcome::Unreachable;
         };
         let out = peer.transmit_on(sockets, transmit.path, route);
@@ -141,7 +141,7 @@ impl RopewalkEngine {
                 padding.fill(0);
                 packet.offload
             };
-            if host.write(now, id, transmit, datagram, fill) { len } else { 0 }
+            if node.write(now, id, transmit, datagram, fill) { len } else { 0 }
         })
     }
 
@@ -158,7 +158,7 @@ impl RopewalkEngine {
             let bytes = buffer.slice((start + range.start) as u32, (start + range.end) as u32);
             PacketSlice { bytes, offload, tos: 0 }
         };
-        let taken = self.host.take(now, route, ce, opened, &buffer[start..end], wrap);
+        let taken = self.node.process(now, route, ce, opened, &buffer[start..end], wrap);
         if let (Err(_), Some(peer)) = (taken, self.peers.get_mut(&opened.peer)) {
             peer.malformed += 1;
         }
@@ -168,18 +168,18 @@ impl RopewalkEngine {
     fn remove_unwanted(&mut self, io: &mut Io, now: Instant, wanted: &[PeerConfig]) {
         let is_wanted = |peer: &EnginePeer| wanted.iter().any(|config| config.public_key == peer.config.public_key);
         let unwanted: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_wanted(peer)).map(|(id, _)| *id).collect();
-        unwanted.iter().for_each(|id| self.host.dismiss(*id));
+        unwanted.iter().for_each(|id| self.node.close_peer(*id));
         self.transmit(&mut io.sockets, now);
         for id in unwanted {
-            self.host.remove_peer(id);
+            self.node.remove_peer(id);
             self.peers.remove(&id);
         }
     }
 
     /// Writes reassembled packets to the device.
     fn deliver(&mut self, device: &mut Device) {
-        let Self { host, peers, allowed_ips, segment, .. } = self;
-        while let Some((id, delivery)) = host.poll_delivery() {
+        let Self { node, peers, allowed_ips, segment, .. } = self;
+        while let Some((id, delivery)) = node.poll_delivery() {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
             match validate(packet, |source| allowed_ips.find(source) == Some(id)) {
@@ -192,11 +192,11 @@ impl RopewalkEngine {
 }
 
 /// Passes the result of sending to the peer's endpoint.
-fn on_sent(host: &mut Host, now: Instant, id: PeerId, path: PathId, sent: SendOutcome) {
+fn on_sent(node: &mut Node, now: Instant, id: PeerId, path: PathId, sent: SendOutcome) {
     match sent {
         SendOutcome::Sent | SendOutcome::Blocked(_) => {}
-        SendOutcome::TooBig => host.endpoint_mut(id).into_iter().for_each(|it| it.on_too_large(now, path)),
-        SendOutcome::Unreachable => host.endpoint_mut(id).into_iter().for_each(|it| it.on_unreachable(now, path)),
+        SendOutcome::TooBig => node.endpoint_mut(id).into_iter().for_each(|it| it.on_too_large(now, path)),
+        SendOutcome::Unreachable => node.endpoint_mut(id).into_iter().for_each(|it| it.on_unreachable(now, path)),
     }
 }
 
@@ -229,7 +229,7 @@ impl Engine for RopewalkEngine {
             device.report.unrouted += 1;
             return;
         };
-        if !self.host.is_ready(id) {
+        if !self.node.is_ready(id) {
             peer.no_session += 1;
             return;
         }
@@ -240,7 +240,7 @@ impl Engine for RopewalkEngine {
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
         let from = if needs_header { 0 } else { skip };
         let bytes = bytes.slice(from as u32, len as u32);
-        self.host.offer(
+        self.node.offer(
             now,
             id,
             stream(&inner, self.hash_key),
@@ -254,7 +254,7 @@ impl Engine for RopewalkEngine {
         // All datagrams are opened while the buffer has one owner; then it is read through slices.
         for start in (0..received.len).step_by(received.segment.max(1)) {
             let end = received.len.min(start + received.segment);
-            match self.host.open(now, &route, &mut io.read_buffer[start..end]) {
+            match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
                 Ok(item) => opened.extend(item.map(|item| (start, end, item))),
                 Err(_) => io.sockets[socket].report.refused += 1,
             }
@@ -272,16 +272,16 @@ impl Engine for RopewalkEngine {
         self.deliver(&mut io.device);
         self.transmit(&mut io.sockets, now);
         // The host has handled its events already; reassembly needs none, as a packet begins with its first fragment.
-        while self.host.poll_event(now).is_some() {}
+        while self.node.poll_event(now).is_some() {}
         self.send_handshakes(&mut io.sockets, now);
-        self.deadline = self.host.deadline(now);
+        self.deadline = self.node.deadline(now);
     }
 
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
         for (id, peer) in &mut self.peers {
             for (path, transmit) in peer.transmits().filter(|(_, transmit)| transmit.socket == socket) {
                 let sent = transmit.queue.send_queued(&mut io.sockets[socket]);
-                on_sent(&mut self.host, now, *id, path, sent);
+                on_sent(&mut self.node, now, *id, path, sent);
             }
         }
     }
@@ -295,35 +295,35 @@ impl Engine for RopewalkEngine {
     }
 
     fn on_timeout(&mut self, _io: &mut Io, now: Instant) {
-        self.host.on_timeout(now);
+        self.node.on_timeout(now);
     }
 
     fn set_link(&mut self, _io: &mut Io, now: Instant, socket: usize, up: bool) {
         if up {
-            self.host.on_link_up(socket as u16);
+            self.node.on_link_up(socket as u16);
         } else {
-            self.host.on_link_down(now, socket as u16);
+            self.node.on_link_down(now, socket as u16);
         }
     }
 
     fn set_path_enabled(&mut self, _io: &mut Io, now: Instant, path: usize, enabled: bool) {
         for id in self.peers.keys().filter(|_| path < MAX_PATHS) {
-            self.host.set_enabled(now, *id, path as u8, enabled);
+            self.node.set_enabled(now, *id, path as u8, enabled);
         }
     }
 
     fn check(&self, update: &Update) -> Result<(), Error> {
         let socket = |at: usize| update.sockets.get(at).and_then(Option::as_ref);
-        update.peers.iter().try_for_each(|config| peer::check(config, &self.host, socket))
+        update.peers.iter().try_for_each(|config| peer::check(config, &self.node, socket))
     }
 
     fn update(&mut self, io: &mut Io, now: Instant, update: Update, replaced: &[usize]) {
-        replaced.iter().for_each(|socket| self.host.close_socket(now, *socket as u16));
+        replaced.iter().for_each(|socket| self.node.close_socket(now, *socket as u16));
         self.remove_unwanted(io, now, &update.peers);
         for config in update.peers {
-            match self.host.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
-                Some((id, peer)) => peer.change(config, id, &mut self.host, now),
-                None => self.peers.extend(EnginePeer::add(config, &mut self.host, now)),
+            match self.node.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
+                Some((id, peer)) => peer.change(config, id, &mut self.node, now),
+                None => self.peers.extend(EnginePeer::add(config, &mut self.node, now)),
             }
         }
         self.allowed_ips = allowed_ips(&self.peers);
@@ -331,13 +331,13 @@ impl Engine for RopewalkEngine {
     }
 
     fn stop(&mut self, io: &mut Io, now: Instant) {
-        self.host.close();
+        self.node.close();
         self.transmit(&mut io.sockets, now);
     }
 
     fn report(&self, report: &mut Report) {
-        report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.host)).collect();
-        report.refusals = *self.host.sessions().counters();
+        report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.node)).collect();
+        report.dropped = *self.node.sessions().counters();
     }
 }
 

@@ -11,7 +11,7 @@ use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig};
 use seal::{Entropy, PeerId, SystemEntropy};
 use units::{Instant, PathId};
 
-pub(super) type Host = node::Host<PacketSlice, PathAddress>;
+pub(super) type Node = node::Node<PacketSlice, PathAddress>;
 
 /// The MTU tried on a path that the peer opened, bytes: Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
@@ -38,11 +38,11 @@ impl EnginePeer {
     ///
     /// # Errors
     /// As [`check`], or if another peer has the same key.
-    pub(super) fn add(config: PeerConfig, host: &mut Host, now: Instant) -> Result<(PeerId, Self), Error> {
-        let id = host.add_peer(config.public_key, config.preshared_key.clone(), make(&config));
+    pub(super) fn add(config: PeerConfig, node: &mut Node, now: Instant) -> Result<(PeerId, Self), Error> {
+        let id = node.add_peer(config.public_key, config.preshared_key.clone(), new_endpoint_config(&config));
         let id = id.map_err(|error| Error::config(format!("peer {}: {error}", config.public_key)))?;
         for path in &config.paths {
-            host.set_path(now, id, path.id, route(path), path.path);
+            node.set_path(now, id, path.id, route(path), path.path);
         }
         let peer = Self {
             config,
@@ -56,23 +56,23 @@ impl EnginePeer {
     }
 
     /// Applies `new`, which was checked. New paths are added before old ones are removed, so that the peer can be told.
-    pub(super) fn change(&mut self, new: PeerConfig, id: PeerId, host: &mut Host, now: Instant) {
+    pub(super) fn change(&mut self, new: PeerConfig, id: PeerId, node: &mut Node, now: Instant) {
         if self.config.preshared_key != new.preshared_key {
-            host.set_preshared(now, id, new.preshared_key.clone());
+            node.set_preshared(now, id, new.preshared_key.clone());
         }
         if self.config.weights() != new.weights() {
-            host.set_make(id, make(&new));
+            node.set_endpoint_config(id, new_endpoint_config(&new));
         }
         let same_address =
             |a: &PeerPathConfig, b: &PeerPathConfig| (a.id, a.socket, a.remote) == (b.id, b.socket, b.remote);
         for path in new.paths.iter().filter(|path| !self.config.paths.contains(path)) {
             let old = self.config.paths.iter().find(|old| same_address(old, path));
             // The peer may have moved since.
-            let present = old.and_then(|_| host.route(id, PathId(path.id.into()))).cloned();
-            host.set_path(now, id, path.id, present.unwrap_or_else(|| route(path)), path.path);
+            let present = old.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
+            node.set_path(now, id, path.id, present.unwrap_or_else(|| route(path)), path.path);
         }
         for old in self.config.paths.iter().filter(|old| !new.paths.iter().any(|path| path.id == old.id)) {
-            host.remove_path(now, id, old.id);
+            node.remove_path(now, id, old.id);
             self.transmits[usize::from(old.id)] = None;
         }
         self.config = new;
@@ -105,16 +105,16 @@ impl EnginePeer {
         self.transmits.iter().flatten().any(|transmit| transmit.socket == socket && transmit.queue.is_blocked())
     }
 
-    pub(super) fn report(&self, id: PeerId, host: &Host) -> PeerReport {
+    pub(super) fn report(&self, id: PeerId, node: &Node) -> PeerReport {
         let address = |(path, route): (PathId, &node::Route<PathAddress>)| AddressReport {
             path: path.0 as u8,
             remote: route.remote.remote,
         };
         PeerReport {
             public_key: self.config.public_key,
-            session: host.sessions().status(id),
-            status: host.endpoint(id).map(Endpoint::status),
-            addresses: host.routes(id).map(address).collect(),
+            session: node.sessions().status(id),
+            status: node.endpoint(id).map(Endpoint::status),
+            addresses: node.routes(id).map(address).collect(),
             no_session: self.no_session,
             unallowed_source: self.unallowed_source,
             incomplete: self.reassembler.incomplete + self.malformed,
@@ -128,12 +128,12 @@ impl EnginePeer {
 /// An invalid key or algorithm, or a path without a socket of its address family.
 pub(super) fn check<'a>(
     config: &PeerConfig,
-    host: &Host,
+    node: &Node,
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) -> Result<(), Error> {
     let bad = |what: String| Error::config(format!("peer {}: {what}", config.public_key));
     config.options.endpoint_config(&config.weights(), 0).map_err(bad)?;
-    host.sessions().check(&config.public_key).map_err(|error| bad(error.to_string()))?;
+    node.sessions().check(&config.public_key).map_err(|error| bad(error.to_string()))?;
     if config.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
         return Err(bad(format!("at most {MAX_PATHS} paths")));
     }
@@ -147,7 +147,7 @@ pub(super) fn check<'a>(
 }
 
 /// Makes the endpoint's configuration, at the start and whenever the peer restarts.
-fn make(config: &PeerConfig) -> node::Make {
+fn new_endpoint_config(config: &PeerConfig) -> node::NewEndpointConfig {
     let (options, weights) = (config.options.clone(), config.weights());
     Box::new(move || -> EndpointConfig {
         let mut seed = [0; 8];

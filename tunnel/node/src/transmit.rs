@@ -1,42 +1,43 @@
-//! What leaves: handshake messages, and datagrams that are written and sealed where the driver has room.
+//! Sending: handshake messages, and datagrams that are encoded and sealed in the driver's buffers.
 
-use crate::host::Host;
+use crate::node::Node;
 use crate::peer::{Address, Peer, Route};
 use machine::{Content, DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit};
-use seal::{HEADER, Message, PeerId, TAG};
+use seal::{HEADER, HandshakeMessage, PeerId, TAG};
 use units::Instant;
 use wire::frame::DataHeader;
 
-impl<P: Payload, A: Address> Host<P, A> {
-    /// A handshake message to be sent. `wall` tells the time in nanoseconds since 1970, which must not go back; it is asked
-    /// only if there is something to ask for.
-    pub fn poll_message(&mut self, now: Instant, wall: impl Fn() -> u64) -> Option<(Route<A>, Message)> {
+impl<P: Payload, A: Address> Node<P, A> {
+    /// The next handshake message to send. `wall_clock` tells the time in nanoseconds since 1970, which must not go back; it is
+    /// called only when an initiation is due.
+    pub fn poll_message(&mut self, now: Instant, wall_clock: impl Fn() -> u64) -> Option<(Route<A>, HandshakeMessage)> {
         while self.messages.is_empty() {
             if now < self.peers.deadline() {
                 return None;
             }
-            let id = self.peers.question_due(now, wall())?;
+            let id = self.peers.initiation_due(now, wall_clock())?;
             let Some((peer, _)) = self.by_id.get(&id) else { continue };
-            // By all routes at once: whichever works first decides, and a dead one does no harm.
+            // By all routes at once: the first copy to arrive is responded to.
             for (number, path) in peer.paths.iter().filter(|(number, _)| !peer.is_disabled(**number)) {
-                let question = self.peers.question(now, id, *number);
-                self.messages.extend(question.map(|question| (path.route.clone(), question)));
+                let initiation = self.peers.initiation(now, id, *number);
+                self.messages.extend(initiation.map(|initiation| (path.route.clone(), initiation)));
             }
         }
         self.messages.pop_front()
     }
 
-    /// A datagram to be sent to a peer, of [`Host::length`] bytes once it is [written](Host::write). A peer goes on as
-    /// long as it has any, so that a driver's batches fill; then it is the next one's turn.
+    /// The next datagram to send, of [`Node::length`] bytes once it is [written](Node::write). A peer sends as long as it has
+    /// any, so that the driver's batches fill; then it is the next peer's turn.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
-        let turn = self.turn;
+        let sender = self.next_sender;
         let next = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, _))| Some((*id, peer.poll_transmit(now)?));
-        let found = self.by_id.range_mut(turn..).find_map(next).or_else(|| self.by_id.range_mut(..turn).find_map(next));
-        self.turn = found.as_ref().map_or(PeerId(0), |(id, _)| *id);
+        let found =
+            self.by_id.range_mut(sender..).find_map(next).or_else(|| self.by_id.range_mut(..sender).find_map(next));
+        self.next_sender = found.as_ref().map_or(PeerId(0), |(id, _)| *id);
         found
     }
 
-    /// Bytes of the datagram.
+    /// Length of the datagram, bytes.
     #[must_use]
     pub fn length(&mut self, id: PeerId, transmit: &Transmit<P>) -> usize {
         let body = match &transmit.content {
@@ -52,8 +53,9 @@ impl<P: Payload, A: Address> Host<P, A> {
         body + SEAL_OVERHEAD as usize
     }
 
-    /// Writes and seals a datagram of [`Host::length`] bytes, which was asked for just before; a parcel's last piece may have
-    /// more, as padding. `fill` copies a payload, pads it, and says whether it begins with a virtio-net header. False if there is no session any more: then it must not be sent.
+    /// Encodes and seals a datagram of [`Node::length`] bytes, which was called just before; the last fragment of an inner
+    /// packet may have more, as padding. `fill` copies a payload, pads it, and tells whether it begins with a virtio_net_hdr.
+    /// False if there is no session any more: then the datagram must not be sent.
     pub fn write(
         &mut self,
         now: Instant,

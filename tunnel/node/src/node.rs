@@ -1,35 +1,35 @@
-//! The host: its peers and their paths, what they carry, and what happens.
+//! The node: its peers, their paths, and timers.
 
-use crate::peer::{Address, Event, Learned, Make, Path, Peer, Route};
+use crate::peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Peer, Route, RoutedPath};
 use machine::{Delivery, Endpoint, PathConfig, Payload};
-use seal::{Message, PeerError, PeerId, Peers};
+use seal::{HandshakeMessage, PeerError, PeerId, Peers};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
 
-/// Silent paths are looked for this often.
-const SWEEP: Span = Span::from_secs(10);
+/// Interval at which silent paths are removed.
+const SILENT_PATH_CHECK: Span = Span::from_secs(10);
 
-/// A host with all its peers. `P` is what is carried, `A` tells addresses apart.
-pub struct Host<P, A> {
+/// A host's end of all its tunnels. `P` is the payload, `A` the driver's type of addresses.
+pub struct Node<P, A> {
     pub(crate) peers: Peers,
-    pub(crate) by_id: BTreeMap<PeerId, (Peer<P, A>, Make)>,
-    pub(crate) learned: Learned<A>,
-    pub(crate) messages: VecDeque<(Route<A>, Message)>,
-    pub(crate) events: VecDeque<(PeerId, Event)>,
+    pub(crate) by_id: BTreeMap<PeerId, (Peer<P, A>, NewEndpointConfig)>,
+    pub(crate) learned: LearnedPathConfig<A>,
+    pub(crate) messages: VecDeque<(Route<A>, HandshakeMessage)>,
+    pub(crate) events: VecDeque<(PeerId, NodeEvent)>,
     pub(crate) octets: Vec<u8>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) encoded: Vec<u8>,
-    /// Whose turn it is to send.
-    pub(crate) turn: PeerId,
-    /// When silent paths are looked for.
-    sweep: Instant,
+    /// The peer that sends next (round robin).
+    pub(crate) next_sender: PeerId,
+    /// When silent paths are removed next.
+    next_silent_path_check: Instant,
 }
 
-impl<P: Payload, A: Address> Host<P, A> {
-    /// A host without peers. `learned` says how paths are used that peers open.
+impl<P: Payload, A: Address> Node<P, A> {
+    /// A node without peers. `learned` configures the paths that peers open.
     #[must_use]
-    pub fn new(peers: Peers, learned: Learned<A>) -> Self {
+    pub fn new(peers: Peers, learned: LearnedPathConfig<A>) -> Self {
         Self {
             peers,
             by_id: BTreeMap::new(),
@@ -39,12 +39,12 @@ impl<P: Payload, A: Address> Host<P, A> {
             octets: Vec::new(),
             frames: Vec::new(),
             encoded: Vec::new(),
-            turn: PeerId(0),
-            sweep: Instant::ZERO,
+            next_sender: PeerId(0),
+            next_silent_path_check: Instant::ZERO,
         }
     }
 
-    /// Whom the host talks to from now on; `make` gives the parts of its endpoint, now and when the peer begins anew.
+    /// Adds a peer; `new_config` configures its endpoint, now and whenever the peer restarts.
     ///
     /// # Errors
     /// If the key cannot be a peer's.
@@ -52,46 +52,47 @@ impl<P: Payload, A: Address> Host<P, A> {
         &mut self,
         public: seal::PublicKey,
         preshared: Option<seal::PresharedKey>,
-        make: Make,
+        new_config: NewEndpointConfig,
     ) -> Result<PeerId, PeerError> {
         let id = self.peers.add(public, preshared)?;
-        self.by_id.insert(id, (Peer::new(make()), make));
+        self.by_id.insert(id, (Peer::new(new_config()), new_config));
         Ok(id)
     }
 
-    /// Forgets a peer.
+    /// Removes a peer without telling it.
     pub fn remove_peer(&mut self, id: PeerId) {
         self.peers.remove(id);
         self.by_id.remove(&id);
     }
 
-    /// Another secret shared with a peer: [`Peers::set_preshared`].
+    /// Sets the preshared key of a peer: [`Peers::set_preshared`].
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<seal::PresharedKey>) {
         self.peers.set_preshared(now, id, preshared);
     }
 
-    /// What a peer's endpoint is made of from now on. The present one gets the scheduler of it; all else is for the next.
-    pub fn set_make(&mut self, id: PeerId, make: Make) {
+    /// Sets the configuration of a peer's next endpoint. The present one gets its scheduler only.
+    pub fn set_endpoint_config(&mut self, id: PeerId, new_config: NewEndpointConfig) {
         if let Some((peer, present)) = self.by_id.get_mut(&id) {
-            peer.endpoint.set_scheduler(make().scheduler);
-            *present = make;
+            peer.endpoint.set_scheduler(new_config().scheduler);
+            *present = new_config;
         }
     }
 
-    /// A path to a peer by a route of our own, or another use of it. A session is asked for from now on.
+    /// Adds or changes a path to a peer by a configured route. Handshakes are initiated from now on.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
-    pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, setup: PathConfig) {
+    pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, config: PathConfig) {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
-        peer.endpoint.set_path(PathId(u16::from(path)), setup);
-        let newest = peer.paths.get(&path).map_or(0, |path| path.newest);
-        peer.paths.insert(path, Path { setup, route, own: true, newest });
-        peer.gone[usize::from(path)] = None;
-        self.peers.want(now, id);
+        peer.endpoint.set_path(PathId(u16::from(path)), config);
+        let largest_packet_number = peer.paths.get(&path).map_or(0, |path| path.largest_packet_number);
+        peer.paths.insert(path, RoutedPath { config, route, configured: true, largest_packet_number });
+        peer.removed[usize::from(path)] = None;
+        self.peers.start_initiating(now, id);
     }
 
-    /// A path is used no more: the peer is told, and again if it goes on with it. Without any path of our own, we only answer.
+    /// Removes a path: the peer is told, and again if it goes on using it. Without a configured path, the node only responds to
+    /// handshakes.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
@@ -99,17 +100,17 @@ impl<P: Payload, A: Address> Host<P, A> {
         let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
         peer.paths.remove(&path);
-        peer.gone[usize::from(path)] = Some(now);
-        if !peer.paths.values().any(|path| path.own) {
-            self.peers.leave(id);
+        peer.removed[usize::from(path)] = Some(now);
+        if !peer.paths.values().any(|path| path.configured) {
+            self.peers.stop_initiating(id);
         }
     }
 
-    /// A socket is closed. Paths that peers opened by it are forgotten without a word: they may come by another one.
+    /// A socket is closed. Paths that peers opened by it are removed without telling them: they may come by another one.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
         for (peer, _) in self.by_id.values_mut() {
-            let learned = |path: &Path<A>| !path.own && path.route.socket == socket;
+            let learned = |path: &RoutedPath<A>| !path.configured && path.route.socket == socket;
             for (path, _) in peer.paths.iter().filter(|(_, path)| learned(path)) {
                 peer.endpoint.forget_path(now, PathId(u16::from(*path)));
             }
@@ -117,8 +118,8 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
     }
 
-    /// A person takes a path of a peer out of use, or puts it back. Nothing is sent on it then, not even answers to probes,
-    /// so that both ends find it dead.
+    /// Enables or disables a path of a peer. Nothing is sent on a disabled path, not even answers to probes, so that both ends
+    /// find it down.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
@@ -130,7 +131,7 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
     }
 
-    /// The link of a socket is gone: no path works that goes by it.
+    /// The link of a socket is down, and with it all paths by that socket.
     pub fn on_link_down(&mut self, now: Instant, socket: u16) {
         for (peer, _) in self.by_id.values_mut() {
             for (path, _) in peer.paths.iter().filter(|(_, path)| path.route.socket == socket) {
@@ -139,7 +140,7 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
     }
 
-    /// The link of a socket is back: the paths that go by it are asked for a sign of life now.
+    /// The link of a socket is up: the paths by that socket are probed now.
     pub fn on_link_up(&mut self, socket: u16) {
         for (peer, _) in self.by_id.values_mut() {
             if peer.paths.values().any(|path| path.route.socket == socket) {
@@ -148,17 +149,17 @@ impl<P: Payload, A: Address> Host<P, A> {
         }
     }
 
-    /// Tells a peer that it will be forgotten: to be followed by [`Host::poll_transmit`], and [`Host::remove_peer`].
-    pub fn dismiss(&mut self, id: PeerId) {
+    /// Closes the tunnel with a peer: to be followed by [`Node::poll_transmit`], and [`Node::remove_peer`].
+    pub fn close_peer(&mut self, id: PeerId) {
         self.endpoint_mut(id).into_iter().for_each(Endpoint::close);
     }
 
-    /// Tells all peers that this host goes away: to be followed by [`Host::poll_transmit`].
+    /// Closes the tunnels with all peers: to be followed by [`Node::poll_transmit`].
     pub fn close(&mut self) {
         self.by_id.values_mut().for_each(|(peer, _)| peer.endpoint.close());
     }
 
-    /// The sessions, for their numbers.
+    /// The sessions, for their status.
     #[must_use]
     pub fn sessions(&self) -> &Peers {
         &self.peers
@@ -170,12 +171,12 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.get(&id).map(|(peer, _)| &peer.endpoint)
     }
 
-    /// The endpoint of a peer, to tell it what the host's own network says.
+    /// The endpoint of a peer, to report errors of the host's network to it.
     pub fn endpoint_mut(&mut self, id: PeerId) -> Option<&mut Endpoint<P>> {
         self.by_id.get_mut(&id).map(|(peer, _)| &mut peer.endpoint)
     }
 
-    /// There is a session with the peer.
+    /// Whether there is a session with the peer.
     #[must_use]
     pub fn is_ready(&self, id: PeerId) -> bool {
         self.by_id.get(&id).is_some_and(|(peer, _)| peer.ready)
@@ -187,50 +188,50 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.by_id.get(&id)?.0.paths.get(&(path.0 as u8)).map(|path| &path.route)
     }
 
-    /// All paths of a peer with their routes.
+    /// The paths of a peer with their routes.
     pub fn routes(&self, id: PeerId) -> impl Iterator<Item = (PathId, &Route<A>)> {
         let paths = self.by_id.get(&id).into_iter().flat_map(|(peer, _)| &peer.paths);
         paths.map(|(path, known)| (PathId(u16::from(*path)), &known.route))
     }
 
-    /// A parcel for a peer, of a flow that hashes to `stream`.
-    pub fn offer(&mut self, now: Instant, id: PeerId, stream: u8, parcel: P) {
+    /// Queues an inner packet for a peer, of a flow that hashes to `stream`.
+    pub fn offer(&mut self, now: Instant, id: PeerId, stream: u8, packet: P) {
         if let Some((peer, _)) = self.by_id.get_mut(&id) {
-            peer.endpoint.offer(now, stream, parcel);
+            peer.endpoint.offer(now, stream, packet);
         }
     }
 
-    /// A piece that goes up.
+    /// The next fragment for the device.
     pub fn poll_delivery(&mut self) -> Option<(PeerId, Delivery<P>)> {
         self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
     }
 
-    /// What happened. A peer that goes away is forgotten, and asked for again if it is reached by a path of our own. If no
-    /// path works any more, the peer may have lost its memory: it is asked for a new session.
-    pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, Event)> {
+    /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a configured path to
+    /// it. If no path works any more, the peer may have restarted: a new handshake starts.
+    pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, NodeEvent)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
         let (id, event) = self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
-        let (peer, make) = self.by_id.get_mut(&id)?;
+        let (peer, new_config) = self.by_id.get_mut(&id)?;
         match event {
             machine::EndpointEvent::Closed => {
                 self.peers.forget(now, id);
-                peer.renew(make());
+                peer.restart(new_config());
                 peer.ready = false;
             }
             machine::EndpointEvent::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
-                self.peers.renew(now, id);
+                self.peers.rekey(now, id);
             }
             machine::EndpointEvent::PathRemoved(path) if !peer.endpoint.has_path(path) => {
-                peer.paths.retain(|id, known| known.own || u16::from(*id) != path.0);
+                peer.paths.retain(|id, known| known.configured || u16::from(*id) != path.0);
             }
             _ => {}
         }
-        Some((id, Event::Tunnel(event)))
+        Some((id, NodeEvent::Tunnel(event)))
     }
 
-    /// When [`Host::on_timeout`] is due, and [`Host::poll_message`] may have something.
+    /// When [`Node::on_timeout`] is due, and [`Node::poll_message`] may have something.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let endpoints = self.by_id.values().filter(|(peer, _)| peer.ready);
@@ -238,10 +239,10 @@ impl<P: Payload, A: Address> Host<P, A> {
         self.peers.deadline().min(endpoints.unwrap_or(Instant::NEVER))
     }
 
-    /// Time has passed.
+    /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
-        if now >= self.sweep {
-            self.sweep = now + SWEEP;
+        if now >= self.next_silent_path_check {
+            self.next_silent_path_check = now + SILENT_PATH_CHECK;
             self.by_id.values_mut().for_each(|(peer, _)| peer.forget_silent(now));
         }
         for (peer, _) in self.by_id.values_mut().filter(|(peer, _)| peer.ready) {

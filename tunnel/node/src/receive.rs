@@ -1,0 +1,139 @@
+//! Receiving, in two steps: the driver opens all datagrams of one buffer in place, and then shares the buffer with their
+//! payloads.
+
+use crate::node::Node;
+use crate::peer::{Address, NodeEvent, Route};
+use machine::{Arrival, Fragment, MAX_PATHS, Payload};
+use seal::{DropReason, Established, HEADER, PeerId, TAG};
+use std::ops::Range;
+use units::{Instant, PathId};
+use wire::frame::{Body, DataHeader, Frame, PathState};
+
+/// Route number of an address that belongs to no path.
+const NO_PATH: u8 = u8::MAX;
+
+/// An opened datagram, to be [processed](Node::process).
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// The sender.
+    pub peer: PeerId,
+    path: u8,
+    number: u64,
+    /// The peer's generation when it was opened.
+    generation: u64,
+}
+
+/// An opened datagram is malformed, or the peer has restarted since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl<P: Payload, A: Address> Node<P, A> {
+    /// Opens a sealed datagram, which arrived by `route`, in place; it is to be [processed](Self::process) next. A handshake
+    /// message is handled at once: a reply may wait in [`Node::poll_message`].
+    ///
+    /// # Errors
+    /// Why it was dropped. It is counted, and not replied to.
+    pub fn open(&mut self, now: Instant, route: &Route<A>, datagram: &mut [u8]) -> Result<Option<Opened>, DropReason> {
+        if wire::gre::Sealed::parse(datagram).is_none() {
+            return self.on_handshake(now, route, datagram).map(|()| None);
+        }
+        let seal::Opened { peer: id, path, number, established } = self.peers.open(now, datagram)?;
+        if let Some(established) = established {
+            self.establish(established);
+        }
+        let generation = self.by_id.get(&id).map_or(0, |(peer, _)| peer.generation);
+        Ok(Some(Opened { peer: id, path, number, generation }))
+    }
+
+    fn on_handshake(&mut self, now: Instant, route: &Route<A>, message: &[u8]) -> Result<(), DropReason> {
+        self.octets.clear();
+        route.remote.octets(&mut self.octets);
+        let number = self.path_number(route);
+        let outcome = self.peers.receive(now, number, &self.octets, message)?;
+        self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
+        if let Some(established) = outcome.established {
+            self.establish(established);
+        }
+        Ok(())
+    }
+
+    /// The number of the path by this route, of any peer: cookies are kept for each.
+    fn path_number(&self, route: &Route<A>) -> u8 {
+        let mut paths = self.by_id.values().flat_map(|(peer, _)| &peer.paths);
+        paths.find(|(_, path)| path.route.leads_to(route)).map_or(NO_PATH, |(number, _)| *number)
+    }
+
+    fn establish(&mut self, established: Established) {
+        let Established { peer: id, fresh, .. } = established;
+        let Some((peer, new_config)) = self.by_id.get_mut(&id) else { return };
+        if fresh {
+            peer.restart(new_config());
+        }
+        peer.ready = true;
+        peer.endpoint.probe_now();
+        self.events.push_back((id, NodeEvent::Established { fresh }));
+    }
+
+    /// Processes an opened datagram, given whole with header and tag, which bore CE if `ce`. If it carries a fragment, `wrap`
+    /// makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
+    ///
+    /// # Errors
+    /// It is malformed, and dropped.
+    pub fn process(
+        &mut self,
+        now: Instant,
+        route: &Route<A>,
+        ce: bool,
+        opened: Opened,
+        datagram: &[u8],
+        wrap: impl FnOnce(Range<usize>, bool) -> P,
+    ) -> Result<(), Malformed> {
+        let Opened { peer: id, path, number, generation } = opened;
+        let Some((peer, _)) = self.by_id.get_mut(&id) else { return Err(Malformed) };
+        if peer.generation != generation || usize::from(path) >= MAX_PATHS {
+            return Err(Malformed);
+        }
+        if peer.removed[usize::from(path)].is_some() {
+            peer.on_removed_path(now, path);
+            return Ok(());
+        }
+        let arrival = Arrival { path: PathId(u16::from(path)), packet_number: number, ce };
+        let end = datagram.len() - TAG;
+        let body = Body::parse(&datagram[HEADER..end]).map_err(|_| Malformed)?;
+        // A datagram that was in flight does not open a path again that the peer has removed.
+        if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
+            return Ok(());
+        }
+        if peer.on_packet(path, number, route, &*self.learned) {
+            self.events.push_back((id, NodeEvent::Moved(arrival.path)));
+        }
+        match body {
+            Body::Data(header, _) => {
+                let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
+                let payload = wrap(HEADER + DataHeader::LEN..end, offload);
+                peer.endpoint.receive_data(
+                    now,
+                    arrival,
+                    Fragment { stream, sequence, first, last, retransmission, payload },
+                );
+            }
+            Body::Control(frames) => {
+                self.frames.clear();
+                self.frames.extend(frames.map_while(Result::ok));
+                peer.endpoint.receive_control(now, arrival, &self.frames);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a datagram may open a path: it has a ping, or a path frame that does not remove the path.
+fn opens_path(body: &Body<'_>, path: u8) -> bool {
+    let Body::Control(frames) = body else { return false };
+    let of_path = |frame: &Frame| match frame {
+        Frame::Ping { .. } => true,
+        Frame::Path { path: it, state } => *it == path && *state != PathState::Removed,
+        _ => false,
+    };
+    frames.clone().map_while(Result::ok).any(|frame| of_path(&frame))
+}

@@ -1,0 +1,165 @@
+//! The initiator's part of [`Peers`]: initiations, and the responses and cookie replies to them.
+
+use units::Instant;
+
+use crate::Cipher;
+use crate::drop_reason::DropReason;
+use crate::entropy::draw;
+use crate::message::{
+    HandshakeMessage, INDEX_BITS, InitiationPayload, MessageType, ParsedMessage, RESPONSE_PAYLOAD, ResponsePayload,
+};
+use crate::noise::{Noise, Split};
+use crate::peer::Peer;
+use crate::peers::{Established, HandshakeOutcome, PeerId, Peers};
+use crate::session::{Session, SessionKeys};
+use crate::sessions::{Activation, SessionEntry};
+
+impl Peers {
+    /// When [`initiation_due`](Self::initiation_due) is to be called, if nothing happens before.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// A peer to which an [`initiation`](Self::initiation) is to be sent now; to be called until none is left. `wall_clock`
+    /// is the time in nanoseconds since 1970, by which the peer tells new initiations from replayed ones. If it goes back,
+    /// the peer does not respond before it has passed its old value again.
+    pub fn initiation_due(&mut self, now: Instant, wall_clock: u64) -> Option<PeerId> {
+        if now < self.deadline {
+            return None;
+        }
+        for index in 0..self.peers.len() {
+            let Some(peer) = &mut self.peers[index] else { continue };
+            peer.expire(now, &mut self.freed_indices);
+            if peer.starts_handshake(now, &mut *self.entropy) {
+                let id = PeerId(u32::try_from(index).expect("peers are counted in 32 bits"));
+                self.create_initiation(now, wall_clock, id);
+                return Some(id);
+            }
+        }
+        self.release_indices();
+        self.schedule(now);
+        None
+    }
+
+    /// The latest initiation to a peer. The same one may be sent by each route (a pair of source and destination address, as
+    /// the driver numbers them): the peer responds to the copy that arrives first.
+    #[must_use]
+    pub fn initiation(&self, now: Instant, id: PeerId, route: u8) -> Option<HandshakeMessage> {
+        self.peer(id)?.initiation(now, route)
+    }
+
+    fn create_initiation(&mut self, now: Instant, wall_clock: u64, id: PeerId) {
+        let index = self.reserve_index(id);
+        let Some(peer) = self.peers[id.0 as usize].as_mut() else { return };
+        peer.sent_timestamp = wall_clock.max(peer.sent_timestamp.saturating_add(1));
+        let payload = InitiationPayload {
+            timestamp: peer.sent_timestamp,
+            instance: peer.instance,
+            ciphers: self.config.ciphers.iter().fold(0, |set, cipher| set | cipher.bit()),
+            features: self.config.features,
+        };
+        let mut message = HandshakeMessage::new(MessageType::Initiation, index);
+        let (header, keys) = (message.header(), (&self.config.private, &peer.public, &peer.preshared));
+        let noise = Noise::write_initiation(&mut *self.entropy, keys, &header, &payload.write(), message.body_mut());
+        let noise = noise.expect("keys of low order are no peers");
+        self.freed_indices.extend(peer.add_pending(index, now, noise, message));
+        self.release_indices();
+    }
+
+    /// Handles a response: the new session may seal at once.
+    pub(crate) fn on_response(
+        &mut self,
+        now: Instant,
+        message: &ParsedMessage<'_>,
+    ) -> Result<HandshakeOutcome, DropReason> {
+        let (covered, mac1) = message.mac1();
+        if !self.mac1.verify(covered, mac1) {
+            return Err(DropReason::InvalidMac1);
+        }
+        let id = *self.indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
+        let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
+        let (position, handshake) = peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
+        let mut payload = [0; RESPONSE_PAYLOAD];
+        let split = handshake.noise.read_response(message.body, &mut payload);
+        let split = split.ok_or(DropReason::AuthenticationFailed)?;
+        let started = handshake.sent;
+        let payload = ResponsePayload::read(&payload).filter(|payload| self.config.ciphers.contains(&payload.cipher));
+        let payload = payload.ok_or(DropReason::AuthenticationFailed)?;
+        let session = initiated_session(now, started, message.index, &payload, &split);
+        peer.finish_handshakes(position, &mut self.freed_indices);
+        // The handshake's index stays in use as the session's.
+        self.freed_indices.retain(|&index| index != message.index);
+        peer.on_established();
+        let activation = peer.sessions.on_response(session, self.public > peer.public, &mut self.freed_indices);
+        let established = established(activation, id, peer);
+        self.release_indices();
+        self.schedule(now);
+        Ok(HandshakeOutcome { peer: Some(id), reply: None, established })
+    }
+
+    /// Handles a cookie reply: the next initiation by this route has a mac2.
+    pub(crate) fn on_cookie_reply(
+        &mut self,
+        now: Instant,
+        route: u8,
+        message: &ParsedMessage<'_>,
+    ) -> Result<HandshakeOutcome, DropReason> {
+        let id = *self.indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
+        let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
+        if !peer.on_cookie_reply(now, route, message.index, message.body) {
+            return Err(DropReason::AuthenticationFailed);
+        }
+        Ok(HandshakeOutcome { peer: None, reply: None, established: None })
+    }
+
+    /// Reserves a session index, which nobody can predict.
+    pub(crate) fn reserve_index(&mut self, id: PeerId) -> u32 {
+        loop {
+            let index = u32::from_be_bytes(draw(&mut *self.entropy)) >> (32 - INDEX_BITS);
+            if let std::collections::btree_map::Entry::Vacant(entry) = self.indices.entry(index) {
+                entry.insert(id);
+                return index;
+            }
+        }
+    }
+
+    /// Releases the session indices that are no longer in use.
+    pub(crate) fn release_indices(&mut self) {
+        for index in self.freed_indices.drain(..) {
+            self.indices.remove(&index);
+        }
+    }
+
+    pub(crate) fn schedule(&mut self, now: Instant) {
+        self.deadline = self.peers.iter().flatten().map(|peer| peer.deadline(now)).min().unwrap_or(Instant::NEVER);
+    }
+}
+
+fn initiated_session(
+    now: Instant,
+    started: Instant,
+    local: u32,
+    payload: &ResponsePayload,
+    split: &Split,
+) -> SessionEntry {
+    let keys = SessionKeys { cipher: payload.cipher, seal: split.0, open: split.1 };
+    SessionEntry {
+        session: Session::new(&keys),
+        local,
+        remote: payload.index,
+        initiated: true,
+        handshake_started: started,
+        created: now,
+        instance: payload.instance,
+        features: payload.features,
+        unanswered_since: Instant::NEVER,
+    }
+}
+
+/// The driver's notice of an activated session; none if it is receive-only.
+pub(crate) fn established(activation: Activation, id: PeerId, peer: &Peer) -> Option<Established> {
+    let entry = peer.sessions.current().filter(|_| activation != Activation::ReceiveOnly)?;
+    let (cipher, features): (Cipher, u32) = (entry.session.cipher(), entry.features);
+    Some(Established { peer: id, fresh: activation == Activation::PeerRestarted, cipher, features })
+}

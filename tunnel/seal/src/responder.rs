@@ -1,0 +1,125 @@
+//! The responder's part of [`Peers`].
+
+use units::Instant;
+
+use crate::Cipher;
+use crate::cookie;
+use crate::drop_reason::DropReason;
+use crate::entropy::draw;
+use crate::load::Admission;
+use crate::message::{
+    HandshakeMessage, INITIATION_PAYLOAD, InitiationPayload, MessageType, ParsedMessage, ResponsePayload,
+};
+use crate::noise::{Noise, Split};
+use crate::peers::{HandshakeOutcome, PeerId, Peers};
+use crate::session::{Session, SessionKeys};
+use crate::sessions::SessionEntry;
+
+impl Peers {
+    /// Handles a handshake message that arrived by `route` from `source`: the octets of the IP address and then of the port
+    /// at which the sender must be able to receive.
+    ///
+    /// # Errors
+    /// Why it was dropped; it is counted, and not replied to.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        route: u8,
+        source: &[u8],
+        datagram: &[u8],
+    ) -> Result<HandshakeOutcome, DropReason> {
+        let outcome = ParsedMessage::parse(datagram).and_then(|message| match message.message_type {
+            MessageType::Initiation => self.on_initiation(now, source, &message),
+            MessageType::Response => self.on_response(now, &message),
+            MessageType::CookieReply => self.on_cookie_reply(now, route, &message),
+        });
+        outcome.inspect_err(|&reason| self.counters.add(reason))
+    }
+
+    fn on_initiation(
+        &mut self,
+        now: Instant,
+        source: &[u8],
+        message: &ParsedMessage<'_>,
+    ) -> Result<HandshakeOutcome, DropReason> {
+        let (covered, mac1) = message.mac1();
+        if !self.mac1.verify(covered, mac1) {
+            return Err(DropReason::InvalidMac1);
+        }
+        match self.limiter.admit(now, &mut *self.entropy, source, message.mac2()) {
+            Admission::Accept => self.respond(now, message),
+            Admission::Drop => Err(DropReason::RateLimited),
+            Admission::CookieReply(cookie) => {
+                self.counters.add(DropReason::CookieRequired);
+                let mut reply = HandshakeMessage::new(MessageType::CookieReply, message.index);
+                let nonce = draw(&mut *self.entropy);
+                cookie::seal(&self.cookie_key, mac1, nonce, &cookie, reply.body_mut());
+                Ok(HandshakeOutcome { peer: None, reply: Some(reply), established: None })
+            }
+        }
+    }
+
+    fn respond(&mut self, now: Instant, message: &ParsedMessage<'_>) -> Result<HandshakeOutcome, DropReason> {
+        let mut payload = [0; INITIATION_PAYLOAD];
+        let entropy = &mut *self.entropy;
+        let noise = Noise::read_initiation(entropy, &self.config.private, message.header, message.body, &mut payload);
+        let (noise, public) = noise.ok_or(DropReason::AuthenticationFailed)?;
+        let id = *self.keys.get(&public).ok_or(DropReason::UnknownPeer)?;
+        let payload = InitiationPayload::read(&payload);
+        let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::UnknownPeer)?;
+        if payload.timestamp <= peer.received_timestamp {
+            return Err(DropReason::ReplayedInitiation);
+        }
+        peer.received_timestamp = payload.timestamp;
+        let cipher = self.config.ciphers.iter().find(|cipher| payload.ciphers & cipher.bit() != 0);
+        let cipher = *cipher.ok_or(DropReason::NoCommonCipher)?;
+        let reply = self.create_response(now, id, message.index, noise, &payload, cipher);
+        let reply = reply.ok_or(DropReason::AuthenticationFailed)?;
+        Ok(HandshakeOutcome { peer: Some(id), reply: Some(reply), established: None })
+    }
+
+    /// Creates the session, which is unconfirmed until its first datagram arrives, and the response.
+    fn create_response(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        remote: u32,
+        noise: Noise,
+        initiation: &InitiationPayload,
+        cipher: Cipher,
+    ) -> Option<HandshakeMessage> {
+        let local = self.reserve_index(id);
+        let peer = self.peers[id.0 as usize].as_mut()?;
+        let mut reply = HandshakeMessage::new(MessageType::Response, remote);
+        let payload = ResponsePayload { instance: peer.instance, index: local, cipher, features: self.config.features };
+        let split = noise.write_response(&peer.preshared, &payload.write(), reply.body_mut())?;
+        reply.write_mac1(&peer.mac1);
+        let session = responded_session(now, local, remote, initiation, cipher, &split);
+        self.freed_indices.extend(peer.sessions.add_unconfirmed(session));
+        self.release_indices();
+        self.schedule(now);
+        Some(reply)
+    }
+}
+
+fn responded_session(
+    now: Instant,
+    local: u32,
+    remote: u32,
+    initiation: &InitiationPayload,
+    cipher: Cipher,
+    split: &Split,
+) -> SessionEntry {
+    let keys = SessionKeys { cipher, seal: split.1, open: split.0 };
+    SessionEntry {
+        session: Session::new(&keys),
+        local,
+        remote,
+        initiated: false,
+        handshake_started: now,
+        created: now,
+        instance: initiation.instance,
+        features: initiation.features,
+        unanswered_since: Instant::NEVER,
+    }
+}
