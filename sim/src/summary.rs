@@ -236,7 +236,7 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
         dropped_packets,
         timeouts: counters.timeouts,
         overflows: counters.overflows,
-        max_held_packets: counters.most_held,
+        max_held_packets: counters.max_held,
         reorder_delay_ms,
         ..Tunnel::default()
     }

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
-use machine::{Resequencer, Striper};
+use mpt::{Distributor, ReorderConfig, Resequencer};
 use record::Distribution;
 use scenario::model;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ use units::{Instant, PathId};
 /// The sending end of one direction: the distributor over paths, and the device whose queue packets wait in.
 #[derive(Debug)]
 pub(crate) struct Ingress {
-    striper: Striper,
+    distributor: Distributor,
     paths: Vec<u16>,
     /// Size of the tunnel's headers, bytes.
     overhead: u32,
@@ -36,7 +36,7 @@ impl Ingress {
         let entry = schedule::find(&tunnel.stripe);
         let entry = entry.ok_or_else(|| Error::UnknownScheduler { name: tunnel.stripe.clone() })?;
         let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, &BTreeMap::new());
-        let striper = Striper::new(scheduler.expect("every scheduler has defaults"), tunnel.paths.len());
+        let distributor = Distributor::new(scheduler.expect("every scheduler has defaults"), tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
             ring_limit: device.ring as usize,
@@ -45,7 +45,7 @@ impl Ingress {
             dropped: 0,
         });
         let paths = tunnel.paths.iter().map(|path| *path as u16).collect();
-        Ok(Self { striper, paths, overhead: tunnel.overhead, device })
+        Ok(Self { distributor, paths, overhead: tunnel.overhead, device })
     }
 
     /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at the
@@ -57,7 +57,7 @@ impl Ingress {
         slab: &mut Slab,
     ) -> (PacketDescriptor, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
-        let (seq, chosen) = self.striper.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
+        let (seq, chosen) = self.distributor.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
         slab.get_mut(descriptor.slot).tunnel_seq = Some(seq);
         let path = self.paths[chosen.index()];
         (PacketDescriptor { bytes: descriptor.bytes + self.overhead, flow: u16::MAX - path, ..descriptor }, path)
@@ -103,8 +103,10 @@ pub(crate) struct Egress {
 
 impl Egress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
-        let resequencer =
-            tunnel.resequence.map(|config| Resequencer::new(config.window, config.timeout, config.deliver_late));
+        let resequencer = tunnel.resequence.map(|given| {
+            let (window, timeout, deliver_late) = (given.window, given.timeout, given.deliver_late);
+            Resequencer::new(ReorderConfig { window, timeout, deliver_late })
+        });
         Self { resequencer, reorder_delay: Distribution::default(), passed: 0 }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 pub(super) fn mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
-    let import = daemon::import::mpt(dir, connection).map_err(Failure::Configuration)?;
+    let import = mpt::import::import(dir, connection).map_err(|error| Failure::Configuration(error.into()))?;
     for note in &import.notes {
         output::complain(&format!("note: {note}"));
     }

@@ -3,7 +3,6 @@
 pub mod config;
 pub mod control_plane;
 pub mod data_plane;
-pub mod import;
 pub mod keys;
 pub mod log;
 pub mod show;

@@ -1,7 +1,6 @@
 //! Import of MPT's configuration files.
 
 use ropewalk_daemon::config::{self, Mode};
-use ropewalk_daemon::import;
 use std::path::Path;
 use units::Span;
 
@@ -11,11 +10,11 @@ fn folder() -> &'static Path {
 
 #[test]
 fn the_imported_example_is_a_valid_configuration_with_its_numbers() {
-    let import = import::mpt(folder(), None).unwrap();
+    let import = mpt::import::import(folder(), None).unwrap();
     let config = config::parse("tun0.toml", &import.toml, Path::new("tun0.toml")).unwrap();
-    let Mode::Mpt(mpt) = config.mode else { panic!("{:?}", config.mode) };
-    assert_eq!((mpt.reorder_window, config.options.max_reorder_timeout), (1600, Span::from_millis(300)));
-    assert_eq!((mpt.keepalive_time, mpt.dead_time), (Some(Span::from_secs(5)), Span::from_secs(11)));
+    let Mode::Mpt(options) = config.mode else { panic!("{:?}", config.mode) };
+    assert_eq!((options.reorder_window, config.options.max_reorder_timeout), (1600, Span::from_millis(300)));
+    assert_eq!((options.keepalive_time, options.dead_time), (Some(Span::from_secs(5)), Span::from_secs(11)));
     assert_eq!(
         (config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port),
         ("tun0", Some(1440), 23456)
@@ -31,7 +30,7 @@ fn the_imported_example_is_a_valid_configuration_with_its_numbers() {
 
 #[test]
 fn keys_without_a_counterpart_are_noted_and_the_secret_is_not_shown() {
-    let import = import::mpt(folder(), Some("c1")).unwrap();
+    let import = mpt::import::import(folder(), Some("c1")).unwrap();
     let notes = import.notes.join("\n");
     for key in ["accept_remote", "gw_ipaddr", "ip route add 10.1.1.2 via 10.1.1.254 dev eno2", "auth_key", "src_addr"] {
         assert!(notes.contains(key), "{key}:\n{notes}");
@@ -48,7 +47,7 @@ fn errors_are_reported_at_their_line() {
     let error = |old: &str, new: &str| {
         assert!(good.contains(old), "{old}");
         std::fs::write(copy.join("conf/connections/c1.conf"), good.replacen(old, new, 1)).unwrap();
-        import::mpt(&copy, None).unwrap_err().to_string()
+        mpt::import::import(&copy, None).unwrap_err().to_string()
     };
     let [paths, address, line] = [
         error("path_count = 2", "path_count = 3"),
@@ -58,6 +57,6 @@ fn errors_are_reported_at_their_line() {
     assert!(paths.contains("c1.conf:10:1") && paths.contains("no [path_2]"), "{paths}");
     assert!(address.contains("c1.conf:36:1") && address.contains("cannot be `10.2.2`"), "{address}");
     assert!(line.contains("c1.conf:18:1") && line.contains("neither a [section]"), "{line}");
-    assert!(import::mpt(&copy, Some("c2")).unwrap_err().to_string().contains("neither"));
+    assert!(mpt::import::import(&copy, Some("c2")).unwrap_err().to_string().contains("neither"));
     std::fs::remove_dir_all(copy).unwrap();
 }

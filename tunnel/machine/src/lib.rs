@@ -1,8 +1,7 @@
 //! The tunnel's sans-IO endpoint: inner packets are spread over several paths, and put back into order at the far end.
 //!
 //! An inner packet is cut into fragments; a fragment is one datagram's data. [`Endpoint`] is the whole machine of Ropewalk's
-//! own tunnel, generic over the [`Payload`], none of whose bytes it reads. [`Striper`] and [`Resequencer`] are the two halves
-//! of an MPT tunnel, whose protocol has no acknowledgements.
+//! own tunnel, generic over the [`Payload`], none of whose bytes it reads.
 
 mod config;
 pub mod defaults;
@@ -12,15 +11,11 @@ mod ingress;
 mod packet;
 mod path;
 mod reorder;
-mod resequencer;
 mod status;
-mod striper;
 
 pub use config::{EndpointConfig, MAX_PATHS, PathConfig};
 pub use endpoint::Endpoint;
 pub use packet::{
     Arrival, Content, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
 };
-pub use resequencer::{Counters as ResequencerCounters, Release, Resequencer};
 pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
-pub use striper::Striper;

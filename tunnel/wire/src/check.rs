@@ -1,15 +1,14 @@
-//! What must hold for any bytes at all. The fuzz targets (`fuzz/`) call these with what a fuzzer finds, and the tests of
-//! this crate with random bytes and with the fuzzer's saved inputs. They panic if it does not hold.
+//! Properties of the decoders that must hold for any bytes; they panic if one does not. The fuzz targets (`fuzz/`) call them,
+//! and the tests of this crate with random bytes and with the saved inputs of fuzzing.
 
-use crate::coalesce::Merger;
+use crate::coalesce::Coalescer;
 use crate::frame::{Body, Frame};
 use crate::gre;
 use crate::inner::{Inner, addresses, ecn, mss, protocol};
-use crate::mpt::{Keepalive, is_control};
-use crate::offload::Offload;
 use crate::segment::{Segmenter, trim_first};
+use crate::virtio::VirtioNetHeader;
 
-/// The plain ones' complement sum, word by word, against which the fast one is tested.
+/// The ones' complement sum by a plain loop, for comparison.
 #[must_use]
 pub fn slow_sum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
@@ -20,9 +19,9 @@ pub fn slow_sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Whether all checksums of an unfragmented IP packet are right, by the slow sum.
+/// Whether all checksums of an unfragmented IP packet are correct, by the slow sum.
 #[must_use]
-pub fn sums_are_right(packet: &[u8]) -> bool {
+pub fn has_correct_checksums(packet: &[u8]) -> bool {
     let Ok(inner) = Inner::parse(packet) else { return false };
     let header = inner.is_v6() || slow_sum(&packet[..usize::from(packet[0] & 15) * 4]) == 0xffff;
     let body = &packet[inner.transport..inner.len];
@@ -34,7 +33,7 @@ pub fn sums_are_right(packet: &[u8]) -> bool {
     header && slow_sum(summed) == 0xffff
 }
 
-/// GRE and what stands behind it: what is parsed is written as it was, but for bits that are ignored.
+/// GRE: a decoded header is encoded as it was, except for ignored bits.
 ///
 /// # Panics
 /// If that does not hold.
@@ -44,25 +43,21 @@ pub fn gre(data: &[u8]) {
         let mut again = data.to_vec();
         header.write(&mut again);
         assert_eq!(gre::Header::parse(&again), Ok((header, payload)));
-        if let Ok(keepalive) = Keepalive::parse(payload) {
-            assert!(is_control(payload));
-            assert_eq!(Keepalive::parse(&keepalive.to_bytes()[4..]), Ok(keepalive));
-        }
     }
     if let Some(sealed) = gre::Sealed::parse(data) {
         assert_eq!(sealed.to_bytes(), data[..gre::Sealed::LEN]);
     }
 }
 
-/// Frames: what is read is written, and read again.
+/// Frames: decoded frames are encoded and decoded to the same.
 ///
 /// # Panics
 /// If that does not hold.
 pub fn frames(data: &[u8]) {
     let read = |body: &[u8]| match Body::parse(body) {
         Ok(Body::Control(frames)) => frames.filter_map(Result::ok).collect::<Vec<Frame>>(),
-        Ok(Body::Data(header, piece)) => {
-            assert_eq!([&header.to_bytes()[..], piece].concat(), body);
+        Ok(Body::Data(header, fragment)) => {
+            assert_eq!([&header.to_bytes()[..], fragment].concat(), body);
             Vec::new()
         }
         Err(_) => Vec::new(),
@@ -76,7 +71,7 @@ pub fn frames(data: &[u8]) {
     assert_eq!(read(&out), frames);
 }
 
-/// Inner packets: lengths are inside, right checksums stay right through marking and clamping, and ICMP errors are sound.
+/// Inner packets: lengths are inside, and correct checksums stay correct when a packet is marked or its MSS clamped.
 ///
 /// # Panics
 /// If that does not hold.
@@ -84,66 +79,66 @@ pub fn inner(data: &[u8]) {
     let Ok(parsed) = Inner::parse(data) else { return };
     assert!(parsed.transport <= parsed.len && parsed.len <= data.len());
     let mut packet = data[..parsed.len].to_vec();
-    let right = sums_are_right(&packet);
-    let marked = ecn::mark(&mut packet);
+    let correct = has_correct_checksums(&packet);
+    let marked = ecn::set_ce(&mut packet);
     let clamped = mss::clamp(&mut packet, 1280, false);
     assert!(!clamped || !mss::clamp(&mut packet, 1280, false), "once is enough");
     let after = Inner::parse(&packet).expect("still a packet");
     assert_eq!(Inner { tos: if marked { parsed.tos | 3 } else { parsed.tos }, ..parsed }, after);
-    assert!(!right || sums_are_right(&packet));
+    assert!(!correct || has_correct_checksums(&packet));
 }
 
-/// A parcel: its segments have all of its payload and right checksums; trimmed, the same but the first.
+/// Segmentation: segments have correct checksums; a trimmed super-packet has one segment less.
 ///
 /// # Panics
 /// If that does not hold.
 pub fn segment(data: &[u8]) {
-    let Ok((offload, packet)) = Offload::parse(data) else { return };
+    let Ok((offload, packet)) = VirtioNetHeader::parse(data) else { return };
     let Ok(segmenter) = Segmenter::new(offload, packet) else { return };
     let segments = all(segmenter);
     assert_eq!(segments.len(), offload.packets(packet));
-    assert!(offload.cut.is_none() || segments.iter().all(|segment| sums_are_right(segment)));
-    let mut parcel = data.to_vec();
-    if let Some(start) = trim_first(&mut parcel) {
-        let (offload, packet) = Offload::parse(&parcel[start..]).expect("its own header");
+    assert!(offload.gso.is_none() || segments.iter().all(|segment| has_correct_checksums(segment)));
+    let mut super_packet = data.to_vec();
+    if let Some(start) = trim_first(&mut super_packet) {
+        let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).expect("its own header");
         let rest = all(Segmenter::new(offload, packet).expect("its own offload"));
         assert_eq!(rest.len(), segments.len() - 1);
     }
 }
 
-/// Merging: whatever the packets are, they come out as they went in, but for an identification that means nothing. They
-/// are those that a parcel is cut into, so that their checksums are right, and pieces of the data as it is.
+/// Coalescing: coalesced packets are segmented into the same packets, except for an identification without meaning. The packets
+/// are the segments of a super-packet, whose checksums are correct, and chunks of the data.
 ///
 /// # Panics
 /// If that does not hold.
 pub fn coalesce(data: &[u8]) {
-    let mut packets = match Offload::parse(data).and_then(|(offload, packet)| Segmenter::new(offload, packet)) {
+    let mut packets = match VirtioNetHeader::parse(data).and_then(|(offload, packet)| Segmenter::new(offload, packet)) {
         Ok(segmenter) => all(segmenter),
         Err(_) => Vec::new(),
     };
     packets.extend(data.chunks(60).map(<[u8]>::to_vec));
-    let mut place = 0;
-    for (count, parcel) in parcels(&packets) {
-        let (offload, packet) = Offload::parse(&parcel).expect("its own header");
-        let own = &packets[place..place + count];
+    let mut position = 0;
+    for (count, super_packet) in super_packets(&packets) {
+        let (offload, packet) = VirtioNetHeader::parse(&super_packet).expect("its own header");
+        let own = &packets[position..position + count];
         match count {
             1 => assert_eq!(packet, own[0]),
             _ => {
                 let again = all(Segmenter::new(offload, packet).expect("its own offload"));
-                assert!(again.iter().all(|packet| sums_are_right(packet)));
+                assert!(again.iter().all(|packet| has_correct_checksums(packet)));
                 assert_eq!(
-                    again.iter().map(unnumbered).collect::<Vec<_>>(),
-                    own.iter().map(unnumbered).collect::<Vec<_>>()
+                    again.iter().map(without_identification).collect::<Vec<_>>(),
+                    own.iter().map(without_identification).collect::<Vec<_>>()
                 );
             }
         }
-        place += count;
+        position += count;
     }
-    assert_eq!(place, packets.len());
+    assert_eq!(position, packets.len());
 }
 
-/// Without the identification of an IPv4 packet that is never fragmented, and without the checksum that covers it.
-fn unnumbered(packet: impl AsRef<[u8]>) -> Vec<u8> {
+/// The packet without the identification of an atomic IPv4 datagram, and without the header checksum that covers it.
+fn without_identification(packet: impl AsRef<[u8]>) -> Vec<u8> {
     let mut packet = packet.as_ref().to_vec();
     if packet[0] >> 4 == 4 && packet[6] & 0x40 != 0 {
         packet[4..6].fill(0);
@@ -152,22 +147,22 @@ fn unnumbered(packet: impl AsRef<[u8]>) -> Vec<u8> {
     packet
 }
 
-/// How many packets are merged into each parcel, and the parcel as a device is given it.
-pub(crate) fn parcels(mut packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
-    let mut merger = Merger::new(true, true);
-    let mut parcels = Vec::new();
+/// Coalesces packets; returns the number of packets and the bytes of each super-packet as written to a device.
+pub(crate) fn super_packets(mut packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
+    let mut coalescer = Coalescer::new(true, true);
+    let mut super_packets = Vec::new();
     while !packets.is_empty() {
-        let (taken, rest) = packets.split_at(merger.take(packets));
-        let payloads = taken.iter().flat_map(|packet| &packet[merger.skip()..]);
-        parcels.push((taken.len(), merger.head().iter().chain(payloads).copied().collect()));
+        let (taken, rest) = packets.split_at(coalescer.coalesce(packets));
+        let payloads = taken.iter().flat_map(|packet| &packet[coalescer.skip()..]);
+        super_packets.push((taken.len(), coalescer.header().iter().chain(payloads).copied().collect()));
         packets = rest;
     }
-    parcels
+    super_packets
 }
 
-/// The packets of a segmenter.
+/// All packets of a segmenter.
 pub(crate) fn all(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
-    let mut out = vec![0; segmenter.longest()];
+    let mut out = vec![0; segmenter.max_len()];
     core::iter::from_fn(|| segmenter.next_into(&mut out).map(|len| out[..len].to_vec())).collect()
 }
 

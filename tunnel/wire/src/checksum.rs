@@ -1,10 +1,10 @@
 //! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit words.
 //!
-//! The sum does not care for byte order (RFC 1071, section 2 (B)), so it is made of the machine's own words and swapped at
-//! the end; and it may be made of wider words and folded late (section 2 (C)), so 32 bits at a time go into 64-bit lanes,
-//! which the compiler turns into vector instructions.
+//! The sum is independent of byte order (RFC 1071, section 2 (B)): it is computed over words of the machine's order, and swapped
+//! at the end. It may be computed over wider words and folded later (section 2 (C)): 32 bits at a time are added in 64-bit
+//! lanes, which the compiler vectorises.
 
-/// A ones' complement sum that is not folded yet. Data that is added begins at an even distance from the start.
+/// An unfolded ones' complement sum. Added data begins at an even offset.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
@@ -24,61 +24,60 @@ impl Sum {
         let words: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
         let mut last = [0; 4];
         last[..rest.len()].copy_from_slice(rest);
-        Self(narrow(lanes.iter().sum::<u64>() + words + u64::from(u32::from_ne_bytes(last))))
+        Self(fold_to_32(lanes.iter().sum::<u64>() + words + u64::from(u32::from_ne_bytes(last))))
     }
 
-    /// This and one more word.
+    /// Adds one word.
     #[must_use]
     pub fn word(self, word: u16) -> Self {
         Self(self.0 + u64::from(word.to_be()))
     }
 
-    /// This and what another sum has.
+    /// Adds another sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
-    /// This, as it goes on after an odd number of bytes: what was high is low (RFC 1071, section 2 (B)).
+    /// The sum of data at an odd offset: its bytes are swapped (RFC 1071, section 2 (B)).
     #[must_use]
     pub fn swapped(self) -> Self {
         Self(u64::from(self.folded().swap_bytes().to_be()))
     }
 
-    /// The sum as one word. 0 only if nothing but zeros was added.
+    /// The folded sum; 0 only if all words are 0.
     #[must_use]
     pub fn folded(self) -> u16 {
-        let sum = narrow(self.0);
+        let sum = fold_to_32(self.0);
         let sum = (sum >> 16) + (sum & 0xffff);
         let sum = (sum >> 16) + (sum & 0xffff);
         u16::from_be(sum as u16)
     }
 
-    /// The checksum: the complement of the sum. Over data with its checksum inside it is 0 if that is right.
+    /// The checksum: the complement of the sum; 0 over data that includes its correct checksum.
     #[must_use]
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 }
 
-/// 32-bit words that are added side by side.
+/// Number of lanes.
 const LANES: usize = 16;
 
-/// At most 32 bits and a carry, so that many such sums can be added.
-fn narrow(sum: u64) -> u64 {
+/// Folds to 32 bits and a carry, so that many sums can be added.
+fn fold_to_32(sum: u64) -> u64 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     (sum >> 32) + (sum & 0xffff_ffff)
 }
 
-/// The checksum after one word of the data has changed (RFC 1624, equation 3): equal to a new one over data that is not
-/// all zeros.
+/// Updates a checksum after one word of the data has changed (RFC 1624, equation 3).
 #[must_use]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::default().word(!checksum).word(!old).word(new).checksum()
 }
 
-/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) but for its length: `addresses` are source
-/// and destination as they stand in the header.
+/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are source and
+/// destination as in the IP header.
 #[must_use]
 pub(crate) fn pseudo(addresses: &[u8], protocol: u8) -> Sum {
     Sum::of(addresses).word(u16::from(protocol))
@@ -91,18 +90,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_example_of_rfc_1071_section_3_sums_up() {
+    fn the_example_of_rfc_1071_section_3() {
         assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).folded(), 0xddf2);
     }
 
     #[test]
-    fn the_example_of_rfc_1624_section_4_has_its_zero() {
+    fn the_example_of_rfc_1624_section_4() {
         // RFC 1141 would give 0xffff here.
         assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     #[test]
-    fn the_longest_packet_of_all_ones_does_not_overflow() {
+    fn the_sum_of_the_longest_packet_does_not_overflow() {
         assert_eq!(Sum::of(&[0xff; 65_536]).folded(), 0xffff);
         let many = (0..100_000).fold(Sum::default(), |sum, _| sum.plus(Sum::of(&[0xff; 64])));
         assert_eq!(many.folded(), 0xffff);
@@ -110,12 +109,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_fast_sum_is_the_slow_sum(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn the_sum_equals_a_plain_loop(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             prop_assert_eq!(Sum::of(&bytes).folded(), slow(&bytes));
         }
 
         #[test]
-        fn a_sum_may_be_made_of_two_parts(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0..200_usize) {
+        fn a_sum_of_two_parts_is_that_of_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0..200_usize) {
             let (left, right) = bytes.split_at(at.min(bytes.len()));
             let right = Sum::of(right);
             let right = if left.len() % 2 == 1 { right.swapped() } else { right };
@@ -123,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn an_update_is_a_new_sum(first in 1..=u16::MAX, words in proptest::collection::vec(any::<u16>(), 1..20),
+        fn an_updated_checksum_equals_a_new_one(first in 1..=u16::MAX, words in proptest::collection::vec(any::<u16>(), 1..20),
                                   at in 0..20_usize, new in prop_oneof![Just(0), Just(0xffff), any::<u16>()]) {
             let mut words = words;
             let at = at % words.len();

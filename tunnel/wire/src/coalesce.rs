@@ -1,97 +1,96 @@
-//! Merging: consecutive TCP segments of one flow, or UDP datagrams of one size, into one super-packet, so that the far
-//! host's stack is entered once for all of them. The opposite of [`segment`](crate::segment).
+//! Coalescing (GRO): consecutive TCP segments of one flow, or UDP datagrams of one size, become one super-packet, so that the
+//! host's stack is entered once for all of them. The inverse of [`segment`](crate::segment).
 //!
-//! Payload is not touched: a super-packet is a head of its own and the payloads where they lie, ready for one `writev`.
-//! What is cut again from it is what was merged, byte for byte, but for the identification of IPv4 packets that are never
-//! fragmented (RFC 6864 gives it no meaning then).
+//! Payload is not copied: a super-packet is a header of its own and the payloads in place, ready for one `writev`. Its segments
+//! are the coalesced packets, byte for byte, but for the identification of IPv4 packets that are never fragmented (RFC 6864
+//! gives it no meaning then).
 
 use crate::checksum::{Sum, pseudo};
 use crate::inner::{addresses, protocol};
-use crate::offload::{Cut, Kind, Layout, Offload, tcp_sequence};
 use crate::reader::{put_word, word};
+use crate::virtio::{Gso, GsoType, Layout, VirtioNetHeader, tcp_sequence};
 
-/// The most packets that are merged into one. With the head they are 65 slices of a `writev`.
-pub const MOST_PACKETS: usize = 64;
-/// The longest packet that IPv4's length can tell.
-const MOST_BYTES: usize = 0xffff;
-/// Options and all: 60 bytes of IPv4 and 60 of TCP.
-const MOST_HEAD: usize = Offload::LEN + 120;
+/// Greatest number of coalesced packets. With the header they are 65 slices of a `writev`.
+pub const MAX_PACKETS: usize = 64;
+/// Greatest length of a super-packet, bytes.
+const MAX_BYTES: usize = 0xffff;
+/// Greatest length of the header, bytes: 60 of IPv4 and 60 of TCP, with all options.
+const MAX_HEADER: usize = VirtioNetHeader::LEN + 120;
 const ACK: u8 = 0x10;
 const PUSH: u8 = 0x08;
 const DO_NOT_FRAGMENT: u8 = 0x40;
 
-/// Merges packets, as far as the device can take it.
+/// Coalesces packets for a device.
 #[derive(Clone, Debug)]
-pub struct Merger {
+pub struct Coalescer {
     tcp: bool,
     udp: bool,
-    head: [u8; MOST_HEAD],
+    header: [u8; MAX_HEADER],
     len: usize,
 }
 
-impl Merger {
-    /// `tcp`, `udp`: what the device can cut again.
+impl Coalescer {
+    /// `tcp`, `udp`: whether the device accepts super-packets of these protocols.
     #[must_use]
     pub const fn new(tcp: bool, udp: bool) -> Self {
-        Self { tcp, udp, head: [0; MOST_HEAD], len: Offload::LEN }
+        Self { tcp, udp, header: [0; MAX_HEADER], len: VirtioNetHeader::LEN }
     }
 
-    /// How many of the first of `packets` go to the device at once; 0 only if there are none. What is written is
-    /// [`head`](Self::head) and then each of them without its first [`skip`](Self::skip) bytes. A packet that cannot be
-    /// merged with the next, or whose checksum is wrong, goes alone and as it is.
-    pub fn take<P: AsRef<[u8]>>(&mut self, packets: &[P]) -> usize {
-        self.head[..Offload::LEN].fill(0);
-        self.len = Offload::LEN;
+    /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are none. To be
+    /// written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip) bytes. A packet that
+    /// cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it is.
+    pub fn coalesce<P: AsRef<[u8]>>(&mut self, packets: &[P]) -> usize {
+        self.header[..VirtioNetHeader::LEN].fill(0);
+        self.len = VirtioNetHeader::LEN;
         let [first, rest @ ..] = packets else { return 0 };
         let Some(mut run) = self.begin(first.as_ref()) else { return 1 };
-        let merged = rest.iter().take(MOST_PACKETS - 1).take_while(|next| run.add(next.as_ref())).count();
-        if merged > 0 {
-            self.write(&run);
+        let coalesced = rest.iter().take(MAX_PACKETS - 1).take_while(|next| run.add(next.as_ref())).count();
+        if coalesced > 0 {
+            self.write_header(&run);
         }
-        1 + merged
+        1 + coalesced
     }
 
-    /// The virtio-net header, and behind it the headers of the super-packet if packets were merged.
+    /// The virtio_net_hdr, and after it the headers of the super-packet if packets were coalesced.
     #[must_use]
-    pub fn head(&self) -> &[u8] {
-        &self.head[..self.len]
+    pub fn header(&self) -> &[u8] {
+        &self.header[..self.len]
     }
 
-    /// Bytes of each packet's own headers that [`head`](Self::head) replaces; 0 for a packet that goes alone.
+    /// Length of each packet's own headers, which [`header`](Self::header) replaces; 0 for a single packet.
     #[must_use]
     pub const fn skip(&self) -> usize {
-        self.len - Offload::LEN
+        self.len - VirtioNetHeader::LEN
     }
 
     fn begin<'a>(&self, first: &'a [u8]) -> Option<Run<'a>> {
         let layout = Layout::of(first).ok()?;
         let header = &first[layout.transport..];
         let payload = first.len() - layout.payload;
-        let wanted = match layout.kind() {
-            Kind::TcpV4 | Kind::TcpV6 => self.tcp && header[13] & !PUSH == ACK,
-            Kind::Udp => self.udp,
+        let accepted = match layout.gso_type() {
+            GsoType::TcpV4 | GsoType::TcpV6 => self.tcp && header[13] & !PUSH == ACK,
+            GsoType::UdpL4 => self.udp,
         };
-        // IPv6's extension headers are none of a plain flow's.
-        let plain = !layout.v6 || layout.transport == 40;
-        (wanted && plain && payload > 0).then_some(Run {
+        let without_extensions = !layout.v6 || layout.transport == 40;
+        (accepted && without_extensions && payload > 0).then_some(Run {
             first,
             layout,
             payload,
             len: first.len(),
             packets: 1,
-            over: layout.tcp && header[13] & PUSH != 0,
+            complete: layout.tcp && header[13] & PUSH != 0,
             pushed: false,
         })
     }
 
-    /// Writes the head of a run.
-    fn write(&mut self, run: &Run<'_>) {
+    /// Writes the header of a super-packet.
+    fn write_header(&mut self, run: &Run<'_>) {
         let Layout { transport, payload, v6, tcp } = run.layout;
-        let cut = Cut { kind: run.layout.kind(), size: run.payload as u16, cwr: false };
-        let checksum = Some(run.layout.partial());
-        let offload = Offload { checksum, verified: false, cut: Some(cut), headers: payload as u16 };
-        self.len = Offload::LEN + payload;
-        let (before, headers) = self.head[..self.len].split_at_mut(Offload::LEN);
+        let gso = Gso { gso_type: run.layout.gso_type(), size: run.payload as u16, cwr: false };
+        let checksum = Some(run.layout.partial_checksum());
+        let offload = VirtioNetHeader { checksum, data_valid: false, gso: Some(gso), hdr_len: payload as u16 };
+        self.len = VirtioNetHeader::LEN + payload;
+        let (before, headers) = self.header[..self.len].split_at_mut(VirtioNetHeader::LEN);
         before.copy_from_slice(&offload.to_bytes());
         headers.copy_from_slice(&run.first[..payload]);
         if v6 {
@@ -113,39 +112,41 @@ impl Merger {
     }
 }
 
-/// Packets that are merged so far.
+/// A super-packet under construction.
 struct Run<'a> {
     first: &'a [u8],
     layout: Layout,
-    /// Bytes of payload of each but the last.
+    /// Payload of each packet but the last, bytes.
     payload: usize,
-    /// Bytes of the super-packet.
+    /// Length of the super-packet, bytes.
     len: usize,
     packets: u16,
-    /// Nothing may follow: the last was short or said PSH.
-    over: bool,
+    /// Whether no packet may follow: the last one was short or had PSH.
+    complete: bool,
     pushed: bool,
 }
 
 impl Run<'_> {
-    /// Adds `next` if it goes on where the run ends.
+    /// Adds `next` if it continues the super-packet.
     fn add(&mut self, next: &[u8]) -> bool {
         let Some(payload) = next.len().checked_sub(self.layout.payload) else { return false };
-        let fits = !self.over && (1..=self.payload).contains(&payload) && self.len + payload <= MOST_BYTES;
+        let fits = !self.complete && (1..=self.payload).contains(&payload) && self.len + payload <= MAX_BYTES;
         if !fits || Layout::of(next) != Ok(self.layout) || !self.same_flow(next) || !self.in_order(next) {
             return false;
         }
-        if self.packets == 1 && !is_sound(self.first, self.layout) || !is_sound(next, self.layout) {
+        if self.packets == 1 && !has_canonical_checksums(self.first, self.layout)
+            || !has_canonical_checksums(next, self.layout)
+        {
             return false;
         }
         self.pushed = self.layout.tcp && next[self.layout.transport + 13] & PUSH != 0;
-        self.over = self.pushed || payload < self.payload;
+        self.complete = self.pushed || payload < self.payload;
         self.len += payload;
         self.packets += 1;
         true
     }
 
-    /// All of the headers that must be equal for one header to stand for both.
+    /// Whether the headers are equal where segments of a super-packet must be.
     fn same_flow(&self, next: &[u8]) -> bool {
         let Layout { transport, payload, v6, tcp } = self.layout;
         let same = |from: usize, to: usize| self.first[from..to] == next[from..to];
@@ -160,13 +161,13 @@ impl Run<'_> {
                     && flags(self.first) == flags(next))
     }
 
-    /// TCP's sequence numbers must join, and IPv4's identification too where it means something.
+    /// Whether TCP's sequence number continues, and IPv4's identification where it has a meaning.
     fn in_order(&self, next: &[u8]) -> bool {
         let at = self.layout.transport;
         let sent = (self.len - self.layout.payload) as u32;
-        let joined = !self.layout.tcp || tcp_sequence(self.first, at).wrapping_add(sent) == tcp_sequence(next, at);
+        let continues = !self.layout.tcp || tcp_sequence(self.first, at).wrapping_add(sent) == tcp_sequence(next, at);
         let id = word(self.first, 4).wrapping_add(self.packets);
-        joined && (self.layout.v6 || next[6] & DO_NOT_FRAGMENT != 0 || word(next, 4) == id)
+        continues && (self.layout.v6 || next[6] & DO_NOT_FRAGMENT != 0 || word(next, 4) == id)
     }
 }
 
@@ -174,8 +175,8 @@ fn pseudo_of(packet: &[u8], layout: Layout) -> Sum {
     pseudo(addresses(packet).unwrap_or_default(), if layout.tcp { protocol::TCP } else { protocol::UDP })
 }
 
-/// Whether the checksums are right, in the form that cutting gives them again.
-fn is_sound(packet: &[u8], layout: Layout) -> bool {
+/// Whether the checksums are correct, and in the form in which segmentation writes them.
+fn has_canonical_checksums(packet: &[u8], layout: Layout) -> bool {
     let body = &packet[layout.transport..];
     let field = word(body, layout.checksum_offset());
     let sum = pseudo_of(packet, layout).word(body.len() as u16).plus(Sum::of(body));

@@ -1,4 +1,4 @@
-//! The GRE header (RFC 2784) with key and sequence number (RFC 2890), as it stands in a UDP datagram (RFC 8086).
+//! The GRE header (RFC 2784) with key and sequence number (RFC 2890), in a UDP datagram (RFC 8086).
 //!
 //! ```text
 //!  C . K S . . | ignored | version | protocol type
@@ -13,32 +13,32 @@ use crate::{Malformed, reader};
 pub const IPV4: u16 = 0x0800;
 /// Protocol type of an IPv6 packet.
 pub const IPV6: u16 = 0x86dd;
-/// Protocol type of a sealed datagram: IEEE 802's first number for local experiments.
+/// Protocol type of a sealed datagram: IEEE 802, local experimental 1.
 pub const SEALED: u16 = 0x88b5;
 
 const CHECKSUM: u16 = 0x8000;
 const KEY: u16 = 0x2000;
 const SEQUENCE: u16 = 0x1000;
-/// Bits 1, 4 and 5: a receiver must discard the packet if they are set (RFC 2784, section 2.3; bits 2 and 3 have become
-/// K and S). Bits 6 to 12 are ignored.
+/// Bits 1, 4 and 5: a receiver must discard a packet with one of them set (RFC 2784, section 2.3; bits 2 and 3 are K and S
+/// since RFC 2890). Bits 6 to 12 are ignored.
 const RESERVED: u16 = 0x4c00;
 const VERSION: u16 = 0x0007;
 
-/// What a GRE header says.
+/// A GRE header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// What follows: an EtherType.
+    /// Protocol type of the payload: an EtherType.
     pub protocol: u16,
     /// Whether a checksum covers header and payload.
     pub checksum: bool,
-    /// The flow that the packet belongs to.
+    /// Key: the flow of the packet.
     pub key: Option<u32>,
-    /// Its number in the flow.
+    /// Sequence number in the flow.
     pub sequence: Option<u32>,
 }
 
 impl Header {
-    /// The header of `packet` and the payload after it. A checksum is verified.
+    /// Decodes the header of `packet`, and verifies its checksum; returns it with the payload after it.
     ///
     /// # Errors
     /// `Truncated`, `Version`, `Reserved`, or `Checksum`.
@@ -64,14 +64,14 @@ impl Header {
         Ok((Self { protocol: u16::from_be_bytes(protocol), checksum, key, sequence }, rest.0))
     }
 
-    /// Bytes of the header: 4 to 16.
+    /// Length, bytes: 4 to 16.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         4 + 4 * (self.checksum as usize + self.key.is_some() as usize + self.sequence.is_some() as usize)
     }
 
-    /// Writes the header to the front of `packet`, whose payload already stands behind it (the checksum covers it).
+    /// Encodes the header at the front of `packet`, whose payload must be in place already (the checksum covers it).
     ///
     /// # Panics
     /// If `packet` is shorter than the header.
@@ -82,8 +82,8 @@ impl Header {
         reader::put_word(packet, 0, flags);
         reader::put_word(packet, 2, self.protocol);
         let words = [self.checksum.then_some(0), self.key, self.sequence];
-        for (place, word) in words.into_iter().flatten().enumerate() {
-            packet[4 + 4 * place..8 + 4 * place].copy_from_slice(&word.to_be_bytes());
+        for (index, word) in words.into_iter().flatten().enumerate() {
+            packet[4 + 4 * index..8 + 4 * index].copy_from_slice(&word.to_be_bytes());
         }
         if self.checksum {
             reader::put_word(packet, 4, Sum::of(packet).checksum());
@@ -91,24 +91,24 @@ impl Header {
     }
 }
 
-/// The header of a sealed datagram: K and S, always 12 bytes, which are also the cipher's associated data.
+/// The header of a sealed datagram: GRE with key and sequence number, which is also the AEAD's associated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// The receiver's index of the session, 24 bits.
+    /// The receiver's session index, 24 bits.
     pub session: u32,
     /// The path.
     pub path: u8,
-    /// The path's packet number, modulo 2^32.
+    /// Packet number on the path, modulo 2^32.
     pub number: u32,
 }
 
 impl Sealed {
-    /// Bytes of the header.
+    /// Length of the header, bytes.
     pub const LEN: usize = 12;
-    /// Flags K and S, [`SEALED`].
+    /// Flags K and S, and [`SEALED`].
     const START: [u8; 4] = [0x30, 0x00, 0x88, 0xb5];
 
-    /// The header as bytes. Only the low 24 bits of `session` are told.
+    /// Encodes the header. Only the low 24 bits of `session` are used.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -118,7 +118,7 @@ impl Sealed {
         bytes
     }
 
-    /// The header that `datagram` begins with; `None` if it is not a sealed one as we send them.
+    /// Decodes the header of `datagram`; `None` if it is no sealed datagram.
     #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let [start @ .., k0, k1, k2, path, n0, n1, n2, n3] = datagram.first_chunk::<{ Self::LEN }>()?;
@@ -138,7 +138,7 @@ mod tests {
 
     const PLAIN: Header = Header { protocol: IPV4, checksum: false, key: None, sequence: None };
 
-    fn written(header: Header, payload: &[u8]) -> Vec<u8> {
+    fn encoded(header: Header, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; header.len()];
         packet.extend_from_slice(payload);
         header.write(&mut packet);
@@ -146,23 +146,23 @@ mod tests {
     }
 
     #[test]
-    fn data_of_mpt_is_written_as_it_stands_on_the_wire() {
+    fn a_data_packet_of_mpt_is_encoded_as_on_the_wire() {
         let numbered = Header { sequence: Some(7), ..PLAIN };
-        assert_eq!(written(numbered, b"E"), [0x10, 0, 0x08, 0, 0, 0, 0, 7, b'E']);
-        assert_eq!(written(Header { protocol: IPV6, ..PLAIN }, b"`"), [0, 0, 0x86, 0xdd, b'`']);
+        assert_eq!(encoded(numbered, b"E"), [0x10, 0, 0x08, 0, 0, 0, 0, 7, b'E']);
+        assert_eq!(encoded(Header { protocol: IPV6, ..PLAIN }, b"`"), [0, 0, 0x86, 0xdd, b'`']);
     }
 
     #[test]
-    fn all_fields_stand_in_the_order_of_rfc_2890() {
+    fn the_fields_are_in_the_order_of_rfc_2890() {
         let header = Header { protocol: IPV4, checksum: true, key: Some(0x0102_0304), sequence: Some(0x0506_0708) };
-        let packet = written(header, &[0xab]);
+        let packet = encoded(header, &[0xab]);
         // The complement of b000 + 0800 + 0102 + 0304 + 0506 + 0708 + ab00.
         assert_eq!(packet, [0xb0, 0, 8, 0, 0x8c, 0xea, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0xab]);
         assert_eq!(Header::parse(&packet), Ok((header, &[0xab][..])));
     }
 
     #[test]
-    fn bits_that_rfc_2784_forbids_are_refused_and_bits_that_it_ignores_are_ignored() {
+    fn reserved_bits_of_rfc_2784_are_rejected_or_ignored() {
         for bit in 0..16 {
             let flags = 0x8000_u16 >> bit;
             let mut packet = [0_u8; 16];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_header_has_key_and_sequence_in_twelve_bytes() {
+    fn the_header_of_a_sealed_datagram_has_twelve_bytes() {
         let sealed = Sealed { session: 0x00ab_cdef, path: 3, number: 0x0102_0304 };
         let bytes = sealed.to_bytes();
         assert_eq!(bytes, [0x30, 0, 0x88, 0xb5, 0xab, 0xcd, 0xef, 3, 1, 2, 3, 4]);
@@ -189,15 +189,15 @@ mod tests {
         assert_eq!(Header::parse(&bytes), Ok((general, &[][..])));
         assert_eq!(Sealed::parse(&bytes), Some(sealed));
         assert_eq!(Sealed::parse(&bytes[..11]), None);
-        assert_eq!(Sealed::parse(&written(PLAIN, &bytes)), None);
+        assert_eq!(Sealed::parse(&encoded(PLAIN, &bytes)), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(protocol: u16, checksum: bool, key: Option<u32>, sequence: Option<u32>,
+        fn an_encoded_header_is_decoded(protocol: u16, checksum: bool, key: Option<u32>, sequence: Option<u32>,
                                    payload: Vec<u8>, flip in 0..64_usize) {
             let header = Header { protocol, checksum, key, sequence };
-            let mut packet = written(header, &payload);
+            let mut packet = encoded(header, &payload);
             prop_assert_eq!(Header::parse(&packet), Ok((header, &payload[..])));
             if checksum && (2..packet.len()).contains(&flip) {
                 packet[flip] ^= 0x10;

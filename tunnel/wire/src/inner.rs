@@ -1,5 +1,5 @@
-//! What a tunnel must know of the IPv4 (RFC 791) and IPv6 (RFC 8200) packets that it carries: addresses, ports, length,
-//! DSCP and ECN; and the little that it changes in them.
+//! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the changes that a
+//! tunnel makes to them.
 
 pub mod ecn;
 pub mod mss;
@@ -8,7 +8,7 @@ use crate::Malformed;
 use crate::reader::word;
 use core::net::{IpAddr, Ipv4Addr};
 
-/// Protocol numbers (IANA's registry) that the tunnel looks into or must tell apart.
+/// Protocol numbers (IANA's registry).
 pub mod protocol {
     /// ICMP for IPv4.
     pub const ICMP: u8 = 1;
@@ -18,19 +18,18 @@ pub mod protocol {
     pub const UDP: u8 = 17;
     /// ICMP for IPv6.
     pub const ICMPV6: u8 = 58;
-    /// Those whose header begins with a source and a destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    /// Protocols whose header begins with source and destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
     pub(super) const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 }
 
-/// Headers between IPv6's own and the transport's that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility:
-/// RFC 6275). The fragment header is apart.
+/// IPv6 extension headers that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility: RFC 6275), without the fragment header.
 const EXTENSIONS: [u8; 5] = [0, 43, AUTHENTICATION, 60, 135];
 const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
-/// More extension headers than this are not followed: what comes behind them is unknown.
-const MOST_EXTENSIONS: usize = 8;
+/// Greatest number of extension headers that are skipped.
+const MAX_EXTENSIONS: usize = 8;
 
-/// What the headers of an inner packet say.
+/// The headers of an inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inner {
     /// Source address.
@@ -41,20 +40,20 @@ pub struct Inner {
     pub tos: u8,
     /// IPv6's flow label; 0 for IPv4.
     pub label: u32,
-    /// What follows the IP headers.
+    /// Protocol number of the payload of the IP headers.
     pub protocol: u8,
-    /// Whether this is a part of a fragmented packet.
+    /// Whether it is an IP fragment.
     pub fragment: bool,
-    /// Offset of what follows the IP headers.
+    /// Offset of the transport header.
     pub transport: usize,
-    /// Bytes of the whole packet by its own header; what was parsed may be longer.
+    /// Length of the packet by its own header, bytes; the parsed bytes may be longer.
     pub len: usize,
-    /// Source and destination port, if the transport has ports and this is no fragment.
+    /// Source and destination port, if the transport has ports and it is no fragment.
     pub ports: Option<(u16, u16)>,
 }
 
 impl Inner {
-    /// Reads the IP headers and the ports.
+    /// Decodes the IP headers and the ports.
     ///
     /// # Errors
     /// `Version`, `Truncated` if the packet is shorter than its headers say, `Length` if these contradict each other.
@@ -110,9 +109,9 @@ impl Inner {
         Ok(parsed)
     }
 
-    /// Moves over IPv6's extension headers. A fragment header that covers the whole packet makes no fragment (RFC 6946).
+    /// Skips IPv6 extension headers. An atomic fragment is no fragment (RFC 6946).
     fn skip_extensions(&mut self, packet: &[u8]) -> Result<(), Malformed> {
-        for _ in 0..MOST_EXTENSIONS {
+        for _ in 0..MAX_EXTENSIONS {
             if self.protocol != FRAGMENT && !EXTENSIONS.contains(&self.protocol) {
                 return Ok(());
             }
@@ -135,14 +134,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether this is IPv6.
+    /// Whether it is IPv6.
     #[must_use]
     pub const fn is_v6(&self) -> bool {
         self.source.is_ipv6()
     }
 
-    /// A hash of the flow under a secret key, so that no stranger can choose whose queue is shared: of addresses, protocol
-    /// and ports, or without ports of addresses and flow label (RFC 6438), or of addresses and protocol.
+    /// A keyed hash of the flow, so that nobody outside can choose which flows share a queue: of addresses, protocol and ports; or,
+    /// without ports, of addresses and flow label (RFC 6438), or of addresses and protocol.
     #[must_use]
     pub fn flow_hash(&self, key: u64) -> u64 {
         let (low, high) = match (self.source, self.destination) {

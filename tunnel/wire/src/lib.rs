@@ -1,5 +1,5 @@
-//! Bytes and headers of the tunnel: GRE-in-UDP, the frames inside a sealed datagram, and as much of inner packets as a
-//! tunnel must know. No state.
+//! The tunnel's encodings, without any state: GRE-in-UDP headers (RFC 2784, 2890, 8086), the frames of a sealed datagram,
+//! the headers of inner packets, and the segmentation and checksum offload of TUN devices (virtio_net_hdr, GSO and GRO).
 
 #[doc(hidden)]
 pub mod check;
@@ -9,12 +9,11 @@ pub mod frame;
 pub mod gre;
 pub mod inner;
 mod malformed;
-pub mod mpt;
-pub mod offload;
 mod reader;
 #[cfg(test)]
 mod samples;
 pub mod segment;
 pub mod varint;
+pub mod virtio;
 
 pub use malformed::Malformed;

@@ -1,32 +1,32 @@
-//! Why bytes from a stranger are dropped: one small enum for the whole crate, so that a driver can count by reason.
+//! The decoding error of this crate.
 
 use core::fmt;
 
-/// What is wrong with some bytes.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Malformed {
-    /// They end before their own headers say.
+    /// They are shorter than their headers say.
     Truncated,
-    /// A version that is not known: GRE's is not 0, IP's neither 4 nor 6.
+    /// Unknown version: not 0 in GRE, neither 4 nor 6 in IP.
     Version,
-    /// A GRE header sets reserved bits that a receiver must not ignore.
+    /// Reserved bits of a GRE header are set that a receiver must not ignore.
     Reserved,
-    /// A checksum is wrong.
+    /// Wrong checksum.
     Checksum,
     /// A length or an offset contradicts the rest.
     Length,
-    /// A frame, message or offload of an unknown type.
+    /// Unknown type of a frame, message or offload.
     Type,
-    /// A value that its field may not have.
+    /// Invalid value of a field.
     Value,
 }
 
 impl Malformed {
-    /// All reasons; a counter's place is `reason as usize`.
+    /// All reasons, in the order of `reason as usize`.
     pub const ALL: [Self; 7] =
         [Self::Truncated, Self::Version, Self::Reserved, Self::Checksum, Self::Length, Self::Type, Self::Value];
 
-    /// One word, as a label of a counter.
+    /// Name in counters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_its_own_counter() {
-        for (place, reason) in Malformed::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, place);
+    fn every_reason_has_a_name_and_an_index_of_its_own() {
+        for (index, reason) in Malformed::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
             assert_eq!(Malformed::ALL.into_iter().filter(|other| other.name() == reason.name()).count(), 1);
         }
     }

@@ -1,8 +1,8 @@
-//! A cursor over bytes that may end anywhere.
+//! A cursor for decoding.
 
 use crate::{Malformed, varint};
 
-/// What is left to read. A failed read leaves it where it was.
+/// The bytes that are left to read. A failed read consumes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -34,12 +34,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The big-endian word at `at`, which the caller knows to be inside.
+/// The big-endian 16-bit word at `at`, which must be inside.
 pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Puts a big-endian word at `at`, which the caller knows to be inside.
+/// Writes a big-endian 16-bit word at `at`, which must be inside.
 pub(crate) fn put_word(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }

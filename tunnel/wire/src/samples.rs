@@ -1,7 +1,7 @@
-//! Packets for tests, written byte by byte and summed slowly, apart from the code that they test.
+//! Packets for tests, encoded independently of the code under test.
 
 use crate::check::slow_sum;
-use crate::offload::{Cut, Kind, Offload, Partial};
+use crate::virtio::{Gso, GsoType, PartialChecksum, VirtioNetHeader};
 use proptest::prelude::*;
 
 /// A TCP or UDP packet.
@@ -99,38 +99,42 @@ impl Sample {
         })
     }
 
-    /// The packet as a device hands it over: its checksum is left to do, and it is to be cut if it is longer than `size`.
-    pub(crate) fn left_to_do(&self, size: u16) -> (Offload, Vec<u8>) {
+    /// The packet as read from a device: with a partial checksum, and with GSO if its payload is longer than `size`.
+    pub(crate) fn with_offload(&self, size: u16) -> (VirtioNetHeader, Vec<u8>) {
         let packet = self.with_checksum(|pseudo, _| slow_sum(pseudo));
-        let kind = match (self.tcp, self.v6) {
-            (true, false) => Kind::TcpV4,
-            (true, true) => Kind::TcpV6,
-            (false, _) => Kind::Udp,
+        let gso_type = match (self.tcp, self.v6) {
+            (true, false) => GsoType::TcpV4,
+            (true, true) => GsoType::TcpV6,
+            (false, _) => GsoType::UdpL4,
         };
         let start = if self.v6 { 40 } else { 20 };
-        let offload = Offload {
-            checksum: Some(Partial { start, offset: self.checksum_offset() as u16 }),
-            verified: false,
-            cut: (self.payload.len() > usize::from(size)).then_some(Cut { kind, size, cwr: self.flags & 0x80 != 0 }),
-            headers: (packet.len() - self.payload.len()) as u16,
+        let offload = VirtioNetHeader {
+            checksum: Some(PartialChecksum { start, offset: self.checksum_offset() as u16 }),
+            data_valid: false,
+            gso: (self.payload.len() > usize::from(size)).then_some(Gso {
+                gso_type,
+                size,
+                cwr: self.flags & 0x80 != 0,
+            }),
+            hdr_len: (packet.len() - self.payload.len()) as u16,
         };
         (offload, packet)
     }
 
-    /// The packets that it is when cut at `size`, each made on its own.
-    pub(crate) fn cut(&self, size: u16) -> Vec<Vec<u8>> {
-        let pieces: Vec<_> = self.payload.chunks(usize::from(size)).collect();
-        let segment = |(place, piece): (usize, &&[u8])| {
-            let ending = if place + 1 < pieces.len() { 0x09 } else { 0 } | if place > 0 { 0x80 } else { 0 };
+    /// Its segments of `size`, each encoded on its own.
+    pub(crate) fn segments(&self, size: u16) -> Vec<Vec<u8>> {
+        let payloads: Vec<_> = self.payload.chunks(usize::from(size)).collect();
+        let segment = |(index, payload): (usize, &&[u8])| {
+            let cleared = if index + 1 < payloads.len() { 0x09 } else { 0 } | if index > 0 { 0x80 } else { 0 };
             Self {
-                id: self.id.wrapping_add(place as u16),
-                sequence: self.sequence.wrapping_add((place * usize::from(size)) as u32),
-                flags: self.flags & !ending,
-                payload: piece.to_vec(),
+                id: self.id.wrapping_add(index as u16),
+                sequence: self.sequence.wrapping_add((index * usize::from(size)) as u32),
+                flags: self.flags & !cleared,
+                payload: payload.to_vec(),
                 ..self.clone()
             }
         };
-        pieces.iter().enumerate().map(segment).map(|sample| sample.whole()).collect()
+        payloads.iter().enumerate().map(segment).map(|sample| sample.whole()).collect()
     }
 }
 

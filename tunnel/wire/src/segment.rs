@@ -1,5 +1,5 @@
-//! Cutting: a super-packet into ordinary packets with complete checksums, as a network card would; and the checksum of a
-//! plain packet that its sender left to a device.
+//! Segmentation of super-packets into packets with complete checksums, as by a network card; and completion of a partial
+//! checksum.
 
 mod trim;
 
@@ -8,21 +8,21 @@ pub use trim::trim_first;
 use crate::Malformed;
 use crate::checksum::{Sum, pseudo};
 use crate::inner::{addresses, protocol};
-use crate::offload::{Cut, Layout, Offload, Partial, tcp_sequence};
 use crate::reader::{put_word, word};
+use crate::virtio::{Gso, Layout, PartialChecksum, VirtioNetHeader, tcp_sequence};
 
-/// TCP's flags that end something, and so belong to the last segment: FIN and PSH.
-const ENDING: u8 = 0x01 | 0x08;
-/// TCP's CWR: the answer to one mark (RFC 3168, section 6.1.2), so it belongs to the first segment.
+/// TCP flags of the last segment: FIN and PSH.
+const LAST_SEGMENT_FLAGS: u8 = 0x01 | 0x08;
+/// TCP's CWR, which belongs to the first segment (RFC 3168, section 6.1.2).
 pub(crate) const CWR: u8 = 0x80;
 
-/// Completes the checksum that `offload` leaves to do in a plain packet. A result of 0 is written as 0xffff, which is the
-/// same sum and for UDP does not mean "none" (RFC 768).
+/// Completes the partial checksum of a packet. A result of 0 is written as 0xffff, which is the same sum and for UDP does not
+/// mean "none" (RFC 768).
 ///
 /// # Errors
 /// `Length` if the field is outside the packet.
-pub fn complete(offload: &Offload, packet: &mut [u8]) -> Result<(), Malformed> {
-    let Some(Partial { start, offset }) = offload.checksum else { return Ok(()) };
+pub fn complete_checksum(offload: &VirtioNetHeader, packet: &mut [u8]) -> Result<(), Malformed> {
+    let Some(PartialChecksum { start, offset }) = offload.checksum else { return Ok(()) };
     let summed = packet.get_mut(usize::from(start)..).ok_or(Malformed::Length)?;
     let at = usize::from(offset);
     if at + 2 > summed.len() {
@@ -37,31 +37,31 @@ const fn or_ones(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }
 }
 
-/// The packets of a parcel, one after another. A parcel that is not to be cut is one packet.
+/// Segments a super-packet; a packet without segmentation offload is its only segment.
 #[derive(Clone, Debug)]
 pub struct Segmenter<'a> {
     packet: &'a [u8],
-    offload: Offload,
-    plan: Option<Plan>,
+    offload: VirtioNetHeader,
+    template: Option<Template>,
     /// Offset of the next payload; `None` at the end.
     next: Option<usize>,
-    /// Packets so far.
-    count: u16,
+    /// Index of the next segment.
+    index: u16,
 }
 
-/// What all segments of a super-packet have in common.
+/// The common part of the segments of a super-packet.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+struct Template {
     layout: Layout,
     size: usize,
-    /// The sum of addresses and protocol.
+    /// The sum of the pseudo-header without its length.
     pseudo: Sum,
-    /// IPv4's header without length, identification and checksum.
+    /// The sum of IPv4's header without length, identification and checksum.
     header: Sum,
 }
 
-impl Plan {
-    fn new(offload: &Offload, cut: Cut, packet: &[u8]) -> Result<Self, Malformed> {
+impl Template {
+    fn new(offload: &VirtioNetHeader, cut: Gso, packet: &[u8]) -> Result<Self, Malformed> {
         let layout = offload.layout(cut, packet)?;
         let protocol = if layout.tcp { protocol::TCP } else { protocol::UDP };
         let pseudo = pseudo(addresses(packet).ok_or(Malformed::Version)?, protocol);
@@ -72,86 +72,86 @@ impl Plan {
 }
 
 impl<'a> Segmenter<'a> {
-    /// Begins to cut `packet` as `offload` says.
+    /// A segmenter of `packet`.
     ///
     /// # Errors
-    /// As [`Offload::validate`].
-    pub fn new(offload: Offload, packet: &'a [u8]) -> Result<Self, Malformed> {
-        let plan = match offload.cut {
-            Some(cut) => Some(Plan::new(&offload, cut, packet)?),
+    /// As [`VirtioNetHeader::validate`].
+    pub fn new(offload: VirtioNetHeader, packet: &'a [u8]) -> Result<Self, Malformed> {
+        let template = match offload.gso {
+            Some(cut) => Some(Template::new(&offload, cut, packet)?),
             None => {
                 offload.validate(packet)?;
                 None
             }
         };
-        let next = Some(plan.map_or(0, |plan| plan.layout.payload));
-        Ok(Self { packet, offload, plan, next, count: 0 })
+        let next = Some(template.map_or(0, |template| template.layout.payload));
+        Ok(Self { packet, offload, template, next, index: 0 })
     }
 
-    /// Bytes of the longest packet, which is each but the last.
+    /// Length of the max_len segment, bytes.
     #[must_use]
-    pub fn longest(&self) -> usize {
+    pub fn max_len(&self) -> usize {
         let whole = self.packet.len();
-        self.plan.map_or(whole, |plan| whole.min(plan.layout.payload + plan.size))
+        self.template.map_or(whole, |template| whole.min(template.layout.payload + template.size))
     }
 
-    /// Writes the next packet to the front of `out` and says its length; `None` after the last.
+    /// Writes the next segment to the front of `out`; returns its length, or `None` after the last.
     ///
     /// # Panics
-    /// If `out` is shorter than [`longest`](Self::longest).
+    /// If `out` is shorter than [`max_len`](Self::max_len).
     pub fn next_into(&mut self, out: &mut [u8]) -> Option<usize> {
         let start = self.next?;
-        let Some(plan) = self.plan else {
+        let Some(template) = self.template else {
             self.next = None;
             let out = &mut out[..self.packet.len()];
             out.copy_from_slice(self.packet);
-            // It was checked to be inside.
-            let _ = complete(&self.offload, out);
+            // The offsets were validated.
+            let _ = complete_checksum(&self.offload, out);
             return Some(out.len());
         };
-        let end = self.packet.len().min(start + plan.size);
+        let end = self.packet.len().min(start + template.size);
         self.next = (end < self.packet.len()).then_some(end);
-        let (headers, payload) = (&self.packet[..plan.layout.payload], &self.packet[start..end]);
+        let (headers, payload) = (&self.packet[..template.layout.payload], &self.packet[start..end]);
         let out = &mut out[..headers.len() + payload.len()];
         out[..headers.len()].copy_from_slice(headers);
         out[headers.len()..].copy_from_slice(payload);
-        self.finish(plan, out);
-        self.count = self.count.wrapping_add(1);
+        self.update_headers(template, out);
+        self.index = self.index.wrapping_add(1);
         Some(out.len())
     }
 
-    /// Makes headers and checksums those of this one segment.
-    fn finish(&self, plan: Plan, segment: &mut [u8]) {
-        let Layout { transport, v6, tcp, .. } = plan.layout;
+    /// Updates the headers and checksums of a segment.
+    fn update_headers(&self, template: Template, segment: &mut [u8]) {
+        let Layout { transport, v6, tcp, .. } = template.layout;
         if v6 {
             put_word(segment, 4, (segment.len() - 40) as u16);
         } else {
-            let (len, id) = (segment.len() as u16, word(segment, 4).wrapping_add(self.count));
+            let (len, id) = (segment.len() as u16, word(segment, 4).wrapping_add(self.index));
             put_word(segment, 2, len);
             put_word(segment, 4, id);
-            put_word(segment, 10, plan.header.word(len).word(id).checksum());
+            put_word(segment, 10, template.header.word(len).word(id).checksum());
         }
         let header = &mut segment[transport..];
         let len = header.len() as u16;
         if tcp {
-            self.number(plan, header);
+            self.update_tcp(template, header);
         } else {
             put_word(header, 4, len);
         }
-        let at = plan.layout.checksum_offset();
+        let at = template.layout.checksum_offset();
         put_word(header, at, 0);
-        let checksum = plan.pseudo.word(len).plus(Sum::of(header)).checksum();
+        let checksum = template.pseudo.word(len).plus(Sum::of(header)).checksum();
         put_word(header, at, if tcp { checksum } else { or_ones(checksum) });
     }
 
-    /// TCP's sequence number and flags.
-    fn number(&self, plan: Plan, header: &mut [u8]) {
-        let sequence = tcp_sequence(header, 0).wrapping_add(u32::from(self.count) * plan.size as u32);
+    /// Updates TCP's sequence number and flags.
+    fn update_tcp(&self, template: Template, header: &mut [u8]) {
+        let sequence = tcp_sequence(header, 0).wrapping_add(u32::from(self.index) * template.size as u32);
         header[4..8].copy_from_slice(&sequence.to_be_bytes());
         if self.next.is_some() {
-            header[13] &= !ENDING;
+            header[13] &= !LAST_SEGMENT_FLAGS;
         }
-        if self.count > 0 {
+        if self.index > 0 {
             header[13] &= !CWR;
         }
     }

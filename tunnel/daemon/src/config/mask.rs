@@ -3,7 +3,7 @@
 use seal::PublicKey;
 
 /// The keys whose values are secret; `private-key-file` is not one.
-const SECRETS: [&str; 3] = ["private-key", "preshared-key", "auth_key"];
+const SECRETS: [&str; 2] = ["private-key", "preshared-key"];
 
 /// `text` with secrets overwritten by `*`, every byte in its place: the values of `private-key` and `preshared-key`, and every
 /// word in the form of a key on a line without `public-key` (the value of a misspelt key).

@@ -18,7 +18,6 @@ mod tables;
 pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;
-pub(crate) use mask::masked;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig};
 pub use options::{NamedAlgorithm, TunnelOptions};
 pub use read::{ConfigErrors, load, parse};

@@ -26,14 +26,12 @@ pub struct TunnelConfig {
 
 /// The inner MTU in `ropewalk` mode, bytes. Packets are fragmented to what paths carry, so it need not be less than Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
-/// MPT's default MTU, bytes.
-const MPT_DEFAULT_MTU: u16 = 1440;
 
 impl TunnelConfig {
     /// The inner MTU, bytes.
     #[must_use]
     pub fn mtu(&self) -> u16 {
-        let default = if self.mpt().is_some() { MPT_DEFAULT_MTU } else { DEFAULT_MTU };
+        let default = if self.mpt().is_some() { mpt::DEFAULT_MTU } else { DEFAULT_MTU };
         self.interface.mtu.unwrap_or(default)
     }
 

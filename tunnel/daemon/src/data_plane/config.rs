@@ -3,12 +3,12 @@
 use crate::config::{NamedAlgorithm, TunnelOptions};
 use ipnet::IpNet;
 use machine::PathConfig;
+use mpt::{KeepaliveConfig, ReorderConfig};
 use nix::errno::Errno;
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use units::Span;
 
 /// Configuration of a data plane.
 #[derive(Clone, Debug)]
@@ -148,17 +148,6 @@ pub struct MptConfig {
     pub paths: Vec<MptPathConfig>,
 }
 
-/// Configuration of MPT's reorder buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct ReorderConfig {
-    /// The most packets ahead of the expected one that are buffered (`reorder_window`).
-    pub window: u32,
-    /// The longest time that a packet is buffered (`max_buffdelay_msec`).
-    pub timeout: Span,
-    /// Whether late packets are delivered out of order instead of being dropped.
-    pub deliver_late: bool,
-}
-
 /// Configuration of a path in `mpt` mode.
 #[derive(Clone, Debug)]
 pub struct MptPathConfig {
@@ -170,15 +159,6 @@ pub struct MptPathConfig {
     pub remote: SocketAddr,
     /// Its share of the packets.
     pub weight: u32,
-}
-
-/// Configuration of MPT's keepalives.
-#[derive(Clone, Copy, Debug)]
-pub struct KeepaliveConfig {
-    /// The interval at which they are sent (`keepalive_time`; MPT knows whole seconds only).
-    pub interval: Span,
-    /// Silence after which a path is down (`dead_time`).
-    pub dead_time: Span,
 }
 
 /// Why the data plane cannot start, or had to stop.

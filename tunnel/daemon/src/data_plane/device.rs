@@ -11,7 +11,7 @@ use nix::sys::uio::{readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
-use wire::offload::{Cut, Kind};
+use wire::virtio::{Gso, GsoType};
 
 /// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
 pub(super) const HEADER: usize = 10;
@@ -65,8 +65,8 @@ impl Device {
     }
 
     /// Whether a super-packet of this kind can be written.
-    pub(super) fn accepts(&self, cut: Option<Cut>) -> bool {
-        cut.is_some_and(|cut| if cut.kind == Kind::Udp { self.accepts_udp() } else { self.accepts_tcp() })
+    pub(super) fn accepts(&self, gso: Option<Gso>) -> bool {
+        gso.is_some_and(|gso| if gso.gso_type == GsoType::UdpL4 { self.accepts_udp() } else { self.accepts_tcp() })
     }
 
     /// Whether TCP super-packets can be written.

@@ -26,8 +26,8 @@ mod transmit;
 pub use channel::{Command, CommandReceiver, CommandSender, LinkEvent, channel};
 pub(crate) use config::path_config;
 pub use config::{
-    DataPlaneConfig, DeviceConfig, EngineConfig, Error, KeepaliveConfig, MptConfig, MptPathConfig, PeerConfig,
-    PeerPathConfig, ReorderConfig, RopewalkConfig, SocketConfig, Update,
+    DataPlaneConfig, DeviceConfig, EngineConfig, Error, MptConfig, MptPathConfig, PeerConfig, PeerPathConfig,
+    RopewalkConfig, SocketConfig, Update,
 };
 pub use report::{
     AddressReport, BufferReport, DeviceReport, MptPathReport, MptReport, PeerReport, Report, SocketReport,

@@ -4,22 +4,22 @@
 use super::buffer::BufferSlice;
 use super::device::{Device, WriteOutcome};
 use std::io::IoSlice;
-use wire::coalesce::{MOST_PACKETS, Merger};
+use wire::coalesce::{Coalescer, MAX_PACKETS};
 
 /// The most packets gathered before they are written; longer runs are cut here.
-const MAX_GATHERED: usize = 4 * MOST_PACKETS;
+const MAX_GATHERED: usize = 4 * MAX_PACKETS;
 
 /// Packets gathered for the device.
 #[derive(Debug)]
 pub(super) struct ReceiveBatch {
     packets: Vec<BufferSlice>,
-    merger: Merger,
+    coalescer: Coalescer,
 }
 
 impl ReceiveBatch {
     /// An empty batch for `device`.
     pub(super) fn new(device: &Device) -> Self {
-        Self { packets: Vec::with_capacity(MAX_GATHERED), merger: merger(device) }
+        Self { packets: Vec::with_capacity(MAX_GATHERED), coalescer: coalescer(device) }
     }
 
     /// Adds a whole packet with a complete checksum.
@@ -34,13 +34,13 @@ impl ReceiveBatch {
     pub(super) fn flush(&mut self, device: &mut Device) {
         let mut at = 0;
         while at < self.packets.len() {
-            let count = self.merger.take(&self.packets[at..]);
+            let count = self.coalescer.coalesce(&self.packets[at..]);
             let run = &self.packets[at..at + count];
             if let [packet] = run {
                 device.write_packet(packet);
-            } else if write(device, &self.merger, run) == WriteOutcome::NeedsSegmentation {
+            } else if write(device, &self.coalescer, run) == WriteOutcome::NeedsSegmentation {
                 // The device takes no super-packets from now on: the same packets are written one by one.
-                self.merger = merger(device);
+                self.coalescer = coalescer(device);
                 continue;
             }
             at += count;
@@ -49,15 +49,15 @@ impl ReceiveBatch {
     }
 }
 
-fn merger(device: &Device) -> Merger {
-    Merger::new(device.accepts_tcp(), device.accepts_udp())
+fn coalescer(device: &Device) -> Coalescer {
+    Coalescer::new(device.accepts_tcp(), device.accepts_udp())
 }
 
-fn write(device: &mut Device, merger: &Merger, run: &[BufferSlice]) -> WriteOutcome {
-    let mut parts = [IoSlice::new(&[]); 1 + MOST_PACKETS];
-    parts[0] = IoSlice::new(merger.head());
+fn write(device: &mut Device, coalescer: &Coalescer, run: &[BufferSlice]) -> WriteOutcome {
+    let mut parts = [IoSlice::new(&[]); 1 + MAX_PACKETS];
+    parts[0] = IoSlice::new(coalescer.header());
     for (part, packet) in parts[1..].iter_mut().zip(run) {
-        *part = IoSlice::new(&packet[merger.skip()..]);
+        *part = IoSlice::new(&packet[coalescer.skip()..]);
     }
     device.write_super_packet(&parts[..=run.len()])
 }

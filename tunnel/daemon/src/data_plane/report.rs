@@ -1,7 +1,8 @@
 //! Counters of the data plane, since its start.
 
 use crate::status::Traffic;
-use machine::{EndpointStatus, ResequencerCounters};
+use machine::EndpointStatus;
+use mpt::ResequencerCounters;
 use seal::{PeerStatus, PublicKey};
 use std::net::SocketAddr;
 use units::Instant;

@@ -3,11 +3,9 @@
 use super::assignment::{Assignment, path_error, socket};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
 use crate::control_plane::Error;
-use crate::data_plane::{
-    DataPlaneConfig, DeviceConfig, EngineConfig, KeepaliveConfig, MptConfig, MptPathConfig, ReorderConfig,
-    RopewalkConfig,
-};
+use crate::data_plane::{DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig, RopewalkConfig};
 use ipnet::IpNet;
+use mpt::{KeepaliveConfig, ReorderConfig};
 use std::io;
 use std::net::SocketAddr;
 

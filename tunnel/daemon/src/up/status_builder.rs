@@ -131,7 +131,7 @@ fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, no
     let counters = report.resequencing.unwrap_or_default();
     peer.reorder_buffer = ReorderBuffer {
         backlog_packets: report.held,
-        max_backlog_packets: counters.most_held,
+        max_backlog_packets: counters.max_held,
         timeout_ms: 0.0,
         reordered_packets: counters.held,
         timeouts: counters.timeouts,

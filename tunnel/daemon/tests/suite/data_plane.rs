@@ -2,11 +2,12 @@
 //! How soon failures are found is measured in virtual time, in `tunnel/machine`.
 
 use machine::PathConfig;
+use mpt::{KeepaliveConfig, ReorderConfig};
 use nix::sched::{CloneFlags, setns};
 use ropewalk_daemon::config::TunnelOptions;
 use ropewalk_daemon::data_plane::{
-    Command, CommandSender, DataPlane, DataPlaneConfig, DeviceConfig, EngineConfig, KeepaliveConfig, MptConfig,
-    MptPathConfig, PeerConfig, PeerPathConfig, ReorderConfig, Report, RopewalkConfig, SocketConfig, Update, channel,
+    Command, CommandSender, DataPlane, DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig,
+    PeerConfig, PeerPathConfig, Report, RopewalkConfig, SocketConfig, Update, channel,
 };
 use seal::PrivateKey;
 use std::fs::File;

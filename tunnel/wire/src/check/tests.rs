@@ -8,7 +8,7 @@ type Check = fn(&[u8]);
 const TARGETS: [(&str, Check); 5] =
     [("gre", gre), ("frames", frames), ("inner", inner), ("segment", segment), ("coalesce", coalesce)];
 
-/// The inputs that are saved for a target.
+/// The saved inputs of a target.
 fn saved(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let inputs = std::fs::read_dir(&folder).expect("a folder of inputs");
@@ -18,19 +18,19 @@ fn saved(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_a_fuzzer_has_found_passes_every_check() {
+fn the_saved_inputs_of_fuzzing_pass_every_check() {
     TARGETS.into_iter().for_each(|(target, check)| saved(target).iter().for_each(|input| check(input)));
 }
 
-/// So many inputs near the saved ones, of each target.
-const NEAR: u64 = 20_000;
+/// Mutations of saved inputs that are tested, of each target.
+const MUTATIONS: u64 = 20_000;
 
 #[test]
-fn what_is_near_that_passes_too() {
+fn mutations_of_the_saved_inputs_pass_every_check() {
     let mut random = units::Stream::named(1, "near the corpus");
     for (target, check) in TARGETS {
         let inputs = saved(target);
-        for _ in 0..NEAR {
+        for _ in 0..MUTATIONS {
             let mut input = inputs[random.below(inputs.len() as u64) as usize].clone();
             for _ in 0..=random.below(4) {
                 let at = random.below(input.len() as u64 + 1) as usize;
@@ -52,14 +52,14 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_begin_like_a_packet_pass_every_check(data in proptest::collection::vec(any::<u8>(), 1..200),
+    fn bytes_with_a_valid_beginning_pass_every_check(data in proptest::collection::vec(any::<u8>(), 1..200),
                                                        start in 0..LIKELY.len()) {
         let data = [LIKELY[start], &data].concat();
         TARGETS.into_iter().for_each(|(_, check)| check(&data));
     }
 }
 
-/// Beginnings that lead deeper than random ones: IPv4 and IPv6 with TCP and UDP, an offload, acknowledgements, GRE.
+/// Beginnings of valid input: IPv4 and IPv6 with TCP and UDP, virtio_net_hdr, an ack frame, GRE.
 const LIKELY: [&[u8]; 7] = [
     &[0x45, 0, 0, 60, 0, 1, 0x40, 0, 64, 6, 0, 0],
     &[0x60, 0, 0, 0, 0, 20, 17, 64],

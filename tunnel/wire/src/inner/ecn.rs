@@ -1,20 +1,20 @@
-//! Explicit congestion notification in inner packets (RFC 3168).
+//! ECN in inner packets (RFC 3168).
 
 use super::tos;
 use crate::checksum;
 use crate::reader::{put_word, word};
 
-/// What the ECN field says.
+/// An ECN field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// Its transport would not see a mark.
-    NotCapable,
-    /// ECT(1): capable, and of low latency (RFC 9331).
-    Capable1,
-    /// ECT(0): capable.
-    Capable0,
-    /// Congestion experienced.
-    Marked,
+    /// Not-ECT.
+    NotEct,
+    /// ECT(1), for low latency (RFC 9331).
+    Ect1,
+    /// ECT(0).
+    Ect0,
+    /// CE: congestion experienced.
+    Ce,
 }
 
 impl Ecn {
@@ -22,21 +22,21 @@ impl Ecn {
     #[must_use]
     pub const fn of(tos: u8) -> Self {
         match tos & 3 {
-            0 => Self::NotCapable,
-            1 => Self::Capable1,
-            2 => Self::Capable0,
-            _ => Self::Marked,
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
         }
     }
 }
 
-/// Sets "congestion experienced" in an IP packet and keeps IPv4's header checksum right (RFC 1624). False if the packet's
-/// transport is not capable of it, or this is no IP packet: then only a drop tells it.
-pub fn mark(packet: &mut [u8]) -> bool {
+/// Sets CE in an IP packet, and updates IPv4's header checksum (RFC 1624). False if the packet is not ECN-capable, or no IP
+/// packet: then only a drop signals congestion.
+pub fn set_ce(packet: &mut [u8]) -> bool {
     match tos(packet).map(Ecn::of) {
-        None | Some(Ecn::NotCapable) => return false,
-        Some(Ecn::Marked) => return true,
-        Some(Ecn::Capable0 | Ecn::Capable1) => {}
+        None | Some(Ecn::NotEct) => return false,
+        Some(Ecn::Ce) => return true,
+        Some(Ecn::Ect0 | Ecn::Ect1) => {}
     }
     if packet[0] >> 4 == 6 {
         packet[1] |= 0x30;

@@ -1,5 +1,5 @@
-//! Clamping of TCP's maximum segment size: a SYN is told what fits the tunnel (RFC 9293, section 3.7.1), so that no path
-//! MTU discovery need fail first.
+//! MSS clamping: the MSS option of a SYN is lowered to what fits the tunnel (RFC 9293, section 3.7.1), so that connections do
+//! not depend on path MTU discovery.
 
 use super::{Inner, protocol};
 use crate::checksum;
@@ -11,8 +11,7 @@ const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
 
 /// Lowers the MSS option of a SYN to what fits `mtu` bytes without options of IP and TCP (RFC 6691). `partial`: the
-/// checksum is left to a device and holds only the pseudo-header's sum, which the option is no part of. True if the packet
-/// was changed; one without the option stays without.
+/// checksum is partial, the sum of the pseudo-header alone, which does not cover the option. True if the packet was changed.
 pub fn clamp(packet: &mut [u8], mtu: u16, partial: bool) -> bool {
     let Some((tcp, at)) = option(packet) else { return false };
     let headers = if packet[0] >> 4 == 6 { 60 } else { 40 };
@@ -22,9 +21,9 @@ pub fn clamp(packet: &mut [u8], mtu: u16, partial: bool) -> bool {
     }
     put_word(packet, at, new);
     if !partial {
-        // At an odd offset the value lies across two words of the sum, which then holds it with its bytes swapped.
-        let turned = |word: u16| if (at - tcp) % 2 == 1 { word.swap_bytes() } else { word };
-        let checksum = checksum::update(word(packet, tcp + 16), turned(old), turned(new));
+        // At an odd offset the value spans two words of the sum, which holds it with its bytes swapped.
+        let aligned = |word: u16| if (at - tcp) % 2 == 1 { word.swap_bytes() } else { word };
+        let checksum = checksum::update(word(packet, tcp + 16), aligned(old), aligned(new));
         put_word(packet, tcp + 16, checksum);
     }
     true

@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::sums_are_right;
+use crate::check::has_correct_checksums;
 use crate::reader::put_word;
 use crate::samples::{Sample, any_sample};
 use ecn::Ecn;
@@ -24,7 +24,7 @@ fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn headers_of_both_versions_are_read() {
+fn headers_of_both_versions_are_decoded() {
     let v4 = Inner::parse(&Sample { tos: 0xb9, ..udp(false) }.whole()).unwrap();
     assert_eq!((v4.source, v4.destination), ([192, 0, 2, 1].into(), [198, 51, 100, 2].into()));
     assert_eq!((v4.tos, v4.protocol, v4.transport, v4.len), (0xb9, 17, 20, 128));
@@ -36,7 +36,7 @@ fn headers_of_both_versions_are_read() {
 }
 
 #[test]
-fn extension_headers_are_skipped_by_their_own_units() {
+fn extension_headers_are_skipped_in_their_units() {
     let hop_by_hop = (0, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]);
     let authentication = (51, &[0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]);
     let parsed = Inner::parse(&extended(&[hop_by_hop, authentication])).unwrap();
@@ -47,7 +47,7 @@ fn extension_headers_are_skipped_by_their_own_units() {
 }
 
 #[test]
-fn fragments_have_no_ports_but_a_fragment_header_on_a_whole_packet_makes_none() {
+fn fragments_have_no_ports_and_an_atomic_fragment_is_none() {
     let fragment = |offset_and_more: u8| extended(&[(44, &[0, 0, 0, offset_and_more, 0, 0, 0, 1])]);
     let parsed = |packet: &[u8]| Inner::parse(packet).map(|inner| (inner.fragment, inner.ports.is_some())).unwrap();
     assert_eq!(parsed(&fragment(0)), (false, true));
@@ -59,7 +59,7 @@ fn fragments_have_no_ports_but_a_fragment_header_on_a_whole_packet_makes_none() 
 }
 
 #[test]
-fn lengths_that_contradict_the_packet_are_refused() {
+fn contradicting_lengths_are_rejected() {
     let good = udp(false).whole();
     let refusal = |change: fn(&mut Vec<u8>)| {
         let mut packet = good.clone();
@@ -76,7 +76,7 @@ fn lengths_that_contradict_the_packet_are_refused() {
 }
 
 #[test]
-fn the_hash_tells_flows_apart_and_keeps_each_together() {
+fn the_flow_hash_is_equal_within_a_flow_and_differs_between_flows() {
     let hash = |sample: &Sample, key| Inner::parse(&sample.whole()).unwrap().flow_hash(key);
     for v6 in [false, true] {
         let (one, later) = (udp(v6), Sample { id: 9, tos: 2, ..udp(v6) });
@@ -97,7 +97,7 @@ fn the_hash_tells_flows_apart_and_keeps_each_together() {
 }
 
 #[test]
-fn a_mark_is_set_only_where_it_would_be_seen() {
+fn ce_is_set_only_in_ecn_capable_packets() {
     for (v6, tos, marked) in [
         (false, 0, None),
         (true, 0xb8, None),
@@ -107,12 +107,12 @@ fn a_mark_is_set_only_where_it_would_be_seen() {
         (true, 3, Some(3)),
     ] {
         let mut packet = Sample { tos, ..udp(v6) }.whole();
-        assert_eq!(ecn::mark(&mut packet), marked.is_some());
+        assert_eq!(ecn::set_ce(&mut packet), marked.is_some());
         assert_eq!(tos_of(&packet), marked.unwrap_or(tos));
-        assert!(sums_are_right(&packet));
+        assert!(has_correct_checksums(&packet));
     }
-    assert_eq!([0, 1, 2, 3].map(Ecn::of), [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Marked]);
-    assert!(!ecn::mark(&mut [0x45, 1]));
+    assert_eq!([0, 1, 2, 3].map(Ecn::of), [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce]);
+    assert!(!ecn::set_ce(&mut [0x45, 1]));
 }
 
 fn tos_of(packet: &[u8]) -> u8 {
@@ -120,27 +120,27 @@ fn tos_of(packet: &[u8]) -> u8 {
 }
 
 #[test]
-fn the_segment_size_of_a_syn_is_lowered_and_its_checksum_kept() {
+fn the_mss_of_a_syn_is_lowered_and_its_checksum_stays_correct() {
     // The MSS option at an even and at an odd offset.
     for options in [vec![2, 4, 5, 0xb4], vec![1, 2, 4, 5, 0xb4, 1, 1, 0]] {
         for (v6, most) in [(false, 1360), (true, 1340)] {
             let syn = Sample { v6, flags: 2, options: options.clone(), ..Sample::tcp(0) };
             let mut packet = syn.whole();
             assert!(mss::clamp(&mut packet, 1400, false));
-            assert!(sums_are_right(&packet));
+            assert!(has_correct_checksums(&packet));
             let at = if v6 { 60 } else { 40 } + options.iter().position(|byte| *byte == 4).unwrap() + 1;
             assert_eq!(word(&packet, at), most);
             assert!(!mss::clamp(&mut packet, 1400, false), "low enough");
-            let (offload, mut partial) = syn.left_to_do(9);
+            let (offload, mut partial) = syn.with_offload(9);
             assert!(mss::clamp(&mut partial, 1400, true));
-            crate::segment::complete(&offload, &mut partial).unwrap();
+            crate::segment::complete_checksum(&offload, &mut partial).unwrap();
             assert_eq!(partial, packet);
         }
     }
 }
 
 #[test]
-fn what_is_no_syn_or_has_broken_options_is_left_alone() {
+fn packets_without_syn_or_with_malformed_options_are_unchanged() {
     for (flags, options) in [
         (0x10, vec![2, 4, 5, 0xb4]),
         (2, vec![3, 0, 0, 0]),
@@ -160,7 +160,7 @@ fn what_is_no_syn_or_has_broken_options_is_left_alone() {
 
 proptest! {
     #[test]
-    fn marking_and_clamping_keep_any_packet_sound(sample in any_sample()) {
+    fn set_ce_and_clamp_keep_checksums_correct(sample in any_sample()) {
         crate::check::inner(&sample.whole());
     }
 }

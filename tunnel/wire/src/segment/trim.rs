@@ -1,35 +1,35 @@
-//! Dropping the first packet of a super-packet, so that a queue that drops one packet to tell its sender to slow down
-//! (CoDel) does not drop the 45 behind it as well.
+//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the 45 after
+//! it as well.
 
 use super::CWR;
 use crate::checksum::{self, pseudo};
 use crate::inner::{addresses, protocol};
-use crate::offload::{Cut, Layout, Offload, tcp_sequence};
 use crate::reader::{put_word, word};
+use crate::virtio::{Gso, Layout, VirtioNetHeader, tcp_sequence};
 
-/// Drops the first packet of a `parcel` (virtio-net header and super-packet) in place: only headers move. What is left
-/// begins at the offset that is returned. `None`, and nothing is changed, if the parcel is not two packets or more.
-pub fn trim_first(parcel: &mut [u8]) -> Option<usize> {
-    let (mut offload, packet) = Offload::parse(parcel).ok()?;
-    let cut = offload.cut?;
+/// Drops the first segment of a `super_packet` (with its virtio_net_hdr) in place: only headers move. The rest begins at the
+/// returned offset. `None`, and nothing is changed, if it has fewer than two segments.
+pub fn trim_first(super_packet: &mut [u8]) -> Option<usize> {
+    let (mut offload, packet) = VirtioNetHeader::parse(super_packet).ok()?;
+    let cut = offload.gso?;
     let layout = offload.layout(cut, packet).ok()?;
     let (size, payload) = (usize::from(cut.size), packet.len() - layout.payload);
     let left = payload.checked_sub(size).filter(|left| *left > 0)?;
-    offload.cut = (left > size).then_some(Cut { cwr: false, ..cut });
-    parcel.copy_within(Offload::LEN..Offload::LEN + layout.payload, Offload::LEN + size);
-    let rest = &mut parcel[size..];
-    rest[..Offload::LEN].copy_from_slice(&offload.to_bytes());
-    renumber(&mut rest[Offload::LEN..], layout, cut.size);
+    offload.gso = (left > size).then_some(Gso { cwr: false, ..cut });
+    super_packet.copy_within(VirtioNetHeader::LEN..VirtioNetHeader::LEN + layout.payload, VirtioNetHeader::LEN + size);
+    let rest = &mut super_packet[size..];
+    rest[..VirtioNetHeader::LEN].copy_from_slice(&offload.to_bytes());
+    update_headers(&mut rest[VirtioNetHeader::LEN..], layout, cut.size);
     Some(size)
 }
 
-/// Lengths, identification, sequence number and sums, after `dropped` bytes of payload are gone.
-fn renumber(packet: &mut [u8], layout: Layout, dropped: u16) {
+/// Updates lengths, identification, sequence number and checksums after `dropped` bytes of payload were removed.
+fn update_headers(packet: &mut [u8], layout: Layout, dropped: u16) {
     if layout.v6 {
         put_word(packet, 4, (packet.len() - 40) as u16);
     } else {
-        shift_word(packet, 2, dropped.wrapping_neg());
-        shift_word(packet, 4, 1);
+        add_to_word(packet, 2, dropped.wrapping_neg());
+        add_to_word(packet, 4, 1);
     }
     let Some(pseudo) =
         addresses(packet).map(|both| pseudo(both, if layout.tcp { protocol::TCP } else { protocol::UDP }))
@@ -48,8 +48,8 @@ fn renumber(packet: &mut [u8], layout: Layout, dropped: u16) {
     put_word(header, layout.checksum_offset(), pseudo.word(len).folded());
 }
 
-/// Adds to a word of IPv4's header and keeps its checksum right.
-fn shift_word(packet: &mut [u8], at: usize, by: u16) {
+/// Adds to a word of IPv4's header, and updates its checksum.
+fn add_to_word(packet: &mut [u8], at: usize, by: u16) {
     let old = word(packet, at);
     let new = old.wrapping_add(by);
     put_word(packet, at, new);

@@ -7,11 +7,6 @@ use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
 use control::{ParamError, ParamValue};
 use parse::{At, Fault, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
-use units::Span;
-
-/// Defaults of the `mpt` mode.
-const MPT_MAX_REORDER_TIMEOUT: Span = Span::from_millis(100);
-const MPT_SCHEDULER: &str = "packet-round-robin";
 
 /// No congestion control.
 const OFF: &str = "off";
@@ -39,9 +34,9 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
 fn mpt_default() -> TunnelOptions {
     TunnelOptions {
         congestion: None,
-        scheduler: MPT_SCHEDULER.into(),
+        scheduler: mpt::DEFAULT_SCHEDULER.into(),
         retransmit: false,
-        max_reorder_timeout: MPT_MAX_REORDER_TIMEOUT,
+        max_reorder_timeout: mpt::DEFAULT_REORDER_TIMEOUT,
         ..TunnelOptions::default()
     }
 }

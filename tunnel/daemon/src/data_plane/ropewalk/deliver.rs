@@ -6,8 +6,8 @@ use std::io::IoSlice;
 use std::net::IpAddr;
 use wire::inner::Inner;
 use wire::inner::ecn;
-use wire::offload::Offload;
 use wire::segment::Segmenter;
+use wire::virtio::VirtioNetHeader;
 
 /// Why a packet is dropped before the device.
 pub(super) enum Rejection {
@@ -22,10 +22,11 @@ pub(super) enum Rejection {
 pub(super) fn validate(
     packet: Reassembled<'_>,
     is_allowed: impl Fn(IpAddr) -> bool,
-) -> Result<(Offload, &[u8], usize), Rejection> {
+) -> Result<(VirtioNetHeader, &[u8], usize), Rejection> {
     let Reassembled { bytes, offload, ce } = packet;
-    let start = if offload { Offload::LEN } else { 0 };
-    let header = if offload { Offload::parse(bytes).map(|(header, _)| header) } else { Ok(Offload::default()) };
+    let start = if offload { VirtioNetHeader::LEN } else { 0 };
+    let header =
+        if offload { VirtioNetHeader::parse(bytes).map(|(header, _)| header) } else { Ok(VirtioNetHeader::default()) };
     let header = header.map_err(|_| Rejection::Malformed)?;
     let inner = Inner::parse(bytes.get(start..).unwrap_or_default()).map_err(|_| Rejection::Malformed)?;
     // Bytes behind the packet are padding, as in Ethernet.
@@ -35,20 +36,20 @@ pub(super) fn validate(
     if !is_allowed(inner.source) {
         return Err(Rejection::UnallowedSource);
     }
-    if ce && !ecn::mark(packet) {
+    if ce && !ecn::set_ce(packet) {
         return Err(Rejection::Malformed);
     }
     Ok((header, bytes, start))
 }
 
 /// Writes a packet to the device, segmented if the device does not accept such super-packets.
-pub(super) fn write(device: &mut Device, offload: Offload, bytes: &[u8], start: usize, buffer: &mut [u8]) {
+pub(super) fn write(device: &mut Device, offload: VirtioNetHeader, bytes: &[u8], start: usize, buffer: &mut [u8]) {
     let packet = &bytes[start..];
-    let is_super_packet = offload.cut.is_some();
+    let is_super_packet = offload.gso.is_some();
     if start == 0 {
         return device.write_packet(packet);
     }
-    let accepted = if is_super_packet { device.accepts(offload.cut) } else { device.has_header() };
+    let accepted = if is_super_packet { device.accepts(offload.gso) } else { device.has_header() };
     if accepted && device.write_super_packet(&[IoSlice::new(bytes)]) == WriteOutcome::Written {
         return;
     }

@@ -32,7 +32,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use units::{Instant, PathId};
 use wire::inner::ecn::Ecn;
 use wire::inner::{Inner, mss, protocol};
-use wire::offload::Offload;
+use wire::virtio::VirtioNetHeader;
 
 /// The DSCP of expedited forwarding (RFC 3246), whose packets are delivered without reordering.
 const EXPEDITED_FORWARDING: u8 = 46;
@@ -216,9 +216,12 @@ fn outer_tos(inner: u8) -> u8 {
 impl Engine for RopewalkEngine {
     fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize) {
         let Io { device, pool, read_buffer, .. } = io;
-        let skip = if device.has_header() { Offload::LEN } else { 0 };
-        let offload =
-            if skip > 0 { Offload::parse(&read_buffer[..len]).map(|it| it.0) } else { Ok(Offload::default()) };
+        let skip = if device.has_header() { VirtioNetHeader::LEN } else { 0 };
+        let offload = if skip > 0 {
+            VirtioNetHeader::parse(&read_buffer[..len]).map(|it| it.0)
+        } else {
+            Ok(VirtioNetHeader::default())
+        };
         let parsed = offload.and_then(|offload| Ok((offload, Inner::parse(&read_buffer[skip..len])?)));
         let Ok((offload, inner)) = parsed else {
             device.report.malformed += 1;
@@ -236,7 +239,7 @@ impl Engine for RopewalkEngine {
         if inner.protocol == protocol::TCP {
             mss::clamp(&mut read_buffer[skip..len], self.mtu, offload.checksum.is_some());
         }
-        let needs_header = offload.cut.is_some() || offload.checksum.is_some();
+        let needs_header = offload.gso.is_some() || offload.checksum.is_some();
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
         let from = if needs_header { 0 } else { skip };
         let bytes = bytes.slice(from as u32, len as u32);
@@ -261,7 +264,7 @@ impl Engine for RopewalkEngine {
         }
         if let Some(buffer) = (!opened.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
         {
-            let ce = Ecn::of(received.tos) == Ecn::Marked;
+            let ce = Ecn::of(received.tos) == Ecn::Ce;
             opened.drain(..).for_each(|item| self.take(now, &route, ce, &buffer, item));
         }
         opened.clear();

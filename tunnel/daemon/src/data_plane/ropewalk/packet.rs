@@ -3,8 +3,8 @@
 use crate::data_plane::buffer::BufferSlice;
 use machine::Payload;
 use wire::inner::ecn;
-use wire::offload::Offload;
 use wire::segment::trim_first;
+use wire::virtio::VirtioNetHeader;
 
 /// An inner packet or super-packet, or a fragment of one.
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ impl Payload for PacketSlice {
 
     /// Marks an ECN-capable packet; otherwise drops the first segment of a super-packet.
     fn signal_congestion(&mut self) -> bool {
-        let skip = if self.offload { Offload::LEN } else { 0 };
+        let skip = if self.offload { VirtioNetHeader::LEN } else { 0 };
         let Some(bytes) = self.bytes.unique_mut() else { return false };
-        if ecn::mark(&mut bytes[skip..]) {
+        if ecn::set_ce(&mut bytes[skip..]) {
             self.tos |= 3;
             return true;
         }

@@ -4,7 +4,7 @@ use super::packet::PacketSlice;
 use machine::Delivery;
 
 /// The largest packet: an IP packet with its virtio-net header and padding, bytes.
-const MAX_BYTES: usize = 65_535 + wire::offload::Offload::LEN + 64;
+const MAX_BYTES: usize = 65_535 + wire::virtio::VirtioNetHeader::LEN + 64;
 const STREAMS: usize = 256;
 
 /// The packet of a stream that is being reassembled.

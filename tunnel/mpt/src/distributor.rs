@@ -1,45 +1,45 @@
-//! The sending end: numbers packets and says which path each one takes.
+//! Distribution of packets over the paths.
 
 use schedule::{PathView, Scheduler, SchedulerView};
 use units::{Instant, PathId};
 
-/// One counter over all paths (draft-lencse-tsvwg-mpt section 3), and the scheduler that spreads the packets.
+/// Gives each packet a sequence number, common to all paths (draft-lencse-tsvwg-mpt, section 3), and a path.
 #[derive(Debug)]
-pub struct Striper {
+pub struct Distributor {
     scheduler: Box<dyn Scheduler>,
     paths: Vec<PathView>,
-    next: u64,
+    next_sequence: u64,
 }
 
-impl Striper {
-    /// Nothing sent yet over so many paths.
+impl Distributor {
+    /// A distributor over `paths` paths, all of which are usable.
     #[must_use]
     pub fn new(scheduler: Box<dyn Scheduler>, paths: usize) -> Self {
-        Self { scheduler, paths: vec![PathView::unmeasured(); paths], next: 0 }
+        Self { scheduler, paths: vec![PathView::unmeasured(); paths], next_sequence: 0 }
     }
 
-    /// A path can be used from now on, or no more.
+    /// Sets whether a path can be used.
     pub fn set_usable(&mut self, path: PathId, usable: bool) {
         let path = &mut self.paths[path.index()];
         (path.open, path.active) = (usable, usable);
     }
 
-    /// The number and the path of the next packet of `bytes`; `None`, and no number is used up, if no path is usable.
+    /// The sequence number and the path of the next packet of `bytes`; `None`, and no number is used, if no path is usable.
     pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
-        let seq = self.next;
+        let sequence = self.next_sequence;
         let view = SchedulerView {
             now,
             bytes,
             paths: &self.paths,
-            snd_nxt: seq,
-            snd_una: seq,
+            snd_nxt: sequence,
+            snd_una: sequence,
             unsent: 1,
             rwnd_left: u64::MAX,
             window_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
-        self.next += 1;
-        Some((seq, pick.path))
+        self.next_sequence += 1;
+        Some((sequence, pick.path))
     }
 }
 
@@ -49,13 +49,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn numbers_run_over_all_paths_and_none_is_lost_while_nothing_is_usable() {
+    fn numbers_are_common_to_all_paths_and_none_is_used_while_no_path_is_usable() {
         let entry = schedule::find("packet-round-robin").expect("registered");
         let scheduler = entry.scheduler(&[2, 1], 0, &BTreeMap::new()).expect("no parameters");
-        let mut striper = Striper::new(scheduler, 2);
+        let mut distributor = Distributor::new(scheduler, 2);
         let mut assign = |usable: bool| {
-            [PathId(0), PathId(1)].into_iter().for_each(|path| striper.set_usable(path, usable));
-            striper.assign(Instant::ZERO, 1500).map(|(seq, path)| (seq, path.0))
+            [PathId(0), PathId(1)].into_iter().for_each(|path| distributor.set_usable(path, usable));
+            distributor.assign(Instant::ZERO, 1500).map(|(sequence, path)| (sequence, path.0))
         };
         assert_eq!(
             [assign(true), assign(false), assign(true), assign(true)],

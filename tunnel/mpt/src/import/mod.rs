@@ -6,7 +6,6 @@
 mod convert;
 mod ini;
 
-use crate::config::ConfigErrors;
 use ini::Ini;
 use parse::Error;
 use std::path::Path;
@@ -24,26 +23,26 @@ pub struct Import {
 ///
 /// # Errors
 /// A file that cannot be read, an error in a file with its line, or no such connection.
-pub fn mpt(directory: &Path, wanted: Option<&str>) -> Result<Import, ConfigErrors> {
+pub fn import(directory: &Path, wanted: Option<&str>) -> Result<Import, Error> {
     let conf = directory.join("conf");
     let directory = if conf.join("interface.conf").exists() { conf.as_path() } else { directory };
     let interface = read(&directory.join("interface.conf"))?;
     let connection = pick(connections(&directory.join("connections"))?, wanted, directory)?;
-    convert::convert(&interface, &connection).map_err(ConfigErrors::from)
+    convert::convert(&interface, &connection)
 }
 
-fn read(path: &Path) -> Result<Ini, ConfigErrors> {
+fn read(path: &Path) -> Result<Ini, Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigErrors::from(Error::unreadable(&origin, format!("cannot read MPT's file: {error}"))))?;
-    Ini::read(&origin, &text).map_err(ConfigErrors::from)
+        .map_err(|error| Error::unreadable(&origin, format!("cannot read MPT's file: {error}")))?;
+    Ini::read(&origin, &text)
 }
 
 /// All files with the extension `conf`, sorted by name.
-fn connections(directory: &Path) -> Result<Vec<Ini>, ConfigErrors> {
+fn connections(directory: &Path) -> Result<Vec<Ini>, Error> {
     let unreadable = |error| {
         let message = format!("cannot read MPT's connections: {error}");
-        ConfigErrors::from(Error::unreadable(&directory.display().to_string(), message))
+        Error::unreadable(&directory.display().to_string(), message)
     };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
@@ -54,11 +53,10 @@ fn connections(directory: &Path) -> Result<Vec<Ini>, ConfigErrors> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-fn pick(mut all: Vec<Ini>, wanted: Option<&str>, directory: &Path) -> Result<Ini, ConfigErrors> {
+fn pick(mut all: Vec<Ini>, wanted: Option<&str>, directory: &Path) -> Result<Ini, Error> {
     let name = |ini: &Ini| ini.text("connection", "name").unwrap_or("connection").to_owned();
     let names: Vec<_> = all.iter().map(name).collect();
-    let refuse =
-        |message: String| Err(ConfigErrors::from(Error::unreadable(&directory.display().to_string(), message)));
+    let refuse = |message: String| Err(Error::unreadable(&directory.display().to_string(), message));
     match (wanted, names.as_slice()) {
         (None, [_]) => Ok(all.remove(0)),
         (Some(wanted), _) if names.iter().any(|name| name == wanted) => {

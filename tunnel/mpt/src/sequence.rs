@@ -12,7 +12,7 @@ const RESTART_PACKETS: u32 = 16;
 
 /// Expands sequence numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SequenceExpander {
+pub(crate) struct SequenceExpander {
     largest: Option<u64>,
     window: u64,
     stale_in_a_row: u32,
@@ -20,7 +20,7 @@ pub(super) struct SequenceExpander {
 
 /// An expanded sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sequence {
+pub(crate) enum Sequence {
     /// The packet's number.
     Number(u64),
     /// The peer restarted; the packet's number.
@@ -31,12 +31,12 @@ pub(super) enum Sequence {
 
 impl SequenceExpander {
     /// An expander for a reorder window of this many packets.
-    pub(super) fn new(window: u32) -> Self {
+    pub(crate) fn new(window: u32) -> Self {
         Self { largest: None, window: u64::from(window.max(MAX_FIRST)), stale_in_a_row: 0 }
     }
 
     /// Expands the low 32 bits of a packet's number.
-    pub(super) fn expand(&mut self, low: u32) -> Sequence {
+    pub(crate) fn expand(&mut self, low: u32) -> Sequence {
         let Some(largest) = self.largest else {
             self.largest = Some(u64::from(low));
             return Sequence::Number(u64::from(low));

@@ -2,6 +2,7 @@
 
 use super::Import;
 use super::ini::Ini;
+use crate::config::{DEFAULT_MTU, DEFAULT_REORDER_TIMEOUT, DEFAULT_SCHEDULER};
 use ipnet::IpNet;
 use parse::Error;
 use std::fmt::Write;
@@ -10,8 +11,6 @@ use std::net::{IpAddr, SocketAddr};
 /// MPT's limits.
 const MAX_PATHS: usize = 20;
 const MAX_NETWORKS: usize = 20;
-/// MPT's reorder timeout if the file has 0 or none, ms.
-const DEFAULT_REORDER_TIMEOUT: u64 = 100;
 
 /// A path of an MPT connection.
 struct MptPath {
@@ -67,7 +66,7 @@ fn table_interface(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) -
     }
     let mut text = format!("[interface]\nname = \"{}\"\n", interface.text("tun_0", "name").unwrap_or("tun0"));
     text += &format!("mode = \"mpt\"\naddress = {}\n", list(&addresses));
-    text += &format!("mtu = {}\n", interface.value::<u16>("tun_0", "mtu", "bytes")?.unwrap_or(1440));
+    text += &format!("mtu = {}\n", interface.value::<u16>("tun_0", "mtu", "bytes")?.unwrap_or(DEFAULT_MTU));
     let port: u16 = connection.value("connection", "local_port", "a UDP port")?.unwrap_or(0);
     Ok(text + &format!("listen-port = {port}\n\n"))
 }
@@ -81,8 +80,8 @@ fn list<T: ToString>(values: &[T]) -> String {
 fn table_mpt(connection: &Ini, paths: &[MptPath], notes: &mut Vec<String>) -> Result<String, Error> {
     let window: u32 = connection.value("connection", "reorder_window", "packets, 0 for off")?.unwrap_or(0);
     let timeout: u64 = connection.value("connection", "max_buffdelay_msec", "milliseconds")?.unwrap_or(0);
-    let timeout = if timeout == 0 { DEFAULT_REORDER_TIMEOUT } else { timeout };
-    let mut text = "[tunnel]\nscheduler = \"packet-round-robin\"\n".to_owned();
+    let timeout = if timeout == 0 { DEFAULT_REORDER_TIMEOUT.as_millis() } else { timeout };
+    let mut text = format!("[tunnel]\nscheduler = \"{DEFAULT_SCHEDULER}\"\n");
     if window == 0 {
         text += "in-order = false\n\n[mpt]\n";
     } else {

@@ -1,27 +1,24 @@
-//! MPT's own messages among the data (draft-lencse-tsvwg-mpt and its published implementation): the keepalive, which
-//! stands behind a GRE header that calls it an IP packet and differs from one by its first byte.
+//! The encoding of MPT's control messages, of which Ropewalk speaks the keepalive: a message after a GRE header whose protocol
+//! type is that of IP packets, distinguished from a packet by its first byte.
 //!
 //! ```text
 //! GRE 4   A1   status 1   authentication 1   its length 1   round 1   IP version 1   zero 2
 //! sender's tunnel address 16   receiver's tunnel address 16     (IPv4 as ::ffff:a.b.c.d)
 //! ```
 
-use crate::Malformed;
-use crate::gre;
-use crate::reader::Reader;
-use core::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
+use wire::{Malformed, gre};
 
-/// From this first byte on, what follows the GRE header is a message and no packet.
+/// Least first byte of a control message.
 const FIRST_MESSAGE: u8 = 0xa0;
 const KEEPALIVE: u8 = 0xa1;
 
-/// Whether a GRE payload is a message of MPT's control and no inner packet.
-#[must_use]
-pub fn is_control(payload: &[u8]) -> bool {
+/// Whether a GRE payload is a control message and no inner packet.
+pub(crate) fn is_control(payload: &[u8]) -> bool {
     payload.first().is_some_and(|first| *first >= FIRST_MESSAGE)
 }
 
-/// "This path works": sent on each path on its own, not authenticated, not answered.
+/// A sign that a path works: sent on each path, neither authenticated nor answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// The sender's tunnel address.
@@ -31,10 +28,10 @@ pub struct Keepalive {
 }
 
 impl Keepalive {
-    /// Bytes of the message with its GRE header.
+    /// Length of the message with its GRE header, bytes.
     pub const LEN: usize = 44;
 
-    /// The whole UDP payload. A GRE sequence number has no place in it: it would be one of the data's.
+    /// The UDP payload. It has no GRE sequence number, which would be one of the data.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let v6 = self.sender.is_ipv6();
@@ -48,20 +45,20 @@ impl Keepalive {
         bytes
     }
 
-    /// Reads a keepalive behind its GRE header.
+    /// Parses a keepalive after its GRE header.
     ///
     /// # Errors
     /// `Truncated`; `Type` for another message or one with authentication; `Version` if the IP version is not that of the
     /// addresses.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
-        let mut bytes = Reader(payload);
-        let [command, _status, authentication, length] = bytes.array()?;
-        let [_round, version, ..] = bytes.array::<4>()?;
+        let (header, addresses) = payload.split_first_chunk::<8>().ok_or(Malformed::Truncated)?;
+        let [command, _status, authentication, length, _round, version, ..] = *header;
         if (command, authentication, length) != (KEEPALIVE, 0, 0) {
             return Err(Malformed::Type);
         }
-        let mut address = || bytes.array::<16>().map(|address| Ipv6Addr::from(address).to_canonical());
-        let keepalive = Self { sender: address()?, receiver: address()? };
+        let ([sender, receiver, ..], _) = addresses.as_chunks::<16>() else { return Err(Malformed::Truncated) };
+        let address = |octets: &[u8; 16]| Ipv6Addr::from(*octets).to_canonical();
+        let keepalive = Self { sender: address(sender), receiver: address(receiver) };
         let right = |address: IpAddr| version == if address.is_ipv6() { 6 } else { 4 };
         if right(keepalive.sender) && right(keepalive.receiver) { Ok(keepalive) } else { Err(Malformed::Version) }
     }
@@ -79,8 +76,8 @@ mod tests {
     use super::*;
 
     const V4: Keepalive = Keepalive {
-        sender: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)),
-        receiver: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)),
+        sender: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
+        receiver: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
     };
 
     #[test]
@@ -98,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keepalive_of_ipv6_says_so_twice() {
+    fn a_keepalive_of_ipv6_has_its_version_in_both_headers() {
         let [sender, receiver] = [1, 2].map(|last| IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last)));
         let bytes = Keepalive { sender, receiver }.to_bytes();
         assert_eq!((&bytes[2..4], bytes[9]), (&[0x86, 0xdd][..], 6));
@@ -106,21 +103,21 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_ip_are_no_control_and_all_commands_are() {
+    fn ip_packets_are_no_control_messages_and_all_commands_are() {
         assert!(![0x45, 0x60, 0x9f].iter().any(|first| is_control(&[*first])));
         assert!([0xa0, 0xa1, 0xa5, 0xff].iter().all(|first| is_control(&[*first])));
         assert!(!is_control(&[]));
     }
 
     #[test]
-    fn other_messages_and_contradictions_are_refused() {
-        let refusal = |at: usize, value: u8| {
+    fn other_messages_and_contradictions_are_rejected() {
+        let error = |at: usize, value: u8| {
             let mut bytes = V4.to_bytes();
             bytes[at] = value;
             Keepalive::parse(&bytes[4..]).unwrap_err()
         };
-        assert_eq!(refusal(4, 0xa2), Malformed::Type);
-        assert_eq!(refusal(6, 2), Malformed::Type);
-        assert_eq!(refusal(9, 6), Malformed::Version);
+        assert_eq!(error(4, 0xa2), Malformed::Type);
+        assert_eq!(error(6, 2), Malformed::Type);
+        assert_eq!(error(9, 6), Malformed::Version);
     }
 }

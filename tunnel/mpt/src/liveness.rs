@@ -1,6 +1,6 @@
 //! Liveness of an MPT path, by the peer's keepalives, its interface, and whether it is enabled.
 
-use crate::data_plane::config::KeepaliveConfig;
+use crate::config::KeepaliveConfig;
 use units::{Instant, Span};
 
 /// How long a path whose interface refused a packet is suspended.
@@ -8,16 +8,16 @@ const SUSPENSION: Span = Span::from_millis(1000);
 
 /// Liveness of a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Liveness {
+pub(crate) struct Liveness {
     keepalive: Option<KeepaliveConfig>,
     /// Whether netlink reports its interface up.
-    pub(super) link: bool,
+    pub(crate) link: bool,
     /// Whether it may be used.
-    pub(super) enabled: bool,
-    /// Whether the peer was heard within the dead time.
+    pub(crate) enabled: bool,
+    /// Whether the peer was last_received within the dead time.
     alive: bool,
     /// When a datagram of the peer was last received.
-    heard: Option<Instant>,
+    last_received: Option<Instant>,
     /// The end of a suspension.
     suspended_until: Option<Instant>,
     next_keepalive: Instant,
@@ -26,13 +26,13 @@ pub(super) struct Liveness {
 
 impl Liveness {
     /// A path that is up from the start, as in MPT.
-    pub(super) fn new(keepalive: Option<KeepaliveConfig>) -> Self {
+    pub(crate) fn new(keepalive: Option<KeepaliveConfig>) -> Self {
         Self {
             keepalive,
             link: true,
             enabled: true,
             alive: true,
-            heard: None,
+            last_received: None,
             suspended_until: None,
             next_keepalive: if keepalive.is_some() { Instant::ZERO } else { Instant::NEVER },
             dead_at: keepalive.map_or(Instant::NEVER, |keepalive| Instant::ZERO + keepalive.dead_time),
@@ -40,37 +40,37 @@ impl Liveness {
     }
 
     /// Whether it carries packets.
-    pub(super) fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.alive && self.link && self.enabled && self.suspended_until.is_none()
     }
 
     /// When a datagram of the peer was last received.
-    pub(super) fn heard(&self) -> Option<Instant> {
-        self.heard
+    pub(crate) fn last_received(&self) -> Option<Instant> {
+        self.last_received
     }
 
     /// A datagram of the peer was received. MPT counts keepalives alone; data proves as much.
-    pub(super) fn on_received(&mut self, now: Instant) {
+    pub(crate) fn on_received(&mut self, now: Instant) {
         self.alive = true;
-        self.heard = Some(now);
+        self.last_received = Some(now);
         if let Some(keepalive) = self.keepalive {
             self.dead_at = now + keepalive.dead_time;
         }
     }
 
     /// The path's interface refused a packet.
-    pub(super) fn suspend(&mut self, now: Instant) {
+    pub(crate) fn suspend(&mut self, now: Instant) {
         self.suspended_until = Some(now + SUSPENSION);
     }
 
     /// When [`Self::on_timeout`] is due.
-    pub(super) fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         let dead_at = if self.alive { self.dead_at } else { Instant::NEVER };
         self.next_keepalive.min(dead_at).min(self.suspended_until.unwrap_or(Instant::NEVER))
     }
 
     /// Updates the state; returns whether a keepalive is due.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
         self.suspended_until = self.suspended_until.filter(|until| *until > now);
         self.alive &= now < self.dead_at;
         let Some(keepalive) = self.keepalive.filter(|_| now >= self.next_keepalive) else { return false };

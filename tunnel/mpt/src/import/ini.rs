@@ -23,7 +23,7 @@ struct Section {
 impl Ini {
     /// Parses `text`; `origin` is its name in errors. The value of `auth_key`, a secret, is masked in them.
     pub(super) fn read(origin: &str, text: &str) -> Result<Self, Error> {
-        let mut ini = Self { origin: origin.into(), text: crate::config::masked(text), sections: BTreeMap::new() };
+        let mut ini = Self { origin: origin.into(), text: mask_auth_key(text), sections: BTreeMap::new() };
         let (mut section, mut start) = (String::new(), 0);
         for line in text.split_inclusive('\n') {
             let end = line.find([';', '#']).unwrap_or(line.len());
@@ -79,4 +79,16 @@ impl Ini {
     fn fault(&self, span: Range<usize>, message: &str, right: &str) -> Error {
         Error::new(&self.origin, &self.text, Fault::at(span, message).help(right))
     }
+}
+
+/// `text` with the value of `auth_key` overwritten by `*`, every byte in its place.
+fn mask_auth_key(text: &str) -> String {
+    let masked = |line: &str| match line.split_once('=') {
+        Some((key, value)) if key.contains("auth_key") => {
+            let stars = value.chars().map(|c| if c.is_whitespace() { c.to_string() } else { "*".repeat(c.len_utf8()) });
+            format!("{key}={}", stars.collect::<String>())
+        }
+        _ => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(masked).collect()
 }
