@@ -4,9 +4,8 @@
 use crate::Failure;
 use control::registry::{self, REGISTRY};
 use scenario::Scenario;
-use scenario::model::{Algorithm, Experiment, FlowKind, OFF, Parameter, Ropewalk};
+use scenario::model::{Algorithm, Experiment, FlowKind, OFF, Ropewalk};
 use schedule::{Fill, Needs};
-use std::collections::BTreeMap;
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
 const MOST_NUMBERS: u64 = 30_000_000;
@@ -73,8 +72,7 @@ fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> 
 
 fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &Algorithm) -> Result<(), Failure> {
     let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
-    let given = chosen.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
-    entry.scheduler(&[], 0, &given.collect()).map(drop).map_err(|bad| {
+    entry.scheduler(&[], 0, &chosen.parameters).map(drop).map_err(|bad| {
         let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
         scenario.error_in(cell, &format!("{key}.{}", bad.key), &format!("{}: {bad}", entry.name), &help).into()
     })
@@ -127,8 +125,7 @@ fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &Algorithm
         let message = format!("unknown congestion control `{}`", congestion.name);
         return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());
     };
-    let given = congestion.parameters.iter().map(|(name, value)| (name.clone(), value_of(value)));
-    entry.controller(&given.collect::<BTreeMap<_, _>>()).map(drop).map_err(|bad| {
+    entry.controller(&congestion.parameters).map(drop).map_err(|bad| {
         let key = format!("{key}.{}", bad.key);
         let help = format!("`ropewalk list algorithms {}` shows its parameters", entry.name);
         scenario.error_in(cell, &key, &format!("{}: {bad}", entry.name), &help).into()
@@ -144,12 +141,5 @@ pub(crate) fn suggestion(wrong: &str) -> String {
     match scenario::did_you_mean(&wrong.to_lowercase(), names.copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ropewalk list algorithms` shows them all".to_owned(),
-    }
-}
-
-fn value_of(parameter: &Parameter) -> control::ParamValue {
-    match parameter {
-        Parameter::Number(number) => control::ParamValue::Number(*number),
-        Parameter::Word(word) => control::ParamValue::Word(word.clone()),
     }
 }

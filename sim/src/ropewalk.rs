@@ -5,7 +5,6 @@
 
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
-use crate::tcp_setup::params_of;
 use control::Controller;
 use machine::{
     Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM,
@@ -265,7 +264,7 @@ fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<d
     if entry.fill != Fill::Cwnd {
         return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
-    let built = entry.scheduler(&tunnel.weights, 0, &params_of(chosen));
+    let built = entry.scheduler(&tunnel.weights, 0, &chosen.parameters);
     built.map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 
@@ -276,7 +275,7 @@ fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>,
     }
     let entry = control::registry::find(&chosen.name);
     let entry = entry.ok_or_else(|| fault(format!("no congestion control is called `{}`", chosen.name)))?;
-    let built = entry.controller(&params_of(chosen));
+    let built = entry.controller(&chosen.parameters);
     built.map(Some).map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 

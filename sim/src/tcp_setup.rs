@@ -4,7 +4,7 @@ use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, Algorithm, Host, Parameter, Recovery, Rules};
+use scenario::model::{self, Algorithm, Host, Recovery, Rules};
 use std::collections::BTreeMap;
 use transport::mptcp;
 use transport::tcp::{Receiver, Sender, receiver, sender};
@@ -47,7 +47,7 @@ impl MptcpSetup {
     fn new(flow: &str, model: &model::Multipath) -> Result<Self, Error> {
         let name = &model.scheduler.name;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
-        let parameters = params_of(&model.scheduler);
+        let parameters = model.scheduler.parameters.clone();
         entry.scheduler(&model.weights, 0, &parameters).map_err(|source| Error::BadParameter {
             flow: flow.to_owned(),
             algorithm: entry.name,
@@ -70,7 +70,7 @@ impl TcpSetup {
         let mss = host.mss.unwrap_or(mtu - headers - multipath.map_or(0, |multipath| multipath.option));
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
-        let parameters = params_of(congestion);
+        let parameters = congestion.parameters.clone();
         let needs = entry.ecn(&parameters).map_err(|source| Error::BadParameter {
             flow: name.to_owned(),
             algorithm: entry.name,
@@ -174,16 +174,5 @@ fn mptcp_config(tcp: sender::SenderConfig, model: &model::Multipath) -> mptcp::C
         },
         opportunistic_retransmission: model.opportunistic_retransmission,
         penalisation: model.penalisation,
-    }
-}
-
-pub(crate) fn params_of(algorithm: &Algorithm) -> BTreeMap<String, params::ParamValue> {
-    algorithm.parameters.iter().map(|(key, value)| (key.clone(), param_value(value))).collect()
-}
-
-fn param_value(parameter: &Parameter) -> params::ParamValue {
-    match parameter {
-        Parameter::Number(number) => params::ParamValue::Number(*number),
-        Parameter::Word(word) => params::ParamValue::Word(word.clone()),
     }
 }

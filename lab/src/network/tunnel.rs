@@ -3,7 +3,8 @@
 use super::host::route;
 use super::{Network, Subnet, host, uplink};
 use crate::shell::quoted;
-use scenario::model::{Algorithm, Flow, Parameter, Ropewalk, Route, Tunnel};
+use params::ParamValue;
+use scenario::model::{Algorithm, Flow, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
@@ -165,8 +166,8 @@ fn table(algorithm: &Algorithm) -> String {
     let mut text = format!("{{ name = \"{}\"", algorithm.name);
     for (key, value) in &algorithm.parameters {
         let _ = match value {
-            Parameter::Number(number) => write!(text, ", {key} = {number}"),
-            Parameter::Word(word) => write!(text, ", {key} = \"{word}\""),
+            ParamValue::Number(number) => write!(text, ", {key} = {number}"),
+            ParamValue::Word(word) => write!(text, ", {key} = \"{word}\""),
         };
     }
     text + " }"

@@ -6,7 +6,7 @@ mod algorithm;
 mod application;
 mod tunnel;
 
-pub use algorithm::{Algorithm, Parameter};
+pub use algorithm::Algorithm;
 pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
 

@@ -34,12 +34,16 @@ const ROOMS: &[Room] = &[
     pure("wire", &[], &[]),
     pure("seal", &["units"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
-    pure("scenario", &["link", "machine", "parse", "units"], &["libm", "schemars", "serde", "serde_json", "toml"]),
+    pure(
+        "scenario",
+        &["link", "machine", "params", "parse", "units"],
+        &["libm", "schemars", "serde", "serde_json", "toml"],
+    ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["control", "machine", "schedule", "units"], &[]),
     free("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),
-    free("lab", &["link", "parse", "record", "scenario", "units"]),
+    free("lab", &["link", "params", "parse", "record", "scenario", "units"]),
     free(
         "sim",
         &[

@@ -1,7 +1,8 @@
 //! Values with a short and a long form: `loss = "1%"` or a table, `congestion = "cubic"` or a table.
 
-use crate::model::{self, Parameter};
+use crate::model;
 use link::LossModel;
+use params::ParamValue;
 use parse::{Percent, Quantity};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -95,7 +96,7 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "name" => name = Some(map.next_value()?),
-                _ => drop(parameters.insert(key, map.next_value::<Setting>()?.0)),
+                _ => drop(parameters.insert(key, map.next_value::<Given>()?.0)),
             }
         }
         let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
@@ -104,30 +105,30 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
 }
 
 /// The value of one parameter; `true` and `false` are the words `on` and `off`.
-struct Setting(Parameter);
+struct Given(ParamValue);
 
-struct SettingVisitor;
+struct GivenVisitor;
 
-impl Visitor<'_> for SettingVisitor {
-    type Value = Setting;
+impl Visitor<'_> for GivenVisitor {
+    type Value = Given;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number, a word, true or false")
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<Setting, E> {
-        Ok(Setting(Parameter::Word(word.to_owned())))
+    fn visit_str<E: Error>(self, word: &str) -> Result<Given, E> {
+        Ok(Given(ParamValue::Word(word.to_owned())))
     }
 
-    fn visit_f64<E: Error>(self, n: f64) -> Result<Setting, E> {
-        Ok(Setting(Parameter::Number(n)))
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Given, E> {
+        Ok(Given(ParamValue::Number(n)))
     }
 
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Setting, E> {
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Given, E> {
         self.visit_f64(n as f64)
     }
 
-    fn visit_bool<E: Error>(self, yes: bool) -> Result<Setting, E> {
+    fn visit_bool<E: Error>(self, yes: bool) -> Result<Given, E> {
         self.visit_str(if yes { "on" } else { "off" })
     }
 }
@@ -144,9 +145,9 @@ impl<'de> Deserialize<'de> for Algorithm {
     }
 }
 
-impl<'de> Deserialize<'de> for Setting {
+impl<'de> Deserialize<'de> for Given {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SettingVisitor)
+        deserializer.deserialize_any(GivenVisitor)
     }
 }
 

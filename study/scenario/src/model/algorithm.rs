@@ -1,14 +1,15 @@
 //! Congestion controls and schedulers by name.
 
+use params::ParamValue;
 use std::collections::BTreeMap;
 
-/// A congestion control or a scheduler by name, with its settings.
+/// A congestion control or a scheduler by name, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
     /// Name or alias in the registry.
     pub name: String,
-    /// Settings; the registry checks them.
-    pub parameters: BTreeMap<String, Parameter>,
+    /// Parameters that were given; the registry checks them.
+    pub parameters: BTreeMap<String, ParamValue>,
 }
 
 impl Algorithm {
@@ -17,13 +18,4 @@ impl Algorithm {
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), parameters: BTreeMap::new() }
     }
-}
-
-/// The value of one algorithm parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
-    /// A number.
-    Number(f64),
-    /// A word.
-    Word(String),
 }

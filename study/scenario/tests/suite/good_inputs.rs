@@ -1,6 +1,7 @@
 //! What a scenario says is what the experiment is, to the last field.
 
 use link::*;
+use params::ParamValue;
 use ropewalk_scenario::model::*;
 use ropewalk_scenario::{Overrides, Scenario, parse};
 use std::collections::BTreeMap;
@@ -181,9 +182,9 @@ fn tunnel() -> Tunnel {
 
 fn flows() -> Vec<Flow> {
     let parameters = BTreeMap::from([
-        ("beta".into(), Parameter::Number(0.7)),
-        ("hystart".into(), Parameter::Word("off".into())),
-        ("fast_convergence".into(), Parameter::Word("off".into())),
+        ("beta".into(), ParamValue::Number(0.7)),
+        ("hystart".into(), ParamValue::Word("off".into())),
+        ("fast_convergence".into(), ParamValue::Word("off".into())),
     ]);
     let host = Host {
         mss: Some(1000),

@@ -1,7 +1,8 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
 use link::LossModel;
-use ropewalk_scenario::model::{Algorithm, FlowKind, Parameter};
+use params::ParamValue;
+use ropewalk_scenario::model::{Algorithm, FlowKind};
 use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
@@ -47,7 +48,7 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
     let keys: Vec<&str> = scenario.cells[0].parameters.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["flow.tcp.congestion", "path.wire.delay"]);
     assert_eq!(congestion(&scenario.cells[0]).name, "cubic");
-    assert_eq!(congestion(&scenario.cells[5]).parameters["beta"], Parameter::Number(4.0));
+    assert_eq!(congestion(&scenario.cells[5]).parameters["beta"], ParamValue::Number(4.0));
     let delays: Vec<u64> = scenario.cells.iter().map(|c| c.experiment.links[0].reverse.delay.as_millis()).collect();
     assert_eq!(delays, [10, 20, 10, 20, 10, 20], "back as there");
 }
@@ -73,7 +74,7 @@ fn a_set_below_a_swept_key_holds_in_every_cell() {
     let scenario = read(&["flow.tcp.congestion.beta=0.5"]);
     assert_eq!(scenario.cells.len(), 6);
     for cell in &scenario.cells {
-        assert_eq!(congestion(cell).parameters["beta"], Parameter::Number(0.5));
+        assert_eq!(congestion(cell).parameters["beta"], ParamValue::Number(0.5));
     }
 }
 
