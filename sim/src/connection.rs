@@ -2,7 +2,7 @@
 
 use crate::mptcp::MptcpConnection;
 use transport::tcp::sender::SenderCounters;
-use transport::tcp::{Receiver, Sender};
+use transport::tcp::{Receiver, Sender, SinglePathSender};
 use transport::{mptcp, tcp};
 use units::{Instant, Span};
 
@@ -16,7 +16,7 @@ pub(crate) enum Connection {
 /// Both ends of a TCP connection.
 #[derive(Debug)]
 pub(crate) struct TcpConnection {
-    pub sender: Sender,
+    pub sender: SinglePathSender,
     pub receiver: Receiver,
 }
 
@@ -111,7 +111,7 @@ impl Connection {
     /// The senders of the connection or of its subflows.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Sender> {
         let (single, multi) = match self {
-            Self::Single(it) => (Some(&it.sender), None),
+            Self::Single(it) => (Some(&*it.sender), None),
             Self::Multi(it) => (None, Some(it.sender.subflows().map(|(sender, _)| sender))),
         };
         single.into_iter().chain(multi.into_iter().flatten())
@@ -119,7 +119,7 @@ impl Connection {
 
     /// The sum of a counter over all subflows.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
-        self.senders().map(|sender| counter(sender.counters())).sum()
+        self.senders().map(|sender| counter(&sender.counters())).sum()
     }
 
     /// The congestion window, packets, summed over all subflows.

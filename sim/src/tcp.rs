@@ -160,7 +160,7 @@ impl TcpFlow {
         self.delivered_before += self.message.bytes.unwrap_or(0);
         let mut first = self.end;
         if reconnects {
-            self.closed.extend(self.connection.senders().map(|sender| *sender.counters()));
+            self.closed.extend(self.connection.senders().map(|sender| sender.counters()));
             self.number = self.number.wrapping_add(1);
             self.connection = self.setup.connection(self.number);
             first = 0;
@@ -285,7 +285,7 @@ impl TcpFlow {
 
     /// The same as [`segment_bytes`](Self::segment_bytes) for a subflow's segment.
     pub(crate) fn mptcp_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
-        let (bytes, ecn_capable) = self.sized(&segment.tcp, segment.data);
+        let (bytes, ecn_capable) = self.sized(&segment.tcp, segment.data_seq);
         match &self.connection {
             Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn_capable),
             Connection::Single(_) => (bytes, ecn_capable),

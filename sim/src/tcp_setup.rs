@@ -7,7 +7,7 @@ use control::{AlgorithmEntry, Controller, Ecn};
 use scenario::model::{self, Algorithm, Host, Recovery, Rules};
 use std::collections::BTreeMap;
 use transport::mptcp;
-use transport::tcp::{Receiver, Sender, receiver, sender};
+use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
 use units::Stream;
 
 /// A TCP header without options, bytes.
@@ -107,7 +107,7 @@ impl TcpSetup {
         if let Some(multipath) = &self.multipath {
             return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
         }
-        let sender = Sender::new(self.sender, controller, rng);
+        let sender = SinglePathSender::new(self.sender, controller, rng);
         Connection::Single(Box::new(TcpConnection { sender, receiver: Receiver::new(self.receiver) }))
     }
 

@@ -6,5 +6,6 @@
 //! belong to the driver. Machines pass typed segments; no bytes are made.
 
 pub mod mptcp;
+pub mod path;
 pub mod recovery;
 pub mod tcp;

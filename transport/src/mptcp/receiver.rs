@@ -1,7 +1,7 @@
-//! The receiving half: subflows deliver in their order, data waits until it is complete, one window is offered.
+//! The MPTCP receiver: subflows deliver in their order, the connection reassembles, one receive window is offered.
 //!
-//! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy of it wins;
-//! the window of every subflow is the connection's, relative to DATA_ACK.
+//! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy is kept;
+//! the receive window of every subflow is the connection's, relative to DATA_ACK.
 
 use super::{Ack, Segment};
 use crate::tcp::receiver::{MAX_AHEAD, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
@@ -12,10 +12,10 @@ use units::{Instant, Span};
 /// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
 const MAX_SACK_BLOCKS: usize = 2;
 
-/// With room for so few segments the window counts as shut.
-const NEARLY_SHUT: u64 = 2;
+/// Segments of receive window up to which it counts as shut.
+const SMALL_WINDOW: u64 = 2;
 
-/// What a receiver has counted.
+/// Counters of an MPTCP receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Segments of data that arrived on one subflow after they had arrived on another.
@@ -28,7 +28,7 @@ pub struct ReceiverCounters {
     pub most_waiting: u64,
 }
 
-/// The receiving half of a connection.
+/// The receiver of an MPTCP connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     subflows: Vec<Subflow>,
@@ -37,12 +37,12 @@ pub struct Receiver {
     /// When each segment from `data.next()` on arrived first; never, if it has not.
     arrivals: VecDeque<Instant>,
     window: ReceiveWindow,
-    /// Data below this was offered room.
-    edge: u64,
-    /// When the window opened again, and the subflows that have still to tell of it, a bit each.
-    opened: Instant,
-    to_tell: u32,
-    /// How long the segments delivered since the last drain had waited.
+    /// The first segment beyond the receive window offered.
+    window_end: u64,
+    /// When window updates are due, and the bit mask of the subflows that have to send one.
+    window_update_at: Instant,
+    window_updates: u32,
+    /// Reassembly delays of the segments delivered since the last drain.
     waits: Vec<Span>,
     counters: ReceiverCounters,
 }
@@ -56,7 +56,7 @@ struct Subflow {
 }
 
 impl Receiver {
-    /// A receiver of so many subflows that has seen nothing.
+    /// A receiver of so many subflows that has received nothing.
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize) -> Self {
         let subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
@@ -66,16 +66,16 @@ impl Receiver {
             data: Reassembly::default(),
             arrivals: VecDeque::new(),
             window: ReceiveWindow::new(config.mss, config.buffer),
-            edge: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
-            opened: Instant::NEVER,
-            to_tell: 0,
+            window_end: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
+            window_update_at: Instant::NEVER,
+            window_updates: 0,
             waits: Vec::new(),
             counters: ReceiverCounters::default(),
         }
     }
 
-    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. A segment of
-    /// a subflow that does not exist says nothing.
+    /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. A
+    /// segment of a subflow that does not exist says nothing.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
         let before = subflow.tcp.delivered();
@@ -91,18 +91,18 @@ impl Receiver {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let deadlines = self.subflows.iter().map(|subflow| subflow.tcp.deadline());
-        deadlines.min().unwrap_or(Instant::NEVER).min(self.opened)
+        deadlines.min().unwrap_or(Instant::NEVER).min(self.window_update_at)
     }
 
     /// A deadline passed: a delayed or compressed acknowledgement leaves. Call until there is none.
     pub fn on_timeout(&mut self, now: Instant) -> Option<Ack> {
-        if self.to_tell != 0 {
-            let index = self.to_tell.trailing_zeros() as u16;
-            self.to_tell &= self.to_tell - 1;
+        if self.window_updates != 0 {
+            let index = self.window_updates.trailing_zeros() as u16;
+            self.window_updates &= self.window_updates - 1;
             let ack = self.subflows[usize::from(index)].tcp.piggyback(now);
             return Some(self.acknowledgement(index, ack));
         }
-        self.opened = Instant::NEVER;
+        self.window_update_at = Instant::NEVER;
         for index in 0..self.subflows.len() {
             if let Some(ack) = self.subflows[index].tcp.on_timeout(now) {
                 return Some(self.acknowledgement(index as u16, ack));
@@ -111,7 +111,7 @@ impl Receiver {
         None
     }
 
-    /// The acknowledgement that a packet which leaves for the sender anyway carries along.
+    /// The acknowledgement that a data packet to the sender carries along.
     pub fn piggyback(&mut self, now: Instant, subflow: u16) -> Ack {
         let ack = self.subflows[usize::from(subflow)].tcp.piggyback(now);
         self.acknowledgement(subflow, ack)
@@ -123,21 +123,22 @@ impl Receiver {
         self.data.next()
     }
 
-    /// How long each segment delivered since the last call waited for earlier ones, from its arrival at this host.
+    /// Hands out the reassembly delay of each segment delivered since the last call: how long it waited for earlier
+    /// ones.
     pub fn drain_waits(&mut self, to: impl FnMut(Span)) {
         self.waits.drain(..).for_each(to);
     }
 
-    /// What was counted.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// Which copy came first, and when.
+    /// Records the arrival of the first copy.
     fn note_arrival(&mut self, now: Instant, segment: &Segment) {
-        if (self.data.next()..self.edge).contains(&segment.data) {
-            let arrival = self.arrival(segment.data);
+        if (self.data.next()..self.window_end).contains(&segment.data_seq) {
+            let arrival = self.arrival(segment.data_seq);
             if *arrival == Instant::NEVER {
                 *arrival = now;
                 self.counters.rescued += u64::from(segment.copy);
@@ -153,7 +154,7 @@ impl Receiver {
         &mut self.arrivals[place]
     }
 
-    /// The subflow has filed the segment away: what it now delivers goes into the connection's reassembly.
+    /// Puts what the subflow now delivers in order into the connection's reassembly.
     fn deliver(&mut self, now: Instant, segment: &Segment, before: u64) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
@@ -162,33 +163,32 @@ impl Receiver {
             if place >= subflow.data.len() {
                 subflow.data.resize(place + 1, None);
             }
-            // What PAWS refused is overwritten when it comes again, with the same mapping.
-            subflow.data[place] = Some(segment.data);
+            // A segment that PAWS discarded is overwritten when it is retransmitted, with the same mapping.
+            subflow.data[place] = Some(segment.data_seq);
         }
         let next = self.data.next();
         for _ in before..delivered {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
-            self.take_in(now, data.expect("a segment that was delivered has arrived"));
+            self.on_data(now, data.expect("a segment that was delivered has arrived"));
         }
-        if self.data.next() > next && self.edge <= next + NEARLY_SHUT {
-            self.tell_all(now);
+        if self.data.next() > next && self.window_end <= next + SMALL_WINDOW {
+            self.send_window_updates(now);
         }
         let waiting = self.data.waiting() + self.subflows.iter().map(|subflow| subflow.tcp.waiting()).sum::<u64>();
         self.counters.most_waiting = self.counters.most_waiting.max(waiting);
     }
 
-    /// The window opens again after it was shut. Told on every subflow that has been heard of (Linux
-    /// `mptcp_cleanup_rbuf`): the one that brought the data may be dead on the way back, and on the others nothing is
-    /// outstanding that would be acknowledged.
-    fn tell_all(&mut self, now: Instant) {
-        self.opened = now;
+    /// The receive window opens after it was shut: window updates are sent on every subflow that has received data
+    /// (Linux `mptcp_cleanup_rbuf`). The return path of one may be dead, and the others have nothing to acknowledge.
+    fn send_window_updates(&mut self, now: Instant) {
+        self.window_update_at = now;
         let heard = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
-        self.to_tell = heard.fold(0, |all, (index, _)| all | 1 << index);
+        self.window_updates = heard.fold(0, |all, (index, _)| all | 1 << index);
     }
 
-    fn take_in(&mut self, now: Instant, data: u64) {
+    fn on_data(&mut self, now: Instant, data: u64) {
         let before = self.data.next();
-        if data >= self.edge {
+        if data >= self.window_end {
             self.counters.beyond_window += 1;
         } else if data < before {
             self.counters.duplicates += 1;
@@ -208,11 +208,11 @@ impl Receiver {
     }
 
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
-        // What a subflow holds out of its own order is charged to that subflow (Linux `__mptcp_space`): were it charged to the
+        // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
         // connection, a dead subflow could keep the window shut for ever.
         tcp.receive_window = self.window.offer(self.data.next(), self.data.waiting());
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
-        self.edge = self.data.next() + tcp.receive_window / self.mss;
-        Ack { subflow, tcp, data: self.data.next() }
+        self.window_end = self.data.next() + tcp.receive_window / self.mss;
+        Ack { subflow, tcp, data_ack: self.data.next() }
     }
 }

@@ -10,7 +10,7 @@ pub struct Segment {
     /// The subflow's own segment.
     pub tcp: tcp::Segment,
     /// Data sequence number of its payload; without meaning in a handshake.
-    pub data: u64,
+    pub data_seq: u64,
     /// Another subflow was given the same data before. (No field of the option: for counters.)
     pub copy: bool,
 }
@@ -23,5 +23,5 @@ pub struct Ack {
     /// The subflow's own acknowledgement. Its receive window, in bytes beyond `data_ack`, is the connection's.
     pub tcp: tcp::Ack,
     /// DATA_ACK: all data below has arrived.
-    pub data: u64,
+    pub data_ack: u64,
 }

@@ -35,8 +35,8 @@ impl CwndValidation {
         self.cwnd_stamp = now;
     }
 
-    /// Called after each round of sending. Returns the most packets outstanding if the window was not filled for a whole
-    /// `rto` (Linux `tcp_cwnd_application_limited`).
+    /// Called after each round of sending. Returns the most packets outstanding if the window was not filled for a
+    /// whole `rto` (Linux `tcp_cwnd_application_limited`).
     pub fn unused_for(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
         if limited {
             self.restart(now);

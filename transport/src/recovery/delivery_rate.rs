@@ -1,9 +1,9 @@
-//! RateSample-rate samples. draft-cheng-iccrg-delivery-rate-estimation; Linux 6.1 `tcp_rate.c`.
+//! Delivery-rate samples. draft-cheng-iccrg-delivery-rate-estimation; Linux 6.1 `tcp_rate.c`.
 
 use control::{RateSample, SendState};
 use units::{Instant, Span};
 
-/// RateSample-rate state when a packet was sent, stored with the packet.
+/// Delivery-rate state when a packet was sent, stored with the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
     /// Packets delivered by then (P.delivered).
@@ -64,7 +64,7 @@ impl PendingRateSample {
     }
 }
 
-/// RateSample-rate state of a path (C.delivered, C.delivered_time, C.first_sent_time, C.app_limited of the draft).
+/// Delivery-rate state of a path (C.delivered, C.delivered_time, C.first_sent_time, C.app_limited of the draft).
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
     delivered: u64,
@@ -140,8 +140,8 @@ impl RateSampler {
         })
     }
 
-    /// The application has nothing to send and the window has room: samples are application-limited until what is in flight
-    /// is delivered.
+    /// The application has nothing to send and the window has room: samples are application-limited until what is in
+    /// flight is delivered.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }

@@ -1,5 +1,5 @@
-//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK) or by count (FACK), round-trip time,
-//! delivery rate, pacing, congestion window validation.
+//! Loss recovery and path measurement: the scoreboard, loss detection by time (RACK) or by count (FACK), round-trip
+//! time, delivery rate, pacing, congestion window validation.
 
 mod cwnd_validation;
 mod delivery_rate;

@@ -6,7 +6,8 @@ use units::{Instant, Rate, Span};
 const UNPACED: u64 = 10;
 /// A burst is about a millisecond of data (`sk_pacing_shift` 10).
 const BURSTS_A_SECOND: u64 = 1 << 10;
-/// On short paths a burst is up to one offload frame longer (`tcp_tso_rtt_log` 9: halved for each 512 us of minimum RTT).
+/// On short paths a burst is up to one offload frame longer (`tcp_tso_rtt_log` 9: halved for each 512 us of minimum
+/// RTT).
 const OFFLOAD_BYTES: u64 = 65_536;
 
 /// Spaces bursts so that the mean rate is the pacing rate.

@@ -130,8 +130,8 @@ impl Rack {
         Span((min_rtt.0 / 4 * u64::from(self.reo_wnd_steps)).min(srtt.0))
     }
 
-    /// Marks packets lost if anything was delivered since the last call (Linux `tcp_rack_mark_lost`). Returns the packets
-    /// newly lost, and the timeout after which the rest is.
+    /// Marks packets lost if anything was delivered since the last call (Linux `tcp_rack_mark_lost`). Returns the
+    /// packets newly lost, and the timeout after which the rest is.
     pub fn mark_lost(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         if !self.advanced {
             return (0, None);

@@ -1,5 +1,5 @@
-//! Smoothed round-trip time and retransmission timeout: RFC 6298 with Linux's RTTVAR (`tcp_rtt_estimator`), which is the
-//! greatest mean deviation of a window, falls slowly, and has a lower bound.
+//! Smoothed round-trip time and retransmission timeout: RFC 6298 with Linux's RTTVAR (`tcp_rtt_estimator`), which is
+//! the greatest mean deviation of a window, falls slowly, and has a lower bound.
 
 use units::Span;
 
@@ -44,6 +44,12 @@ impl RttEstimator {
     #[must_use]
     pub fn rttvar(&self) -> Span {
         Span::from_micros((self.rttvar_us4 >> 2) as u64)
+    }
+
+    /// Smoothed mean deviation: RTTVAR as RFC 6298 and RFC 9002 have it, without Linux's lower bound.
+    #[must_use]
+    pub fn mdev(&self) -> Span {
+        Span::from_micros((self.mdev_us4 >> 2) as u64)
     }
 
     /// The retransmission timeout without backoff.

@@ -24,8 +24,8 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// It was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
-/// RACK has marked this transmission lost; it does so once, even if the mark is undone (Linux removes the packet from the
-/// time-ordered list).
+/// RACK has marked this transmission lost; it does so once, even if the mark is undone (Linux removes the packet from
+/// the time-ordered list).
 const RACK_MARKED: u8 = 16;
 
 impl SentPacket {
@@ -239,7 +239,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a packet lost, or, if it is marked already, its outstanding retransmission. Returns whether anything changed.
+    /// Marks a packet lost, or, if it is marked already, its outstanding retransmission. Returns whether anything
+    /// changed.
     pub fn mark_lost(&mut self, seq: u64) -> bool {
         let packet = self.packet_mut(seq);
         if packet.is_sacked() || packet.flags & (LOST | RETRANSMITTED) == LOST {

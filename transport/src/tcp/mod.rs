@@ -7,10 +7,12 @@
 pub mod receiver;
 mod segment;
 pub mod sender;
+mod single_path;
 
 pub use receiver::Receiver;
 pub use segment::{Ack, SackBlocks, Segment, SegmentKind};
 pub use sender::{Input, Output, Sender};
+pub use single_path::SinglePathSender;
 
 /// The millisecond clock of TCP timestamps (RFC 7323).
 pub(crate) fn timestamp(now: units::Instant) -> u32 {

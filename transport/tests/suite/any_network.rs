@@ -64,7 +64,7 @@ fn run(seed: u64) -> SenderCounters {
     let c = world.sender.counters();
     assert_eq!(c.sent, 300 + c.retransmitted, "seed {seed}");
     assert!(c.lost >= c.lost_retransmissions && c.undone <= c.recoveries + c.timeouts, "seed {seed}: {c:?}");
-    c.to_owned()
+    c
 }
 
 #[test]

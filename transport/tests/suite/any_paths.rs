@@ -127,7 +127,7 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
         for step in 0..300 {
             while let Output::Transmit(_) = sender.poll(now) {}
             let tcp = garbage::ack(&mut stream, step < 8);
-            let ack = Ack { subflow: stream.below(5) as u16, tcp, data: garbage::number(&mut stream) };
+            let ack = Ack { subflow: stream.below(5) as u16, tcp, data_ack: garbage::number(&mut stream) };
             sender.handle(now, Input::Ack(&ack));
             now += Span::from_millis(stream.below(40));
             sender.handle(now, Input::Timeout);
@@ -155,10 +155,10 @@ fn segments_made_up_at_random_do_no_harm() {
             };
             // Subflows that do not exist, too.
             let (subflow, data) = (stream.below(6) as u16, garbage::number(&mut stream));
-            let segment = Segment { subflow, tcp, data, copy: stream.chance(0.5) };
+            let segment = Segment { subflow, tcp, data_seq: data, copy: stream.chance(0.5) };
             let before = receiver.delivered();
             if let Some(ack) = receiver.handle(now, &segment, stream.chance(0.1)) {
-                assert_eq!((ack.subflow, ack.data), (segment.subflow, receiver.delivered()), "seed {seed}");
+                assert_eq!((ack.subflow, ack.data_ack), (segment.subflow, receiver.delivered()), "seed {seed}");
             }
             assert!(receiver.delivered() >= before, "seed {seed}");
             now += Span::from_millis(stream.below(40));

@@ -3,7 +3,7 @@
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
-use ropewalk_transport::tcp::{Ack, Receiver, Segment, Sender, receiver, sender};
+use ropewalk_transport::tcp::{Ack, Receiver, Segment, SinglePathSender, receiver, sender};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
@@ -40,7 +40,7 @@ enum Parcel {
 }
 
 pub(crate) struct World {
-    pub(crate) sender: Sender,
+    pub(crate) sender: SinglePathSender,
     pub(crate) receiver: Receiver,
     pub(crate) now: Instant,
     /// Every segment that was sent.
@@ -82,7 +82,7 @@ impl Default for Options {
     }
 }
 
-pub(crate) fn new_sender(options: Options) -> Sender {
+pub(crate) fn new_sender(options: Options) -> SinglePathSender {
     let reno = control::registry::find("reno").expect("reno is registered");
     let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
     let mut sender = sender_with(options, controller);
@@ -91,7 +91,7 @@ pub(crate) fn new_sender(options: Options) -> Sender {
 }
 
 /// A sender that has nothing to send yet.
-pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> Sender {
+pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> SinglePathSender {
     let config = sender::SenderConfig {
         mss: MSS,
         packet_bytes: MSS + 52,
@@ -109,7 +109,7 @@ pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> 
         initial_rto: Span::from_secs(1),
         max_window: u32::MAX,
     };
-    Sender::new(config, controller, Stream::named(1, "lockstep"))
+    SinglePathSender::new(config, controller, Stream::named(1, "lockstep"))
 }
 
 pub(crate) fn new_receiver(options: Options) -> Receiver {

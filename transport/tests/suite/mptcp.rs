@@ -67,7 +67,7 @@ fn two_paths_carry_twice_as_much_as_one() {
 fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
     let options = Options { segments: 4000, ..Options::over(2) };
     let world = transfer(&options, &[way(5, 10), way(50, 10)], |_, _| pass());
-    let slow: Vec<u64> = world.on(1).map(|(_, it)| it.data).collect();
+    let slow: Vec<u64> = world.on(1).map(|(_, it)| it.data_seq).collect();
     assert!(!slow.is_empty());
     let most = world.waits.iter().max().expect("something was delivered");
     // A segment that leaves on the fast path right after the first one on the slow path waits for the difference of delays.
@@ -204,7 +204,7 @@ fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
 fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_arrived() {
     let options = Options { scheduler: "redundant", ..Options::over(2) };
     let world = transfer(&options, &[way(10, 100), way(10, 100)], |_, _| pass());
-    let carried = |subflow| world.on(subflow).map(|(_, it)| it.data).collect::<std::collections::BTreeSet<_>>();
+    let carried = |subflow| world.on(subflow).map(|(_, it)| it.data_seq).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(carried(0).len(), 1000);
     // The second joins two round trips after the first has begun: what arrived by then it need not carry.
     assert!(carried(1).len() > 900, "{}", carried(1).len());
@@ -219,8 +219,8 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
     let lose = |_: Instant, it: &Segment| {
         let lost = it.subflow == 0
             && it.tcp.kind == SegmentKind::Data
-            && it.data >= 100
-            && it.data.is_multiple_of(50)
+            && it.data_seq >= 100
+            && it.data_seq.is_multiple_of(50)
             && !it.tcp.retransmission;
         if lost { Vec::new() } else { pass() }
     };

@@ -190,8 +190,8 @@ impl World {
     fn send(&mut self, segment: Segment) {
         self.sent.push((self.now, segment));
         if segment.tcp.kind == SegmentKind::Data {
-            let mapped = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data);
-            assert_eq!(*mapped, segment.data, "a retransmission on the same subflow has the same mapping");
+            let mapped = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data_seq);
+            assert_eq!(*mapped, segment.data_seq, "a retransmission on the same subflow has the same mapping");
         }
         let index = usize::from(segment.subflow);
         self.free[index] = self.free[index].max(self.now) + self.ways[index].serialisation;

@@ -11,7 +11,7 @@ const LIMIT: Span = Span::from_secs(60);
 
 /// Runs to the end; returns the counters.
 fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> SenderCounters {
-    finished(World::with(options, data)).sender.counters().to_owned()
+    finished(World::with(options, data)).sender.counters()
 }
 
 fn finished(mut world: World) -> World {
@@ -113,7 +113,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
             if ack.ack > 10 && ack.sack_blocks.is_empty() { drop() } else { pass() }
         }),
     );
-    let c = finished(world).sender.counters().to_owned();
+    let c = finished(world).sender.counters();
     assert_eq!((c.probes, c.duplicates, c.probe_repairs, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
 }
 
@@ -139,7 +139,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
             if duplicate { drop() } else { pass() }
         }),
     );
-    let c = finished(world).sender.counters().to_owned();
+    let c = finished(world).sender.counters();
     assert_eq!((c.timeouts, c.spurious_timeouts), (1, 1), "{c:?}");
     assert!(c.undone >= 1, "{c:?}");
 }
@@ -198,7 +198,7 @@ fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
             pass()
         }),
     );
-    let c = finished(world).sender.counters().to_owned();
+    let c = finished(world).sender.counters();
     assert_eq!((c.renegings, c.timeouts), (1, 1), "{c:?}");
 }
 

@@ -9,7 +9,7 @@ impl Sender {
         if self.connected.is_none() {
             self.connected = Some(now);
             if !self.config.tcp.handshake {
-                self.window_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
+                self.receive_window_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
             }
             self.join(now, 0);
         }
@@ -17,27 +17,27 @@ impl Sender {
 
     fn join(&mut self, now: Instant, index: usize) {
         self.subflows[index].state = SubflowState::Joining;
-        self.act(index, |sender| sender.handle(now, tcp::Input::Connect));
+        self.handle_subflow(now, index, tcp::Input::Connect);
     }
 
-    /// A subflow has been polled: its handshake may be done. The first one's opens the connection to others.
+    /// Called after a subflow was polled: its handshake may be complete. That of the first one lets others join.
     pub(super) fn note_open(&mut self, now: Instant, index: usize) {
         let subflow = &mut self.subflows[index];
         if subflow.state == SubflowState::Joining && subflow.sender.is_open() {
             subflow.state = SubflowState::Up;
-            self.touched |= 1 << index;
-            self.on_life(now);
+            self.changed |= 1 << index;
+            self.update_membership(now);
             self.fill(now);
         }
     }
 
-    /// The connection is open: its first subflow is, or was.
+    /// True if the first subflow is or was established.
     fn is_open(&self) -> bool {
         matches!(self.subflows[0].state, SubflowState::Up | SubflowState::Gone)
     }
 
-    /// Lets those join and leave for which it is time.
-    pub(super) fn on_life(&mut self, now: Instant) {
+    /// Joins and removes the subflows for which it is time.
+    pub(super) fn update_membership(&mut self, now: Instant) {
         let Some(start) = self.connected else { return };
         for index in 0..self.subflows.len() {
             let subflow = &self.subflows[index];
@@ -50,21 +50,21 @@ impl Sender {
         }
     }
 
-    /// Removed (RFC 8684 section 3.4.2): what it has not got acknowledged is sent again on others.
+    /// Removes a subflow (RFC 8684 section 3.4.2): its unacknowledged data is reinjected.
     fn leave(&mut self, now: Instant, index: usize) {
         if self.subflows[index].state == SubflowState::Up {
-            self.send_again_from(index);
-            self.subflows[index].with(&mut self.steering, |sender| sender.close(now));
+            self.queue_unacknowledged_of(index);
+            self.subflows[index].sender.close(now, &mut self.controller);
         }
         let subflow = &mut self.subflows[index];
         subflow.state = SubflowState::Gone;
         subflow.deadline = Instant::NEVER;
-        self.touched |= 1 << index;
-        self.restless &= !(1 << index);
+        self.changed |= 1 << index;
+        self.to_poll &= !(1 << index);
     }
 
-    /// When the next one joins or leaves.
-    pub(super) fn next_life(&self) -> Instant {
+    /// When the next subflow joins or leaves.
+    pub(super) fn next_membership_change(&self) -> Instant {
         let Some(start) = self.connected else { return Instant::NEVER };
         let due = |subflow: &super::Subflow| match subflow.state {
             SubflowState::Gone => Instant::NEVER,

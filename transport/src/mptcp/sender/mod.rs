@@ -1,7 +1,7 @@
-//! The sending half. One input, then poll until [`Output::Until`].
+//! The MPTCP sender. One input, then poll until [`Output::Until`].
 //!
-//! Split by concern: `send_queue` (the data), `subflow` (one subflow), `scheduling` (the scheduler's work: which subflow is given
-//! what), `reinjection` (data sent again on another subflow), `membership` (subflows join and leave). This file routes.
+//! Split by concern: `send_queue` (the data), `subflow` (one subflow), `scheduling` (which subflow is assigned which
+//! data), `reinjection` (data sent again on another subflow), `membership` (subflows join and leave).
 //!
 //! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
 
@@ -12,8 +12,8 @@ mod send_queue;
 mod subflow;
 
 use super::{Ack, Segment};
+use crate::path::ControllerHandle;
 use crate::tcp;
-use crate::tcp::sender::Steering;
 use control::Controller;
 use schedule::{Fill, PathView, Scheduler};
 use send_queue::SendQueue;
@@ -22,126 +22,127 @@ use subflow::Subflow;
 pub use subflow::SubflowState;
 use units::{Instant, Span, Stream};
 
-/// The window that a subflow's sender is shown: what it may send is the connection's to say.
+/// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
-/// Most subflows: who carries a segment is remembered in a bit each.
+/// Most subflows: sets of subflows are bit masks.
 const MAX_SUBFLOWS: usize = 32;
 
-/// How a sender is set up.
+/// Configuration of an MPTCP sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// Every subflow's TCP. Its send buffer is the connection's.
+    /// TCP of every subflow; its send buffer is the connection's.
     pub tcp: tcp::sender::SenderConfig,
     /// The subflows, 32 at most. The first opens the connection.
     pub subflows: Vec<SubflowConfig>,
-    /// When data is sent again on another subflow.
+    /// The Linux stack whose reinjection is followed.
     pub stack: MptcpStack,
-    /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
+    /// While the receive window or the send buffer is full, the oldest data is sent again on a faster subflow (Raiciu
+    /// et al., NSDI 2012).
     pub opportunistic_retransmission: bool,
-    /// And halve the window of the subflow that holds it.
+    /// Then the window of the subflow that carries that data is halved, too (same paper).
     pub penalisation: bool,
 }
 
-/// How a subflow is set up.
+/// Configuration of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubflowConfig {
-    /// Used only while no other subflow can be.
+    /// Used only while no regular subflow can be (RFC 8684: B flag).
     pub backup: bool,
-    /// It joins this much after the connection was asked to open, and not before it is open.
+    /// Time of its MP_JOIN, counted from [`Input::Connect`]; not before the connection is open.
     pub join: Span,
-    /// It is removed this much after the connection was asked to open.
+    /// Time of its removal, counted from [`Input::Connect`].
     pub leave: Option<Span>,
 }
 
-/// When data that one subflow carries is sent again on another.
+/// A Linux MPTCP stack. The two differ in when they reinject data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MptcpStack {
     /// Linux 6.1 (`net/mptcp/protocol.c`): when the connection's own timer runs out, its oldest data; a subflow without
     /// progress over four such intervals is stale, and all outstanding data is sent again on the others.
     Upstream,
-    /// The out-of-tree stack (v0.8x to v0.95): whatever a subflow had outstanding at its timeout, at once; that subflow is
-    /// left out until something of it is acknowledged.
+    /// The out-of-tree stack (v0.8x to v0.95): whatever a subflow had outstanding at its timeout, at once; that subflow
+    /// is left out until something of it is acknowledged.
     OutOfTree,
 }
 
-/// What a sender is told.
+/// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// Open the connection.
+    /// The connection is to be opened.
     Connect,
     /// An acknowledgement arrived.
     Ack(&'a Ack),
-    /// A deadline passed. Early calls are harmless.
+    /// A deadline passed. An early call does nothing.
     Timeout,
     /// The host's own queue refused the segment just polled.
     Refused(Segment),
-    /// The application has written so many segments more; more than `u64` holds counts as endless.
+    /// The application has written so many segments more; the sum saturates, so that `u64::MAX` is an endless stream.
     Write(u64),
-    /// The application ends: nothing new is sent.
+    /// The application ends: no new data is sent.
     Stop,
 }
 
-/// What a sender wants.
+/// An output of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this.
+    /// A segment to send.
     Transmit(Segment),
-    /// Nothing more before this instant or the next input.
+    /// Nothing to send before this instant or the next input.
     Until(Instant),
 }
 
-/// What a sender has counted, beside its subflows' own counters.
+/// Counters of an MPTCP connection's sender, beside those of its subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
     /// Segments that the scheduler sent on one subflow although another carries them.
     pub copies: u64,
-    /// Segments sent again on another subflow because theirs failed, went, or held up the window.
+    /// Segments reinjected: sent again on another subflow because theirs failed, was removed, or blocked the window.
     pub reinjected: u64,
-    /// Times that a slow subflow held up the window and something was done about it.
+    /// Opportunistic retransmissions: times that a slow subflow blocked the window.
     pub blocked: u64,
-    /// Time held back by the receive window.
+    /// Time for which the receive window limited the sender.
     pub receive_window_limited: Span,
-    /// Time held back by the send buffer.
+    /// Time for which the send buffer limited the sender.
     pub send_buffer_limited: Span,
 }
 
-/// The sending half of a connection.
+/// The sender of an MPTCP connection.
 #[derive(Debug)]
 pub struct Sender {
     config: ConnectionConfig,
     subflows: Vec<Subflow>,
-    steering: Option<Box<Steering>>,
+    controller: ControllerHandle,
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue,
-    /// What the scheduler sees; right for all subflows that are not in `touched`.
+    /// What the scheduler sees; up to date for the subflows that are not in `changed`.
     views: Vec<PathView>,
-    /// Subflows of which something may have changed, and those that may have something to send: a bit each.
-    touched: u32,
-    restless: u32,
-    /// The scheduler has had its say since the latest input.
-    filled: bool,
-    /// Data to be sent again.
-    again: VecDeque<u64>,
-    /// When the connection's own retransmission timer runs out.
-    retransmission: Instant,
-    /// When the window is to be asked after: nothing is outstanding whose acknowledgement would tell, and it is shut.
-    persist: Instant,
-    /// Times it was asked after.
-    probes: u32,
+    /// Bit masks: subflows of which something may have changed, and those that may have something to send.
+    changed: u32,
+    to_poll: u32,
+    /// The scheduler has run since the latest input.
+    scheduled: bool,
+    /// Data to be reinjected.
+    reinjections: VecDeque<u64>,
+    /// Expiry of the connection's retransmission timer.
+    retransmission_at: Instant,
+    /// Expiry of the persist timer: the receive window is shut and nothing is outstanding (RFC 9293 section 3.8.6.1).
+    persist_at: Instant,
+    /// Zero-window probes since the window was shut.
+    window_probes: u32,
     /// Right edge of the receive window, segments.
-    window_end: u64,
-    held: Option<(scheduling::Hold, Instant)>,
+    receive_window_end: u64,
+    limited_by: Option<(scheduling::SendLimit, Instant)>,
     connected: Option<Instant>,
-    /// Of the data acknowledged since the last drain: from the send buffer to DATA_ACK, and what of it is beyond the
-    /// greatest smoothed RTT.
+    /// Delays of the data acknowledged since the last drain: from its first assignment to DATA_ACK, and the part of it
+    /// beyond the greatest smoothed RTT.
     delays: Vec<(Span, Span)>,
     counters: ConnectionCounters,
 }
 
 impl Sender {
-    /// A sender whose subflows are controlled by `controller` and given data by `scheduler`, whose packets wait as `fill`
-    /// says. It has nothing to send yet.
+    /// A sender whose subflows are controlled by `controller`, which draws from `rng`, and assigned data by
+    /// `scheduler`; `fill` says where packets wait. It has nothing to send yet.
     ///
     /// # Panics
     /// Without a subflow, or with more than 32.
@@ -149,7 +150,7 @@ impl Sender {
     pub fn new(
         config: ConnectionConfig,
         controller: Box<dyn Controller>,
-        random: Stream,
+        rng: Stream,
         scheduler: Box<dyn Scheduler>,
         fill: Fill,
     ) -> Self {
@@ -160,26 +161,26 @@ impl Sender {
             views: vec![PathView { open: false, active: false, ..PathView::unmeasured() }; subflows.len()],
             subflows,
             config,
-            steering: Some(Box::new(Steering { controller, random })),
+            controller: ControllerHandle { controller: Some(controller), rng },
             scheduler,
             fill,
             queue: SendQueue::default(),
-            touched: 0,
-            restless: 0,
-            filled: true,
-            again: VecDeque::new(),
-            retransmission: Instant::NEVER,
-            persist: Instant::NEVER,
-            probes: 0,
-            window_end: 0,
-            held: None,
+            changed: 0,
+            to_poll: 0,
+            scheduled: true,
+            reinjections: VecDeque::new(),
+            retransmission_at: Instant::NEVER,
+            persist_at: Instant::NEVER,
+            window_probes: 0,
+            receive_window_end: 0,
+            limited_by: None,
             connected: None,
             delays: Vec::new(),
             counters: ConnectionCounters::default(),
         }
     }
 
-    /// Takes one input. Poll until [`Output::Until`] before the next one.
+    /// Handles one input. Poll until [`Output::Until`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Connect => self.connect(now),
@@ -189,24 +190,24 @@ impl Sender {
             Input::Write(segments) => self.queue.write(segments),
             Input::Stop => self.queue.stop(),
         }
-        self.filled = false;
+        self.scheduled = false;
     }
 
-    /// The next segment, or until when there is none.
+    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant) -> Output {
-        if !std::mem::replace(&mut self.filled, true) {
+        if !std::mem::replace(&mut self.scheduled, true) {
             self.fill(now);
         }
-        while self.restless != 0 {
-            let index = self.restless.trailing_zeros() as usize;
-            match self.act(index, |sender| sender.poll(now)) {
+        while self.to_poll != 0 {
+            let index = self.to_poll.trailing_zeros() as usize;
+            match self.with_subflow(index, |sender, controller| sender.poll(now, controller)) {
                 tcp::Output::Transmit(tcp) => {
-                    let (data, copy) = self.subflows[index].carried(&tcp);
-                    return Output::Transmit(Segment { subflow: index as u16, tcp, data, copy });
+                    let (data, copy) = self.subflows[index].mapping(&tcp);
+                    return Output::Transmit(Segment { subflow: index as u16, tcp, data_seq: data, copy });
                 }
                 tcp::Output::Until(deadline) => {
                     self.subflows[index].deadline = deadline;
-                    self.restless &= !(1 << index);
+                    self.to_poll &= !(1 << index);
                     self.note_open(now, index);
                 }
             }
@@ -214,13 +215,13 @@ impl Sender {
         Output::Until(self.deadline())
     }
 
-    /// What was counted.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
     }
 
-    /// Subflows, by their numbers: their senders and where they stand.
+    /// The subflows by their numbers: senders and states.
     pub fn subflows(&self) -> impl ExactSizeIterator<Item = (&tcp::Sender, SubflowState)> {
         self.subflows.iter().map(|subflow| (&subflow.sender, subflow.state))
     }
@@ -234,40 +235,44 @@ impl Sender {
     /// Segments of data acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        self.queue.una()
+        self.queue.snd_una()
     }
 
-    /// Of each segment of data acknowledged since the last call: the time from the send buffer to its DATA_ACK, and what of
-    /// it was beyond the greatest smoothed RTT of the subflows then.
+    /// Hands out the delays of each segment acknowledged since the last call: the time from its first assignment to its
+    /// DATA_ACK, and the part of it beyond the subflows' greatest smoothed RTT then.
     pub fn drain_delays(&mut self, mut to: impl FnMut(Span, Span)) {
         self.delays.drain(..).for_each(|(delay, beyond)| to(delay, beyond));
     }
 
-    /// Lets a subflow act.
+    /// Calls a subflow's sender with the controller, and notes that something of the subflow may have changed.
     #[inline]
-    fn act<R>(&mut self, index: usize, act: impl FnOnce(&mut tcp::Sender) -> R) -> R {
-        self.touched |= 1 << index;
-        self.restless |= 1 << index;
-        self.subflows[index].with(&mut self.steering, act)
+    fn with_subflow<R>(&mut self, index: usize, act: impl FnOnce(&mut tcp::Sender, &mut ControllerHandle) -> R) -> R {
+        self.changed |= 1 << index;
+        self.to_poll |= 1 << index;
+        act(&mut self.subflows[index].sender, &mut self.controller)
+    }
+
+    fn handle_subflow(&mut self, now: Instant, index: usize, input: tcp::Input<'_>) {
+        self.with_subflow(index, |sender, controller| sender.handle(now, input, controller));
     }
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let index = usize::from(ack.subflow);
         let known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
-        if !known || ack.data > self.queue.next() {
+        if !known || ack.data_ack > self.queue.snd_nxt() {
             return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
-        self.window_end =
-            self.window_end.max(ack.data.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
+        self.receive_window_end =
+            self.receive_window_end.max(ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
         let tcp = tcp::Ack { receive_window: UNLIMITED_WINDOW, ..ack.tcp };
-        self.act(index, |sender| sender.handle(now, tcp::Input::Ack(&tcp)));
+        self.handle_subflow(now, index, tcp::Input::Ack(&tcp));
         let subflow = &mut self.subflows[index];
         if subflow.note_ack() {
             subflow.failed = false;
         }
-        if ack.data > self.queue.una() {
-            self.on_data_ack(now, ack.data);
+        if ack.data_ack > self.queue.snd_una() {
+            self.on_data_ack(now, ack.data_ack);
         }
     }
 
@@ -275,36 +280,36 @@ impl Sender {
         let slowest = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
         let slowest = slowest.map(|subflow| subflow.sender.srtt()).max().unwrap_or(Span::ZERO);
         let delays = &mut self.delays;
-        self.queue.acknowledge(data, |record| {
-            let delay = now.since(record.first);
+        self.queue.acknowledge(data, |sent| {
+            let delay = now.since(sent.first_sent);
             delays.push((delay, delay.saturating_sub(slowest)));
         });
         self.restart_timer(now);
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        self.on_life(now);
+        self.update_membership(now);
         for index in 0..self.subflows.len() {
             if self.subflows[index].deadline <= now {
-                self.act(index, |sender| sender.handle(now, tcp::Input::Timeout));
-                self.note_timeouts(index);
+                self.handle_subflow(now, index, tcp::Input::Timeout);
+                self.check_subflow_timeout(index);
             }
         }
-        if self.retransmission <= now {
+        if self.retransmission_at <= now {
             self.on_retransmission_timeout(now);
         }
-        if self.persist <= now {
-            self.probe_window(now);
+        if self.persist_at <= now {
+            self.send_window_probe(now);
         }
     }
 
     fn on_refused(&mut self, now: Instant, segment: &Segment) {
         let index = usize::from(segment.subflow);
-        self.act(index, |sender| sender.handle(now, tcp::Input::Refused(segment.tcp)));
+        self.handle_subflow(now, index, tcp::Input::Refused(segment.tcp));
     }
 
     fn deadline(&self) -> Instant {
         let subflows = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
-        subflows.min(self.retransmission).min(self.persist).min(self.next_life())
+        subflows.min(self.retransmission_at).min(self.persist_at).min(self.next_membership_change())
     }
 }

@@ -1,62 +1,63 @@
-//! Data sent again on another subflow: because its own failed, went, or holds up the window.
+//! Reinjection: data sent again on another subflow, because its own failed, was removed, or blocks the window.
 
-use super::scheduling::Hold;
+use super::scheduling::SendLimit;
 use super::{MptcpStack, Sender, SubflowState};
 use control::CaState;
 use units::{Instant, Span};
 
-/// Intervals of the connection's timer without progress after which a subflow is stale (Linux `stale_loss_cnt`).
-const STALE: u32 = 4;
-/// The connection's timer waits for this long at least (`TCP_RTO_MIN`).
-const LEAST_WAIT: Span = Span::from_millis(200);
-/// Segments in what Linux sends again at once: a fragment of data fills a page fragment of 32 KiB.
-const FRAGMENT: u32 = 32 * 1024;
-/// A holder's window that counts as that of a lost cause.
-const FEW: u32 = 4;
+/// Intervals of the connection's retransmission timer without progress after which a subflow is stale (Linux
+/// `stale_loss_cnt`).
+const STALE_LOSS_COUNT: u32 = 4;
+/// Least timeout of the connection's timers (`TCP_RTO_MIN`).
+const RTO_MIN: Span = Span::from_millis(200);
+/// Bytes that Linux retransmits at once: its data fragments fill a page fragment of 32 KiB.
+const RETRANSMIT_BYTES: u32 = 32 * 1024;
+/// Congestion window up to which a subflow counts as slow whatever its RTT, packets.
+const SMALL_WINDOW: u32 = 4;
 
 impl Sender {
-    /// A subflow's timer ran out: after a timeout the out-of-tree stack sends all that it carries on others.
-    pub(super) fn note_timeouts(&mut self, index: usize) {
+    /// Called after a subflow's timers ran: after a timeout the out-of-tree stack reinjects all that the subflow
+    /// carries.
+    pub(super) fn check_subflow_timeout(&mut self, index: usize) {
         let timeouts = self.subflows[index].sender.counters().timeouts;
-        if timeouts == std::mem::replace(&mut self.subflows[index].timeouts, timeouts)
+        if timeouts == std::mem::replace(&mut self.subflows[index].seen_timeouts, timeouts)
             || self.config.stack != MptcpStack::OutOfTree
         {
             return;
         }
-        self.fail(index);
-        self.send_again_from(index);
+        self.mark_failed(index);
+        self.queue_unacknowledged_of(index);
     }
 
-    fn fail(&mut self, index: usize) {
+    fn mark_failed(&mut self, index: usize) {
         let subflow = &mut self.subflows[index];
         subflow.failures += u64::from(!std::mem::replace(&mut subflow.failed, true));
-        self.touched |= 1 << index;
+        self.changed |= 1 << index;
     }
 
-    /// What a subflow carries and has not been acknowledged is to go on another, each segment once.
-    pub(super) fn send_again_from(&mut self, index: usize) {
-        let una = self.queue.una();
+    /// Queues the unacknowledged data of a subflow for reinjection, each segment once.
+    pub(super) fn queue_unacknowledged_of(&mut self, index: usize) {
+        let una = self.queue.snd_una();
         for data in self.subflows[index].unacknowledged().filter(|data| *data >= una) {
-            let record = self.queue.record(data);
-            if record.given_up & (1 << index) == 0 {
-                record.given_up |= 1 << index;
-                self.again.push_back(data);
+            let sent = self.queue.sent_data(data);
+            if sent.abandoned_by & (1 << index) == 0 {
+                sent.abandoned_by |= 1 << index;
+                self.reinjections.push_back(data);
             }
         }
-        self.again.make_contiguous().sort_unstable();
+        self.reinjections.make_contiguous().sort_unstable();
     }
 
-    /// What waits to be sent again goes out, oldest first, on the fastest subflow that has not carried it; if all have, on
-    /// the fastest.
-    pub(super) fn give_again(&mut self, now: Instant) {
-        while let Some(&data) = self.again.front() {
-            if data >= self.queue.una() {
-                let carriers = self.queue.record(data).carriers;
-                let Some(index) = self.fastest(|index| carriers & (1 << index) == 0) else { return };
-                self.give(now, index, data);
+    /// Assigns queued data, oldest first, to the fastest subflow that has not carried it; if all have, to the fastest.
+    pub(super) fn reinject(&mut self, now: Instant) {
+        while let Some(&data) = self.reinjections.front() {
+            if data >= self.queue.snd_una() {
+                let subflows = self.queue.sent_data(data).subflows;
+                let Some(index) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
+                self.assign(now, index, data);
                 self.counters.reinjected += 1;
             }
-            self.again.pop_front();
+            self.reinjections.pop_front();
         }
     }
 
@@ -71,42 +72,44 @@ impl Sender {
         candidates.min_by_key(|index| self.views[*index].srtt)
     }
 
-    /// The connection's timer starts afresh, if anything is outstanding: it waits for as long as the latest of the timers of
-    /// subflows that make progress (Linux `mptcp_set_timeout`): one that does not must not put off what rescues its data.
+    /// Restarts the connection's retransmission timer if anything is outstanding: it expires with the latest
+    /// retransmission timer of the subflows that make progress (Linux `mptcp_set_timeout`), as a stale one must not
+    /// delay the reinjection of its own data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
         if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.waits_for_subflow() {
-            self.retransmission = Instant::NEVER;
+            self.retransmission_at = Instant::NEVER;
             return;
         }
         let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale == 0);
         let pending = pending.map(|subflow| subflow.sender.retransmission_at()).filter(|at| *at < Instant::NEVER);
-        self.retransmission = pending.max().unwrap_or(now).max(now + LEAST_WAIT);
+        self.retransmission_at = pending.max().unwrap_or(now).max(now + RTO_MIN);
     }
 
-    /// Nothing is outstanding, but a scheduler may hold data back for a subflow that is dead and must be found stale.
+    /// True if unsent data waits for a subflow that is not empty: it may be dead and must then be found stale.
     fn waits_for_subflow(&self) -> bool {
         self.queue.unsent() > 0 && self.subflows.iter().any(|it| it.is_active() && !it.sender.is_empty())
     }
 
-    /// No DATA_ACK for a whole interval (Linux `__mptcp_retrans`): the oldest data goes again, on a subflow that stands
-    /// empty; subflows that do not are looked at for progress.
+    /// No DATA_ACK for a whole interval (Linux `__mptcp_retrans`): the oldest data is reinjected on an idle subflow;
+    /// the others are checked for progress.
     pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         self.refresh_stale();
         if let Some(index) = self.idle() {
-            let (una, end) = (self.queue.una(), self.queue.end());
-            let segments = u64::from((FRAGMENT / self.config.tcp.mss).max(1));
+            let (una, end) = (self.queue.snd_una(), self.queue.end());
+            let segments = u64::from((RETRANSMIT_BYTES / self.config.tcp.mss).max(1));
             for data in una..end.min(una + segments) {
-                if self.queue.record(data).carriers == 0 {
+                if self.queue.sent_data(data).subflows == 0 {
                     break;
                 }
-                self.give(now, index, data);
+                self.assign(now, index, data);
                 self.counters.reinjected += 1;
             }
         }
         self.restart_timer(now);
     }
 
-    /// A subflow without progress over several intervals is stale if there is another: everything outstanding goes again.
+    /// A subflow without progress over several intervals is stale if there is another: everything outstanding is
+    /// reinjected.
     fn refresh_stale(&mut self) {
         for index in 0..self.subflows.len() {
             let others = self.subflows.iter().enumerate().any(|(other, it)| other != index && it.is_active());
@@ -120,23 +123,23 @@ impl Sender {
                 continue;
             }
             subflow.stale += 1;
-            if subflow.stale >= STALE && others && !subflow.failed {
-                self.fail(index);
-                self.send_all_again(index);
+            if subflow.stale >= STALE_LOSS_COUNT && others && !subflow.failed {
+                self.mark_failed(index);
+                self.queue_all_for_reinjection(index);
             }
         }
     }
 
-    /// Everything outstanding, on account of a subflow that went stale.
-    fn send_all_again(&mut self, index: usize) {
-        for data in self.queue.una()..self.queue.end() {
-            let record = self.queue.record(data);
-            if record.carriers != 0 && record.given_up & (1 << index) == 0 {
-                record.given_up |= 1 << index;
-                self.again.push_back(data);
+    /// Queues everything outstanding for reinjection, because a subflow went stale.
+    fn queue_all_for_reinjection(&mut self, index: usize) {
+        for data in self.queue.snd_una()..self.queue.end() {
+            let sent = self.queue.sent_data(data);
+            if sent.subflows != 0 && sent.abandoned_by & (1 << index) == 0 {
+                sent.abandoned_by |= 1 << index;
+                self.reinjections.push_back(data);
             }
         }
-        self.again.make_contiguous().sort_unstable();
+        self.reinjections.make_contiguous().sort_unstable();
     }
 
     /// An active subflow with nothing to send or outstanding; a backup only if the others make no progress.
@@ -152,49 +155,50 @@ impl Sender {
         idle(false).or_else(|| if least_stale > 1 { idle(true) } else { None })
     }
 
-    /// Nothing is outstanding and the window is shut: an acknowledgement that opened it may be lost (RFC 9293 section
-    /// 3.8.6.1).
-    pub(super) fn watch_window(&mut self, now: Instant, hold: Option<Hold>) {
-        if hold != Some(Hold::ReceiveWindow) || !self.queue.is_empty() {
-            self.persist = Instant::NEVER;
-            self.probes = 0;
-        } else if self.persist == Instant::NEVER {
-            self.persist = now + LEAST_WAIT * (1 << self.probes.min(8));
+    /// Sets the persist timer if nothing is outstanding and the receive window is shut: an acknowledgement that opened
+    /// it may be lost (RFC 9293 section 3.8.6.1).
+    pub(super) fn set_persist_timer(&mut self, now: Instant, send_limit: Option<SendLimit>) {
+        if send_limit != Some(SendLimit::ReceiveWindow) || !self.queue.is_empty() {
+            self.persist_at = Instant::NEVER;
+            self.window_probes = 0;
+        } else if self.persist_at == Instant::NEVER {
+            self.persist_at = now + RTO_MIN * (1 << self.window_probes.min(8));
         }
     }
 
-    /// The latest data once more: the answer tells the window.
-    pub(super) fn probe_window(&mut self, now: Instant) {
-        self.persist = Instant::NEVER;
-        self.probes += 1;
+    /// Sends a zero-window probe: the latest data once more, whose acknowledgement brings the window.
+    pub(super) fn send_window_probe(&mut self, now: Instant) {
+        self.persist_at = Instant::NEVER;
+        self.window_probes += 1;
         self.refresh_views();
-        let latest = self.queue.una().saturating_sub(1);
+        let latest = self.queue.snd_una().saturating_sub(1);
         if let Some(index) = self.fastest(|_| true) {
             self.subflows[index].assign(latest, true);
-            self.restless |= 1 << index;
-            self.touched |= 1 << index;
+            self.to_poll |= 1 << index;
+            self.changed |= 1 << index;
         }
-        self.watch_window(now, Some(Hold::ReceiveWindow));
+        self.set_persist_timer(now, Some(SendLimit::ReceiveWindow));
     }
 
-    /// The receive window or the send buffer is full: the oldest data goes again on a subflow that is so
-    /// much faster than its holder that it may well overtake it, and the holder's window is halved (opportunistic
-    /// retransmission and penalisation: Raiciu et al., NSDI 2012; constants of the out-of-tree stack).
-    pub(super) fn unblock(&mut self, now: Instant) {
+    /// Opportunistic retransmission and penalisation (Raiciu et al., NSDI 2012; constants of the out-of-tree stack):
+    /// the receive window or the send buffer is full, so that the oldest data is reinjected on a subflow much faster
+    /// than the one that carries it, whose window is halved.
+    pub(super) fn retransmit_opportunistically(&mut self, now: Instant) {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;
         }
         self.refresh_views(); // paths that had nothing more to be given are open all the same
-        let head = self.queue.una();
-        let carriers = self.queue.record(head).carriers;
-        let Some(rescuer) = self.fastest(|index| carriers & (1 << index) == 0) else { return };
-        let holds = |index: &usize| carriers & (1 << index) != 0;
-        let slow =
-            |index: usize| self.views[index].cwnd <= FEW || self.views[rescuer].srtt * 4 < self.views[index].srtt;
+        let head = self.queue.snd_una();
+        let subflows = self.queue.sent_data(head).subflows;
+        let Some(rescuer) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
+        let holds = |index: &usize| subflows & (1 << index) != 0;
+        let slow = |index: usize| {
+            self.views[index].cwnd <= SMALL_WINDOW || self.views[rescuer].srtt * 4 < self.views[index].srtt
+        };
         if holds(&rescuer) || !(0..self.subflows.len()).filter(holds).any(slow) {
             return;
         }
-        self.give(now, rescuer, head);
+        self.assign(now, rescuer, head);
         self.counters.reinjected += 1;
         self.counters.blocked += 1;
         if self.config.penalisation {
@@ -202,13 +206,13 @@ impl Sender {
         }
     }
 
-    /// At most once a round trip of the holder, and only while it has no trouble of its own.
+    /// Halves the window of the slow subflow, at most once in its round trip and only in its state Open.
     fn penalise(&mut self, now: Instant, holder: usize, rescuer: usize) {
         let (srtt, faster) = (self.views[holder].srtt, self.views[rescuer].srtt);
         let subflow = &mut self.subflows[holder];
-        if faster < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.penalised) >= srtt {
-            subflow.penalised = now;
-            self.act(holder, |sender| sender.penalise(now));
+        if faster < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.last_penalised) >= srtt {
+            subflow.last_penalised = now;
+            self.with_subflow(holder, |sender, controller| sender.penalise(now, controller));
         }
     }
 }

@@ -1,57 +1,57 @@
-//! The scheduler's work: data is given to subflows as they have room.
+//! Assignment of data to subflows by the scheduler, as they have room.
 
 use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp::receiver::receive_window::TRUE_SIZE;
 use schedule::{Packet, Pick, SchedulerView};
 use units::Instant;
 
-/// What holds the connection back, other than its subflows.
+/// What limits the connection other than its subflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum SendLimit {
     ReceiveWindow,
     SendBuffer,
 }
 
 impl Sender {
-    /// Gives out all that can be given out now: first what must go again, then what the scheduler picks.
+    /// Assigns all that can be assigned now: reinjections first, then what the scheduler picks.
     pub(super) fn fill(&mut self, now: Instant) {
         self.refresh_views();
-        self.give_again(now);
+        self.reinject(now);
         let limit = self.limit();
         while let Some(pick) = self.pick(now, limit) {
             match self.picked(&pick, limit) {
                 Some(data) => {
-                    let copy = self.give(now, pick.path.index(), data);
+                    let copy = self.assign(now, pick.path.index(), data);
                     self.counters.copies += u64::from(copy);
                 }
-                // It has nothing of the kind: another path's turn, until the next input.
+                // The subflow has no such data: it is closed until the next input.
                 None => self.views[pick.path.index()].open = false,
             }
         }
-        self.note_hold(now);
-        if self.retransmission == Instant::NEVER {
+        self.note_send_limit(now);
+        if self.retransmission_at == Instant::NEVER {
             self.restart_timer(now);
         }
     }
 
     pub(super) fn refresh_views(&mut self) {
         for (index, subflow) in self.subflows.iter_mut().enumerate() {
-            if self.touched & (1 << index) != 0 {
+            if self.changed & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
             } else {
                 self.views[index].open = subflow.takes_more(&self.views[index], self.fill);
             }
         }
-        self.touched = 0;
+        self.changed = 0;
     }
 
-    /// The end of what the receive window and the send buffer let out.
+    /// The end of the data that the receive window and the send buffer allow.
     fn limit(&self) -> u64 {
-        self.window_end.min(self.queue.una() + self.buffer())
+        self.receive_window_end.min(self.queue.snd_una() + self.buffer())
     }
 
-    /// Segments that the connection's send buffer holds. Upstream Linux lets it grow to what the subflows' own buffers are
-    /// together (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it holds up the others.
+    /// Size of the connection's send buffer, segments. In upstream Linux it is the sum of the subflows' own buffers
+    /// (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it blocks the others.
     fn buffer(&self) -> u64 {
         let most = self.config.tcp.send_buffer;
         if self.config.stack == MptcpStack::OutOfTree {
@@ -68,16 +68,16 @@ impl Sender {
             now,
             bytes: self.config.tcp.mss,
             paths: &self.views,
-            snd_nxt: self.queue.next(),
-            snd_una: self.queue.una(),
+            snd_nxt: self.queue.snd_nxt(),
+            snd_una: self.queue.snd_una(),
             unsent: self.queue.unsent(),
-            rwnd_left: limit.saturating_sub(self.queue.next()),
+            rwnd_left: limit.saturating_sub(self.queue.snd_nxt()),
             window_stalls: self.counters.blocked,
         };
         self.scheduler.pick(&view)
     }
 
-    /// The data that was picked, if there is any of the kind.
+    /// The data that was picked, if there is such data.
     fn picked(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
         match pick.packet {
             Packet::Next => self.queue.unsent_after(0, limit),
@@ -91,52 +91,53 @@ impl Sender {
         }
     }
 
-    /// Gives a subflow a segment of data. True if another one was given it before.
-    pub(super) fn give(&mut self, now: Instant, index: usize, data: u64) -> bool {
-        let copy = self.queue.give(now, data, index);
+    /// Assigns a segment of data to a subflow. Returns whether it was assigned to another one before.
+    pub(super) fn assign(&mut self, now: Instant, index: usize, data: u64) -> bool {
+        let copy = self.queue.assign(now, data, index);
         let subflow = &mut self.subflows[index];
         subflow.assign(data, copy);
-        self.restless |= 1 << index;
-        self.touched |= 1 << index;
+        self.to_poll |= 1 << index;
+        self.changed |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
         view.open = subflow.takes_more(view, self.fill);
         copy
     }
 
-    /// Nothing more can be given out now: says why, and does something about it where a slow subflow holds up the rest.
-    fn note_hold(&mut self, now: Instant) {
-        let hold = if !self.views.iter().any(|view| view.active) {
+    /// Nothing more can be assigned now: records why, and retransmits opportunistically if a slow subflow blocks the
+    /// rest.
+    fn note_send_limit(&mut self, now: Instant) {
+        let send_limit = if !self.views.iter().any(|view| view.active) {
             None
         } else if self.queue.unsent() == 0 {
-            self.starve();
+            self.mark_app_limited();
             None
-        } else if self.queue.next() >= self.window_end {
-            Some(Hold::ReceiveWindow)
-        } else if self.queue.next() >= self.limit() {
-            Some(Hold::SendBuffer)
+        } else if self.queue.snd_nxt() >= self.receive_window_end {
+            Some(SendLimit::ReceiveWindow)
+        } else if self.queue.snd_nxt() >= self.limit() {
+            Some(SendLimit::SendBuffer)
         } else {
             None
         };
-        if hold.is_some() {
-            self.unblock(now);
+        if send_limit.is_some() {
+            self.retransmit_opportunistically(now);
         }
-        self.watch_window(now, hold);
-        if let Some((held, since)) = self.held {
+        self.set_persist_timer(now, send_limit);
+        if let Some((limited_by, since)) = self.limited_by {
             let span = now.since(since);
-            match held {
-                Hold::ReceiveWindow => self.counters.receive_window_limited += span,
-                Hold::SendBuffer => self.counters.send_buffer_limited += span,
+            match limited_by {
+                SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
+                SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
             }
         }
-        self.held = hold.map(|hold| (hold, now));
+        self.limited_by = send_limit.map(|limit| (limit, now));
     }
 
-    /// The application has nothing: the delivery rates of subflows whose windows are not full say little.
-    fn starve(&mut self) {
+    /// The application has no data: rate samples of subflows whose windows are not full are application-limited.
+    fn mark_app_limited(&mut self) {
         self.subflows.iter_mut().filter(|subflow| subflow.is_active()).for_each(|subflow| {
             if subflow.sender.unsent() == 0 {
-                subflow.sender.starve();
+                subflow.sender.mark_app_limited();
             }
         });
     }

@@ -1,130 +1,130 @@
-//! The data of a connection: what is unacknowledged, who carries it, what is still to be sent.
+//! The send queue of a connection: which data is unacknowledged, which subflows carry it, what is still unsent.
 
 use std::collections::VecDeque;
 use units::Instant;
 
-/// Data from the oldest that is not acknowledged on.
+/// The data from the oldest unacknowledged segment on. Numbers count segments.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    /// From `una` to the newest that was sent.
-    records: VecDeque<SentData>,
-    una: u64,
-    /// The oldest that was never sent.
-    next: u64,
+    /// From `snd_una` to the newest that was sent.
+    sent: VecDeque<SentData>,
+    snd_una: u64,
+    /// The oldest segment that was never sent.
+    snd_nxt: u64,
     /// The end of what the application has written.
-    available: u64,
-    /// Sent beyond `next`.
-    ahead: u64,
+    write_seq: u64,
+    /// Segments sent beyond `snd_nxt`.
+    sent_ahead: u64,
 }
 
-/// One segment of data.
+/// A segment of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentData {
-    /// The subflows that it was given to, a bit each.
-    pub carriers: u32,
-    /// When it was given to the first of them.
-    pub first: Instant,
-    /// The subflows that gave it up since they were given it, so that it was or is to be sent again.
-    pub given_up: u32,
+    /// Bit mask of the subflows that it was assigned to.
+    pub subflows: u32,
+    /// When it was assigned to the first of them.
+    pub first_sent: Instant,
+    /// Bit mask of the subflows that have failed since it was assigned to them, so that it was or is to be reinjected.
+    pub abandoned_by: u32,
 }
 
-const UNSENT: SentData = SentData { carriers: 0, first: Instant::NEVER, given_up: 0 };
+const UNSENT: SentData = SentData { subflows: 0, first_sent: Instant::NEVER, abandoned_by: 0 };
 
 impl SendQueue {
-    /// The oldest that is not acknowledged.
-    pub(super) fn una(&self) -> u64 {
-        self.una
+    /// The oldest unacknowledged segment.
+    pub(super) fn snd_una(&self) -> u64 {
+        self.snd_una
     }
 
-    /// The oldest that was never sent.
-    pub(super) fn next(&self) -> u64 {
-        self.next
+    /// The oldest segment that was never sent.
+    pub(super) fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
     }
 
-    /// The end of what was sent.
+    /// The end of the data sent.
     pub(super) fn end(&self) -> u64 {
-        self.una + self.records.len() as u64
+        self.snd_una + self.sent.len() as u64
     }
 
     /// Segments never sent.
     pub(super) fn unsent(&self) -> u64 {
-        self.available - self.next - self.ahead
+        self.write_seq - self.snd_nxt - self.sent_ahead
     }
 
-    /// Nothing is unacknowledged.
+    /// True if nothing is unacknowledged.
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.sent.is_empty()
     }
 
     pub(super) fn write(&mut self, segments: u64) {
-        self.available = self.available.saturating_add(segments);
+        self.write_seq = self.write_seq.saturating_add(segments);
     }
 
     /// The application ends.
     pub(super) fn stop(&mut self) {
-        self.available = self.available.min(self.end());
+        self.write_seq = self.write_seq.min(self.end());
     }
 
-    /// Data between `una` and `end`.
-    pub(super) fn record(&mut self, data: u64) -> &mut SentData {
-        &mut self.records[(data - self.una) as usize]
+    /// The segment `data`, between `snd_una` and `end`.
+    pub(super) fn sent_data(&mut self, data: u64) -> &mut SentData {
+        &mut self.sent[(data - self.snd_una) as usize]
     }
 
-    /// The segment that lies so many unsent ones after `next`, if it exists and lies below `limit`.
+    /// The unsent segment after `skip` other ones, if it exists and lies below `limit`.
     pub(super) fn unsent_after(&self, skip: u32, limit: u64) -> Option<u64> {
-        let limit = limit.min(self.available);
+        let limit = limit.min(self.write_seq);
         if skip == 0 {
-            return Some(self.next).filter(|data| *data < limit);
+            return Some(self.snd_nxt).filter(|data| *data < limit);
         }
-        let known = self.records.range((self.next - self.una) as usize..).zip(self.next..);
-        let gaps = known.filter(|(record, _)| record.carriers == 0).map(|(_, data)| data);
+        let known = self.sent.range((self.snd_nxt - self.snd_una) as usize..).zip(self.snd_nxt..);
+        let gaps = known.filter(|(sent, _)| sent.subflows == 0).map(|(_, data)| data);
         gaps.chain(self.end()..limit).nth(skip as usize).filter(|data| *data < limit)
     }
 
-    /// The oldest from `from` on that a subflow was not given, and that exists.
+    /// The oldest existing segment from `from` on that was not assigned to a subflow.
     pub(super) fn oldest_without(&self, subflow: usize, from: u64) -> Option<u64> {
-        let from = from.max(self.una);
-        let mut known = self.records.range((from.min(self.end()) - self.una) as usize..).zip(from..);
-        let known = known.find(|(record, _)| record.carriers & (1 << subflow) == 0).map(|(_, data)| data);
-        known.or(Some(self.end().max(from))).filter(|data| *data < self.available)
+        let from = from.max(self.snd_una);
+        let mut known = self.sent.range((from.min(self.end()) - self.snd_una) as usize..).zip(from..);
+        let known = known.find(|(sent, _)| sent.subflows & (1 << subflow) == 0).map(|(_, data)| data);
+        known.or(Some(self.end().max(from))).filter(|data| *data < self.write_seq)
     }
 
-    /// A subflow is given a segment. True if another one was given it before.
-    pub(super) fn give(&mut self, now: Instant, data: u64, subflow: usize) -> bool {
+    /// Assigns a segment to a subflow. Returns whether it was assigned to another one before.
+    pub(super) fn assign(&mut self, now: Instant, data: u64, subflow: usize) -> bool {
         while self.end() <= data {
-            self.records.push_back(UNSENT);
+            self.sent.push_back(UNSENT);
         }
-        let next = self.next;
-        let record = self.record(data);
-        let copy = record.carriers != 0;
+        let next = self.snd_nxt;
+        let sent = self.sent_data(data);
+        let copy = sent.subflows != 0;
         if !copy {
-            record.first = now;
+            sent.first_sent = now;
         }
-        record.carriers |= 1 << subflow;
-        record.given_up &= !(1 << subflow);
+        sent.subflows |= 1 << subflow;
+        sent.abandoned_by &= !(1 << subflow);
         if !copy && data == next {
-            self.next += 1;
+            self.snd_nxt += 1;
             self.skip_sent();
         } else if !copy {
-            self.ahead += 1;
+            self.sent_ahead += 1;
         }
         copy
     }
 
     fn skip_sent(&mut self) {
-        while self.next < self.end() && self.record(self.next).carriers != 0 {
-            self.next += 1;
-            self.ahead -= 1;
+        while self.snd_nxt < self.end() && self.sent_data(self.snd_nxt).subflows != 0 {
+            self.snd_nxt += 1;
+            self.sent_ahead -= 1;
         }
     }
 
-    /// Everything below `data` has arrived; `each` is told of it.
+    /// Removes everything below `data`, which has arrived; `each` is called with every segment.
     pub(super) fn acknowledge(&mut self, data: u64, mut each: impl FnMut(&SentData)) {
-        while self.una < data
-            && let Some(record) = self.records.pop_front()
+        while self.snd_una < data
+            && let Some(sent) = self.sent.pop_front()
         {
-            each(&record);
-            self.una += 1;
+            each(&sent);
+            self.snd_una += 1;
         }
     }
 }
@@ -143,19 +143,19 @@ mod tests {
     fn what_is_sent_ahead_leaves_a_gap_that_is_sent_next() {
         let mut queue = queue(10);
         assert_eq!(queue.unsent_after(3, u64::MAX), Some(3));
-        assert!(!queue.give(Instant::ZERO, 3, 1));
-        assert_eq!((queue.next(), queue.end(), queue.unsent()), (0, 4, 9));
+        assert!(!queue.assign(Instant::ZERO, 3, 1));
+        assert_eq!((queue.snd_nxt(), queue.end(), queue.unsent()), (0, 4, 9));
         assert_eq!([0, 2, 3].map(|skip| queue.unsent_after(skip, u64::MAX)), [Some(0), Some(2), Some(4)]);
-        (0..3).for_each(|data| assert!(!queue.give(Instant::ZERO, data, 0)));
-        assert_eq!((queue.next(), queue.unsent()), (4, 6));
+        (0..3).for_each(|data| assert!(!queue.assign(Instant::ZERO, data, 0)));
+        assert_eq!((queue.snd_nxt(), queue.unsent()), (4, 6));
         assert_eq!((queue.unsent_after(6, u64::MAX), queue.unsent_after(0, 4)), (None, None));
     }
 
     #[test]
     fn a_subflow_finds_what_it_has_not_carried() {
         let mut queue = queue(4);
-        assert!((0..3).all(|data| !queue.give(Instant::ZERO, data, 0)));
-        assert!(queue.give(Instant::ZERO, 1, 1), "a copy");
+        assert!((0..3).all(|data| !queue.assign(Instant::ZERO, data, 0)));
+        assert!(queue.assign(Instant::ZERO, 1, 1), "a copy");
         assert_eq!([0, 1, 3].map(|from| queue.oldest_without(1, from)), [Some(0), Some(2), Some(3)]);
         assert_eq!((queue.oldest_without(0, 0), queue.oldest_without(0, 4)), (Some(3), None));
     }
@@ -163,11 +163,11 @@ mod tests {
     #[test]
     fn acknowledged_data_is_forgotten_oldest_first() {
         let mut queue = queue(4);
-        assert!((0..3).all(|data| !queue.give(Instant(data), data, 0)));
+        assert!((0..3).all(|data| !queue.assign(Instant(data), data, 0)));
         let mut first = Vec::new();
-        queue.acknowledge(2, |record| first.push(record.first.0));
-        assert_eq!((first, queue.una(), queue.is_empty()), (vec![0, 1], 2, false));
+        queue.acknowledge(2, |sent| first.push(sent.first_sent.0));
+        assert_eq!((first, queue.snd_una(), queue.is_empty()), (vec![0, 1], 2, false));
         queue.acknowledge(9, |_| ());
-        assert_eq!((queue.una(), queue.next()), (3, 3), "no more than was sent");
+        assert_eq!((queue.snd_una(), queue.snd_nxt()), (3, 3), "no more than was sent");
     }
 }

@@ -1,34 +1,34 @@
-//! A subflow as the connection sees it: its TCP sender, which data its segments carry, and how it fares.
+//! A subflow: its TCP sender, the mappings of its segments, and its state.
 
 use super::{ConnectionConfig, SubflowConfig};
 use crate::tcp::Segment;
-use crate::tcp::sender::{self, Steering};
+use crate::tcp::sender;
 use control::CaState;
 use control::common::WindowedMax;
 use schedule::{Fill, PathView};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate};
 
-/// Delivery rates are remembered for this many round trips, as in BBR's filter.
-const BANDWIDTH_ROUNDS: u64 = 10;
-/// Linux lets a send buffer grow to twice the window (`tcp_sndbuf_expand`), but to that of this window at least.
-const LEAST_BUFFERED: u32 = 10;
+/// Round trips over which the greatest delivery rate is taken, as in BBR's filter.
+const DELIVERY_RATE_ROUNDS: u64 = 10;
+/// Least congestion window that a send buffer is sized for; Linux's buffer is twice the window (`tcp_sndbuf_expand`).
+const MIN_BUFFERED_WINDOW: u32 = 10;
 
-/// Where a subflow stands.
+/// State of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubflowState {
-    /// It has not been asked to join.
+    /// Not joined yet.
     #[default]
     Waiting,
     /// Its handshake is under way.
     Joining,
-    /// It carries data.
+    /// Established: it carries data.
     Up,
     /// It was removed.
     Gone,
 }
 
-/// What a segment of a subflow carries.
+/// The data that a segment of a subflow carries (RFC 8684 section 3.3).
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     data: u64,
@@ -41,23 +41,23 @@ pub(super) struct Subflow {
     pub config: SubflowConfig,
     pub state: SubflowState,
     pub sender: sender::Sender,
-    /// Of segment `sender.acknowledged() + i`.
+    /// Entry `i` is of segment `sender.acknowledged() + i`.
     mappings: VecDeque<Mapping>,
     mapped_from: u64,
-    /// It has failed or is stale: nothing is given to it until something of it is acknowledged.
+    /// Failed or stale: no data is assigned until something is acknowledged.
     pub failed: bool,
     pub failures: u64,
-    /// Retransmission intervals of the connection in which nothing of it was acknowledged.
+    /// Retransmission intervals of the connection without progress of the subflow (Linux `stale_count`).
     pub stale: u32,
     pub stale_una: u64,
-    /// All data below was given to it, or need not be.
+    /// All data below was assigned to it, or need not be.
     pub cursor: u64,
     pub deadline: Instant,
-    pub penalised: Instant,
-    /// Timeouts that have been dealt with.
-    pub timeouts: u64,
-    most_window: u32,
-    bandwidth: WindowedMax,
+    pub last_penalised: Instant,
+    /// Retransmission timeouts that were handled.
+    pub seen_timeouts: u64,
+    max_cwnd: u32,
+    delivery_rate: WindowedMax,
     round: u64,
     round_end: u64,
     mss: u32,
@@ -68,11 +68,8 @@ impl Subflow {
         Self {
             config,
             state: SubflowState::Waiting,
-            // Window and buffer are the connection's: it gives a subflow no more than they hold.
-            sender: sender::Sender::subflow(
-                sender::SenderConfig { send_buffer: u64::MAX, ..of.tcp },
-                PathId(index as u16),
-            ),
+            // The send buffer is the connection's, which assigns a subflow no more than it holds.
+            sender: sender::Sender::new(sender::SenderConfig { send_buffer: u64::MAX, ..of.tcp }, PathId(index as u16)),
             mappings: VecDeque::new(),
             mapped_from: 0,
             failed: false,
@@ -81,52 +78,39 @@ impl Subflow {
             stale_una: 0,
             cursor: 0,
             deadline: Instant::NEVER,
-            penalised: Instant::ZERO,
-            timeouts: 0,
-            most_window: LEAST_BUFFERED,
-            bandwidth: WindowedMax::default(),
+            last_penalised: Instant::ZERO,
+            seen_timeouts: 0,
+            max_cwnd: MIN_BUFFERED_WINDOW,
+            delivery_rate: WindowedMax::default(),
             round: 0,
             round_end: 0,
             mss: of.tcp.mss,
         }
     }
 
-    /// Calls its sender with the connection's controller at hand.
-    #[inline]
-    pub(super) fn with<R>(
-        &mut self,
-        steering: &mut Option<Box<Steering>>,
-        act: impl FnOnce(&mut sender::Sender) -> R,
-    ) -> R {
-        self.sender.lend(steering);
-        let result = act(&mut self.sender);
-        self.sender.lend(steering);
-        result
-    }
-
-    /// It may be given data.
+    /// True if data may be assigned.
     pub(super) fn is_active(&self) -> bool {
         self.state == SubflowState::Up && !self.failed
     }
 
-    /// Its next segment carries this.
+    /// Assigns data to its next segment.
     pub(super) fn assign(&mut self, data: u64, copy: bool) {
         self.mappings.push_back(Mapping { data, copy });
         self.sender.assign();
     }
 
-    /// What a segment carries: the data, and whether another subflow was given it before.
-    pub(super) fn carried(&self, segment: &Segment) -> (u64, bool) {
+    /// The mapping of a segment: data sequence number, and whether another subflow was assigned the same before.
+    pub(super) fn mapping(&self, segment: &Segment) -> (u64, bool) {
         let mapping = self.mappings.get((segment.seq.wrapping_sub(self.mapped_from)) as usize);
         mapping.map_or((0, false), |mapping| (mapping.data, mapping.copy))
     }
 
-    /// The data of every segment that it has not been acknowledged, in the order of its segments.
+    /// The data of its unacknowledged segments, in their order.
     pub(super) fn unacknowledged(&self) -> impl Iterator<Item = u64> {
         self.mappings.iter().map(|mapping| mapping.data)
     }
 
-    /// An acknowledgement was dealt with. True if it brought progress.
+    /// Called after an acknowledgement was handled. Returns whether it brought progress.
     pub(super) fn note_ack(&mut self) -> bool {
         let una = self.sender.acknowledged();
         let progress = una > self.mapped_from;
@@ -140,20 +124,20 @@ impl Subflow {
         }
         if let Some(delivery) = self.sender.last_delivery() {
             let rate = delivery.rate(self.mss).as_bits();
-            if !delivery.app_limited || rate >= self.bandwidth.get() {
-                self.bandwidth.update(BANDWIDTH_ROUNDS, self.round, rate);
+            if !delivery.app_limited || rate >= self.delivery_rate.get() {
+                self.delivery_rate.update(DELIVERY_RATE_ROUNDS, self.round, rate);
             }
         }
         progress
     }
 
-    /// What the scheduler sees of it.
+    /// The subflow as a scheduler sees it.
     pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
-        self.most_window = self.most_window.max(decision.cwnd);
+        self.max_cwnd = self.max_cwnd.max(decision.cwnd);
         let mut view = PathView {
             open: false,
-            // A scheduler that decides late counts on no path that has just timed out (out-of-tree kernel).
+            // The out-of-tree kernel's schedulers skip a subflow in the state Loss.
             active: self.is_active() && (fill == Fill::SendBuffer || self.sender.ca_state() != CaState::Loss),
             backup: self.config.backup,
             srtt: self.sender.srtt(),
@@ -163,14 +147,14 @@ impl Subflow {
             in_flight: self.sender.in_flight(),
             queued: self.sender.unsent(),
             pacing_rate: self.sender.pacing_rate(),
-            delivery_rate: Rate(self.bandwidth.get()),
+            delivery_rate: Rate(self.delivery_rate.get()),
             phantom_queue: None,
         };
         view.open = self.takes_more(&view, fill);
         view
     }
 
-    /// There is room for a segment where segments wait.
+    /// True if there is room for a segment where segments wait.
     #[inline]
     pub(super) fn takes_more(&self, view: &PathView, fill: Fill) -> bool {
         view.active
@@ -180,9 +164,9 @@ impl Subflow {
             }
     }
 
-    /// Packets that its send buffer holds.
+    /// Size of its send buffer, packets.
     #[inline]
     pub(super) fn buffer(&self) -> u32 {
-        2 * self.most_window
+        2 * self.max_cwnd
     }
 }

@@ -87,7 +87,8 @@ impl Policy {
         self.deadline = Instant::NEVER;
     }
 
-    /// New data arrived: `unacked` segments in order since the last acknowledgement, `waiting` if some are out of order.
+    /// New data arrived: `unacked` segments in order since the last acknowledgement, `waiting` if some are out of
+    /// order.
     pub(super) fn on_data(
         &mut self,
         now: Instant,

@@ -1,7 +1,8 @@
 //! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
-//! Split by concern: `reassembly` (what has arrived), `sack_blocks` (what to report), `ack_policy` (when to acknowledge),
-//! `receive_window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681, 7323, 8257.
+//! Split by concern: `reassembly` (what has arrived), `sack_blocks` (what to report), `ack_policy` (when to
+//! acknowledge), `receive_window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
+//! 7323, 8257.
 
 mod ack_policy;
 pub(crate) mod reassembly;
@@ -153,7 +154,7 @@ impl Receiver {
         self.counters.received += 1;
         self.one_way_ms = timestamp(now).saturating_sub(segment.tsval);
         let before = self.echo(now, segment.cwr, marked);
-        match (before, self.take_in(now, segment)) {
+        match (before, self.insert(now, segment)) {
             (None, (Urgency::Now, _)) => Some(self.acknowledge(now)),
             (Some(before), (Urgency::Now, _)) => {
                 self.policy.expire(now);
@@ -188,8 +189,9 @@ impl Receiver {
         None
     }
 
-    /// Puts a segment into the reassembly. Returns when to acknowledge it, and the acknowledgement that must leave before.
-    fn take_in(&mut self, now: Instant, segment: &Segment) -> (Urgency, Option<Ack>) {
+    /// Puts a segment into the reassembly. Returns when to acknowledge it, and the acknowledgement that must leave
+    /// before.
+    fn insert(&mut self, now: Instant, segment: &Segment) -> (Urgency, Option<Ack>) {
         let next = self.reassembly.next();
         if self.is_outdated(segment) {
             self.counters.outdated += 1;
@@ -221,7 +223,8 @@ impl Receiver {
             self.blocks.forget_below(self.reassembly.next());
             self.window.on_data(now, self.reassembly.next(), segment.tsecr);
         } else {
-            // The new block would push an unreported one out of the option: that one is reported first (Linux since 5.8).
+            // The new block would push an unreported one out of the option: that one is reported first (Linux since
+            // 5.8).
             if self.policy.is_merging() && self.blocks.position(segment.seq) >= REPORTED_AT_ONCE {
                 ahead = Some(self.acknowledge(now));
             }
@@ -239,8 +242,8 @@ impl Receiver {
         self.duplicate = Some((seq, seq + 1));
     }
 
-    /// True if a segment spans `Last.ACK.sent` (RFC 7323 section 4.3); a wholly older one is outside of the window (RFC 9293
-    /// section 3.10.7.4) and does not update `TS.Recent`.
+    /// True if a segment spans `Last.ACK.sent` (RFC 7323 section 4.3); a wholly older one is outside of the window (RFC
+    /// 9293 section 3.10.7.4) and does not update `TS.Recent`.
     fn spans_left_edge(&self, seq: u64) -> bool {
         seq <= self.acked && self.acked <= seq + 1
     }

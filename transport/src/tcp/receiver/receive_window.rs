@@ -5,7 +5,8 @@
 
 use units::{Instant, Span};
 
-/// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB buffer.
+/// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB
+/// buffer.
 pub(crate) const TRUE_SIZE: u64 = 2304;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;

@@ -1,14 +1,12 @@
-//! One acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state machine, the timers,
-//! and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
+//! One acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state machine, the
+//! timers, and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
 use super::Sender;
+use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, PendingRateSample, SentPacket};
 use crate::tcp::{Ack, timestamp};
-use control::{AckSample, CaState, PathEvent};
+use control::CaState;
 use units::{Instant, Span};
-
-/// Window of the minimum RTT filter (`tcp_min_rtt_wlen`).
-pub(super) const MIN_RTT_WINDOW: Span = Span::from_secs(300);
 
 /// What the acknowledgement has shown so far (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
@@ -45,15 +43,12 @@ pub(super) struct AckOutcome {
     rate_sample: PendingRateSample,
 }
 
-/// The sender's state before the acknowledgement.
+/// The scoreboard before the acknowledgement.
 #[derive(Debug)]
-pub(super) struct PriorState {
+pub(super) struct PriorScoreboard {
     pub una: u64,
     pub counts: PacketCounts,
     pub sacked_end: u64,
-    delivered: u64,
-    lost: u64,
-    ca_state: CaState,
 }
 
 /// Extends a (first, last) pair of send times.
@@ -62,12 +57,13 @@ fn extend(times: &mut Option<(Instant, Instant)>, sent: Instant) {
 }
 
 impl Sender {
-    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) {
+    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
         (self.last_rtt, self.last_delivery) = (None, None);
         if ack.ack > self.scoreboard.snd_nxt() {
             return; // acknowledges what was never sent
         }
-        let prior = self.prior_state();
+        let prior_state = self.path.prior_state(self.in_flight());
+        let prior = self.prior_scoreboard();
         let mut outcome = AckOutcome {
             ece: ack.ece && self.config.ecn,
             tsecr: ack.tsecr,
@@ -75,7 +71,7 @@ impl Sender {
             ..AckOutcome::default()
         };
         if ack.ack < prior.una {
-            return self.on_old_ack(now, ack, &mut outcome, &prior);
+            return self.on_old_ack(now, ack, &mut outcome, &prior, controller);
         }
         outcome.advanced = ack.ack > prior.una;
         self.ts_recent = ack.tsval;
@@ -84,44 +80,47 @@ impl Sender {
         outcome.is_dupack = !(outcome.advanced || outcome.dsack || wider);
         if prior.counts.packets_out == 0 {
             if outcome.dsack {
-                self.fast_retransmit_alert(now, &mut outcome, &prior);
+                self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
             }
-            return self.process_tlp_ack(now, ack, &outcome);
+            return self.process_tlp_ack(now, ack, &outcome, controller);
         }
         self.clean_rtx_queue(now, ack.ack, &mut outcome, &prior);
         let rtt = self.update_rtt(now, &mut outcome, &prior);
         self.check_sack_reordering(&outcome, &prior);
-        self.rack.update_reo_wnd(outcome.rate_sample.prior_delivered(), self.rate.delivered());
-        self.process_tlp_ack(now, ack, &outcome);
+        self.rack.update_reo_wnd(outcome.rate_sample.prior_delivered(), self.path.rate.delivered());
+        self.process_tlp_ack(now, ack, &outcome, controller);
         if self.is_dubious(&outcome) {
-            self.fast_retransmit_alert(now, &mut outcome, &prior);
+            self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
         if outcome.set_timers {
             self.restart_timers(now);
         }
-        let feedback = self.ack_sample(now, &outcome, &prior, rtt);
-        self.notify(now, &PathEvent::Ack(feedback));
+        self.finish_ack(now, &outcome, &prior, &prior_state, rtt, controller);
     }
 
-    fn prior_state(&self) -> PriorState {
-        PriorState {
+    fn prior_scoreboard(&self) -> PriorScoreboard {
+        PriorScoreboard {
             una: self.scoreboard.snd_una(),
             counts: self.scoreboard.counts(),
             sacked_end: self.scoreboard.sacked_end(),
-            delivered: self.rate.delivered(),
-            lost: self.counters.lost,
-            ca_state: self.ca_state,
         }
     }
 
     /// An acknowledgement older than `snd_una` counts for its SACK blocks only.
-    fn on_old_ack(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome, prior: &PriorState) {
+    fn on_old_ack(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        outcome: &mut AckOutcome,
+        prior: &PriorScoreboard,
+        controller: &mut ControllerHandle,
+    ) {
         if ack.sack_blocks.is_empty() {
             return;
         }
         self.read_sack_blocks(now, ack, outcome);
         self.check_sack_reordering(outcome, prior);
-        self.fast_retransmit_alert(now, outcome, prior);
+        self.fast_retransmit_alert(now, outcome, prior, controller);
     }
 
     /// Updates the receive window. Returns whether its right edge moved.
@@ -134,36 +133,30 @@ impl Sender {
         wider
     }
 
-    fn ack_sample(&mut self, now: Instant, outcome: &AckOutcome, prior: &PriorState, rtt: Option<Span>) -> AckSample {
-        let acked = (self.rate.delivered() - prior.delivered) as u32;
-        let marked = if outcome.ece { acked } else { 0 };
-        self.counters.marked += u64::from(marked);
-        let (now_totals, last_lost) = (self.totals(0), self.scoreboard.take_last_lost());
-        let delayed = self.is_ack_delayed(outcome, prior);
-        let delivery = self.rate.finish(now, &outcome.rate_sample, acked, self.min_rtt.get(), delayed);
-        self.last_delivery = delivery;
-        let may_raise_cwnd = if self.rack.reordering() > self.config.reordering {
-            outcome.pkts_acked > 0 || outcome.newly_sacked
-        } else {
-            outcome.pkts_acked > 0
-        };
-        AckSample {
-            acked,
+    fn finish_ack(
+        &mut self,
+        now: Instant,
+        outcome: &AckOutcome,
+        prior: &PriorScoreboard,
+        prior_state: &PriorState,
+        rtt: Option<Span>,
+        controller: &mut ControllerHandle,
+    ) {
+        let acked = self.path.delivered_since(prior_state);
+        let seen_reordering = self.rack.reordering() > self.config.reordering;
+        let acked_packets = AckedPackets {
+            rate_sample: outcome.rate_sample,
+            newest_lost: self.scoreboard.take_last_lost(),
+            marked: if outcome.ece { acked } else { 0 },
             pkts_acked: outcome.pkts_acked,
-            lost: (self.counters.lost - prior.lost) as u32,
-            marked,
-            newest_delivered: outcome.rate_sample.newest().map(|snapshot| snapshot.sending(now_totals)),
-            newest_lost: last_lost.map(|snapshot| snapshot.sending(now_totals)),
-            sent: std::mem::take(&mut self.sent_since_sample),
-            prior_in_flight: prior.counts.in_flight(),
             rtt,
             one_way_delay: (acked > 0 && self.config.timestamps).then_some(outcome.one_way_delay),
-            rate_sample: delivery,
-            una_advanced: outcome.advanced,
-            may_raise_cwnd,
-            prior_ca_state: prior.ca_state,
-            ..self.feedback()
-        }
+            advanced: outcome.advanced,
+            may_raise_cwnd: outcome.pkts_acked > 0 || seen_reordering && outcome.newly_sacked,
+            ack_delayed: self.is_ack_delayed(outcome, prior),
+        };
+        let outstanding = self.outstanding();
+        self.last_delivery = self.path.finish_ack(now, prior_state, &acked_packets, &outstanding, controller);
     }
 
     /// Marks what the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
@@ -204,14 +197,14 @@ impl Sender {
             return;
         }
         outcome.newly_sacked = true;
-        self.rate.count(1);
-        self.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
+        self.path.rate.count(1);
+        self.path.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
         self.note_delivered(now, seq, &record);
         if !record.was_retransmitted() {
             if seq < end {
                 outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
             }
-            outcome.orig_sack_acked |= seq < self.high_seq;
+            outcome.orig_sack_acked |= seq < self.path.high_seq;
             extend(&mut outcome.sacked_times, record.sent);
         }
     }
@@ -220,7 +213,7 @@ impl Sender {
     fn note_delivered(&mut self, now: Instant, seq: u64, record: &SentPacket) {
         match &mut self.fack {
             Some(fack) => fack.on_delivered(seq, record.sent),
-            None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.min_rtt.get()),
+            None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.path.min_rtt()),
         }
     }
 
@@ -237,7 +230,7 @@ impl Sender {
         }
         outcome.dsack = true;
         outcome.dsack_of_probe = self.probe_explains(block);
-        self.rate.count(count);
+        self.path.rate.count(count);
         if !outcome.dsack_of_probe {
             self.rack.on_dsack();
         }
@@ -252,7 +245,7 @@ impl Sender {
     }
 
     /// Removes what is cumulatively acknowledged (Linux `tcp_clean_rtx_queue`).
-    fn clean_rtx_queue(&mut self, now: Instant, ack: u64, outcome: &mut AckOutcome, prior: &PriorState) {
+    fn clean_rtx_queue(&mut self, now: Instant, ack: u64, outcome: &mut AckOutcome, prior: &PriorScoreboard) {
         while self.scoreboard.snd_una() < ack {
             let seq = self.scoreboard.snd_una();
             let record = self.scoreboard.pop();
@@ -264,12 +257,12 @@ impl Sender {
                 if seq < prior.sacked_end {
                     outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
                 }
-                outcome.orig_sack_acked |= seq < self.high_seq;
+                outcome.orig_sack_acked |= seq < self.path.high_seq;
             }
             if !record.is_sacked() {
-                self.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
+                self.path.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
                 if self.config.sack {
-                    self.rate.count(1);
+                    self.path.rate.count(1);
                     if !self.is_original_delivery(&record, outcome.tsecr) {
                         self.note_delivered(now, seq, &record);
                     }
@@ -287,9 +280,9 @@ impl Sender {
         record.was_retransmitted() && self.config.timestamps && echo != 0 && echo < timestamp(record.sent)
     }
 
-    /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for the
-    /// controller and the minimum RTT.
-    fn update_rtt(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorState) -> Option<Span> {
+    /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for
+    /// the controller and the minimum RTT.
+    fn update_rtt(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorScoreboard) -> Option<Span> {
         let mut times = if outcome.retransmission_acked { None } else { outcome.acked_times };
         let mut newest = times.map(|(_, last)| last);
         if let Some((_, last)) = outcome.sacked_times {
@@ -305,10 +298,10 @@ impl Sender {
             _ => return None,
         };
         // A delayed acknowledgement must not enter the minimum filter's next generation.
-        if !(self.is_ack_delayed(outcome, prior) && newest > self.min_rtt.get()) {
-            self.min_rtt.update(MIN_RTT_WINDOW, now, newest.max(Span::from_micros(1)));
+        if !(self.is_ack_delayed(outcome, prior) && newest > self.path.min_rtt()) {
+            self.path.update_min_rtt(now, newest.max(Span::from_micros(1)));
         }
-        self.rtt.update(oldest, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
+        self.path.rtt.update(oldest, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
         self.timers.backoff = 0;
         // A SACKed packet sent before the head was (last) sent says nothing of the head.
         if let Some((first, _)) = outcome.sacked_times
@@ -321,22 +314,22 @@ impl Sender {
         Some(newest)
     }
 
-    /// True if the receiver probably delayed the acknowledgement: it acks one small packet that was delivered alone since it
-    /// was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
-    fn is_ack_delayed(&self, outcome: &AckOutcome, prior: &PriorState) -> bool {
+    /// True if the receiver probably delayed the acknowledgement: it acks one small packet that was delivered alone
+    /// since it was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
+    fn is_ack_delayed(&self, outcome: &AckOutcome, prior: &PriorScoreboard) -> bool {
         outcome.pkts_acked == 1
             && prior.counts.sacked_out == 0
             && self.scoreboard.snd_una() == prior.una + 1
             && Some(self.scoreboard.snd_una()) == self.runt_end
-            && outcome.rate_sample.prior_delivered() + 1 == self.rate.delivered()
+            && outcome.rate_sample.prior_delivered() + 1 == self.path.rate.delivered()
             && !outcome.newly_sacked
             && !outcome.dsack
             && !outcome.ece
     }
 
-    fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorState) {
+    fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorScoreboard) {
         // After a timeout that cannot be undone, late packets do not show reordering.
-        let counts = self.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
+        let counts = self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
         if let Some(low) = outcome.reordered
             && counts
         {
@@ -345,6 +338,6 @@ impl Sender {
     }
 
     fn is_dubious(&self, outcome: &AckOutcome) -> bool {
-        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.ca_state != CaState::Open
+        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.path.ca_state != CaState::Open
     }
 }

@@ -1,42 +1,49 @@
 //! The recovery state machine (Linux `tcp_fastretrans_alert`), run for every dubious acknowledgement.
 
 use super::Sender;
-use super::ack::{AckOutcome, PriorState};
+use super::ack::{AckOutcome, PriorScoreboard};
+use crate::path::ControllerHandle;
 use control::{CaState, Cause, PathEvent};
 use units::Instant;
 
 impl Sender {
-    pub(super) fn fast_retransmit_alert(&mut self, now: Instant, outcome: &mut AckOutcome, prior: &PriorState) {
+    pub(super) fn fast_retransmit_alert(
+        &mut self,
+        now: Instant,
+        outcome: &mut AckOutcome,
+        prior: &PriorScoreboard,
+        controller: &mut ControllerHandle,
+    ) {
         self.transmit.new_data_only = false;
-        if outcome.ece && self.ca_state >= CaState::Recovery && self.undo.undo_marker.is_some() {
-            self.on_ece_in_reduction(now);
+        if outcome.ece && self.path.ca_state >= CaState::Recovery && self.undo.undo_marker.is_some() {
+            self.on_ece_in_reduction(now, controller);
         }
         if self.check_sack_reneging(now, outcome) {
             return;
         }
-        if self.try_leave(now, outcome) {
+        if self.try_leave(now, outcome, controller) {
             return;
         }
-        match self.ca_state {
+        match self.path.ca_state {
             CaState::Recovery => {
                 if !outcome.advanced {
                     self.add_reno_sack(outcome);
-                } else if self.try_undo_partially(now, outcome.tsecr, prior.una) {
+                } else if self.try_undo_partially(now, outcome.tsecr, prior.una, controller) {
                     return;
                 }
-                if self.try_undo_by_duplicates(now) {
-                    self.try_to_open(now, outcome.ece);
+                if self.try_undo_by_duplicates(now, controller) {
+                    self.try_to_open(now, outcome.ece, controller);
                 }
                 self.identify_loss(now, outcome);
-                if self.ca_state != CaState::Recovery && self.scoreboard.counts().lost_out > 0 {
-                    self.enter_recovery(now, outcome.ece);
+                if self.path.ca_state != CaState::Recovery && self.scoreboard.counts().lost_out > 0 {
+                    self.enter_recovery(now, outcome.ece, controller);
                 }
                 return;
             }
             CaState::Loss => {
-                self.process_loss(now, outcome);
+                self.process_loss(now, outcome, controller);
                 self.identify_loss(now, outcome);
-                if !(self.ca_state == CaState::Open || outcome.lost_retransmission) {
+                if !(self.path.ca_state == CaState::Open || outcome.lost_retransmission) {
                     return;
                 }
             }
@@ -45,54 +52,52 @@ impl Sender {
                     self.scoreboard.reset_reno_sack();
                 }
                 self.add_reno_sack(outcome);
-                if self.ca_state <= CaState::Disorder {
-                    self.try_undo_by_duplicates(now);
+                if self.path.ca_state <= CaState::Disorder {
+                    self.try_undo_by_duplicates(now, controller);
                 }
                 self.identify_loss(now, outcome);
             }
         }
         if self.scoreboard.counts().lost_out == 0 {
-            self.try_to_open(now, outcome.ece);
+            self.try_to_open(now, outcome.ece, controller);
         } else {
-            self.enter_recovery(now, outcome.ece);
+            self.enter_recovery(now, outcome.ece, controller);
         }
     }
 
     /// Leaves the state if everything up to `high_seq` is acknowledged. Returns whether the alert ends there.
-    fn try_leave(&mut self, now: Instant, outcome: &AckOutcome) -> bool {
-        if self.ca_state == CaState::Open {
+    fn try_leave(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) -> bool {
+        if self.path.ca_state == CaState::Open {
             self.undo.retrans_stamp = 0;
             return false;
         }
-        if self.scoreboard.snd_una() < self.high_seq {
+        if self.scoreboard.snd_una() < self.path.high_seq {
             return false;
         }
-        match self.ca_state {
+        match self.path.ca_state {
             // One more packet must be acked, so that an ECN echo at the edge does not count twice.
-            CaState::Cwr if self.scoreboard.snd_una() > self.high_seq => {
-                self.notify(now, &PathEvent::Recovered { to_ssthresh: true });
-                self.ca_state = CaState::Open;
+            CaState::Cwr if self.scoreboard.snd_una() > self.path.high_seq => {
+                self.path.leave_reduction(now, true, controller);
                 false
             }
             CaState::Recovery => {
                 if !self.config.sack {
                     self.scoreboard.reset_reno_sack();
                 }
-                self.try_undo_at_end(now, outcome.tsecr);
+                self.try_undo_at_end(now, outcome.tsecr, controller);
                 if self.is_non_sack_preventing_reopen() {
                     return true;
                 }
-                self.ca_state = CaState::Open;
-                let settle = self.undo.undo_marker.is_some() || self.fack.is_some();
-                self.notify(now, &PathEvent::Recovered { to_ssthresh: settle });
+                let to_ssthresh = self.undo.undo_marker.is_some() || self.fack.is_some();
+                self.path.leave_reduction(now, to_ssthresh, controller);
                 false
             }
             _ => false,
         }
     }
 
-    pub(super) fn enter_recovery(&mut self, now: Instant, marked: bool) {
-        if self.ca_state == CaState::Recovery {
+    pub(super) fn enter_recovery(&mut self, now: Instant, marked: bool, controller: &mut ControllerHandle) {
+        if self.path.ca_state == CaState::Recovery {
             return;
         }
         self.counters.recoveries += 1;
@@ -101,48 +106,45 @@ impl Sender {
         }
         let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.probe_retransmitted());
         self.init_undo(self.scoreboard.snd_una(), outstanding);
-        if self.ca_state != CaState::Cwr {
-            self.init_cwnd_reduction();
-        }
-        self.notify(now, &PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: self.in_flight() });
-        self.ca_state = CaState::Recovery;
+        self.enter_reduction(now, Cause::Loss, CaState::Recovery, controller);
         if marked {
-            self.on_ece_in_reduction(now);
+            self.on_ece_in_reduction(now, controller);
         }
     }
 
     /// Reduces the window without loss: after an ECN echo or a local drop.
-    pub(super) fn enter_cwr(&mut self, now: Instant, cause: Cause) {
-        if self.ca_state >= CaState::Cwr {
+    pub(super) fn enter_cwr(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
+        if self.path.ca_state >= CaState::Cwr {
             return;
         }
         self.undo.undo_marker = None;
-        self.init_cwnd_reduction();
-        self.notify(now, &PathEvent::Congestion { cause, cut: true, in_flight: self.in_flight() });
-        self.ca_state = CaState::Cwr;
+        self.enter_reduction(now, cause, CaState::Cwr, controller);
     }
 
-    fn init_cwnd_reduction(&mut self) {
-        self.high_seq = self.scoreboard.snd_nxt();
-        self.transmit.forget_probe();
-        self.sent_since_sample = 0;
-        self.transmit.cwr_pending = self.config.ecn;
+    fn enter_reduction(&mut self, now: Instant, cause: Cause, state: CaState, controller: &mut ControllerHandle) {
+        if self.path.ca_state != CaState::Cwr {
+            self.transmit.forget_probe();
+            self.transmit.cwr_pending = self.config.ecn;
+        }
+        let outstanding = self.outstanding();
+        self.path.enter_reduction(now, cause, state, &outstanding, controller);
     }
 
     /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
-    fn on_ece_in_reduction(&mut self, now: Instant) {
+    fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.undo.marked = true;
-        self.notify(now, &PathEvent::Congestion { cause: Cause::EcnMark, cut: false, in_flight: self.in_flight() });
+        let in_flight = self.in_flight();
+        self.path.notify(now, &PathEvent::Congestion { cause: Cause::EcnMark, cut: false, in_flight }, controller);
     }
 
-    fn try_to_open(&mut self, now: Instant, marked: bool) {
+    fn try_to_open(&mut self, now: Instant, marked: bool, controller: &mut ControllerHandle) {
         if !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }
         if marked {
-            self.enter_cwr(now, Cause::EcnMark);
+            self.enter_cwr(now, Cause::EcnMark, controller);
         }
-        if self.ca_state != CaState::Cwr {
+        if self.path.ca_state != CaState::Cwr {
             self.try_keep_open();
         }
     }
@@ -151,15 +153,21 @@ impl Sender {
         let counts = self.scoreboard.counts();
         let clean = counts.sacked_out + counts.lost_out == 0 && !self.scoreboard.any_retrans_done();
         let phase = if clean { CaState::Open } else { CaState::Disorder };
-        if phase != self.ca_state {
-            self.ca_state = phase;
-            self.high_seq = self.scoreboard.snd_nxt();
+        if phase != self.path.ca_state {
+            self.path.ca_state = phase;
+            self.path.high_seq = self.scoreboard.snd_nxt();
         }
     }
 
-    /// Undoes a recovery whose head was filled by a delayed original (Linux `tcp_try_undo_partial`). True if nothing may be
-    /// retransmitted now.
-    fn try_undo_partially(&mut self, now: Instant, echo: u32, prior_una: u64) -> bool {
+    /// Undoes a recovery whose head was filled by a delayed original (Linux `tcp_try_undo_partial`). True if nothing
+    /// may be retransmitted now.
+    fn try_undo_partially(
+        &mut self,
+        now: Instant,
+        echo: u32,
+        prior_una: u64,
+        controller: &mut ControllerHandle,
+    ) -> bool {
         if self.undo.undo_marker.is_none() || !self.original_was_late(echo) {
             return false;
         }
@@ -172,7 +180,7 @@ impl Sender {
         if !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }
-        self.undo_reduction(now, true);
+        self.undo_reduction(now, true, controller);
         self.try_keep_open();
         false
     }
@@ -190,7 +198,7 @@ impl Sender {
             Some(fack) => (fack.mark_lost(&mut self.scoreboard), None),
             None => self.rack.mark_lost(now, &mut self.scoreboard, window),
         };
-        self.counters.lost += u64::from(lost);
+        self.path.count_lost(lost);
         if self.timers.set_reordering(now, wait, self.config.tick) {
             outcome.set_timers = false;
         }
@@ -200,22 +208,22 @@ impl Sender {
     }
 
     /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first finds out whether it was spurious.
-    fn process_loss(&mut self, now: Instant, outcome: &AckOutcome) {
-        let recovered = self.scoreboard.snd_una() >= self.high_seq;
+    fn process_loss(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) {
+        let recovered = self.scoreboard.snd_una() >= self.path.high_seq;
         if outcome.advanced && self.may_undo(outcome.tsecr) {
-            return self.undo_timeout(now, false);
+            return self.undo_timeout(now, false, controller);
         }
         if self.transmit.frto {
             if outcome.orig_sack_acked {
                 self.counters.spurious_timeouts += 1;
-                return self.undo_timeout(now, true);
+                return self.undo_timeout(now, true, controller);
             }
-            if self.scoreboard.snd_nxt() > self.high_seq {
+            if self.scoreboard.snd_nxt() > self.path.high_seq {
                 if outcome.newly_sacked || outcome.is_dupack {
                     self.transmit.frto = false;
                 }
             } else if outcome.advanced && !recovered {
-                self.high_seq = self.scoreboard.snd_nxt();
+                self.path.high_seq = self.scoreboard.snd_nxt();
                 if self.can_send_new() {
                     self.transmit.new_data_only = true;
                     return;
@@ -224,13 +232,13 @@ impl Sender {
             }
         }
         if recovered {
-            self.try_undo_at_end(now, outcome.tsecr);
+            self.try_undo_at_end(now, outcome.tsecr, controller);
             if !self.is_non_sack_preventing_reopen() {
-                self.ca_state = CaState::Open;
+                self.path.ca_state = CaState::Open;
             }
         } else if !self.config.sack {
             // Without SACK, a duplicate acknowledgement shows that F-RTO's new data has arrived.
-            if self.scoreboard.snd_nxt() > self.high_seq && outcome.is_dupack {
+            if self.scoreboard.snd_nxt() > self.path.high_seq && outcome.is_dupack {
                 self.add_reno_sack(outcome);
             } else if outcome.advanced {
                 self.scoreboard.reset_reno_sack();
@@ -238,21 +246,21 @@ impl Sender {
         }
     }
 
-    fn undo_timeout(&mut self, now: Instant, by_original: bool) {
-        self.undo_reduction(now, true);
+    fn undo_timeout(&mut self, now: Instant, by_original: bool, controller: &mut ControllerHandle) {
+        self.undo_reduction(now, true, controller);
         self.timers.retransmissions = 0;
         self.transmit.frto = false;
         if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
-            self.ca_state = CaState::Open;
+            self.path.ca_state = CaState::Open;
         }
     }
 
-    /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that only
-    /// the retransmission timer, shortened here, makes it certain.
+    /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that
+    /// only the retransmission timer, shortened here, makes it certain.
     fn check_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
         let reneged = outcome.advanced && self.scoreboard.head_is_sacked();
         if reneged {
-            let wait = self.rtt.srtt() / 2;
+            let wait = self.path.rtt.srtt() / 2;
             self.timers.expire_soon(now, wait, self.config.tick);
             outcome.set_timers = false;
         }

@@ -1,8 +1,9 @@
 //! The three-way handshake. Its packets matter to a tunnel that distributes packets over paths in turn.
 
 use super::{LossRecovery, Sender, SenderConfig};
+use crate::path::ControllerHandle;
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
-use control::{PathEvent, PathInfo, Reduction};
+use control::{PathInfo, Reduction};
 use units::{Instant, Span};
 
 /// State of the handshake.
@@ -22,7 +23,7 @@ pub(super) enum Handshake {
 }
 
 impl Sender {
-    pub(super) fn connect(&mut self, now: Instant) {
+    pub(super) fn connect(&mut self, now: Instant, controller: &mut ControllerHandle) {
         if self.handshake != Handshake::Closed {
             return;
         }
@@ -32,34 +33,32 @@ impl Sender {
             // The receive window is not known before the first acknowledgement.
             self.receive_window_end = u64::from(self.config.initial_window);
             self.handshake = Handshake::Open;
-            self.start(now, None);
+            self.start(now, None, controller);
         }
     }
 
     /// A SYN-ACK arrived.
-    pub(super) fn on_handshake(&mut self, now: Instant, ack: &Ack) {
+    pub(super) fn on_handshake(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
         let Handshake::Waiting { sent, tries } = self.handshake else { return };
         let rtt = (tries == 1).then(|| now.since(sent));
         if let Some(rtt) = rtt {
-            self.min_rtt.update(super::ack::MIN_RTT_WINDOW, now, rtt);
-            self.rtt.update(rtt, 0, 0);
+            self.path.update_min_rtt(now, rtt);
+            self.path.rtt.update(rtt, 0, 0);
         }
         self.receive_window_end = ack.receive_window / u64::from(self.config.mss);
         self.ts_recent = ack.tsval;
         self.handshake = Handshake::Answered;
-        self.start(now, rtt);
+        self.start(now, rtt, controller);
     }
 
     /// The connection is established: the controller is told of the path.
-    fn start(&mut self, now: Instant, rtt: Option<Span>) {
-        self.last_sent = now;
-        self.cwnd_validation.restart(now);
-        let SenderConfig { mss, initial_window, tick, recovery, max_window: clamp, .. } = self.config;
+    fn start(&mut self, now: Instant, rtt: Option<Span>, controller: &mut ControllerHandle) {
+        let SenderConfig { mss, initial_window, tick, recovery, max_window: cwnd_clamp, .. } = self.config;
         let reduction = match recovery {
             LossRecovery::Rack => Reduction::Proportional,
             LossRecovery::Fack => Reduction::Halving,
         };
-        self.notify(now, &PathEvent::PathUp(PathInfo { mss, initial_window, rtt, tick, cwnd_clamp: clamp, reduction }));
+        self.path.start(now, PathInfo { mss, initial_window, rtt, tick, cwnd_clamp, reduction }, controller);
     }
 
     /// Returns the handshake's next packet if one is due.

@@ -14,14 +14,13 @@ mod timers;
 mod transmit;
 mod undo;
 
-use crate::recovery::{
-    CwndValidation, Fack, Pacer, Rack, RateSampler, RttEstimator, Scoreboard, SendTotals, WindowedMin,
-};
+use crate::path::{ControllerHandle, Outstanding, PathSender};
+use crate::recovery::{Fack, Rack, Scoreboard};
 use crate::tcp::{Ack, Segment};
-use control::{AckSample, CaState, Context, Controller, Decision, PathEvent, RateSample};
+use control::{CaState, Decision, RateSample};
 use timers::Timers;
 use undo::Undo;
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, Span};
 
 /// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +51,8 @@ pub struct SenderConfig {
     pub handshake: bool,
     /// Retransmission timeout before the first RTT sample (RFC 6298: 1 s).
     pub initial_rto: Span,
-    /// Upper bound of the congestion window and of the packets outstanding, whatever the receiver offers, segments (Linux
-    /// `snd_cwnd_clamp`, ns-2 `window_`).
+    /// Upper bound of the congestion window and of the packets outstanding, whatever the receiver offers, segments
+    /// (Linux `snd_cwnd_clamp`, ns-2 `window_`).
     pub max_window: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
@@ -64,8 +63,8 @@ pub struct SenderConfig {
 pub enum LossRecovery {
     /// As Linux 6.1: RACK-TLP (RFC 8985), proportional rate reduction, F-RTO, and undo of spurious reductions.
     Rack,
-    /// As Linux before 3.2, as far as ns-2's TCP-Linux agents follow it: forward acknowledgement and rate halving, without
-    /// probes, F-RTO and undo.
+    /// As Linux before 3.2, as far as ns-2's TCP-Linux agents follow it: forward acknowledgement and rate halving,
+    /// without probes, F-RTO and undo.
     Fack,
 }
 
@@ -135,26 +134,16 @@ pub struct SenderCounters {
     pub send_buffer_limited: Span,
 }
 
-/// The sending half of a connection.
+/// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may tell it of
+/// events: [`SinglePathSender`](super::SinglePathSender) and an MPTCP connection own one.
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
-    path: PathId,
-    /// A subflow has it only while it acts: the connection lends it.
-    steering: Option<Box<Steering>>,
-    decision: Decision,
+    path: PathSender,
     scoreboard: Scoreboard,
-    rtt: RttEstimator,
-    min_rtt: WindowedMin,
-    rate: RateSampler,
     rack: Rack,
     /// Used instead of `rack` with [`LossRecovery::Fack`].
     fack: Option<Fack>,
-    pacer: Pacer,
-    cwnd_validation: CwndValidation,
-    ca_state: CaState,
-    /// `snd_nxt` when the present congestion state was entered.
-    high_seq: u64,
     undo: Undo,
     timers: Timers,
     handshake: handshake::Handshake,
@@ -168,47 +157,22 @@ pub struct Sender {
     runt_end: Option<u64>,
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
     recv_sack_cache: crate::tcp::SackBlocks,
-    sent_since_sample: u32,
-    last_sent: Instant,
     ts_recent: u32,
     last_rtt: Option<Span>,
     last_delivery: Option<RateSample>,
     counters: SenderCounters,
 }
 
-/// A congestion controller and its luck.
-#[derive(Debug)]
-pub struct Steering {
-    /// Of one path, or of all paths of an MPTCP connection.
-    pub controller: Box<dyn Controller>,
-    /// What it draws from.
-    pub random: Stream,
-}
-
 impl Sender {
-    /// A sender that is controlled by `controller` and draws its luck from `random`. It has nothing to send yet.
+    /// The sender of `path`, which has nothing to send yet.
     #[must_use]
-    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, random: Stream) -> Self {
-        Self { steering: Some(Box::new(Steering { controller, random })), ..Self::subflow(config, PathId(0)) }
-    }
-
-    /// The sender of a subflow, controlled by its connection's controller: see [`Sender::lend`].
-    pub(crate) fn subflow(config: SenderConfig, path: PathId) -> Self {
+    pub fn new(config: SenderConfig, path: PathId) -> Self {
         Self {
             config,
-            path,
-            steering: None,
-            decision: Decision { cwnd: config.initial_window, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None },
+            path: PathSender::new(path, config.initial_window, config.initial_rto),
             scoreboard: Scoreboard::default(),
-            rtt: RttEstimator::new(config.initial_rto),
-            min_rtt: WindowedMin::default(),
-            rate: RateSampler::default(),
             rack: Rack::new(config.reordering, config.max_reordering),
             fack: (config.recovery == LossRecovery::Fack).then(|| Fack::new(config.reordering)),
-            pacer: Pacer::default(),
-            cwnd_validation: CwndValidation::default(),
-            ca_state: CaState::Open,
-            high_seq: 0,
             undo: Undo::default(),
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
@@ -218,8 +182,6 @@ impl Sender {
             write_seq: 0,
             runt_end: None,
             recv_sack_cache: crate::tcp::SackBlocks::default(),
-            sent_since_sample: 0,
-            last_sent: Instant::ZERO,
             ts_recent: 0,
             last_rtt: None,
             last_delivery: None,
@@ -228,13 +190,13 @@ impl Sender {
     }
 
     /// Handles one input. Poll until [`Output::Until`] before the next one.
-    pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+    pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
         match input {
-            Input::Ack(ack) if ack.syn => self.on_handshake(now, ack),
-            Input::Ack(ack) => self.on_ack(now, ack),
-            Input::Timeout => self.on_timeout(now),
-            Input::Refused(segment) => self.on_refused(now, segment),
-            Input::Connect => self.connect(now),
+            Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),
+            Input::Ack(ack) => self.on_ack(now, ack, controller),
+            Input::Timeout => self.on_timeout(now, controller),
+            Input::Refused(segment) => self.on_refused(now, segment, controller),
+            Input::Connect => self.connect(now, controller),
             Input::Write { segments, runt } => self.on_write(segments, runt),
             Input::Stop => self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt()),
         }
@@ -243,13 +205,13 @@ impl Sender {
     /// The controller's latest decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
-        self.decision
+        self.path.decision
     }
 
     /// Congestion state (Linux `icsk_ca_state`).
     #[must_use]
     pub fn ca_state(&self) -> CaState {
-        self.ca_state
+        self.path.ca_state
     }
 
     /// Packets in flight (RFC 6675's pipe).
@@ -267,7 +229,7 @@ impl Sender {
     /// Smoothed RTT; zero before the first sample.
     #[must_use]
     pub fn srtt(&self) -> Span {
-        self.rtt.srtt()
+        self.path.rtt.srtt()
     }
 
     /// The RTT sample of the latest acknowledgement, if there was one.
@@ -290,8 +252,8 @@ impl Sender {
 
     /// The counters.
     #[must_use]
-    pub fn counters(&self) -> &SenderCounters {
-        &self.counters
+    pub fn counters(&self) -> SenderCounters {
+        SenderCounters { lost: self.path.lost(), marked: self.path.marked(), ..self.counters }
     }
 
     fn on_write(&mut self, segments: u64, runt: bool) {
@@ -304,30 +266,13 @@ impl Sender {
         }
     }
 
-    fn notify(&mut self, now: Instant, event: &PathEvent) {
-        let Steering { controller, random } = self.steering.as_deref_mut().expect("a sender acts with its controller");
-        controller.on_event(self.path, event, &mut Context { now, rng: random });
-        self.decision = controller.decision(self.path);
-    }
-
-    /// The totals of a packet's send snapshot, with `more` packets about to be in flight.
-    fn totals(&self, more: u32) -> SendTotals {
-        let SenderCounters { lost, marked, .. } = self.counters;
-        SendTotals { in_flight: self.in_flight() + more, lost: lost as u32, marked: marked as u32 }
-    }
-
-    fn feedback(&self) -> AckSample {
-        let slow_start = self.decision.cwnd < self.decision.ssthresh;
-        AckSample {
-            in_flight: self.in_flight(),
-            srtt: self.rtt.srtt(),
-            min_rtt: self.min_rtt.get(),
-            delivered: self.rate.delivered(),
+    fn outstanding(&self) -> Outstanding {
+        let counts = self.scoreboard.counts();
+        Outstanding {
+            in_flight: counts.in_flight(),
+            packets_out: counts.packets_out,
             snd_una: self.scoreboard.snd_una(),
             snd_nxt: self.scoreboard.snd_nxt(),
-            cwnd_limited: self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start),
-            ca_state: self.ca_state,
-            ..AckSample::default()
         }
     }
 }

@@ -13,7 +13,7 @@ impl Sender {
             return;
         }
         if self.scoreboard.add_reno_sack() {
-            self.rate.count(1);
+            self.path.rate.count(1);
         } else {
             // More arrivals than packets: the network reorders.
             self.rack.on_reordering(0, u64::from(self.scoreboard.counts().packets_out));
@@ -24,7 +24,7 @@ impl Sender {
     /// acknowledgements.
     pub(super) fn release_without_sack(&mut self, outcome: &mut AckOutcome) {
         let counted = self.scoreboard.counts().sacked_out;
-        self.rate.count(outcome.pkts_acked.saturating_sub(counted).max(1));
+        self.path.rate.count(outcome.pkts_acked.saturating_sub(counted).max(1));
         self.scoreboard.remove_reno_sacks(outcome.pkts_acked - 1);
         if outcome.retransmission_acked {
             outcome.orig_sack_acked = false;
@@ -34,20 +34,20 @@ impl Sender {
     /// Marks the head lost after enough duplicate acknowledgements (RFC 6582 section 3.2 step 2) and at each partial
     /// acknowledgement (step 3); Linux `tcp_newreno_mark_lost`.
     pub(super) fn mark_head_lost(&mut self, advanced: bool) {
-        let in_recovery = self.ca_state == control::CaState::Recovery;
+        let in_recovery = self.path.ca_state == control::CaState::Recovery;
         let enough = self.scoreboard.counts().sacked_out >= self.rack.reordering();
-        if (self.ca_state < control::CaState::Recovery && enough) || (in_recovery && advanced) {
+        if (self.path.ca_state < control::CaState::Recovery && enough) || (in_recovery && advanced) {
             let head = self.scoreboard.snd_una();
             if !self.scoreboard.packet(head).is_lost() {
-                self.counters.lost += u64::from(self.scoreboard.mark_lost(head));
+                self.path.count_lost(u32::from(self.scoreboard.mark_lost(head)));
             }
         }
     }
 
-    /// True if the state must hold until more than `high_seq` is acknowledged: duplicates of retransmissions would look like
-    /// a new loss (RFC 6582 section 4.1, the "careful" variant; Linux `tcp_is_non_sack_preventing_reopen`).
+    /// True if the state must hold until more than `high_seq` is acknowledged: duplicates of retransmissions would look
+    /// like a new loss (RFC 6582 section 4.1, the "careful" variant; Linux `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn is_non_sack_preventing_reopen(&mut self) -> bool {
-        let hold = !self.config.sack && self.scoreboard.snd_una() == self.high_seq;
+        let hold = !self.config.sack && self.scoreboard.snd_una() == self.path.high_seq;
         if hold && !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }

@@ -1,16 +1,11 @@
 //! Methods of a sender that only an MPTCP connection calls.
 
-use super::{Sender, Steering, handshake::Handshake};
+use super::{Sender, handshake::Handshake};
+use crate::path::ControllerHandle;
 use control::{PathEvent, RateSample};
 use units::{Instant, Rate, Span};
 
 impl Sender {
-    /// Exchanges the controller at hand: the connection's is lent before each call that lets the subflow act, and taken
-    /// back after it.
-    pub(crate) fn lend(&mut self, steering: &mut Option<Box<Steering>>) {
-        std::mem::swap(&mut self.steering, steering);
-    }
-
     /// True once the connection is established.
     pub(crate) fn is_open(&self) -> bool {
         self.handshake == Handshake::Open
@@ -23,7 +18,7 @@ impl Sender {
     }
 
     /// The connection has no data: rate samples from now on are application-limited if the window has room.
-    pub(crate) fn starve(&mut self) {
+    pub(crate) fn mark_app_limited(&mut self) {
         self.check_app_limited();
     }
 
@@ -38,13 +33,13 @@ impl Sender {
     }
 
     /// The subflow was removed: tells the controller.
-    pub(crate) fn close(&mut self, now: Instant) {
-        self.notify(now, &PathEvent::PathDown);
+    pub(crate) fn close(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        self.path.notify(now, &PathEvent::PathDown, controller);
     }
 
     /// Penalisation (Raiciu et al., NSDI 2012): the controller reduces the window of a subflow that blocks the others.
-    pub(crate) fn penalise(&mut self, now: Instant) {
-        self.notify(now, &PathEvent::Penalise);
+    pub(crate) fn penalise(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        self.path.notify(now, &PathEvent::Penalise, controller);
     }
 
     /// When the retransmission timer expires; never if nothing is outstanding.
@@ -54,7 +49,7 @@ impl Sender {
 
     /// RTTVAR (RFC 6298, with Linux's lower bound).
     pub(crate) fn rttvar(&self) -> Span {
-        self.rtt.rttvar()
+        self.path.rtt.rttvar()
     }
 
     /// The delivery-rate sample of the latest acknowledgement, if it was valid.
@@ -64,6 +59,6 @@ impl Sender {
 
     /// The controller's pacing rate, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
-        self.decision.pacing_rate.unwrap_or_else(|| self.default_pacing())
+        self.path.pacing_rate(self.config.packet_bytes, self.scoreboard.counts().packets_out)
     }
 }

@@ -1,7 +1,8 @@
 //! Three timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985).
 
 use super::{Sender, handshake::Handshake};
-use control::{CaState, Cause, PathEvent};
+use crate::path::ControllerHandle;
+use control::CaState;
 use units::{Instant, Span};
 
 /// Expiry times of the timers; [`Instant::NEVER`] where none is set.
@@ -71,7 +72,7 @@ impl Sender {
     }
 
     fn timeout(&self) -> Span {
-        (self.rtt.rto() * (1 << self.timers.backoff.min(20))).min(MAX_TIMEOUT)
+        (self.path.rtt.rto() * (1 << self.timers.backoff.min(20))).min(MAX_TIMEOUT)
     }
 
     /// Restarts the retransmission and probe timers after data was acknowledged (Linux `tcp_rearm_rto`).
@@ -104,13 +105,13 @@ impl Sender {
         if !self.config.sack
             || self.fack.is_some()
             || out == 0
-            || !matches!(self.ca_state, CaState::Open | CaState::Cwr)
+            || !matches!(self.path.ca_state, CaState::Open | CaState::Cwr)
             || self.transmit.probe_outstanding()
         {
             self.timers.probe = Instant::NEVER;
             return;
         }
-        let srtt = self.rtt.srtt();
+        let srtt = self.path.rtt.srtt();
         let wait = match out {
             _ if srtt == Span::ZERO => BLIND_PROBE,
             1 => srtt * 2 + DELAYED_ACK,
@@ -119,13 +120,13 @@ impl Sender {
         self.timers.probe = expiry(now, wait, self.config.tick).min(self.timers.retransmission);
     }
 
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
         if self.handshake != Handshake::Open {
             return;
         }
         if self.timers.reordering <= now {
             self.timers.reordering = Instant::NEVER;
-            self.on_reordering_timeout(now);
+            self.on_reordering_timeout(now, controller);
         }
         if self.timers.probe <= now && self.timers.probe <= self.timers.retransmission {
             self.timers.probe = Instant::NEVER;
@@ -133,44 +134,49 @@ impl Sender {
             self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
         if self.timers.retransmission <= now {
-            self.enter_loss(now);
+            self.enter_loss(now, controller);
         }
     }
 
-    fn on_reordering_timeout(&mut self, now: Instant) {
+    fn on_reordering_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
         let window = self.reo_wnd();
         let (lost, wait) = self.rack.detect_loss(now, &mut self.scoreboard, window);
-        self.counters.lost += u64::from(lost);
+        self.path.count_lost(lost);
         self.timers.set_reordering(now, wait, self.config.tick);
         if lost > 0 {
-            self.enter_recovery(now, false);
+            self.enter_recovery(now, false, controller);
         }
     }
 
     pub(super) fn reo_wnd(&self) -> Span {
-        self.rack.reo_wnd(self.ca_state, self.scoreboard.counts().sacked_out, self.min_rtt.get(), self.rtt.srtt())
+        self.rack.reo_wnd(
+            self.path.ca_state,
+            self.scoreboard.counts().sacked_out,
+            self.path.min_rtt(),
+            self.path.rtt.srtt(),
+        )
     }
 
-    /// Retransmission timeout (RFC 6298 sections 5.4 to 5.7, Linux `tcp_enter_loss`): everything outstanding is lost but
-    /// what was sent within the last round trip.
-    fn enter_loss(&mut self, now: Instant) {
+    /// Retransmission timeout (RFC 6298 sections 5.4 to 5.7, Linux `tcp_enter_loss`): everything outstanding is lost
+    /// but what was sent within the last round trip.
+    fn enter_loss(&mut self, now: Instant, controller: &mut ControllerHandle) {
         if self.scoreboard.counts().packets_out == 0 {
             self.timers.retransmission = Instant::NEVER;
             return;
         }
         self.counters.timeouts += 1;
-        if self.ca_state <= CaState::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
+        if self.path.ca_state <= CaState::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
             self.rack.reset_reordering(self.config.reordering);
         }
-        let first = self.ca_state < CaState::Recovery;
+        let first = self.path.ca_state < CaState::Recovery;
         let (una, next) = (self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
-        let cut = self.ca_state <= CaState::Disorder
-            || una >= self.high_seq
-            || (self.ca_state == CaState::Loss && self.timers.retransmissions == 0);
+        let cut = self.path.ca_state <= CaState::Disorder
+            || una >= self.path.high_seq
+            || (self.path.ca_state == CaState::Loss && self.timers.retransmissions == 0);
         let reneged = self.forget_sacks();
         for seq in una..next {
             if reneged || seq == una || !self.rack.is_recent(now, self.scoreboard.packet(seq).sent) {
-                self.counters.lost += u64::from(self.scoreboard.mark_lost(seq));
+                self.path.count_lost(u32::from(self.scoreboard.mark_lost(seq)));
             }
         }
         if cut {
@@ -180,16 +186,14 @@ impl Sender {
         self.transmit.frto = self.fack.is_none() && (first || self.timers.retransmissions > 0);
         self.transmit.new_data_only = false;
         self.transmit.forget_probe();
-        self.high_seq = next;
         self.timers.retransmissions += 1;
         self.timers.backoff += 1;
         self.timers.probe = Instant::NEVER;
         self.timers.reordering = Instant::NEVER;
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
-        self.sent_since_sample = 0;
         self.transmit.cwr_pending = self.config.ecn;
-        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight: self.in_flight() });
-        self.ca_state = CaState::Loss;
+        let outstanding = self.outstanding();
+        self.path.enter_loss(now, cut, &outstanding, controller);
     }
 
     /// Forgets every SACK if the head is SACKed: the receiver has reneged. Returns whether. Without SACK, duplicate

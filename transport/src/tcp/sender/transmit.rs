@@ -2,12 +2,12 @@
 //! window, the receive window and the pacer allow.
 
 use super::{Output, Sender, handshake::Handshake};
-use crate::recovery::Pacer;
+use crate::path::ControllerHandle;
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
-use units::{Instant, Rate};
+use units::Instant;
 
-/// The transmitter's own state.
+/// State of [`Sender::poll`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transmit {
     probe: Probe,
@@ -19,8 +19,7 @@ pub(super) struct Transmit {
     pub cwr_pending: bool,
     /// The host's own queue refused a segment: nothing more is sent until the next input.
     refused: bool,
-    sent_in_round: bool,
-    held_by: Option<(Hold, Instant)>,
+    limited_by: Option<(SendLimit, Instant)>,
 }
 
 /// A tail-loss probe (RFC 8985 section 7).
@@ -35,9 +34,10 @@ enum Probe {
     },
 }
 
-/// What limits the sender other than its congestion window (Linux `TCP_CHRONO_RWND_LIMITED`, `TCP_CHRONO_SNDBUF_LIMITED`).
+/// What limits the sender other than its congestion window (Linux `TCP_CHRONO_RWND_LIMITED`,
+/// `TCP_CHRONO_SNDBUF_LIMITED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
+enum SendLimit {
     ReceiveWindow,
     SendBuffer,
 }
@@ -62,66 +62,57 @@ impl Transmit {
 
 impl Sender {
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
-    pub fn poll(&mut self, now: Instant) -> Output {
+    pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
         if self.handshake != Handshake::Open {
             return match self.poll_handshake(now) {
                 Some(segment) => Output::Transmit(segment),
                 None => Output::Until(self.deadline()),
             };
         }
-        match self.next_segment(now) {
-            Some(segment) => {
-                self.transmit.sent_in_round = true;
-                Output::Transmit(segment)
-            }
-            None => Output::Until(self.end_round(now)),
+        match self.next_segment(now, controller) {
+            Some(segment) => Output::Transmit(segment),
+            None => Output::Until(self.end_round(now, controller)),
         }
     }
 
-    fn next_segment(&mut self, now: Instant) -> Option<Segment> {
+    fn next_segment(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
         if self.transmit.probe == Probe::Requested {
-            return self.send_probe(now);
+            return self.send_probe(now, controller);
         }
-        if self.in_flight() >= self.decision.cwnd || self.transmit.refused || self.pacer.release() > now {
+        if !self.path.has_room(self.in_flight()) || self.transmit.refused || self.path.pacer.release() > now {
             return None;
         }
         let counts = self.scoreboard.counts();
-        if self.ca_state >= CaState::Recovery
+        if self.path.ca_state >= CaState::Recovery
             && !self.transmit.new_data_only
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
         {
             return Some(self.retransmit(now, seq));
         }
-        self.can_send_new().then(|| self.send_new(now))
+        self.can_send_new().then(|| self.send_new(now, controller))
     }
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
     pub(super) fn can_send_new(&self) -> bool {
-        self.scoreboard.snd_nxt() < self.write_seq && self.hold().is_none()
+        self.scoreboard.snd_nxt() < self.write_seq && self.send_limit().is_none()
     }
 
-    fn hold(&self) -> Option<Hold> {
+    fn send_limit(&self) -> Option<SendLimit> {
         let out = self.scoreboard.counts().packets_out;
         if self.scoreboard.snd_nxt() >= self.receive_window_end || out >= self.config.max_window {
-            Some(Hold::ReceiveWindow)
+            Some(SendLimit::ReceiveWindow)
         } else if u64::from(out) >= self.config.send_buffer {
-            Some(Hold::SendBuffer)
+            Some(SendLimit::SendBuffer)
         } else {
             None
         }
     }
 
-    fn send_new(&mut self, now: Instant) -> Segment {
+    fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
-        if counts.in_flight() == 0 {
-            let (idle, timeout) = (now.since(self.last_sent), self.rtt.rto());
-            if idle > timeout {
-                self.cwnd_validation.restart(now);
-            }
-            self.notify(now, &PathEvent::IdleRestart { idle, rto: timeout });
-        }
-        let snapshot = self.rate.on_sent(now, counts.packets_out > 0, self.totals(1));
+        self.path.before_send(now, counts.in_flight(), controller);
+        let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1);
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
         self.counters.sent += 1;
@@ -129,7 +120,7 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
-        let snapshot = self.rate.on_sent(now, true, self.totals(1));
+        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);
         self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));
         if seq == self.scoreboard.snd_una() {
@@ -141,9 +132,7 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        self.sent_since_sample += 1;
-        self.last_sent = now;
-        if self.decision.pacing_rate.is_some() || self.config.pacing {
+        if self.path.decision.pacing_rate.is_some() || self.config.pacing {
             self.pace(now);
         }
         let reduced = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
@@ -158,27 +147,18 @@ impl Sender {
     }
 
     fn pace(&mut self, now: Instant) {
-        let rate = self.decision.pacing_rate.unwrap_or_else(|| self.default_pacing());
-        let burst = Pacer::burst(rate, self.min_rtt.get(), self.config.mss);
+        let rate = self.pacing_rate();
         // TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq discipline whole packets.
         let bytes = if self.config.pacing { self.config.packet_bytes } else { self.config.mss };
-        self.pacer.on_sent(now, bytes, rate, burst);
-    }
-
-    /// Window over SRTT, times 2 early in slow start and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
-    pub(super) fn default_pacing(&self) -> Rate {
-        let window = self.decision.cwnd;
-        let percent = if window < self.decision.ssthresh / 2 { 200 } else { 120 };
-        let bytes = u64::from(self.config.packet_bytes) * u64::from(window.max(self.scoreboard.counts().packets_out));
-        Rate::of(bytes * percent / 100, self.rtt.srtt())
+        self.path.pace(now, bytes, rate, self.config.mss);
     }
 
     /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
-    pub(super) fn on_refused(&mut self, now: Instant, segment: Segment) {
+    pub(super) fn on_refused(&mut self, now: Instant, segment: Segment, controller: &mut ControllerHandle) {
         if segment.kind != SegmentKind::Data {
             return;
         }
-        self.sent_since_sample = self.sent_since_sample.saturating_sub(1);
+        self.path.sent_since_sample = self.path.sent_since_sample.saturating_sub(1);
         self.counters.sent -= 1;
         if segment.retransmission {
             self.counters.retransmitted -= 1;
@@ -188,69 +168,52 @@ impl Sender {
             self.scoreboard.take_back();
         }
         self.transmit.refused = true;
-        self.enter_cwr(now, Cause::LocalDrop);
+        self.enter_cwr(now, Cause::LocalDrop, controller);
     }
 
     /// Ends a round of sending: records what limited it, and returns the deadline of the next poll.
-    fn end_round(&mut self, now: Instant) -> Instant {
+    fn end_round(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
-        let full = counts.in_flight() >= self.decision.cwnd;
-        if self.transmit.sent_in_round || full {
-            self.validate_cwnd(now, full);
-        }
-        let hold = if full { None } else { self.hold() };
-        self.note_hold(now, hold);
-        if hold == Some(Hold::SendBuffer) {
+        let limit = self.send_limit();
+        // A full send buffer is the host's limit, not the application's lack of data.
+        let outstanding = self.outstanding();
+        let full = self.path.end_round(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
+        let limit = if full { None } else { limit };
+        self.note_send_limit(now, limit);
+        if limit == Some(SendLimit::SendBuffer) {
             self.check_app_limited();
         }
-        self.transmit.sent_in_round = false;
         let refused = std::mem::take(&mut self.transmit.refused);
-        let release = self.pacer.release();
+        let release = self.path.pacer.release();
         if release > now && !full && !refused && (self.can_send_new() || counts.lost_out > counts.retrans_out) {
             return release.min(self.deadline());
         }
-        self.pacer.close_burst();
+        self.path.pacer.close_burst();
         self.deadline()
     }
 
-    /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window has
-    /// room (Linux `tcp_rate_check_app_limited`, called at each write).
+    /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window
+    /// has room (Linux `tcp_rate_check_app_limited`, called at each write).
     pub(super) fn check_app_limited(&mut self) {
         let counts = self.scoreboard.counts();
-        if counts.in_flight() < self.decision.cwnd && counts.lost_out <= counts.retrans_out {
-            self.rate.mark_app_limited(counts.in_flight());
+        if self.path.has_room(counts.in_flight()) && counts.lost_out <= counts.retrans_out {
+            self.path.rate.mark_app_limited(counts.in_flight());
         }
     }
 
-    fn validate_cwnd(&mut self, now: Instant, full: bool) {
-        let (out, una, next) =
-            (self.scoreboard.counts().packets_out, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
-        self.cwnd_validation.on_sent(full, out, una, next);
-        let slow_start = self.decision.cwnd < self.decision.ssthresh;
-        let limited = self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start);
-        let starved = self.cwnd_validation.unused_for(now, limited, out, self.rtt.rto());
-        // A full send buffer is the host's limit, not the application's lack of data.
-        if let Some(used) = starved
-            && self.ca_state == CaState::Open
-            && self.hold() != Some(Hold::SendBuffer)
-        {
-            self.notify(now, &PathEvent::ApplicationLimited { cwnd_used: used });
-        }
-    }
-
-    fn note_hold(&mut self, now: Instant, hold: Option<Hold>) {
-        if let Some((held_by, since)) = self.transmit.held_by {
+    fn note_send_limit(&mut self, now: Instant, limit: Option<SendLimit>) {
+        if let Some((limited_by, since)) = self.transmit.limited_by {
             let span = now.since(since);
-            match held_by {
-                Hold::ReceiveWindow => self.counters.receive_window_limited += span,
-                Hold::SendBuffer => self.counters.send_buffer_limited += span,
+            match limited_by {
+                SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
+                SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
             }
         }
-        self.transmit.held_by = hold.map(|hold| (hold, now));
+        self.transmit.limited_by = limit.map(|limit| (limit, now));
     }
 
     /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
-    fn send_probe(&mut self, now: Instant) -> Option<Segment> {
+    fn send_probe(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
         self.transmit.probe = Probe::None;
         if self.scoreboard.counts().packets_out == 0 {
             return None;
@@ -259,14 +222,14 @@ impl Sender {
         if self.can_send_new() {
             self.transmit.probe =
                 Probe::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt() + 1, retransmission: None };
-            return Some(self.send_new(now));
+            return Some(self.send_new(now, controller));
         }
         let last = self.scoreboard.snd_nxt() - 1;
         let record = self.scoreboard.packet(last);
         if record.is_sacked() || record.is_retransmitted() {
             return None;
         }
-        let snapshot = self.rate.on_sent(now, true, self.totals(1));
+        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);
         self.scoreboard.retransmit_as_probe(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
@@ -282,7 +245,13 @@ impl Sender {
     }
 
     /// Finds out whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
-    pub(super) fn process_tlp_ack(&mut self, now: Instant, ack: &Ack, outcome: &super::ack::AckOutcome) {
+    pub(super) fn process_tlp_ack(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        outcome: &super::ack::AckOutcome,
+        controller: &mut ControllerHandle,
+    ) {
         let Probe::Outstanding { tlp_high_seq, retransmission } = self.transmit.probe else { return };
         if ack.ack < tlp_high_seq {
             return;
@@ -291,12 +260,14 @@ impl Sender {
             self.transmit.forget_probe();
         } else if ack.ack > tlp_high_seq {
             self.transmit.forget_probe();
-            if self.ca_state < CaState::Cwr {
+            if self.path.ca_state < CaState::Cwr {
                 self.counters.probe_repairs += 1;
                 self.transmit.cwr_pending = self.config.ecn;
-                self.notify(
+                let in_flight = self.in_flight();
+                self.path.notify(
                     now,
-                    &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight: self.in_flight() },
+                    &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight },
+                    controller,
                 );
                 self.try_keep_open();
             }

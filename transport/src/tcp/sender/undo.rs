@@ -1,7 +1,8 @@
-//! Undo of window reductions that prove spurious. Two proofs: every retransmission was reported as a duplicate (DSACK, RFC
-//! 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC 3522/4015).
+//! Undo of window reductions that prove spurious. Two proofs: every retransmission was reported as a duplicate (DSACK,
+//! RFC 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC 3522/4015).
 
 use super::Sender;
+use crate::path::ControllerHandle;
 use control::PathEvent;
 use units::Instant;
 
@@ -62,31 +63,32 @@ impl Sender {
     }
 
     /// Undoes the window reduction (Linux `tcp_undo_cwnd_reduction`).
-    pub(super) fn undo_reduction(&mut self, now: Instant, unmark: bool) {
+    pub(super) fn undo_reduction(&mut self, now: Instant, unmark: bool, controller: &mut ControllerHandle) {
         if unmark {
             self.scoreboard.unmark_lost();
         }
-        self.notify(now, &PathEvent::SpuriousLoss);
+        self.path.notify(now, &PathEvent::SpuriousLoss, controller);
         self.transmit.cwr_pending &= self.undo.marked;
         self.undo.undo_marker = None;
         self.rack.advance();
         self.counters.undone += 1;
     }
 
-    /// Undoes the reduction if every retransmission was reported as a duplicate (Linux `tcp_try_undo_dsack`). Returns whether.
-    pub(super) fn try_undo_by_duplicates(&mut self, now: Instant) -> bool {
+    /// Undoes the reduction if every retransmission was reported as a duplicate (Linux `tcp_try_undo_dsack`). Returns
+    /// whether.
+    pub(super) fn try_undo_by_duplicates(&mut self, now: Instant, controller: &mut ControllerHandle) -> bool {
         let proven = self.undo.undo_marker.is_some() && self.undo.undo_retrans == Some(0);
         if proven {
             self.rack.on_recovered(true);
-            self.undo_reduction(now, false);
+            self.undo_reduction(now, false, controller);
         }
         proven
     }
 
     /// Undoes the reduction at the end of an episode if it proved spurious (Linux `tcp_try_undo_recovery`).
-    pub(super) fn try_undo_at_end(&mut self, now: Instant, echo: u32) {
+    pub(super) fn try_undo_at_end(&mut self, now: Instant, echo: u32, controller: &mut ControllerHandle) {
         if self.may_undo(echo) {
-            self.undo_reduction(now, false);
+            self.undo_reduction(now, false, controller);
         } else {
             self.rack.on_recovered(false);
         }

@@ -1,0 +1,106 @@
+//! The acknowledgement sample: what a controller is told of one acknowledgement.
+
+use super::{ControllerHandle, Outstanding, PathSender};
+use crate::recovery::{PendingRateSample, SendSnapshot};
+use control::{AckSample, CaState, PathEvent, RateSample};
+use units::{Instant, Span};
+
+/// A path's state before an acknowledgement (Linux `tcp_ack`: `prior_in_flight`, `delivered`, `lost`).
+#[derive(Clone, Copy, Debug)]
+pub struct PriorState {
+    delivered: u64,
+    lost: u64,
+    in_flight: u32,
+    ca_state: CaState,
+}
+
+/// What a machine has found out from an acknowledgement, or from its reordering timer.
+#[derive(Clone, Debug, Default)]
+pub struct AckedPackets {
+    /// The newest packet delivered.
+    pub rate_sample: PendingRateSample,
+    /// Send snapshot of the newest packet marked lost.
+    pub newest_lost: Option<SendSnapshot>,
+    /// Packets newly reported as CE-marked.
+    pub marked: u32,
+    /// Packets removed from the head of the send queue or newly delivered, as Linux's `pkts_acked` has it.
+    pub pkts_acked: u32,
+    /// RTT sample of the newest packet.
+    pub rtt: Option<Span>,
+    /// One-way delay of the newest packet, where the clocks are one.
+    pub one_way_delay: Option<Span>,
+    /// `snd_una` moved.
+    pub advanced: bool,
+    /// The acknowledgement may raise the congestion window.
+    pub may_raise_cwnd: bool,
+    /// The receiver seems to have delayed the acknowledgement.
+    pub ack_delayed: bool,
+}
+
+impl PathSender {
+    /// Begins an acknowledgement.
+    #[must_use]
+    pub fn prior_state(&self, in_flight: u32) -> PriorState {
+        PriorState { delivered: self.rate.delivered(), lost: self.lost, in_flight, ca_state: self.ca_state }
+    }
+
+    /// Packets newly delivered.
+    #[must_use]
+    pub fn delivered_since(&self, prior: &PriorState) -> u32 {
+        (self.rate.delivered() - prior.delivered) as u32
+    }
+
+    /// Packets newly marked lost.
+    #[must_use]
+    pub fn lost_since(&self, prior: &PriorState) -> u32 {
+        (self.lost - prior.lost) as u32
+    }
+
+    /// A packet was delivered: `seq`, sent at `sent`.
+    pub fn on_delivered(&mut self, sample: &mut PendingRateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
+        self.rate.count(1);
+        self.rate.on_delivered(sample, seq, sent, snapshot);
+    }
+
+    /// Ends an acknowledgement: builds the sample and tells the controller. Returns the delivery rate if it is valid.
+    pub fn finish_ack(
+        &mut self,
+        now: Instant,
+        prior: &PriorState,
+        acked_packets: &AckedPackets,
+        outstanding: &Outstanding,
+        controller: &mut ControllerHandle,
+    ) -> Option<RateSample> {
+        let AckedPackets { rate_sample, newest_lost, marked, .. } = acked_packets;
+        let acked = self.delivered_since(prior);
+        self.marked += u64::from(*marked);
+        let totals = self.totals(outstanding.in_flight);
+        let delivery = self.rate.finish(now, rate_sample, acked, self.min_rtt.get(), acked_packets.ack_delayed);
+        let sample = AckSample {
+            acked,
+            pkts_acked: acked_packets.pkts_acked,
+            lost: self.lost_since(prior),
+            marked: *marked,
+            sent: std::mem::take(&mut self.sent_since_sample),
+            prior_in_flight: prior.in_flight,
+            in_flight: outstanding.in_flight,
+            rtt: acked_packets.rtt,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.min_rtt.get(),
+            one_way_delay: acked_packets.one_way_delay,
+            rate_sample: delivery,
+            newest_delivered: rate_sample.newest().map(|snapshot| snapshot.sending(totals)),
+            newest_lost: newest_lost.map(|snapshot| snapshot.sending(totals)),
+            delivered: self.rate.delivered(),
+            snd_una: outstanding.snd_una,
+            snd_nxt: outstanding.snd_nxt,
+            una_advanced: acked_packets.advanced,
+            cwnd_limited: self.is_cwnd_limited(),
+            may_raise_cwnd: acked_packets.may_raise_cwnd,
+            prior_ca_state: prior.ca_state,
+            ca_state: self.ca_state,
+        };
+        self.notify(now, &PathEvent::Ack(sample), controller);
+        delivery
+    }
+}

@@ -1,0 +1,315 @@
+//! The congestion-controlled sender of one path, the same for TCP, MPTCP's subflows and the tunnel's paths.
+//!
+//! [`PathSender`] measures the path (round-trip time, minimum RTT, delivery rate), paces, validates the congestion
+//! window, keeps the congestion state, and tells the controller of every event, so that an algorithm sees the same
+//! quantities in each of them. Which packets are outstanding, which are lost and what a timer means is the machine's to
+//! find out: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
+
+mod ack;
+#[cfg(test)]
+mod tests;
+
+pub use ack::{AckedPackets, PriorState};
+
+use crate::recovery::{CwndValidation, Pacer, RateSampler, RttEstimator, SendSnapshot, SendTotals, WindowedMin};
+use control::{CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo};
+use units::{INFINITE_SSTHRESH, Instant, PathId, Rate, Span, Stream};
+
+/// Window of the minimum RTT filter (`tcp_min_rtt_wlen`).
+const MIN_RTT_WINDOW: Span = Span::from_secs(300);
+
+/// The congestion controller of a connection or tunnel with its random stream. The connection owns it and passes it to
+/// each call that may tell it of an event.
+#[derive(Debug)]
+pub struct ControllerHandle {
+    /// The controller of all paths; `None` sends without congestion control.
+    pub controller: Option<Box<dyn Controller>>,
+    /// The random stream that the controller draws from.
+    pub rng: Stream,
+}
+
+/// Packets outstanding on a path, as its machine knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outstanding {
+    /// In the network: RFC 6675's pipe.
+    pub in_flight: u32,
+    /// Sent and not cumulatively acknowledged.
+    pub packets_out: u32,
+    /// The oldest unacknowledged packet.
+    pub snd_una: u64,
+    /// The next new packet.
+    pub snd_nxt: u64,
+}
+
+/// The congestion-controlled sender of one path.
+#[derive(Clone, Debug)]
+pub struct PathSender {
+    id: PathId,
+    pub(crate) decision: Decision,
+    pub(crate) ca_state: CaState,
+    /// `snd_nxt` when the present congestion state was entered: the state ends once it is acknowledged.
+    pub(crate) high_seq: u64,
+    pub(crate) rtt: RttEstimator,
+    min_rtt: WindowedMin,
+    pub(crate) rate: RateSampler,
+    pub(crate) pacer: Pacer,
+    cwnd_validation: CwndValidation,
+    /// Packets sent since the last acknowledgement sample, or since the reduction began if that is later.
+    pub(crate) sent_since_sample: u32,
+    sent_in_round: bool,
+    last_sent: Instant,
+    pub(crate) lost: u64,
+    marked: u64,
+}
+
+impl PathSender {
+    /// A sender that may have `cwnd` packets in flight until its controller decides.
+    #[must_use]
+    pub fn new(id: PathId, cwnd: u32, initial_rto: Span) -> Self {
+        Self {
+            id,
+            decision: Decision { cwnd, ssthresh: INFINITE_SSTHRESH, pacing_rate: None },
+            ca_state: CaState::Open,
+            high_seq: 0,
+            rtt: RttEstimator::new(initial_rto),
+            min_rtt: WindowedMin::default(),
+            rate: RateSampler::default(),
+            pacer: Pacer::default(),
+            cwnd_validation: CwndValidation::default(),
+            sent_since_sample: 0,
+            sent_in_round: false,
+            last_sent: Instant::ZERO,
+            lost: 0,
+            marked: 0,
+        }
+    }
+
+    /// The controller's latest decision.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// The congestion state (Linux `icsk_ca_state`).
+    #[must_use]
+    pub fn ca_state(&self) -> CaState {
+        self.ca_state
+    }
+
+    /// `snd_nxt` when the present congestion state was entered.
+    #[must_use]
+    pub fn high_seq(&self) -> u64 {
+        self.high_seq
+    }
+
+    /// The RTT estimator.
+    #[must_use]
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The minimum RTT; [`Span::MAX`] before the first sample.
+    #[must_use]
+    pub fn min_rtt(&self) -> Span {
+        self.min_rtt.get()
+    }
+
+    /// Packets delivered so far.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.rate.delivered()
+    }
+
+    /// Packets marked lost so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Packets reported as CE-marked so far.
+    #[must_use]
+    pub fn marked(&self) -> u64 {
+        self.marked
+    }
+
+    /// When the last packet was sent.
+    #[must_use]
+    pub fn last_sent(&self) -> Instant {
+        self.last_sent
+    }
+
+    /// True if the congestion window has room for a packet more than `in_flight`.
+    #[must_use]
+    pub fn has_room(&self, in_flight: u32) -> bool {
+        in_flight < self.decision.cwnd
+    }
+
+    /// Tells the controller of an event and takes its decision.
+    pub fn notify(&mut self, now: Instant, event: &PathEvent, controller: &mut ControllerHandle) {
+        let ControllerHandle { controller: Some(inner), rng } = controller else { return };
+        inner.on_event(self.id, event, &mut Context { now, rng });
+        self.decision = inner.decision(self.id);
+    }
+
+    /// The path comes up: sending begins in the state Open.
+    pub fn start(&mut self, now: Instant, info: PathInfo, controller: &mut ControllerHandle) {
+        (self.ca_state, self.pacer, self.last_sent) = (CaState::Open, Pacer::default(), now);
+        self.cwnd_validation.restart(now);
+        self.notify(now, &PathEvent::PathUp(info), controller);
+    }
+
+    /// Forgets the round-trip times: the path has failed, and may be another one when it comes back.
+    pub fn forget_rtt(&mut self) {
+        (self.rtt, self.min_rtt) = (RttEstimator::default(), WindowedMin::default());
+    }
+
+    /// Adds an RTT sample to SRTT, RTTVAR and RTO.
+    pub fn update_rtt(&mut self, rtt: Span, snd_una: u64, snd_nxt: u64) {
+        self.rtt.update(rtt, snd_una, snd_nxt);
+    }
+
+    /// Adds an RTT sample to the minimum filter.
+    pub fn update_min_rtt(&mut self, now: Instant, rtt: Span) {
+        self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
+    }
+
+    /// New data is about to be sent with `in_flight` packets in flight: tells the controller if the path was idle
+    /// (RFC 2861, Linux `tcp_cwnd_restart`).
+    pub fn before_send(&mut self, now: Instant, in_flight: u32, controller: &mut ControllerHandle) {
+        if in_flight > 0 {
+            return;
+        }
+        let (idle, rto) = (now.since(self.last_sent), self.rtt.rto());
+        if idle > rto {
+            self.cwnd_validation.restart(now);
+        }
+        self.notify(now, &PathEvent::IdleRestart { idle, rto }, controller);
+    }
+
+    /// A packet is sent, counted in `in_flight`; `outstanding` if others are. The snapshot is to be stored with it.
+    pub fn on_sent(&mut self, now: Instant, outstanding: bool, in_flight: u32) -> SendSnapshot {
+        self.sent_since_sample += 1;
+        self.sent_in_round = true;
+        self.last_sent = now;
+        self.rate.on_sent(now, outstanding, self.totals(in_flight))
+    }
+
+    /// The controller's pacing rate, or else Linux's (`sk_pacing_rate`): cwnd over SRTT, times 2 early in slow start
+    /// and 1.2 later (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). Zero without an RTT sample.
+    #[must_use]
+    pub fn pacing_rate(&self, packet_bytes: u32, packets_out: u32) -> Rate {
+        self.decision.pacing_rate.unwrap_or_else(|| {
+            let Decision { cwnd, ssthresh, .. } = self.decision;
+            let percent = if cwnd < ssthresh / 2 { 200 } else { 120 };
+            let bytes = u64::from(packet_bytes) * u64::from(cwnd.max(packets_out));
+            Rate::of(bytes * percent / 100, self.rtt.srtt())
+        })
+    }
+
+    /// When the pacer lets the next packet go.
+    #[must_use]
+    pub fn release(&self) -> Instant {
+        self.pacer.release()
+    }
+
+    /// Packets of one burst at `rate`, with `payload` bytes a packet.
+    #[must_use]
+    pub fn burst(&self, rate: Rate, payload: u32) -> u32 {
+        Pacer::burst(rate, self.min_rtt.get(), payload)
+    }
+
+    /// Charges the pacer for a packet of `bytes`, sent at `at`. `payload`: bytes that a packet of a burst counts for.
+    pub fn pace(&mut self, at: Instant, bytes: u32, rate: Rate, payload: u32) {
+        let burst = self.burst(rate, payload);
+        self.pacer.on_sent(at, bytes, rate, burst);
+    }
+
+    /// Ends an open burst: there is nothing more to send.
+    pub fn close_burst(&mut self) {
+        self.pacer.close_burst();
+    }
+
+    /// Ends a round of sending with congestion window validation (Linux `tcp_cwnd_validate`). `held_by_host` if not the
+    /// application but the host's send buffer limited the sender. Returns whether the window is full.
+    pub fn end_round(
+        &mut self,
+        now: Instant,
+        outstanding: &Outstanding,
+        held_by_host: bool,
+        controller: &mut ControllerHandle,
+    ) -> bool {
+        let full = !self.has_room(outstanding.in_flight);
+        if self.sent_in_round || full {
+            let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
+            self.cwnd_validation.on_sent(full, packets_out, snd_una, snd_nxt);
+            let limited = self.is_cwnd_limited();
+            if let Some(cwnd_used) = self.cwnd_validation.unused_for(now, limited, packets_out, self.rtt.rto())
+                && self.ca_state == CaState::Open
+                && !held_by_host
+            {
+                self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
+            }
+        }
+        self.sent_in_round = false;
+        full
+    }
+
+    /// Marks delivery-rate samples as application-limited until what is in flight is delivered.
+    pub fn mark_app_limited(&mut self, in_flight: u32) {
+        self.rate.mark_app_limited(in_flight);
+    }
+
+    fn is_cwnd_limited(&self) -> bool {
+        let slow_start = self.decision.cwnd < self.decision.ssthresh;
+        self.cwnd_validation.is_cwnd_limited(self.decision.cwnd, slow_start)
+    }
+
+    /// Counts packets as lost.
+    pub fn count_lost(&mut self, packets: u32) {
+        self.lost += u64::from(packets);
+    }
+
+    /// Begins a window reduction in state `state` (CWR or Recovery), or goes on with that of CWR (Linux
+    /// `tcp_init_cwnd_reduction`).
+    pub fn enter_reduction(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        state: CaState,
+        outstanding: &Outstanding,
+        controller: &mut ControllerHandle,
+    ) {
+        if self.ca_state != CaState::Cwr {
+            self.high_seq = outstanding.snd_nxt;
+            self.sent_since_sample = 0;
+        }
+        self.notify(now, &PathEvent::Congestion { cause, cut: true, in_flight: outstanding.in_flight }, controller);
+        self.ca_state = state;
+    }
+
+    /// A retransmission timeout: enters the state Loss; `cut` if the window is to be reduced (Linux `tcp_enter_loss`).
+    pub(crate) fn enter_loss(
+        &mut self,
+        now: Instant,
+        cut: bool,
+        outstanding: &Outstanding,
+        controller: &mut ControllerHandle,
+    ) {
+        self.high_seq = outstanding.snd_nxt;
+        self.sent_since_sample = 0;
+        let in_flight = outstanding.in_flight;
+        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight }, controller);
+        self.ca_state = CaState::Loss;
+    }
+
+    /// Ends a window reduction: back to Open; `to_ssthresh` if the window becomes the threshold (Linux
+    /// `tcp_end_cwnd_reduction`).
+    pub fn leave_reduction(&mut self, now: Instant, to_ssthresh: bool, controller: &mut ControllerHandle) {
+        self.ca_state = CaState::Open;
+        self.notify(now, &PathEvent::Recovered { to_ssthresh }, controller);
+    }
+
+    fn totals(&self, in_flight: u32) -> SendTotals {
+        SendTotals { in_flight, lost: self.lost as u32, marked: self.marked as u32 }
+    }
+}

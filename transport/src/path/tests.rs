@@ -1,0 +1,66 @@
+use super::*;
+use crate::recovery::PendingRateSample;
+
+const INITIAL_CWND: u32 = 10;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(ms)
+}
+
+/// A path without a controller: its window stays what it was.
+fn path() -> (PathSender, ControllerHandle) {
+    let handle = ControllerHandle { controller: None, rng: Stream::named(1, "path") };
+    (PathSender::new(PathId(0), INITIAL_CWND, Span::from_secs(1)), handle)
+}
+
+fn outstanding(in_flight: u32, snd_una: u64, snd_nxt: u64) -> Outstanding {
+    Outstanding { in_flight, packets_out: in_flight, snd_una, snd_nxt }
+}
+
+#[test]
+fn without_a_rate_of_the_controller_pacing_is_linuxs_share_of_cwnd_over_srtt() {
+    let (mut path, _) = path();
+    assert_eq!(path.pacing_rate(1250, 0), Rate(0), "no RTT sample");
+    path.update_rtt(Span::from_millis(100), 0, 1);
+    // 10 packets of 10 000 bits in 100 ms are 1 Mbit/s: twice as fast in slow start.
+    assert_eq!(path.pacing_rate(1250, 0), Rate::from_mbit(2));
+    path.decision.ssthresh = INITIAL_CWND;
+    assert_eq!(path.pacing_rate(1250, 0).as_bits(), 1_200_000);
+    assert_eq!(path.pacing_rate(1250, 20).as_bits(), 2_400_000, "more is outstanding than the window allows");
+}
+
+#[test]
+fn a_loss_in_cwr_goes_on_with_the_same_reduction() {
+    let (mut path, mut handle) = path();
+    path.enter_reduction(at(1), Cause::EcnMark, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
+    path.enter_reduction(at(2), Cause::Loss, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
+    assert_eq!((path.ca_state(), path.high_seq()), (CaState::Recovery, 10));
+    path.leave_reduction(at(3), true, &mut handle);
+    assert_eq!(path.ca_state(), CaState::Open);
+}
+
+#[test]
+fn a_round_that_fills_the_window_is_cwnd_limited_and_others_are_not() {
+    let (mut path, mut handle) = path();
+    let mut round = |in_flight, snd_una, snd_nxt| {
+        path.on_sent(at(1), false, in_flight);
+        let full = path.end_round(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
+        (full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
+    };
+    assert_eq!(round(10, 0, 10), (true, true));
+    assert_eq!(round(4, 6, 10), (false, true), "still the same window");
+    assert_eq!(round(4, 10, 14), (false, false));
+}
+
+#[test]
+fn an_acknowledgement_counts_what_was_delivered_since_it_began() {
+    let (mut path, mut handle) = path();
+    let sent = path.on_sent(at(0), false, 1);
+    let prior = path.prior_state(1);
+    let mut rate_sample = PendingRateSample::default();
+    path.on_delivered(&mut rate_sample, 0, at(0), &sent);
+    assert_eq!(path.delivered_since(&prior), 1);
+    let acked = AckedPackets { rate_sample, pkts_acked: 1, ..AckedPackets::default() };
+    let delivery = path.finish_ack(at(20), &prior, &acked, &outstanding(0, 1, 1), &mut handle).expect("valid");
+    assert_eq!((delivery.delivered, delivery.interval), (1, Span::from_millis(20)));
+}

@@ -1,0 +1,41 @@
+//! A TCP sender with the controller of its own.
+
+use super::sender::{Input, Output, Sender, SenderConfig};
+use crate::path::ControllerHandle;
+use control::Controller;
+use std::ops::Deref;
+use units::{Instant, PathId, Stream};
+
+/// The sender of a TCP connection and its congestion controller.
+#[derive(Debug)]
+pub struct SinglePathSender {
+    sender: Sender,
+    controller: ControllerHandle,
+}
+
+impl SinglePathSender {
+    /// A sender controlled by `controller`, which draws from `rng`. It has nothing to send yet.
+    #[must_use]
+    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, rng: Stream) -> Self {
+        let controller = ControllerHandle { controller: Some(controller), rng };
+        Self { sender: Sender::new(config, PathId(0)), controller }
+    }
+
+    /// Handles one input. Poll until [`Output::Until`] before the next one.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.sender.handle(now, input, &mut self.controller);
+    }
+
+    /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        self.sender.poll(now, &mut self.controller)
+    }
+}
+
+impl Deref for SinglePathSender {
+    type Target = Sender;
+
+    fn deref(&self) -> &Sender {
+        &self.sender
+    }
+}
