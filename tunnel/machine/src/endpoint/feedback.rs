@@ -2,7 +2,7 @@
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
 use crate::packet::{Content, Payload, SEAL_OVERHEAD, Transmit};
-use crate::path::{BASE, Path};
+use crate::path::{BASE_PLPMTU, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
@@ -12,15 +12,15 @@ const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
 /// Least interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
 const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
 /// Bytes of frames that fit a datagram on every path.
-const MAX_FRAME_BYTES: usize = (BASE - SEAL_OVERHEAD) as usize;
+const MAX_FRAME_BYTES: usize = (BASE_PLPMTU - SEAL_OVERHEAD) as usize;
 
 impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_control(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let habits = self.habits(now);
+        let policy = self.policy(now);
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
             let was_up = path.is_up();
-            let ping = path.poll_ping(now, habits, &mut self.rng);
+            let ping = path.poll_ping(now, policy, &mut self.controller.rng);
             let failed = was_up && !path.is_up();
             let id = PathId(index as u16);
             if failed {
@@ -49,11 +49,12 @@ impl<P: Payload> Endpoint<P> {
             return self.send_frames(now, PathId(index as u16), 0);
         }
         let reorder_timeout = self.reorder_timeout_frame(now);
-        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.receipt.due() <= now) {
+        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.received.due() <= now) {
             return None;
         }
         let fastest = self.feedback_path()?;
-        let starved = |path: &Path| path.is_up() && !path.is_backup() && now.since(path.fed) > MAX_ACK_INTERVAL;
+        let starved =
+            |path: &TunnelPath| path.is_up() && !path.is_backup() && now.since(path.last_feedback) > MAX_ACK_INTERVAL;
         let other = self.paths.iter().position(|path| path.as_ref().is_some_and(starved));
         let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
         let chosen = other.unwrap_or(fastest);
@@ -61,21 +62,21 @@ impl<P: Payload> Endpoint<P> {
         self.control.extend(reorder_timeout);
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
-            let due = path.receipt.due();
+            let due = path.received.due();
             if due > now {
                 continue;
             }
-            self.control.extend(path.receipt.tell(now, index as u8).map(Frame::Ack));
+            self.control.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
             let too_much = fitting(&self.control) < self.control.len();
             if too_much || other.is_some() {
-                path.receipt.tell_again(due);
+                path.received.set_due(due);
             }
             if too_much {
                 self.control.pop();
                 break;
             }
         }
-        self.paths[chosen.index()].as_mut()?.fed = now;
+        self.paths[chosen.index()].as_mut()?.last_feedback = now;
         self.send_frames(now, chosen, 0)
     }
 
@@ -83,10 +84,10 @@ impl<P: Payload> Endpoint<P> {
     /// delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let latest = paths().filter_map(|(_, path)| path.heard()).max()?;
-        let present = |path: &Path| path.heard().is_some_and(|heard| latest.since(heard) < path.patience());
+        let latest = paths().filter_map(|(_, path)| path.last_received()).max()?;
+        let present = |path: &TunnelPath| path.last_received().is_some_and(|heard| latest.since(heard) < path.pto());
         let fastest = paths().filter(|(_, path)| path.is_up() && present(path)).min_by_key(|(_, path)| path.srtt());
-        fastest.or_else(|| paths().max_by_key(|(_, path)| path.heard())).map(|(id, _)| id)
+        fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received())).map(|(id, _)| id)
     }
 
     pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
@@ -113,7 +114,7 @@ impl<P: Payload> Endpoint<P> {
     /// their excess delay, and its interval is a round trip at least.
     fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let round_trip = up().map(Path::srtt).max().unwrap_or(Span::ZERO);
+        let round_trip = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
         let target = self.codel_target + self.max_excess_delay(0);
         self.ingress.set_codel(target, self.codel_interval.max(round_trip + target));
     }
@@ -126,13 +127,14 @@ impl<P: Payload> Endpoint<P> {
 
     /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else half the
     /// difference of their round trips.
-    pub(super) fn excess_delay(&self, path: &Path) -> Span {
+    pub(super) fn excess_delay(&self, path: &TunnelPath) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let later = |delay: u32| up().filter_map(Path::one_way).map(|other| delay.wrapping_sub(other) as i32).max();
-        if let Some(later) = path.one_way().and_then(later) {
+        let later =
+            |delay: u32| up().filter_map(TunnelPath::one_way_delay).map(|other| delay.wrapping_sub(other) as i32).max();
+        if let Some(later) = path.one_way_delay().and_then(later) {
             return Span::from_micros(later.max(0) as u64);
         }
-        let least = up().map(Path::srtt).min().unwrap_or(Span::ZERO);
+        let least = up().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         path.srtt().saturating_sub(least) / 2
     }
 
@@ -145,8 +147,8 @@ impl<P: Payload> Endpoint<P> {
         if !self.retransmit {
             return spread + MIN_REORDER_TIMEOUT;
         }
-        let detection = up().map(Path::doubtful_after).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
-        let retransmission = up().map(Path::patience).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        let detection = up().map(TunnelPath::bounded_pto).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        let retransmission = up().map(TunnelPath::pto).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
         spread + detection * 2 + retransmission * 2 + MIN_REORDER_TIMEOUT
     }
 }

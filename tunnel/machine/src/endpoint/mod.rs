@@ -22,12 +22,12 @@ use super::config::{EndpointConfig, MAX_PATHS, PathConfig};
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
-use super::path::{Fates, Habits, Path, Pilot, Timeout};
+use super::path::{FragmentOutcomes, PathTimeout, ProbePolicy, TunnelPath};
 use super::reorder::{ReorderBuffer, ReorderConfig};
 use super::status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
-use control::Controller;
 use schedule::Scheduler;
 use std::collections::VecDeque;
+use transport::path::ControllerHandle;
 use units::{Instant, PathId, Span, Stream};
 use wire::frame::{Ack, Frame, PathState};
 
@@ -59,8 +59,8 @@ struct PartlySent<P> {
 #[derive(Debug)]
 pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
-    controller: Option<Box<dyn Controller>>,
-    rng: Stream,
+    /// The congestion controller of all paths; its random stream is also that of ping tokens.
+    controller: ControllerHandle,
     retransmit: bool,
     max_reorder_timeout: Span,
     probe_interval: Span,
@@ -68,7 +68,7 @@ pub struct Endpoint<P> {
     codel_target: Span,
     codel_interval: Span,
     memory_bytes: u64,
-    paths: Vec<Option<Path>>,
+    paths: Vec<Option<TunnelPath>>,
     /// The next packet number of each path that was removed: no number is used twice.
     next_packet_numbers: [u64; MAX_PATHS],
     views: Vec<schedule::PathView>,
@@ -80,7 +80,7 @@ pub struct Endpoint<P> {
     reorder: ReorderBuffer<P>,
     /// The path of the burst under way, and how many more fragments it takes.
     burst: Option<(PathId, u32)>,
-    fates: Fates,
+    outcomes: FragmentOutcomes,
     control: Vec<Frame>,
     events: VecDeque<EndpointEvent>,
     counters: EndpointCounters,
@@ -104,8 +104,7 @@ impl<P: Payload> Endpoint<P> {
         };
         Self {
             scheduler: config.scheduler,
-            controller: config.controller,
-            rng: Stream::named(config.seed, "tunnel"),
+            controller: ControllerHandle { controller: config.controller, rng: Stream::named(config.seed, "tunnel") },
             retransmit: config.retransmit,
             max_reorder_timeout: config.max_reorder_timeout,
             probe_interval: config.probe_interval,
@@ -121,7 +120,7 @@ impl<P: Payload> Endpoint<P> {
             fragments: FragmentsInFlight::default(),
             reorder: ReorderBuffer::new(reorder),
             burst: None,
-            fates: Fates::default(),
+            outcomes: FragmentOutcomes::default(),
             control: Vec::new(),
             events: VecDeque::new(),
             counters: EndpointCounters::default(),
@@ -142,11 +141,11 @@ impl<P: Payload> Endpoint<P> {
         }
         match &mut self.paths[id.index()] {
             Some(path) => {
-                path.change(config);
+                path.set_config(config);
                 announce(path, id);
             }
             slot => {
-                let mut path = Path::new(id, config, self.next_packet_numbers[id.index()]);
+                let mut path = TunnelPath::new(id, config, self.next_packet_numbers[id.index()]);
                 announce(&mut path, id);
                 *slot = Some(path);
             }
@@ -187,7 +186,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Probes all paths now.
     pub fn probe_now(&mut self) {
-        self.paths.iter_mut().flatten().for_each(Path::hurry);
+        self.paths.iter_mut().flatten().for_each(TunnelPath::probe_now);
     }
 
     /// An inner packet arrived from the device, of a flow that hashes to `stream`.
@@ -207,11 +206,11 @@ impl<P: Payload> Endpoint<P> {
     pub fn receive_data(&mut self, now: Instant, arrival: Arrival, fragment: Fragment<P>) {
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
         self.last_data = Some(now);
-        path.on_heard(now, Some(fragment.payload.len()));
-        path.receipt.add(now, arrival.packet_number, arrival.ce, true);
+        path.on_datagram(now, Some(fragment.payload.len()));
+        path.received.add(now, arrival.packet_number, arrival.ce, true);
         let Self { reorder, counters, paths, .. } = self;
         let in_use = |path: PathId| {
-            let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(Path::carried);
+            let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(TunnelPath::last_data_received);
             carried.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
         };
         reorder.handle(now, arrival.path, fragment, arrival.ce, in_use, counters);
@@ -220,8 +219,8 @@ impl<P: Payload> Endpoint<P> {
     /// An authentic datagram with frames arrived.
     pub fn receive_control(&mut self, now: Instant, arrival: Arrival, frames: &[Frame]) {
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
-        path.on_heard(now, None);
-        path.receipt.add(now, arrival.packet_number, arrival.ce, false);
+        path.on_datagram(now, None);
+        path.received.add(now, arrival.packet_number, arrival.ce, false);
         self.had_input = true;
         frames.iter().for_each(|frame| self.on_frame(now, arrival.path, frame));
     }
@@ -246,18 +245,17 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Some(Some(path)) = self.paths.get_mut(usize::from(ack.path)) else { return };
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
-        if !path.on_ack(now, ack, &mut self.fates, &mut pilot) {
+        if !path.on_ack(now, ack, &mut self.outcomes, &mut self.controller) {
             self.counters.malformed += 1;
         }
-        self.settle_fates(now);
+        self.settle_outcomes(now);
     }
 
     /// Releases acknowledged fragments, and queues lost ones for retransmission.
-    fn settle_fates(&mut self, now: Instant) {
+    fn settle_outcomes(&mut self, now: Instant) {
         let retransmit = self.retransmit;
-        self.fates.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
-        for fragment in self.fates.lost.drain(..) {
+        self.outcomes.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
+        for fragment in self.outcomes.lost.drain(..) {
             let kept = self
                 .fragments
                 .on_lost(fragment, |first_sent| retransmit && now.since(first_sent) < MAX_RETRANSMISSION_AGE);
@@ -267,8 +265,7 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
-        let (revived, grown) = path.on_pong(now, token, &mut pilot);
+        let (revived, grown) = path.on_pong(now, token, &mut self.controller);
         if revived {
             self.events.push_back(EndpointEvent::PathUp(id));
         }
@@ -289,9 +286,8 @@ impl<P: Payload> Endpoint<P> {
     fn fail_path(&mut self, now: Instant, id: PathId) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let was_up = path.is_up();
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
-        path.fail(now, &mut self.fates, &mut pilot);
-        self.settle_fates(now);
+        path.fail(now, &mut self.outcomes, &mut self.controller);
+        self.settle_outcomes(now);
         self.burst = None;
         if was_up {
             self.events.push_back(EndpointEvent::PathDown(id));
@@ -300,7 +296,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// The host could not send a datagram on this path: its link is down.
     pub fn on_unreachable(&mut self, now: Instant, id: PathId) {
-        if self.path(id).is_some_and(Path::is_up) {
+        if self.path(id).is_some_and(TunnelPath::is_up) {
             self.fail_path(now, id);
         }
     }
@@ -327,8 +323,11 @@ impl<P: Payload> Endpoint<P> {
         &self.control
     }
 
-    fn habits(&self, now: Instant) -> Habits {
-        Habits { busy: self.last_data.is_some_and(|last| now.since(last) < BUSY_TIME), probe: self.probe_interval }
+    fn policy(&self, now: Instant) -> ProbePolicy {
+        ProbePolicy {
+            busy: self.last_data.is_some_and(|last| now.since(last) < BUSY_TIME),
+            interval: self.probe_interval,
+        }
     }
 
     /// The next fragment for the device.
@@ -344,13 +343,13 @@ impl<P: Payload> Endpoint<P> {
     /// When [`on_timeout`](Self::on_timeout) is due.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
-        let habits = self.habits(now);
+        let policy = self.policy(now);
         let has_data = self.has_new() || self.fragments.has_retransmissions();
-        let of_path = |path: &Path| {
+        let of_path = |path: &TunnelPath| {
             let release = if has_data && path.has_room() { path.release() } else { Instant::NEVER };
             // A release in the past is not what the path waits for.
             let release = if release > now { release } else { Instant::NEVER };
-            path.deadline(habits).min(release)
+            path.deadline(policy).min(release)
         };
         let paths = self.paths.iter().flatten().map(of_path).min().unwrap_or(Instant::NEVER);
         paths.min(self.reorder.deadline())
@@ -363,21 +362,20 @@ impl<P: Payload> Endpoint<P> {
         let up = self.paths.iter().flatten().filter(|path| path.is_up()).count();
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
-            let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
             let alone = up <= 1;
-            match path.on_timeout(now, alone, &mut self.fates, &mut pilot) {
-                Timeout::Nothing => {}
-                Timeout::Failed => self.fail_path(now, PathId(index as u16)),
-                Timeout::Doubt => {
+            match path.on_timeout(now, alone, &mut self.outcomes, &mut self.controller) {
+                PathTimeout::Nothing => {}
+                PathTimeout::Failed => self.fail_path(now, PathId(index as u16)),
+                PathTimeout::Pto => {
                     let count = if alone { PTO_PROBES } else { usize::MAX };
-                    path.outstanding().take(count).for_each(|fragment| self.fragments.on_pto(fragment));
+                    path.fragments_in_flight().take(count).for_each(|fragment| self.fragments.on_pto(fragment));
                 }
             }
         }
-        self.settle_fates(now);
+        self.settle_outcomes(now);
     }
 
-    fn path(&self, id: PathId) -> Option<&Path> {
+    fn path(&self, id: PathId) -> Option<&TunnelPath> {
         self.paths.get(id.index()).and_then(Option::as_ref)
     }
 
@@ -405,7 +403,7 @@ impl<P: Payload> Endpoint<P> {
     }
 }
 
-fn announce(path: &mut Path, id: PathId) {
+fn announce(path: &mut TunnelPath, id: PathId) {
     let state = if path.is_backup() { PathState::Backup } else { PathState::Regular };
     path.frames.push(Frame::Path { path: id.0 as u8, state });
 }

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, PartlySent};
 use crate::packet::{Content, Fragment, Payload, Transmit};
-use crate::path::{Path, Pilot};
+use crate::path::TunnelPath;
 use schedule::{Packet, SchedulerView};
 use units::{Instant, PathId, Span};
 
@@ -12,9 +12,9 @@ impl<P: Payload> Endpoint<P> {
         loop {
             let (_, bytes) = self.fragments.next_retransmission()?;
             let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-            let mut fitting = up.filter(|(_, path)| path.is_up() && path.piece() >= bytes).peekable();
+            let mut fitting = up.filter(|(_, path)| path.is_up() && path.fragment_size() >= bytes).peekable();
             if fitting.peek().is_none() {
-                if !self.paths.iter().flatten().any(Path::is_up) {
+                if !self.paths.iter().flatten().any(TunnelPath::is_up) {
                     return None;
                 }
                 self.fragments.give_up_retransmission();
@@ -37,9 +37,8 @@ impl<P: Payload> Endpoint<P> {
         fragment: Fragment<P>,
     ) -> Option<Transmit<P>> {
         self.fragments.on_sent(number, path);
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
         let state = self.paths[path.index()].as_mut()?;
-        let packet_number = state.send(now, number, fragment.payload.len(), &mut pilot);
+        let packet_number = state.send(now, number, fragment.payload.len(), &mut self.controller);
         self.had_input = true;
         Some(Transmit { path, packet_number, content: Content::Data(fragment) })
     }
@@ -72,7 +71,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Payload of a fragment that passes every working path.
     pub(super) fn fragment_size(&self) -> Option<u32> {
-        self.paths.iter().flatten().filter(|path| path.is_up()).map(Path::piece).min()
+        self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::fragment_size).min()
     }
 
     pub(super) fn fastest_regular(&self) -> Option<PathId> {
@@ -111,7 +110,7 @@ impl<P: Payload> Endpoint<P> {
     /// return by the fastest, so that the measured ones understate the difference.)
     fn level_round_trips(&mut self) {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        let least = up.map(Path::srtt).min().unwrap_or(Span::ZERO);
+        let least = up.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
                 self.views[index].srtt = least + self.excess_delay(path) * 2;
@@ -124,7 +123,7 @@ impl<P: Payload> Endpoint<P> {
         let path = self.paths[id.index()].as_mut()?;
         let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.copied_up_to)?;
         path.copied_up_to = number + 1;
-        if path.piece() < fragment.payload.len() {
+        if path.fragment_size() < fragment.payload.len() {
             return None;
         }
         self.counters.redundant += 1;
@@ -162,8 +161,7 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn end_round(&mut self, now: Instant) {
         let starved = !self.has_new();
-        let mut pilot = Pilot { controller: self.controller.as_deref_mut(), random: &mut self.rng };
-        self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut pilot));
+        self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut self.controller));
     }
 }
 

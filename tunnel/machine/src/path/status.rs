@@ -1,37 +1,36 @@
-//! A path in numbers.
+//! Measurements and counters of a path.
 
-use super::{Path, UNPACED};
+use super::{TunnelPath, UNPACED};
 use crate::status::PathStatus;
 use units::{Rate, Span};
 
-impl Path {
-    /// Its numbers.
+impl TunnelPath {
+    /// The path's measurements and counters.
     pub(crate) fn status(&self) -> PathStatus {
-        let totals = &self.ledger.totals;
         PathStatus {
             path: self.id,
-            up: self.life.up,
+            up: self.validation.up,
             backup: self.is_backup(),
             srtt: self.srtt(),
-            min_rtt: self.ledger.min_rtt(),
-            rttvar: self.ledger.round_trip.deviation,
-            probe_rtt: self.life.rtt,
+            min_rtt: self.sender.min_rtt(),
+            rttvar: self.sender.rtt().mdev(),
+            probe_rtt: self.validation.rtt,
             excess_delay: Span::ZERO,
-            cwnd: self.decision.cwnd,
-            in_flight: self.ledger.in_flight,
-            pacing_rate: Some(self.rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
-            delivery_rate: self.delivery,
-            max_datagram_size: self.life.search.confirmed(),
-            sent_packets: totals.sent,
-            sent_bytes: totals.bytes,
-            delivered_packets: self.ledger.rate.delivered(),
-            lost_packets: totals.lost,
-            spurious_losses: totals.spurious,
-            ce_packets: totals.marked,
-            received_packets: self.received,
-            received_bytes: self.received_bytes,
-            last_received: self.heard,
-            failures: self.life.failures,
+            cwnd: self.sender.decision().cwnd,
+            in_flight: self.sent.in_flight,
+            pacing_rate: Some(self.pacing_rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
+            delivery_rate: self.delivery_rate,
+            max_datagram_size: self.validation.pmtud.plpmtu(),
+            sent_packets: self.sent.sent,
+            sent_bytes: self.sent.sent_bytes,
+            delivered_packets: self.sender.delivered(),
+            lost_packets: self.sender.lost(),
+            spurious_losses: self.sent.spurious_losses,
+            ce_packets: self.sender.marked(),
+            received_packets: self.received_data_packets,
+            received_bytes: self.received_data_bytes,
+            last_received: self.last_received,
+            failures: self.validation.failures,
         }
     }
 }

@@ -1,65 +1,66 @@
-//! A phantom queue: what would wait if the path carried nine tenths of what it can.
+//! A phantom queue: a queue that is only counted (the virtual queue of AVQ, Kunniyur and Srikant, SIGCOMM 2001; HULL's
+//! phantom queue, Alizadeh et al., NSDI 2012). Data sent fills it, and it drains at nine tenths of the path's
+//! bandwidth.
 //!
-//! A flow that paces itself at the rate that it measures fills a path and makes no queue. That the path is full shows all the
-//! same, in a queue that is only counted: what is sent fills it, and it drains at a little less than the path's bandwidth
-//! (the virtual queue of AVQ, Kunniyur and Srikant, SIGCOMM 2001; HULL's phantom queue, Alizadeh et al., NSDI 2012).
+//! A flow that paces itself at the rate that it measures fills a path without making a queue. The phantom queue shows
+//! that the path is full all the same.
 
 use control::common::WindowedMax;
 use units::{Instant, Rate, Span};
 
-/// Round trips over which the bandwidth is the greatest rate of delivery (BBR's filter).
-const ROUNDS: u64 = 10;
-/// Tenths of the bandwidth that drain it. The greatest of noisy samples is a few per cent too much.
-const DRAIN: u64 = 9;
-/// A bandwidth that grew by so many quarters is not known yet (BBR's test of a full pipe): it bounds nothing.
-const GROWTH: u64 = 5;
-/// It grows no longer: what it has to tell is told.
-const LONGEST: Span = Span::from_millis(100);
+/// Round trips over which the bandwidth is the greatest delivery rate (BBR's filter).
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// Drain rate, tenths of the bandwidth: the greatest of noisy samples is a few per cent too much.
+const DRAIN_TENTHS: u64 = 9;
+/// Quarters by which a bandwidth that still grows has grown (BBR's test of a full pipe): it does not limit yet.
+const GROWTH_QUARTERS: u64 = 5;
+/// Greatest length of the queue.
+const MAX_LENGTH: Span = Span::from_millis(100);
 
-/// The queue that is not there.
+/// The phantom queue of one path.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Phantom {
+pub(super) struct PhantomQueue {
     bandwidth: WindowedMax,
-    /// What the bandwidth was when the queue was emptied because it grew.
+    /// The bandwidth when the queue was last emptied because it grew.
     known: u64,
-    /// The path, and not the application, bounds it.
-    bounded: bool,
-    /// How long the queue takes to drain, as of then.
+    /// The path, and not the application, limits the rate.
+    path_limited: bool,
+    /// Time that the queue took to drain at `updated`.
     length: Span,
-    at: Instant,
+    updated: Instant,
 }
 
-impl Phantom {
-    /// The greatest rate of delivery of late; zero before the first sample.
+impl PhantomQueue {
+    /// The greatest delivery rate of the last round trips; zero before the first sample.
     pub(super) fn bandwidth(&self) -> Rate {
         Rate(self.bandwidth.get())
     }
 
-    /// How long it takes to drain.
+    /// Time that the queue takes to drain.
     pub(super) fn length(&self, now: Instant) -> Span {
-        self.length.saturating_sub(now.since(self.at))
+        self.length.saturating_sub(now.since(self.updated))
     }
 
-    /// So many bytes leave.
+    /// A packet of so many bytes is sent.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u32) {
-        let drain = Rate(self.bandwidth.get() / 10 * DRAIN);
-        if self.bounded && drain.0 > 0 {
-            self.length = (self.length(now) + drain.time_for(u64::from(bytes))).min(LONGEST);
+        let drain = Rate(self.bandwidth.get() / 10 * DRAIN_TENTHS);
+        if self.path_limited && drain.0 > 0 {
+            self.length = (self.length(now) + drain.time_for(u64::from(bytes))).min(MAX_LENGTH);
         }
-        self.at = now;
+        self.updated = now;
     }
 
-    /// Data was delivered at this rate, while the path was `filled` or not: then it tells only that the path carries so much.
+    /// Takes a sample of the delivery rate. One of a path that was not `filled` is only a lower bound of the bandwidth.
     pub(super) fn on_delivery(&mut self, now: Instant, rate: Rate, filled: bool, srtt: Span) {
         if !filled && rate < self.bandwidth() {
             return;
         }
-        let bandwidth = self.bandwidth.update(srtt.0.saturating_mul(ROUNDS), now.0, rate.0);
-        if bandwidth >= self.known / 4 * GROWTH {
-            (self.known, self.bounded, self.length) = (bandwidth, false, Span::ZERO);
+        let bandwidth = self.bandwidth.update(srtt.0.saturating_mul(BANDWIDTH_ROUNDS), now.0, rate.0);
+        if bandwidth >= self.known / 4 * GROWTH_QUARTERS {
+            (self.known, self.path_limited, self.length) = (bandwidth, false, Span::ZERO);
         }
         self.known = self.known.min(bandwidth);
-        self.bounded |= filled;
+        self.path_limited |= filled;
     }
 }
 
@@ -69,9 +70,10 @@ mod tests {
 
     const MOST: Rate = Rate::from_mbit(100);
 
-    /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms each.
+    /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms
+    /// each.
     fn after(filled: bool, mbit: u64) -> Span {
-        let mut phantom = Phantom::default();
+        let mut phantom = PhantomQueue::default();
         phantom.on_delivery(Instant::ZERO, MOST, filled, Span::from_millis(20));
         let gap = Rate::from_mbit(mbit).time_for(1250);
         let times =
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn a_rate_that_the_application_held_down_bounds_nothing() {
         assert_eq!(after(false, 200), Span::ZERO);
-        let mut phantom = Phantom::default();
+        let mut phantom = PhantomQueue::default();
         phantom.on_delivery(Instant::ZERO, MOST, true, Span::from_millis(20));
         phantom.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
         assert_eq!(phantom.bandwidth(), MOST, "a lower rate of an idle path says nothing");
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_bandwidth_that_grows_by_a_quarter_empties_it() {
-        let mut phantom = Phantom::default();
+        let mut phantom = PhantomQueue::default();
         let now = Instant::ZERO;
         phantom.on_delivery(now, MOST, true, Span::from_millis(20));
         (0..100).for_each(|_| phantom.on_sent(now, 1250));

@@ -1,0 +1,413 @@
+//! The packets sent on a path and what the peer's acknowledgements say of them: deliveries, losses, round-trip times.
+//!
+//! A packet number is used once, so that RTT samples are never ambiguous (RFC 9002, section 3). A packet is lost when
+//! another that was sent so many packet numbers or so much time after it has been acknowledged (RFC 9002, section 6.1);
+//! the packet threshold grows when a path proves to reorder more.
+
+use std::collections::VecDeque;
+use transport::path::{AckedPackets, Outstanding, PathSender};
+use transport::recovery::SendSnapshot;
+use units::{Instant, Span};
+use wire::frame::Ack;
+
+/// Least packet reordering threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
+const MIN_PACKET_THRESHOLD: u64 = 3;
+/// Greatest packet reordering threshold.
+const MAX_PACKET_THRESHOLD: u64 = 300;
+/// Large datagrams lost in a row that make a black hole (RFC 8899, section 4.3), if it lasts for
+/// [`MIN_BLACK_HOLE_TIME`].
+const BLACK_HOLE_LOSSES: u32 = 8;
+/// Least time for which a black hole must be suspected. An overflowing queue loses many packets in a row too, but not
+/// so long.
+const MIN_BLACK_HOLE_TIME: Span = Span::from_millis(200);
+/// Lost packets remembered to find spurious losses.
+const MAX_REMEMBERED_LOSSES: usize = 64;
+/// Least time threshold (RFC 9002, section 6.1.2: `kGranularity`).
+const GRANULARITY: Span = Span::from_millis(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SentPacketState {
+    InFlight,
+    /// Without data: neither in flight nor subject to loss detection.
+    Control,
+    /// Acknowledged or lost.
+    Done,
+}
+
+#[derive(Clone, Debug)]
+struct SentPacket {
+    sent: Instant,
+    snapshot: SendSnapshot,
+    /// Number of the fragment among all fragments.
+    fragment: u64,
+    /// The datagram is larger than [`BASE_PLPMTU`](super::BASE_PLPMTU).
+    large: bool,
+    state: SentPacketState,
+}
+
+/// Fragments, by their numbers, that were acknowledged or lost. The buffers are reused.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FragmentOutcomes {
+    pub(crate) acked: Vec<u64>,
+    pub(crate) lost: Vec<u64>,
+}
+
+/// The packets sent on a path and not yet acknowledged or lost, by packet number.
+#[derive(Clone, Debug)]
+pub(super) struct SentPackets {
+    /// The oldest packet number that is neither acknowledged nor lost.
+    base: u64,
+    packets: VecDeque<SentPacket>,
+    /// Packets with data in flight.
+    pub(super) in_flight: u32,
+    largest_acked: Option<u64>,
+    packet_threshold: u64,
+    /// Packet numbers lost of late.
+    recently_lost: VecDeque<u64>,
+    /// Expiry of the loss timer (RFC 9002, section 6.1.2).
+    loss_time: Instant,
+    /// RTT sample of the latest acknowledgement (RFC 9002: `latest_rtt`).
+    latest_rtt: Span,
+    /// The peer's ECN-CE count.
+    ce_count: u32,
+    /// Send snapshot of the packet found lost last.
+    newest_lost: Option<SendSnapshot>,
+    /// Packets with data sent.
+    pub(super) sent: u64,
+    /// Bytes of data sent.
+    pub(super) sent_bytes: u64,
+    /// Packets declared lost and acknowledged later.
+    pub(super) spurious_losses: u64,
+    /// Large datagrams lost since the last one was acknowledged: since when, and how many.
+    large_losses: Option<(Instant, u32)>,
+    /// One-way delay to the peer's clock: smoothed (modulo 2^32), and its mean deviation; microseconds.
+    pub(super) one_way_delay: Option<(u32, i32)>,
+}
+
+/// An acknowledgement that is being processed.
+struct AckInProgress<'a> {
+    now: Instant,
+    ack: &'a Ack,
+    largest: u64,
+    acked: AckedPackets,
+}
+
+impl SentPackets {
+    /// Nothing sent yet; `first` is the first packet number.
+    pub(super) fn new(first: u64) -> Self {
+        Self {
+            base: first,
+            packets: VecDeque::new(),
+            in_flight: 0,
+            largest_acked: None,
+            packet_threshold: MIN_PACKET_THRESHOLD,
+            recently_lost: VecDeque::with_capacity(MAX_REMEMBERED_LOSSES),
+            loss_time: Instant::NEVER,
+            latest_rtt: Span::ZERO,
+            ce_count: 0,
+            newest_lost: None,
+            sent: 0,
+            sent_bytes: 0,
+            spurious_losses: 0,
+            large_losses: None,
+            one_way_delay: None,
+        }
+    }
+
+    /// The next packet number.
+    pub(super) fn next(&self) -> u64 {
+        self.base + self.packets.len() as u64
+    }
+
+    pub(super) fn outstanding(&self) -> Outstanding {
+        let in_flight = self.in_flight;
+        Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next() }
+    }
+
+    /// Expiry of the loss timer: when [`on_loss_timer`](Self::on_loss_timer) is due.
+    pub(super) fn loss_time(&self) -> Instant {
+        self.loss_time
+    }
+
+    /// Adds a packet with a fragment of `bytes`; returns its packet number.
+    pub(super) fn push_data(
+        &mut self,
+        now: Instant,
+        snapshot: SendSnapshot,
+        fragment: u64,
+        bytes: u32,
+        large: bool,
+    ) -> u64 {
+        self.in_flight += 1;
+        (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + u64::from(bytes));
+        self.push(SentPacket { sent: now, snapshot, fragment, large, state: SentPacketState::InFlight })
+    }
+
+    /// Adds a packet of frames only; returns its packet number.
+    pub(super) fn push_control(&mut self, now: Instant) -> u64 {
+        if self.packets.is_empty() {
+            self.base += 1;
+            return self.base - 1;
+        }
+        let snapshot = SendSnapshot::default();
+        self.push(SentPacket { sent: now, snapshot, fragment: 0, large: false, state: SentPacketState::Control })
+    }
+
+    fn push(&mut self, packet: SentPacket) -> u64 {
+        self.packets.push_back(packet);
+        self.next() - 1
+    }
+
+    /// Processes an acknowledgement; `None` if it acknowledges a packet that was never sent.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        sender: &mut PathSender,
+        outcomes: &mut FragmentOutcomes,
+    ) -> Option<AckedPackets> {
+        let largest = self.expand(ack.largest)?;
+        let (base, delivered) = (self.base, sender.delivered());
+        let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default() };
+        self.find_spurious_losses(largest, ack);
+        let mut high = largest;
+        for (arrived, missing) in ack.ranges.iter() {
+            let low = (high + 1).saturating_sub(u64::from(arrived)).max(self.base);
+            (low..=high).for_each(|number| self.on_acked(number, &mut progress, sender, outcomes));
+            let Some(below) = high.checked_sub(u64::from(arrived) + u64::from(missing)) else { break };
+            if below < self.base {
+                break;
+            }
+            high = below;
+        }
+        let mut acked = progress.acked;
+        // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
+        if self.largest_acked < Some(largest) {
+            self.largest_acked = Some(largest);
+            let newly_marked = ack.ce_count.wrapping_sub(self.ce_count) as i32;
+            acked.marked = (newly_marked.max(0) as u32).min((sender.delivered() - delivered) as u32);
+            self.ce_count = ack.ce_count;
+        }
+        self.detect_losses(now, sender, outcomes);
+        self.remove_done();
+        acked.newest_lost = self.newest_lost.take();
+        acked.advanced = self.base > base;
+        Some(acked)
+    }
+
+    /// The packet number of which the peer sent the low 32 bits (RFC 9000, appendix A.3).
+    fn expand(&self, number: u32) -> Option<u64> {
+        let newest = self.next().checked_sub(1)?;
+        newest.checked_sub(u64::from((newest as u32).wrapping_sub(number)))
+    }
+
+    fn on_acked(
+        &mut self,
+        number: u64,
+        progress: &mut AckInProgress<'_>,
+        sender: &mut PathSender,
+        outcomes: &mut FragmentOutcomes,
+    ) {
+        let packet = &mut self.packets[(number - self.base) as usize];
+        if packet.state != SentPacketState::InFlight {
+            return;
+        }
+        packet.state = SentPacketState::Done;
+        self.in_flight -= 1;
+        sender.on_delivered(&mut progress.acked.rate_sample, number, packet.sent, &packet.snapshot);
+        outcomes.acked.push(packet.fragment);
+        if packet.large {
+            self.large_losses = None;
+        }
+        if number == progress.largest {
+            let sent = packet.sent;
+            progress.acked.rtt = Some(self.measure(progress.now, sent, progress.ack, sender));
+        }
+    }
+
+    /// Takes the samples of the largest packet acknowledged: round-trip time without the peer's delay, and one-way
+    /// delay.
+    fn measure(&mut self, now: Instant, sent: Instant, ack: &Ack, sender: &mut PathSender) -> Span {
+        let rtt_us = now.since(sent).as_micros().saturating_sub(u64::from(ack.ack_delay_us)).max(1);
+        let rtt = Span::from_micros(rtt_us);
+        self.latest_rtt = rtt;
+        sender.update_min_rtt(now, rtt);
+        sender.update_rtt(rtt, self.base, self.next());
+        // The offset of the clocks is unknown and the same on all paths.
+        let delay = ack.receive_timestamp_us.wrapping_sub((sent.0 / 1000) as u32);
+        let (mean, deviation) = self.one_way_delay.unwrap_or((delay, 0));
+        let error = delay.wrapping_sub(mean) as i32;
+        let change = (i64::from(error.unsigned_abs()) - i64::from(deviation)) / 4;
+        self.one_way_delay = Some((mean.wrapping_add_signed(error / 8), deviation + change as i32));
+        rtt
+    }
+
+    /// Counts lost packets that are now acknowledged, and raises the packet threshold.
+    fn find_spurious_losses(&mut self, largest: u64, ack: &Ack) {
+        let arrived = |number: u64| {
+            let mut high = largest;
+            ack.ranges.iter().any(|(arrived, missing)| {
+                let low = (high + 1).saturating_sub(u64::from(arrived));
+                let within = (low..=high).contains(&number);
+                high = low.saturating_sub(u64::from(missing) + 1);
+                within
+            })
+        };
+        let found = self.recently_lost.iter().copied().filter(|number| arrived(*number)).min();
+        let Some(oldest) = found else { return };
+        let before = self.recently_lost.len();
+        self.recently_lost.retain(|number| !arrived(*number));
+        self.spurious_losses += (before - self.recently_lost.len()) as u64;
+        self.packet_threshold = self.packet_threshold.max(largest - oldest + 1).min(MAX_PACKET_THRESHOLD);
+    }
+
+    /// RFC 9002, section 6.1 and `DetectAndRemoveLostPackets`.
+    fn detect_losses(&mut self, now: Instant, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
+        self.loss_time = Instant::NEVER;
+        let Some(largest) = self.largest_acked else { return };
+        let loss_delay = self.loss_delay(sender);
+        for number in self.base..largest.min(self.next()) {
+            let packet = &mut self.packets[(number - self.base) as usize];
+            if packet.state != SentPacketState::InFlight {
+                continue;
+            }
+            let due = packet.sent + loss_delay;
+            if number + self.packet_threshold > largest && due > now {
+                self.loss_time = due;
+                return;
+            }
+            packet.state = SentPacketState::Done;
+            self.newest_lost = Some(packet.snapshot);
+            outcomes.lost.push(packet.fragment);
+            if packet.large {
+                self.large_losses.get_or_insert((now, 0)).1 += 1;
+            }
+            self.in_flight -= 1;
+            sender.count_lost(1);
+            if self.recently_lost.len() == MAX_REMEMBERED_LOSSES {
+                self.recently_lost.pop_front();
+            }
+            self.recently_lost.push_back(number);
+        }
+    }
+
+    /// Time threshold of loss detection (RFC 9002, section 6.1.2).
+    fn loss_delay(&self, sender: &PathSender) -> Span {
+        let rtt = sender.rtt().srtt().max(self.latest_rtt);
+        Span(rtt.0 / 8 * 9).max(GRANULARITY)
+    }
+
+    /// The loss timer has expired.
+    pub(super) fn on_loss_timer(
+        &mut self,
+        now: Instant,
+        sender: &mut PathSender,
+        outcomes: &mut FragmentOutcomes,
+    ) -> AckedPackets {
+        let base = self.base;
+        self.detect_losses(now, sender, outcomes);
+        self.remove_done();
+        AckedPackets { newest_lost: self.newest_lost.take(), advanced: self.base > base, ..AckedPackets::default() }
+    }
+
+    fn remove_done(&mut self) {
+        while self.packets.front().is_some_and(|packet| packet.state != SentPacketState::InFlight) {
+            self.packets.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// When a suspected black hole is taken for certain: small datagrams pass and large ones do not (RFC 8899, section
+    /// 4.3).
+    pub(super) fn black_hole_due(&self, sender: &PathSender) -> Instant {
+        let hole = self.large_losses.filter(|(_, count)| *count >= BLACK_HOLE_LOSSES);
+        hole.map_or(Instant::NEVER, |(since, _)| since + (self.pto(sender) * 2).max(MIN_BLACK_HOLE_TIME))
+    }
+
+    /// Fragments in flight, oldest first.
+    pub(super) fn fragments(&self) -> impl Iterator<Item = u64> + '_ {
+        self.packets.iter().filter(|packet| packet.state == SentPacketState::InFlight).map(|packet| packet.fragment)
+    }
+
+    /// The path failed: everything in flight is lost, and the measurements are forgotten.
+    pub(super) fn abandon(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
+        outcomes.lost.extend(self.fragments());
+        sender.count_lost(self.in_flight);
+        sender.forget_rtt();
+        (self.base, self.in_flight) = (self.next(), 0);
+        self.packets.clear();
+        (self.loss_time, self.latest_rtt) = (Instant::NEVER, Span::ZERO);
+        (self.one_way_delay, self.large_losses) = (None, None);
+    }
+
+    /// Probe timeout (RFC 9002, section 6.2.1).
+    pub(super) fn pto(&self, sender: &PathSender) -> Span {
+        let rtt = sender.rtt();
+        rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + super::received_packets::MAX_ACK_DELAY
+    }
+
+    /// A probe was answered. The least round trip of probes is the RTT estimate until data bring theirs: a path's first
+    /// datagram may have waited for a neighbour's address or for a radio to wake up.
+    pub(super) fn on_probe(&mut self, now: Instant, rtt: Span, sender: &mut PathSender) {
+        if self.one_way_delay.is_none() && rtt < sender.min_rtt() {
+            self.latest_rtt = rtt;
+            sender.forget_rtt();
+            sender.update_min_rtt(now, rtt);
+            sender.update_rtt(rtt, self.base, self.next());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::PathId;
+    use wire::frame::AckRanges;
+
+    fn path() -> (SentPackets, PathSender, FragmentOutcomes) {
+        let sender = PathSender::new(PathId(0), u32::MAX, Span::from_secs(1));
+        (SentPackets::new(0), sender, FragmentOutcomes::default())
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    /// Everything up to `largest` has arrived.
+    fn ack(largest: u32, ce_count: u32) -> Ack {
+        let mut ranges = AckRanges::default();
+        ranges.push(0, largest + 1);
+        Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: 0, ce_count, ranges }
+    }
+
+    #[test]
+    fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
+        let (mut packets, mut sender, mut outcomes) = path();
+        for fragment in 0..5 {
+            let snapshot = sender.on_sent(at(1), fragment > 0, packets.in_flight + 1);
+            assert_eq!(packets.push_data(at(1), snapshot, fragment, 1000, false), fragment);
+        }
+        let mut marks = |largest, ce_count| {
+            let acked = packets.on_ack(at(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
+            acked.expect("all was sent").marked
+        };
+        // The second one was sent before the first, by another path.
+        assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
+    }
+
+    /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
+    #[test]
+    fn the_least_probe_counts_until_data_bring_round_trips() {
+        let (mut packets, mut sender, mut outcomes) = path();
+        for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
+            packets.on_probe(at(ms), Span::from_millis(rtt), &mut sender);
+            assert_eq!(sender.rtt().srtt(), Span::from_millis(expected));
+        }
+        let snapshot = sender.on_sent(at(10), false, 1);
+        packets.push_data(at(10), snapshot, 1, 1000, false);
+        assert!(packets.on_ack(at(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
+        assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
+        packets.on_probe(at(60), Span::from_millis(10), &mut sender);
+        assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
+    }
+}
