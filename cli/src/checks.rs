@@ -4,7 +4,7 @@
 use crate::Failure;
 use control::registry::{self, REGISTRY};
 use scenario::Scenario;
-use scenario::model::{Algorithm, Experiment, FlowKind, OFF, Ropewalk};
+use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Ropewalk};
 use schedule::{Fill, Needs};
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
@@ -70,7 +70,7 @@ fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> 
     Err(scenario.error_in(cell, key, &message, &format!("one of {}", able.join(", "))).into())
 }
 
-fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &Algorithm) -> Result<(), Failure> {
+fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &AlgorithmChoice) -> Result<(), Failure> {
     let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
     entry.scheduler(&[], 0, &chosen.parameters).map(drop).map_err(|bad| {
         let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
@@ -110,7 +110,7 @@ fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
 }
 
 /// Those of the flows and of the tunnel's paths, by their keys.
-fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &Algorithm)> {
+fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some((format!("flow.{}.congestion", flow.name), congestion)),
         FlowKind::ConstantRate { .. } => None,
@@ -120,7 +120,7 @@ fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &Algori
     of_flows.chain(of_tunnel.map(|congestion| ("tunnel.congestion".to_owned(), congestion)))
 }
 
-fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &Algorithm) -> Result<(), Failure> {
+fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &AlgorithmChoice) -> Result<(), Failure> {
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);
         return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());

@@ -6,7 +6,7 @@ use crate::network::{MTU, discipline};
 use crate::packet_size::{TIMESTAMP, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    Algorithm, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
+    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
 };
 use units::Span;
 
@@ -215,7 +215,8 @@ fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(),
 
 fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    let FlowKind::Tcp { congestion: Algorithm { name, parameters }, application, host, multipath, .. } = &flow.kind
+    let FlowKind::Tcp { congestion: AlgorithmChoice { name, parameters }, application, host, multipath, .. } =
+        &flow.kind
     else {
         let is_small = payload(experiment, flow) < TIMESTAMP;
         return refuse(

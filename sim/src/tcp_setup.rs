@@ -4,7 +4,7 @@ use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, Algorithm, Host, Recovery, Rules};
+use scenario::model::{self, AlgorithmChoice, Host, Recovery, Rules};
 use std::collections::BTreeMap;
 use transport::mptcp;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
@@ -60,7 +60,7 @@ impl MptcpSetup {
 impl TcpSetup {
     pub(crate) fn new(
         name: &str,
-        congestion: &Algorithm,
+        congestion: &AlgorithmChoice,
         host: &Host,
         multipath: Option<&model::Multipath>,
         mtu: u32,

@@ -48,6 +48,21 @@ impl fmt::Display for ParamValue {
     }
 }
 
+/// An algorithm of a registry by name, with parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlgorithmChoice {
+    /// Name or alias in the registry.
+    pub name: String,
+    /// The parameters that are given; the registry checks them.
+    pub parameters: BTreeMap<String, ParamValue>,
+}
+
+impl From<&str> for AlgorithmChoice {
+    fn from(name: &str) -> Self {
+        Self { name: name.to_owned(), parameters: BTreeMap::new() }
+    }
+}
+
 /// A parameter that does not exist or a value that is not allowed; its text says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
@@ -65,7 +80,7 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// The checked settings of one algorithm: every declared parameter has a value.
+/// The checked parameters of one algorithm: every declared one has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params(BTreeMap<&'static str, ParamValue>);
 
@@ -75,7 +90,7 @@ impl Params {
     /// # Errors
     /// A key that is not declared, or a value outside its range.
     pub fn new(declared: &[Parameter], given: &BTreeMap<String, ParamValue>) -> Result<Self, ParamError> {
-        let mut settings: BTreeMap<&'static str, ParamValue> =
+        let mut params: BTreeMap<&'static str, ParamValue> =
             declared.iter().map(|parameter| (parameter.name, parameter.default_value())).collect();
         for (key, value) in given {
             let parameter = declared.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
@@ -84,9 +99,9 @@ impl Params {
                 ParamError { key: key.clone(), message: format!("no parameter `{key}`; there is: {known}") }
             })?;
             parameter.check(value)?;
-            settings.insert(parameter.name, value.clone());
+            params.insert(parameter.name, value.clone());
         }
-        Ok(Self(settings))
+        Ok(Self(params))
     }
 
     /// A numeric parameter.

@@ -21,7 +21,7 @@ mod uncoupled;
 
 pub use entry::{AlgorithmEntry, Constructor, Departure, Traits};
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
-pub use params::{ParamDefault, ParamError, ParamValue, Parameter, Params};
+pub use params::{AlgorithmChoice, ParamDefault, ParamError, ParamValue, Parameter, Params};
 pub use uncoupled::Uncoupled;
 
 use std::fmt::Debug;

@@ -4,7 +4,7 @@ use super::host::route;
 use super::{Network, Subnet, host, uplink};
 use crate::shell::quoted;
 use params::ParamValue;
-use scenario::model::{Algorithm, Flow, Ropewalk, Route, Tunnel};
+use scenario::model::{AlgorithmChoice, Flow, Ropewalk, Route, Tunnel};
 use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
@@ -162,7 +162,7 @@ impl Network<'_> {
 }
 
 /// An algorithm as the configuration has it.
-fn table(algorithm: &Algorithm) -> String {
+fn table(algorithm: &AlgorithmChoice) -> String {
     let mut text = format!("{{ name = \"{}\"", algorithm.name);
     for (key, value) in &algorithm.parameters {
         let _ = match value {

@@ -3,8 +3,8 @@
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{
-    Algorithm, Application, Distribution, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests,
-    Resequence, Route, Rules, Subflow, Tunnel,
+    Application, Distribution, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests, Resequence, Route,
+    Rules, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -35,7 +35,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         start_within: Span::ZERO,
         stop: None,
         kind: FlowKind::Tcp {
-            congestion: Algorithm { name: algorithm.to_owned(), parameters: Default::default() },
+            congestion: algorithm.into(),
             application: Application::Greedy,
             size: None,
             multipath: None,
@@ -110,7 +110,7 @@ pub(crate) fn over(flow: &mut Flow, paths: &[usize]) {
     flow.route = Route::Subflows;
     *multipath = Some(Box::new(Multipath {
         subflows: paths.iter().map(|path| subflow(*path)).collect(),
-        scheduler: Algorithm { name: "linger".to_owned(), parameters: Default::default() },
+        scheduler: "linger".into(),
         weights: Vec::new(),
         rules: Rules::Upstream,
         opportunistic_retransmission: false,

@@ -2,7 +2,7 @@
 
 use crate::common::{application, bulk, column, datagrams, host, links, mean, pipe, run};
 use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
-use scenario::model::{Algorithm, Application, Change, Directions, Experiment, Flow, Ropewalk, Route, Tunnel};
+use scenario::model::{Application, Change, Directions, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// A tunnel over these links, in which these flows go.
@@ -74,7 +74,7 @@ fn bounded(name: &str, mbit: u64) -> Flow {
 }
 
 fn choose(experiment: &mut Experiment, congestion: &str) {
-    let chosen = Algorithm { name: congestion.to_owned(), parameters: Default::default() };
+    let chosen = congestion.into();
     settings(experiment).congestion = chosen;
 }
 

@@ -2,12 +2,11 @@
 //!
 //! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
 
-mod algorithm;
 mod application;
 mod tunnel;
 
-pub use algorithm::Algorithm;
 pub use application::{Application, Distribution, Playback, Requests, Video};
+pub use params::AlgorithmChoice;
 pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
 
 use link::{LossModel, PipeConfig};
@@ -90,7 +89,7 @@ pub enum FlowKind {
     /// A TCP connection.
     Tcp {
         /// The congestion control.
-        congestion: Algorithm,
+        congestion: AlgorithmChoice,
         /// What the application does.
         application: Application,
         /// Bytes to send, or as much as possible.
@@ -115,7 +114,7 @@ pub struct Multipath {
     /// Its subflows; the first opens the connection, the others join it.
     pub subflows: Vec<Subflow>,
     /// Which subflow carries the next packet.
-    pub scheduler: Algorithm,
+    pub scheduler: AlgorithmChoice,
     /// One weight a subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
     /// When data is sent again on another subflow.

@@ -18,7 +18,7 @@ pub(crate) struct Loss(pub(crate) LossModel);
 
 /// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Algorithm(pub(crate) model::Algorithm);
+pub(crate) struct Algorithm(pub(crate) model::AlgorithmChoice);
 
 /// Loss in bursts (Gilbert-Elliott): each packet first moves the state, then is lost with the state's probability.
 #[derive(Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Algorithm, E> {
-        Ok(Algorithm(model::Algorithm::named(name)))
+        Ok(Algorithm(name.into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Algorithm, A::Error> {
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
             }
         }
         let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
-        Ok(Algorithm(model::Algorithm { name, parameters }))
+        Ok(Algorithm(model::AlgorithmChoice { name, parameters }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A tunnel over several paths.
 
-use super::algorithm::Algorithm;
 use machine::defaults;
+use params::AlgorithmChoice;
 use units::Span;
 
 /// A striping tunnel over several paths, in both directions.
@@ -54,9 +54,9 @@ pub struct Device {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ropewalk {
     /// Congestion control of the paths; `off` is none.
-    pub congestion: Algorithm,
+    pub congestion: AlgorithmChoice,
     /// Which path carries the next fragment.
-    pub scheduler: Algorithm,
+    pub scheduler: AlgorithmChoice,
     /// Lost fragments are retransmitted.
     pub retransmit: bool,
     /// Packets are delivered in the order in which they were sent.
@@ -82,8 +82,8 @@ pub struct Ropewalk {
 impl Default for Ropewalk {
     fn default() -> Self {
         Self {
-            congestion: Algorithm::named(defaults::CONGESTION_CONTROL),
-            scheduler: Algorithm::named(defaults::SCHEDULER),
+            congestion: AlgorithmChoice::from(defaults::CONGESTION_CONTROL),
+            scheduler: AlgorithmChoice::from(defaults::SCHEDULER),
             retransmit: defaults::RETRANSMIT,
             in_order: defaults::IN_ORDER,
             deliver_late: defaults::DELIVER_LATE,

@@ -3,7 +3,7 @@
 use super::checks::{bytes, find};
 use crate::file;
 use crate::file::{Rules, Subflow};
-use crate::model::{self, Algorithm, Multipath, Path};
+use crate::model::{self, AlgorithmChoice, Multipath, Path};
 use parse::{At, Fault, Size};
 use units::Span;
 
@@ -26,7 +26,8 @@ pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath,
         Rules::OutOfTree => (model::Rules::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_OPTION),
     };
     let opportunistic = keys.opportunistic_retransmission.unwrap_or(rules == model::Rules::OutOfTree);
-    let scheduler = given.scheduler.as_ref().map_or_else(|| Algorithm::named(scheduler), |named| named.get().0.clone());
+    let scheduler =
+        given.scheduler.as_ref().map_or_else(|| AlgorithmChoice::from(scheduler), |named| named.get().0.clone());
     Ok(Multipath {
         scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,

@@ -4,7 +4,7 @@ use super::checks::{bytes, find, positive, unique};
 use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
-use crate::model::{Algorithm, Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
+use crate::model::{AlgorithmChoice, Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
 use parse::{At, Fault};
 use std::ops::Range;
 use units::{Instant, Span};
@@ -140,7 +140,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
     set_host(&mut host, defaults)?;
     given.host.as_ref().map_or(Ok(()), |own| set_host(&mut host, own.get()))?;
     let congestion = given.congestion.as_ref().map(|congestion| congestion.get().0.clone());
-    let congestion = congestion.unwrap_or_else(|| Algorithm::named(CONGESTION));
+    let congestion = congestion.unwrap_or_else(|| AlgorithmChoice::from(CONGESTION));
     let size = size.map(|size| size.0);
     Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host: Box::new(host), multipath })
 }

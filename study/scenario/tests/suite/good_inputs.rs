@@ -193,7 +193,7 @@ fn flows() -> Vec<Flow> {
         send_buffer: 1 << 20,
         ..Host::default()
     };
-    let congestion = Algorithm { name: "cubic".into(), parameters };
+    let congestion = AlgorithmChoice { name: "cubic".into(), parameters };
     let half = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
         start_within: Span::ZERO,
@@ -260,7 +260,7 @@ fn a_trace_takes_the_place_of_a_rate_and_its_mean_gives_the_bandwidth_delay_prod
 fn what_is_not_said_is_linuxs_default() {
     let e = experiment(SMALL, &[]);
     assert_eq!(e.flows[0].route, Route::Path(0), "the only path");
-    let congestion = Algorithm { name: "cubic".into(), parameters: BTreeMap::new() };
+    let congestion = AlgorithmChoice { name: "cubic".into(), parameters: BTreeMap::new() };
     let kind = FlowKind::Tcp {
         congestion,
         application: Application::Greedy,

@@ -2,7 +2,7 @@
 
 use link::LossModel;
 use params::ParamValue;
-use ropewalk_scenario::model::{Algorithm, FlowKind};
+use ropewalk_scenario::model::{AlgorithmChoice, FlowKind};
 use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
 use std::path::Path;
 use units::Span;
@@ -28,7 +28,7 @@ fn read(sets: &[&str]) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn congestion(cell: &Cell) -> &Algorithm {
+fn congestion(cell: &Cell) -> &AlgorithmChoice {
     let FlowKind::Tcp { congestion, .. } = &cell.experiment.flows[0].kind else { panic!("a tcp flow") };
     congestion
 }

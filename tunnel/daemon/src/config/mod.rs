@@ -19,5 +19,5 @@ pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig};
-pub use options::{NamedAlgorithm, TunnelOptions};
+pub use options::TunnelOptions;
 pub use read::{ConfigErrors, load, parse};

@@ -1,32 +1,16 @@
 //! The `[tunnel]` table, resolved: what the machine's endpoint is built from.
 
-use control::ParamValue;
+use control::AlgorithmChoice;
 use machine::{EndpointConfig, defaults};
-use std::collections::BTreeMap;
 use units::Span;
-
-/// An algorithm of a registry, with parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedAlgorithm {
-    /// Its name in the registry.
-    pub name: String,
-    /// The parameters that differ from its defaults.
-    pub parameters: BTreeMap<String, ParamValue>,
-}
-
-impl From<&str> for NamedAlgorithm {
-    fn from(name: &str) -> Self {
-        Self { name: name.to_owned(), parameters: BTreeMap::new() }
-    }
-}
 
 /// How packets are carried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelOptions {
     /// Congestion control of each path, from `control::registry`; `None` where the network's load is managed.
-    pub congestion: Option<NamedAlgorithm>,
+    pub congestion: Option<AlgorithmChoice>,
     /// The scheduler, from `schedule::REGISTRY`.
-    pub scheduler: NamedAlgorithm,
+    pub scheduler: AlgorithmChoice,
     /// Whether lost fragments are retransmitted.
     pub retransmit: bool,
     /// Whether packets are delivered in the order of their sending.
@@ -56,10 +40,10 @@ impl TunnelOptions {
     /// # Errors
     /// An unknown algorithm, or a parameter that it does not have, in words.
     pub fn endpoint_config(&self, weights: &[u32], seed: u64) -> Result<EndpointConfig, String> {
-        let NamedAlgorithm { name, parameters } = &self.scheduler;
+        let AlgorithmChoice { name, parameters } = &self.scheduler;
         let entry = schedule::find(name).ok_or_else(|| format!("there is no scheduler `{name}`"))?;
         let scheduler = entry.scheduler(weights, 0, parameters).map_err(|error| format!("{name}: {error}"))?;
-        let controller = self.congestion.as_ref().map(|NamedAlgorithm { name, parameters }| {
+        let controller = self.congestion.as_ref().map(|AlgorithmChoice { name, parameters }| {
             let entry = control::registry::find(name).ok_or_else(|| format!("there is no algorithm `{name}`"))?;
             entry.controller(parameters).map_err(|error| format!("{name}: {error}"))
         });

@@ -1,6 +1,7 @@
 //! Configuration of the data plane, and its errors.
 
-use crate::config::{NamedAlgorithm, TunnelOptions};
+use crate::config::TunnelOptions;
+use control::AlgorithmChoice;
 use ipnet::IpNet;
 use machine::PathConfig;
 use mpt::{KeepaliveConfig, ReorderConfig};
@@ -137,7 +138,7 @@ pub struct MptConfig {
     /// The peer's inner address.
     pub remote: IpAddr,
     /// The scheduler, one of `schedule::REGISTRY` that needs no measurements.
-    pub scheduler: NamedAlgorithm,
+    pub scheduler: AlgorithmChoice,
     /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are dropped.
     pub backpressure: bool,
     /// The reorder buffer, if packets are put back into order.

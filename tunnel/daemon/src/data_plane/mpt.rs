@@ -13,7 +13,7 @@ use super::receive::ReceiveBatch;
 use super::report::{MptPathReport, MptReport, Report};
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use super::transmit::TransmitQueue;
-use crate::config::NamedAlgorithm;
+use control::AlgorithmChoice;
 use mpt::{Content, Keepalive, Receiver, Sender};
 use schedule::{Needs, Scheduler, SchedulerEntry};
 use units::{Instant, PathId};
@@ -126,7 +126,7 @@ impl MptEngine {
 }
 
 /// The scheduler of a connection, which measures nothing.
-fn mpt_scheduler(named: &NamedAlgorithm, weights: &[u32]) -> Result<Box<dyn Scheduler>, Error> {
+fn mpt_scheduler(named: &AlgorithmChoice, weights: &[u32]) -> Result<Box<dyn Scheduler>, Error> {
     let usable = |entry: &&SchedulerEntry| entry.needs == Needs::Nothing;
     let entry = schedule::find(&named.name).filter(usable).ok_or_else(|| {
         let names: Vec<&str> = schedule::REGISTRY.iter().copied().filter(usable).map(|entry| entry.name).collect();

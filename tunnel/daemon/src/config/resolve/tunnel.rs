@@ -2,9 +2,9 @@
 
 use super::context::{Context, flag};
 use super::value;
-use crate::config::options::{NamedAlgorithm, TunnelOptions};
+use crate::config::options::TunnelOptions;
 use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
-use control::{ParamError, ParamValue};
+use control::{AlgorithmChoice, ParamError, ParamValue};
 use parse::{At, Fault, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
 
@@ -41,7 +41,7 @@ fn mpt_default() -> TunnelOptions {
     }
 }
 
-fn named(at: &At<NameOrTable>) -> NamedAlgorithm {
+fn named(at: &At<NameOrTable>) -> AlgorithmChoice {
     let value = |scalar: &Scalar| match scalar {
         Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
         Scalar::Number(number) => ParamValue::Number(*number),
@@ -49,14 +49,14 @@ fn named(at: &At<NameOrTable>) -> NamedAlgorithm {
     };
     match at.get() {
         NameOrTable::Name(name) => name.as_str().into(),
-        NameOrTable::Table { name, parameters } => NamedAlgorithm {
+        NameOrTable::Table { name, parameters } => AlgorithmChoice {
             name: name.clone(),
             parameters: parameters.iter().map(|(key, scalar)| (key.clone(), value(scalar))).collect(),
         },
     }
 }
 
-fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<NamedAlgorithm>, Fault> {
+fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<AlgorithmChoice>, Fault> {
     let algorithm = named(at);
     if algorithm.name == OFF {
         return Ok(None);
@@ -73,7 +73,7 @@ fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<NamedAlgorith
     Ok(Some(algorithm))
 }
 
-fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<NamedAlgorithm, Fault> {
+fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Fault> {
     let scheduler = named(at);
     let names = schedule::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
     let entry = schedule::find(&scheduler.name)
