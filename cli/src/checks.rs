@@ -8,7 +8,7 @@ use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Ropewalk};
 use schedule::{Fill, Needs};
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
-const MOST_NUMBERS: u64 = 30_000_000;
+const MAX_NUMBERS: u64 = 30_000_000;
 /// Numbers of one subject, a flow, a subflow or a path, at one instant.
 const NUMBERS: u64 = 10;
 
@@ -28,11 +28,11 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
     };
     let cells = scenario.cells.iter().map(|cell| numbers(&cell.experiment));
     let total = cells.fold(0, u64::saturating_add).saturating_mul(scenario.seeds.len() as u64);
-    if total <= MOST_NUMBERS {
+    if total <= MAX_NUMBERS {
         return Ok(());
     }
     let message = format!("the time series of all runs would hold some {} million numbers", total / 1_000_000);
-    let help = format!("at most {} million: sample less often, or in fewer runs", MOST_NUMBERS / 1_000_000);
+    let help = format!("at most {} million: sample less often, or in fewer runs", MAX_NUMBERS / 1_000_000);
     Err(scenario.error_at("sample", &message, &help).into())
 }
 

@@ -64,8 +64,8 @@ impl Pair {
         let layout = [a, b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
         let [one, other] = [a, b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
         // A simulation is measured by a kernel; otherwise the second by the first.
-        let yardstick = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
-        Comparison::new([(&self.names[0], one), (&self.names[1], other)], yardstick)
+        let baseline = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
+        Comparison::new([(&self.names[0], one), (&self.names[1], other)], baseline)
     }
 
     fn document(self) -> Value {

@@ -1,4 +1,4 @@
-//! Who carries a scenario out: the simulator, or real kernels.
+//! The driver of a scenario: the simulator, or real kernels.
 
 use crate::Failure;
 use crate::arguments::{On, Run as Arguments, Traffic};
@@ -13,7 +13,7 @@ use std::thread::available_parallelism;
 /// The word by which the lab calls this program as its agent.
 pub(crate) const AGENT: &str = "lab-agent";
 
-/// What the manifest calls the simulator.
+/// The simulator's name in a manifest.
 const SIMULATOR: &str = "simulator";
 
 /// Whether a driver is a real kernel, by what the manifest calls it; older manifests have no name for the simulator.

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match dispatch(&verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::complain(&failure.to_string());
+            output::warn(&failure.to_string());
             failure.code()
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
 }
 
 /// Writes a line to standard error. There is nowhere to tell that this failed.
-pub(crate) fn complain(line: &str) {
+pub(crate) fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -28,10 +28,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let wanted: Vec<Key> =
         checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
-        output::complain(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
+        output::warn(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
     }
     if !arguments.quiet {
-        checked.notes.iter().for_each(|note| output::complain(note));
+        checked.notes.iter().for_each(|note| output::warn(note));
     }
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let kept = dir.join(RAW);
     runs.extend(simulate::simulate(&driver, &scenario, &jobs, (arguments.jobs, arguments.quiet), (&results, &kept))?);
     if !jobs.is_empty() && !arguments.quiet {
-        output::complain(&time_taken(jobs.len(), begin.elapsed()));
+        output::warn(&time_taken(jobs.len(), begin.elapsed()));
     }
     runs.sort_by_key(|(key, _)| *key);
     let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();

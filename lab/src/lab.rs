@@ -134,7 +134,7 @@ impl Lab {
         for _ in 0..ATTEMPTS {
             let results = self.observe(backend, experiment, seed, (keep, best.as_ref()))?;
             let (stolen, duration) = (results.stolen, results.duration);
-            let disturbed = stolen.as_secs_f64() > Run::MOST_STOLEN * duration.as_secs_f64();
+            let disturbed = stolen.as_secs_f64() > Run::MAX_STOLEN_SHARE * duration.as_secs_f64();
             if best.as_ref().is_none_or(|best| stolen < best.stolen) {
                 best = Some(results);
             }

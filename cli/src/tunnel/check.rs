@@ -7,7 +7,7 @@ use std::path::Path;
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
     for warning in config.warnings.iter().chain(&system_warnings(&config)) {
-        output::complain(&format!("warning: {warning}"));
+        output::warn(&format!("warning: {warning}"));
     }
     let TunnelConfig { interface, peers, paths, .. } = &config;
     let mode = if config.mpt().is_some() { "mpt" } else { "ropewalk" };

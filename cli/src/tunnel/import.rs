@@ -7,7 +7,7 @@ use std::path::Path;
 pub(super) fn mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
     let import = mpt::import::import(dir, connection).map_err(|error| Failure::Configuration(error.into()))?;
     for note in &import.notes {
-        output::complain(&format!("note: {note}"));
+        output::warn(&format!("note: {note}"));
     }
     match out {
         None => output::print(&import.toml),

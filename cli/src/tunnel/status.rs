@@ -21,7 +21,7 @@ pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), F
         return if tunnel.is_some() { output::json(&all[0]) } else { output::json(&all) };
     }
     if all.is_empty() {
-        output::complain("no tunnel is up (`ropewalk up FILE` starts one)");
+        output::warn("no tunnel is up (`ropewalk up FILE` starts one)");
     }
     let text = |status| if dump { show::dump(status) } else { show::show(status, output::width()) };
     output::print(&all.iter().map(text).collect::<Vec<_>>().join(if dump { "" } else { "\n" }))

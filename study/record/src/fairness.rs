@@ -14,12 +14,12 @@ use units::{Instant, Span};
 
 /// Rates are measured over windows of this length, as iperf3 reports them.
 pub const WINDOW_S: u64 = 1;
-/// So many windows in a row must be fair.
-const HELD: usize = 5;
-/// Fair enough.
-const FAIR: f64 = 0.95;
+/// Windows in a row that must be fair.
+const STABLE_WINDOWS: usize = 5;
+/// The least index of fair shares.
+const MIN_INDEX: f64 = 0.95;
 
-/// What competing flows' shares come to.
+/// How fairly competing flows shared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
     /// Each flow's share of what all got.
@@ -63,11 +63,11 @@ pub fn fairness(windows: &[Vec<u64>], lead_s: f64) -> Option<Fairness> {
     })
 }
 
-/// How many windows went by before [`HELD`] fair ones in a row, from which on all together are fair.
+/// How many windows went by before [`STABLE_WINDOWS`] fair ones in a row, from which on all together are fair.
 fn convergence(windows: &[Vec<u64>]) -> Option<usize> {
-    let fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= FAIR);
-    let held = |from: &usize| windows[*from..from + HELD].chunks(1).all(fair) && fair(&windows[*from..]);
-    (0..(windows.len() + 1).saturating_sub(HELD)).find(held)
+    let fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= MIN_INDEX);
+    let held = |from: &usize| windows[*from..from + STABLE_WINDOWS].chunks(1).all(fair) && fair(&windows[*from..]);
+    (0..(windows.len() + 1).saturating_sub(STABLE_WINDOWS)).find(held)
 }
 
 fn sums(windows: &[Vec<u64>]) -> Option<Vec<f64>> {

@@ -16,7 +16,7 @@ pub use distribution::Distribution;
 /// One run: one cell of a sweep with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What was swept or set, as text: key to value.
+    /// Swept and set keys with their values, as text.
     pub parameters: BTreeMap<String, String>,
     /// The seed.
     pub seed: u64,
@@ -38,12 +38,12 @@ pub struct Run {
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
     #[serde(default)]
     pub cpu: Vec<Cpu>,
-    /// One entry a flow.
+    /// The flows.
     pub flows: Vec<Flow>,
-    /// One entry a subflow of each MPTCP flow.
+    /// The subflows of all MPTCP flows.
     #[serde(default)]
     pub subflows: Vec<Subflow>,
-    /// One entry a path.
+    /// The paths.
     pub paths: Vec<Path>,
     /// The tunnel, where there is one.
     pub tunnel: Option<Tunnel>,
@@ -57,12 +57,12 @@ pub struct Run {
 impl Run {
     /// The share of a run's time that its place may lack the CPU before the run counts as disturbed: timers fire late
     /// then, and a shaper's token bucket gives only little of the lost capacity back.
-    pub const MOST_STOLEN: f64 = 0.01;
+    pub const MAX_STOLEN_SHARE: f64 = 0.01;
 
-    /// Whether the run lacked the CPU for more than [`Run::MOST_STOLEN`] of its time.
+    /// Whether the run lacked the CPU for more than [`Run::MAX_STOLEN_SHARE`] of its time.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.stolen_s.is_some_and(|stolen| stolen > Self::MOST_STOLEN * self.duration_s)
+        self.stolen_s.is_some_and(|stolen| stolen > Self::MAX_STOLEN_SHARE * self.duration_s)
     }
 }
 
@@ -72,11 +72,11 @@ pub struct Cpu {
     /// [`Cpu::MACHINE`], or a process: `traffic` (all sources and sinks) or, of a tunnel's daemons, `tunnel near` and
     /// `tunnel far`.
     pub name: String,
-    /// In programs.
+    /// User time: in programs.
     pub user_s: f64,
-    /// In the kernel for them.
+    /// System time: in the kernel for them.
     pub system_s: f64,
-    /// In interrupts; of a process nobody knows.
+    /// Interrupt time; none for a process.
     pub interrupt_s: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ impl Cpu {
     /// What the names of a tunnel's daemons begin with.
     pub const TUNNEL: &str = "tunnel ";
 
-    /// All of it.
+    /// User, system and interrupt time together, seconds.
     #[must_use]
     pub fn busy_s(&self) -> f64 {
         self.user_s + self.system_s + self.interrupt_s.unwrap_or(0.0)
@@ -170,7 +170,7 @@ pub struct Flow {
     /// Morawski 2023, equation 2).
     #[serde(default)]
     pub protocol_delay_ms: Summary,
-    /// MPTCP: what of it exceeds the greatest smoothed RTT of the subflows at that moment, at least zero (the same paper's
+    /// MPTCP: by how much `protocol_delay_ms` exceeds the greatest smoothed RTT of the subflows at that moment, at least zero (the same paper's
     /// head-of-line degree, equations 7 to 9).
     #[serde(default)]
     pub head_of_line_degree_ms: Summary,
@@ -210,7 +210,7 @@ pub struct Subflow {
     pub retransmitted_packets: u64,
     /// Its data packets that queues dropped or wires lost.
     pub dropped_packets: u64,
-    /// The same a second of the time that the flow was on.
+    /// `dropped_packets` a second of the time that the flow was on.
     pub drops_per_s: f64,
     /// Episodes of loss recovery.
     pub recoveries: u64,

@@ -5,18 +5,18 @@
 //!
 //! - **Flappiness.** A fully coupled flow over two equally good paths keeps nearly all on one of them and changes over at
 //!   random (Wischik et al., NSDI 2011, section 2.4; RFC 6356 section 5). They show it and define no number; here it is the
-//!   standard deviation of the load over time, and the number of *swings*: passages from 3/4 or more to 1/4 or less, or back.
+//!   standard deviation of the load over time, and the number of *flaps*: passages from 3/4 or more to 1/4 or less, or back.
 //! - **Responsiveness.** Peng et al. (ToN 2016) and Khalili et al. (ToN 2013) read it off curves. Here it is the time from a
 //!   change of the network to the beginning of the first five windows whose mean load has gone 80 % of the way from the mean
 //!   before the change to the mean that is reached in the end. A load that hardly changes does not move: then there is none.
 
-/// So many windows in a row must have moved.
-const HELD: usize = 5;
-/// How much of the way they must have gone.
-const MOVED: f64 = 0.75;
+/// Windows in a row that must have moved.
+const STABLE_WINDOWS: usize = 5;
+/// Share of the way that their mean must have gone.
+const MOVED_SHARE: f64 = 0.75;
 /// A load that changes by less than this share does not move.
-const LEAST: f64 = 0.05;
-/// A swing is a passage between these.
+const MIN_CHANGE: f64 = 0.05;
+/// A flap is a passage between these loads.
 const LOW: f64 = 0.25;
 const HIGH: f64 = 0.75;
 
@@ -28,7 +28,7 @@ pub fn mean(loads: &[f64]) -> Option<f64> {
 
 /// Standard deviation of the loads about their mean; none if there are none.
 #[must_use]
-pub fn deviation(loads: &[f64]) -> Option<f64> {
+pub fn standard_deviation(loads: &[f64]) -> Option<f64> {
     let mean = mean(loads)?;
     let squares: f64 = loads.iter().map(|load| (load - mean) * (load - mean)).sum();
     Some((squares / loads.len() as f64).sqrt())
@@ -36,19 +36,19 @@ pub fn deviation(loads: &[f64]) -> Option<f64> {
 
 /// How often the load went over from one side to the other: from 3/4 or more to 1/4 or less, or back.
 #[must_use]
-pub fn swings(loads: &[f64]) -> usize {
+pub fn flaps(loads: &[f64]) -> usize {
     let sides = loads.iter().filter(|load| **load <= LOW || **load >= HIGH).map(|load| *load >= HIGH);
     let sides: Vec<bool> = sides.collect();
     sides.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-/// How many of the windows `after` a change go by before the load has moved. What it was is the mean of the windows `before`,
-/// what it comes to the mean of the second half of those `after`. None if it does not move.
+/// Number of the windows `after` a change until the load has moved from the mean of the windows `before` to the mean of the
+/// second half of those `after`; none if the load does not move.
 #[must_use]
-pub fn moved_after(before: &[f64], after: &[f64]) -> Option<usize> {
+pub fn responsiveness(before: &[f64], after: &[f64]) -> Option<usize> {
     let (old, new) = (mean(before)?, mean(&after[after.len() / 2..])?);
-    let gone = |windows: &[f64]| mean(windows).is_some_and(|load| (load - old) / (new - old) >= MOVED);
-    ((new - old).abs() >= LEAST).then(|| after.windows(HELD).position(gone))?
+    let gone = |windows: &[f64]| mean(windows).is_some_and(|load| (load - old) / (new - old) >= MOVED_SHARE);
+    ((new - old).abs() >= MIN_CHANGE).then(|| after.windows(STABLE_WINDOWS).position(gone))?
 }
 
 #[cfg(test)]
@@ -58,28 +58,28 @@ mod tests {
     #[test]
     fn mean_and_deviation_of_a_load_that_is_here_or_there() {
         let flaps = [1.0, 0.0, 1.0, 0.0];
-        assert_eq!((mean(&flaps), deviation(&flaps)), (Some(0.5), Some(0.5)));
-        assert_eq!((mean(&[0.3; 4]), deviation(&[0.25; 4])), (Some(0.3), Some(0.0)));
+        assert_eq!((mean(&flaps), standard_deviation(&flaps)), (Some(0.5), Some(0.5)));
+        assert_eq!((mean(&[0.3; 4]), standard_deviation(&[0.25; 4])), (Some(0.3), Some(0.0)));
         // Uniform over 0, 0.01 ... 1: the standard deviation of a uniform distribution is its width over the root of 12.
         let uniform: Vec<f64> = (0..=100).map(|n| f64::from(n) / 100.0).collect();
-        assert!((deviation(&uniform).unwrap() - 1.0 / 12f64.sqrt()).abs() < 0.005);
-        assert_eq!((mean(&[]), deviation(&[])), (None, None));
+        assert!((standard_deviation(&uniform).unwrap() - 1.0 / 12f64.sqrt()).abs() < 0.005);
+        assert_eq!((mean(&[]), standard_deviation(&[])), (None, None));
     }
 
     #[test]
     fn a_swing_goes_all_the_way_from_one_side_to_the_other() {
-        assert_eq!(swings(&[0.9, 0.5, 0.1, 0.3, 0.2, 0.75]), 2);
-        assert_eq!(swings(&[0.74, 0.26, 0.74]), 0, "within the middle");
-        assert_eq!(swings(&[0.9, 0.4, 0.9, 0.4]), 0, "only half the way");
-        assert_eq!(swings(&[]), 0);
+        assert_eq!(flaps(&[0.9, 0.5, 0.1, 0.3, 0.2, 0.75]), 2);
+        assert_eq!(flaps(&[0.74, 0.26, 0.74]), 0, "within the middle");
+        assert_eq!(flaps(&[0.9, 0.4, 0.9, 0.4]), 0, "only half the way");
+        assert_eq!(flaps(&[]), 0);
     }
 
     #[test]
     fn a_load_that_steps_has_moved_with_four_of_five_windows() {
         let after: Vec<f64> = (0..40).map(|n| if n < 7 { 0.5 } else { 0.2 }).collect();
-        assert_eq!(moved_after(&[0.5; 10], &after), Some(6));
+        assert_eq!(responsiveness(&[0.5; 10], &after), Some(6));
         let up: Vec<f64> = after.iter().map(|load| 1.0 - load).collect();
-        assert_eq!(moved_after(&[0.5; 10], &up), Some(6));
+        assert_eq!(responsiveness(&[0.5; 10], &up), Some(6));
     }
 
     /// 1 - 0.9^t: the mean of five windows from t on has gone 3/4 where 0.9^t times the mean of 1, 0.9 ... 0.9^4, 0.819, is 1/4:
@@ -88,14 +88,14 @@ mod tests {
     fn an_exponential_move_takes_the_time_of_its_closed_form() {
         let left = std::iter::successors(Some(1.0), |left| Some(0.9 * left));
         let after: Vec<f64> = left.take(400).map(|left| 1.0 - left).collect();
-        assert_eq!(moved_after(&[0.0; 3], &after), Some(12), "the first whole window beyond 11.3");
+        assert_eq!(responsiveness(&[0.0; 3], &after), Some(12), "the first whole window beyond 11.3");
     }
 
     #[test]
     fn a_load_that_stays_does_not_move() {
-        assert_eq!(moved_after(&[0.5; 10], &[0.46; 10]), None);
-        assert_eq!(moved_after(&[], &[0.5; 10]), None);
-        assert_eq!(moved_after(&[0.5; 10], &[]), None);
-        assert_eq!(moved_after(&[0.5; 10], &[0.1; 3]), None, "fewer than five windows");
+        assert_eq!(responsiveness(&[0.5; 10], &[0.46; 10]), None);
+        assert_eq!(responsiveness(&[], &[0.5; 10]), None);
+        assert_eq!(responsiveness(&[0.5; 10], &[]), None);
+        assert_eq!(responsiveness(&[0.5; 10], &[0.1; 3]), None, "fewer than five windows");
     }
 }

@@ -12,7 +12,7 @@ use crate::value::estimate;
 pub(crate) enum Verdict {
     Holds,
     Fails,
-    /// Values that it needs are missing.
+    /// Values that decide the claim are missing.
     NotRun,
 }
 
@@ -26,7 +26,7 @@ impl Verdict {
     }
 }
 
-/// A verdict, and what it rests on.
+/// A verdict with the numbers that decide it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
@@ -43,10 +43,10 @@ pub(crate) struct Judged<'c> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
-    /// Of what: "delay 10ms", or empty.
+    /// The setting of the claim's `each`: "delay 10ms", or empty.
     pub(crate) at: String,
     pub(crate) ours: Finding,
-    /// The same of the baseline's values, where it has them.
+    /// The finding from the baseline's values, where it has them.
     pub(crate) baseline: Option<Finding>,
 }
 

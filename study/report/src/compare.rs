@@ -1,5 +1,5 @@
 //! Two studies of the same cells side by side: each value in both, how far one is from the other, and how these errors are
-//! distributed. One of them is the yardstick, as a baseline is for a study.
+//! distributed. One of them is the baseline.
 
 use crate::grid::{median, unique};
 use crate::layout::Scope;
@@ -11,21 +11,21 @@ use crate::trajectory;
 use crate::value::{estimate, is_of_run};
 use std::collections::BTreeMap;
 
-/// What is always compared, and what its errors say in one sentence.
+/// The value that is always compared, and whose errors are summed up in a sentence.
 const GOODPUT: &str = "goodput_mbps";
-/// What is compared beside it where no layout says it.
-const USUAL: [&str; 2] = ["rtt_ms.mean", "retransmitted_packets"];
+/// Values compared beside the goodput where no layout names some.
+const DEFAULT_VALUES: [&str; 2] = ["rtt_ms.mean", "retransmitted_packets"];
 /// How near windows are, where both have series.
 const WINDOW: &str = "cwnd_quantile_error_percent";
 
 /// Two studies.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    /// What they are called, in the order in which they were given.
+    /// Names of the studies, in the order in which they were given.
     pub(crate) names: [&'a str; 2],
     pub(crate) studies: [Study<'a>; 2],
-    /// Which of the two is the yardstick.
-    pub(crate) yardstick: usize,
+    /// Which of the two is the baseline.
+    pub(crate) baseline: usize,
     /// The values that are compared; the first is [`GOODPUT`].
     pub(crate) values: Vec<String>,
     /// A line for each flow of each cell, in the order of the first study's cells, then of the second's.
@@ -35,9 +35,9 @@ pub struct Comparison<'a> {
 /// A flow or subflow of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Compared<'a> {
-    /// As the study that is measured ran it, beside the yardstick; or as the only one ran it that did.
+    /// The cell of the measured study beside that of the baseline; or of the only study that has it.
     pub(crate) cell: Cell<'a>,
-    /// What tells it apart: the parameters that vary, and the flow where there are several.
+    /// The parameters that vary, and the flow where there are several.
     pub(crate) label: String,
     /// Which of the studies have the cell.
     pub(crate) has: [bool; 2],
@@ -45,39 +45,39 @@ pub(crate) struct Compared<'a> {
     pub(crate) disturbed: [bool; 2],
     /// Each of [`Comparison::values`] in both.
     pub(crate) values: Vec<[Option<f64>; 2]>,
-    /// Mean distance of the windows' quantile functions, percent of the yardstick's mean window.
+    /// Mean distance of the windows' quantile functions, percent of the baseline's mean window.
     pub(crate) window: Option<f64>,
 }
 
 impl<'a> Comparison<'a> {
-    /// Two studies and what they are called; `yardstick` says which of them the other is measured by. What is compared is
-    /// the goodput, and with it what the first study's first table shows, or without one mean RTT and retransmissions.
+    /// Two studies with their names; `baseline` is the index of the one that the other is measured by. Compared are the
+    /// goodput, and with it what the first study's first table shows, or without one mean RTT and retransmissions.
     #[must_use]
-    pub fn new(sides: [(&'a str, Study<'a>); 2], yardstick: usize) -> Self {
+    pub fn new(sides: [(&'a str, Study<'a>); 2], baseline: usize) -> Self {
         let [(a, first), (b, second)] = sides;
         let (names, mut studies) = ([a, b], [first, second]);
-        let measured = 1 - yardstick;
-        studies[measured].baseline = Some(Baseline { name: names[yardstick], runs: studies[yardstick].runs });
-        studies[yardstick].baseline = None;
-        let mut it = Self { names, values: values(&studies[0]), studies, yardstick, lines: Vec::new() };
+        let measured = 1 - baseline;
+        studies[measured].baseline = Some(Baseline { name: names[baseline], runs: studies[baseline].runs });
+        studies[baseline].baseline = None;
+        let mut it = Self { names, values: values(&studies[0]), studies, baseline, lines: Vec::new() };
         it.lines = it.all_lines();
         it
     }
 
-    /// The study that is measured; the yardstick is its baseline.
+    /// The study that is measured; the baseline is its baseline.
     pub(crate) fn measured(&self) -> &Study<'a> {
-        &self.studies[1 - self.yardstick]
+        &self.studies[1 - self.baseline]
     }
 
     /// `one-link against one-link-kernel`.
     pub(crate) fn name(&self) -> String {
-        let [measured, yardstick] = [1 - self.yardstick, self.yardstick].map(|side| self.names[side]);
-        format!("{measured} against {yardstick}")
+        let [measured, baseline] = [1 - self.baseline, self.baseline].map(|side| self.names[side]);
+        format!("{measured} against {baseline}")
     }
 
-    /// How far a line's value is from the yardstick's, as a share of the latter.
+    /// How far a line's value is from the baseline's, as a share of the latter.
     pub(crate) fn error(&self, line: &Compared<'_>, value: usize) -> Option<f64> {
-        relative_error(line.values[value][1 - self.yardstick]?, line.values[value][self.yardstick]?)
+        relative_error(line.values[value][1 - self.baseline]?, line.values[value][self.baseline]?)
     }
 
     /// The sizes of all errors of a value.
@@ -162,7 +162,7 @@ impl<'a> Comparison<'a> {
             let wanted = first || !is_of_run(value);
             estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| wanted)
         };
-        let cell = both[1 - self.yardstick].or(both[self.yardstick]).expect("one of them has it");
+        let cell = both[1 - self.baseline].or(both[self.baseline]).expect("one of them has it");
         Compared {
             cell: cell.clone(),
             label: String::new(),
@@ -185,7 +185,7 @@ fn values(study: &Study<'_>) -> Vec<String> {
     let table = study.layout.tables.first();
     let shown = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
     let shown: Vec<&str> = shown.filter(|value| !trajectory::NAMES.contains(value)).collect();
-    let shown = if shown.is_empty() { USUAL.to_vec() } else { shown };
+    let shown = if shown.is_empty() { DEFAULT_VALUES.to_vec() } else { shown };
     unique(std::iter::once(GOODPUT).chain(shown)).into_iter().map(str::to_owned).collect()
 }
 

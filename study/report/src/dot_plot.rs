@@ -8,7 +8,7 @@ const HEIGHT: f64 = 10.0;
 /// The room that a dot needs at the ends.
 const EDGE: f64 = 4.0;
 /// How far an end is from the mean at least, as a share of it: a small spread looks small.
-const LEAST_REACH: f64 = 0.05;
+const MIN_REACH: f64 = 0.05;
 
 /// What a caption says of it.
 pub(crate) const CAPTION: &str =
@@ -18,7 +18,7 @@ pub(crate) const CAPTION: &str =
 pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
     let all = || sample.points.iter().chain(&sample.left_out);
-    let farthest = all().map(|point| (point.1 - mean).abs()).fold(LEAST_REACH * mean.abs(), f64::max);
+    let farthest = all().map(|point| (point.1 - mean).abs()).fold(MIN_REACH * mean.abs(), f64::max);
     if all().count() < 2 || farthest == 0.0 {
         return String::new();
     }

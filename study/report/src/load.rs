@@ -14,8 +14,8 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     let (times, loads) = loads(run, scope)?;
     match field {
         "load_percent" => load::mean(&loads).map(|mean| 100.0 * mean),
-        "load_deviation_percent" => load::deviation(&loads).map(|deviation| 100.0 * deviation),
-        "load_flaps" => (!loads.is_empty()).then(|| load::swings(&loads) as f64),
+        "load_deviation_percent" => load::standard_deviation(&loads).map(|deviation| 100.0 * deviation),
+        "load_flaps" => (!loads.is_empty()).then(|| load::flaps(&loads) as f64),
         _ => moved(run, scope, &times, &loads),
     }
 }
@@ -25,7 +25,7 @@ fn moved(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Option<f64> 
     let (from, half) = (scope.from_s?, (times.last()? - times.first()?) / 2.0);
     let earlier = Scope { from_s: Some((from - half).max(0.0)), until_s: scope.from_s, ..scope.clone() };
     let (_, before) = loads(run, &earlier)?;
-    load::moved_after(&before, after).map(|window| times[window] - times[0])
+    load::responsiveness(&before, after).map(|window| times[window] - times[0])
 }
 
 /// The instants and loads of the scope's samples; where nothing arrives there is no load.

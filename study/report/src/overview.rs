@@ -3,16 +3,16 @@
 use crate::compare::{Comparison, Errors};
 use crate::number::{NONE, counted};
 
-/// How near is told: within these shares.
+/// Shares of the baseline within which values are counted.
 pub(crate) const WITHIN: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// What the numbers of a row are: percentiles in percent, then how many values are within [`WITHIN`].
+/// Heads of the numbers of a row: percentiles in percent, then how many values are within [`WITHIN`].
 pub(crate) const HEADS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤5 %", "≤10 %", "≤20 %"];
 
 /// A comparison, or all.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The scenario, and what is measured where several comparisons are of that scenario.
+    /// The scenario, and the compared names where several comparisons are of that scenario.
     pub(crate) label: String,
     /// How many cells both sides have.
     pub(crate) cells: usize,
@@ -27,7 +27,7 @@ pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
     comparisons.iter().map(|it| Row { label: label(it), cells: it.common(), errors: it.errors(0) }).collect()
 }
 
-/// All of them as one.
+/// The row of all comparisons together.
 pub(crate) fn total(rows: &[Row]) -> Row {
     let sizes = rows.iter().filter_map(|row| row.errors.as_ref()).flat_map(|errors| errors.0.iter().copied());
     let cells = rows.iter().map(|row| row.cells).sum();
@@ -35,7 +35,7 @@ pub(crate) fn total(rows: &[Row]) -> Row {
 }
 
 impl Row {
-    /// What stands below [`HEADS`].
+    /// The numbers below [`HEADS`].
     pub(crate) fn numbers(&self) -> [String; 9] {
         let none = || NONE.to_owned();
         let Some(errors) = &self.errors else {

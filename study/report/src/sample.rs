@@ -1,4 +1,4 @@
-//! What the runs of a cell gave, one by one: the points behind a mean, and those far from the others.
+//! The values of a cell's runs, one by one, and the outliers among them.
 //!
 //! An outlier is what Tukey's rule makes one (*Exploratory Data Analysis*, 1977): beyond the fences, which stand one and a
 //! half interquartile ranges outside of the quartiles. With few runs that alone meets much that is harmless, so it must also
@@ -8,14 +8,14 @@ use crate::estimate::Estimate;
 use crate::number::three;
 use crate::trajectory::quantile;
 
-/// Fewer runs have no outliers.
-const LEAST_RUNS: usize = 5;
+/// With fewer runs there are no outliers.
+const MIN_RUNS: usize = 5;
 /// From a quartile to its fence, interquartile ranges.
 const FENCE: f64 = 1.5;
 /// How far from the median an outlier is at least, as a share of it.
-const LEAST_SHARE: f64 = 0.05;
-/// How many are named below a table.
-const NAMED: usize = 20;
+const MIN_SHARE: f64 = 0.05;
+/// Most outliers that are named below a table.
+const MAX_NAMED: usize = 20;
 
 /// A run's seed, and a value.
 pub(crate) type Point = (u64, f64);
@@ -23,29 +23,29 @@ pub(crate) type Point = (u64, f64);
 /// A value of each run of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// Of those that count.
+    /// Values of the runs that count.
     pub(crate) points: Vec<Point>,
-    /// Of disturbed runs that are left out.
+    /// Values of disturbed runs that are left out.
     pub(crate) left_out: Vec<Point>,
 }
 
 impl Sample {
-    /// Their mean; nothing if there is none.
+    /// The mean of the points with its confidence interval; none without points.
     pub(crate) fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.points.iter().map(|point| point.1).collect::<Vec<_>>())
     }
 
-    /// Those that are far from the others.
+    /// The points that Tukey's rule makes outliers.
     pub(crate) fn outliers(&self) -> Vec<Point> {
         let mut sorted: Vec<f64> = self.points.iter().map(|point| point.1).collect();
-        if sorted.len() < LEAST_RUNS || sorted.iter().any(|value| !value.is_finite()) {
+        if sorted.len() < MIN_RUNS || sorted.iter().any(|value| !value.is_finite()) {
             return Vec::new();
         }
         sorted.sort_by(f64::total_cmp);
         let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share));
         let reach = FENCE * (high - low);
         let beyond = |value: f64| value < low - reach || value > high + reach;
-        let far = |value: f64| (value - median).abs() > LEAST_SHARE * median.abs();
+        let far = |value: f64| (value - median).abs() > MIN_SHARE * median.abs();
         self.points.iter().copied().filter(|(_, value)| beyond(*value) && far(*value)).collect()
     }
 
@@ -59,14 +59,14 @@ impl Sample {
 
 /// The foot line of a table with these outliers.
 pub(crate) fn foot(outliers: &[String]) -> Option<String> {
-    let more = outliers.len().saturating_sub(NAMED);
+    let more = outliers.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!("; and in {more} more cells") } else { String::new() };
     (!outliers.is_empty()).then(|| {
         format!(
             "‡ Outliers, in the mean like all others: {}{more}. By Tukey's rule, over {FENCE} interquartile ranges beyond the \
-             quartiles of {LEAST_RUNS} runs or more; and over {} % from the median.",
-            outliers[..outliers.len().min(NAMED)].join("; "),
-            100.0 * LEAST_SHARE
+             quartiles of {MIN_RUNS} runs or more; and over {} % from the median.",
+            outliers[..outliers.len().min(MAX_NAMED)].join("; "),
+            100.0 * MIN_SHARE
         )
     })
 }

@@ -192,7 +192,7 @@ fn without_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
 fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
     let all = counted(runs.len(), "run");
-    let percent = Run::MOST_STOLEN * 100.0;
+    let percent = Run::MAX_STOLEN_SHARE * 100.0;
     (disturbed > 0).then(|| {
         format!(
             "† {disturbed} of {all}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \

@@ -18,10 +18,10 @@ pub(crate) const NAMES: [&str; 3] =
 pub(crate) const COLUMN: &str = "cwnd_packets";
 
 /// How far the baseline may be shifted either way, seconds.
-const MOST_SHIFT: f64 = 2.0;
+const MAX_SHIFT: f64 = 2.0;
 
 /// The least share of our samples that a shifted baseline must still cover.
-const LEAST_OVERLAP: f64 = 0.75;
+const MIN_OVERLAP: f64 = 0.75;
 
 /// A window's trajectory: instants in seconds, ascending, and packets.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +49,7 @@ pub(crate) fn number(name: &str, ours: &Trajectory, baseline: &Trajectory) -> Op
 fn trajectory(ours: &Trajectory, baseline: &Trajectory) -> Option<f64> {
     let (first, last) = ours.span()?;
     let step = (last - first) / (ours.times.len() - 1).max(1) as f64;
-    let steps = if step > 0.0 { (MOST_SHIFT / step + 1e-6).floor() as i32 } else { 0 };
+    let steps = if step > 0.0 { (MAX_SHIFT / step + 1e-6).floor() as i32 } else { 0 };
     let shifts = (-steps..=steps).map(|shift| f64::from(shift) * step);
     shifts.filter_map(|shift| root_mean_square(ours, baseline, shift)).min_by(f64::total_cmp)
 }
@@ -59,7 +59,7 @@ fn root_mean_square(ours: &Trajectory, baseline: &Trajectory, shift: f64) -> Opt
     let squares = ours.values.iter().zip(&theirs).map(|(mine, theirs)| (mine - theirs).powi(2));
     let (sum, count) =
         squares.filter(|square| square.is_finite()).fold((0.0, 0.0), |(sum, n), square| (sum + square, n + 1.0));
-    (count > 0.0 && count >= LEAST_OVERLAP * ours.times.len() as f64).then(|| (sum / count).sqrt())
+    (count > 0.0 && count >= MIN_OVERLAP * ours.times.len() as f64).then(|| (sum / count).sqrt())
 }
 
 /// The mean distance of the first to the ninety-ninth percentiles.

@@ -38,15 +38,15 @@ const SWEEP: &str = "sweep";
 const QUICK: &str = "quick";
 
 /// Most runs (cells times seeds) of a scenario.
-const MOST_RUNS: u64 = 100_000;
+const MAX_RUNS: u64 = 100_000;
 
 /// Refuses too many runs, before anything is made of them.
 pub(crate) fn affordable(cells: u64, seeds: u64) -> Result<(), Fault> {
     let runs = cells.saturating_mul(seeds);
-    if runs <= MOST_RUNS {
+    if runs <= MAX_RUNS {
         return Ok(());
     }
-    let message = format!("{cells} cells with {seeds} seeds each are {runs} runs; at most {MOST_RUNS}");
+    let message = format!("{cells} cells with {seeds} seeds each are {runs} runs; at most {MAX_RUNS}");
     Err(Fault::at(0..0, message).help("sweep fewer values, or split the scenario"))
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// So many lines stand open, before the others.
 const OPEN: usize = 20;
 /// What the last column is where both have series.
-const WINDOWS: &str = " The last column is the mean distance of both windows' quantile functions, percent of the yardstick's \
+const WINDOWS: &str = " The last column is the mean distance of both windows' quantile functions, percent of the baseline's \
                        mean window.";
 
 /// What the page has of a comparison.
@@ -42,7 +42,7 @@ pub(super) fn cells<'a>(lines: &[&Compared<'a>]) -> Vec<Cell<'a>> {
 
 /// What was run, and what is to be known of both sides.
 pub(super) fn about(comparison: &Comparison<'_>) -> String {
-    let roles = if comparison.yardstick == 1 { ["measured", "the yardstick"] } else { ["the yardstick", "measured"] };
+    let roles = if comparison.baseline == 1 { ["measured", "the baseline"] } else { ["the baseline", "measured"] };
     let sides = comparison.names.iter().zip(&comparison.studies).zip(roles);
     let sides: String = sides.map(|((name, study), role)| side(name, study, role)).collect();
     format!("<p>{}</p>\n{sides}", escape(comparison.measured().title))
@@ -84,7 +84,7 @@ fn agreement(comparison: &Comparison<'_>, place: &Place) -> String {
              statistics on the straight line</caption><thead><tr><th scope=\"col\" class=\"corner\">value</th>\
              <th scope=\"col\">values</th><th scope=\"col\">median</th><th scope=\"col\">90th</th><th scope=\"col\">95th</th>\
              <th scope=\"col\">worst</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
-            escape(comparison.names[comparison.yardstick])
+            escape(comparison.names[comparison.baseline])
         ),
     };
     let curves = match curves.is_empty() {
@@ -104,7 +104,7 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
         return String::new();
     }
     let (first, rest) = lines.split_at(lines.len().min(OPEN));
-    let shown = &rest[..rest.len().min(tables::MOST_ROWS)];
+    let shown = &rest[..rest.len().min(tables::MAX_ROWS)];
     let mut more = match shown.is_empty() {
         true => String::new(),
         false => format!(
@@ -121,8 +121,8 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
          relative error. Orange: too little. Blue: too much. Full colour: off by half or more.{}</p>\n{}{more}{}</section>\n",
         place.id("cells"),
         place.heading("Cells, the worst first"),
-        escape(comparison.names[1 - comparison.yardstick]),
-        escape(comparison.names[comparison.yardstick]),
+        escape(comparison.names[1 - comparison.baseline]),
+        escape(comparison.names[comparison.baseline]),
         if comparison.has_windows() { WINDOWS } else { "" },
         table(comparison, first, plotted, place.first),
         tables::disturbances(comparison.measured())
@@ -160,8 +160,8 @@ fn cell(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> Strin
     };
     format!(
         "<td class=\"{class}\" style=\"--h:{strength:.2}\"><b>{}</b> <small>{}</small><br>{error}</td>",
-        text(1 - comparison.yardstick),
-        text(comparison.yardstick)
+        text(1 - comparison.baseline),
+        text(comparison.baseline)
     )
 }
 

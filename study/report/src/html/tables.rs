@@ -12,7 +12,7 @@ use crate::summary;
 use crate::svg::{Point, scatter};
 
 /// Rows of a table that a page can carry; the Parquet files have them all.
-pub(super) const MOST_ROWS: usize = 1000;
+pub(super) const MAX_ROWS: usize = 1000;
 
 /// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
 pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
@@ -178,10 +178,10 @@ pub(super) fn summaries(study: &Study<'_>) -> String {
             format!("<td{class}>{}</td>", escape(text))
         };
         let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
-        let rows: String = summary.rows.iter().take(MOST_ROWS).map(row).collect();
+        let rows: String = summary.rows.iter().take(MAX_ROWS).map(row).collect();
         let (title, count) = (summary.title, counted(summary.rows.len(), "row"));
-        let cut = match summary.rows.len() > MOST_ROWS {
-            true => format!("<p>The first {MOST_ROWS} rows; the Parquet files beside this page have all.</p>"),
+        let cut = match summary.rows.len() > MAX_ROWS {
+            true => format!("<p>The first {MAX_ROWS} rows; the Parquet files beside this page have all.</p>"),
             false => String::new(),
         };
         out += &format!(

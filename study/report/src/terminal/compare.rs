@@ -43,8 +43,8 @@ fn alone(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
             .join(", ");
         out += &paragraph(&about, width, Style::Dim, color);
     }
-    let [measured, yardstick] = [1 - comparison.yardstick, comparison.yardstick].map(|side| SIDES[side]);
-    out += &format!("\n{}", plain(&format!("The error is how far {measured} is from {yardstick}.")));
+    let [measured, baseline] = [1 - comparison.baseline, comparison.baseline].map(|side| SIDES[side]);
+    out += &format!("\n{}", plain(&format!("The error is how far {measured} is from {baseline}.")));
     for (at, value) in comparison.values.iter().enumerate() {
         let lines: Vec<Line> = comparison.lines.iter().filter_map(|line| shown(comparison, line, at)).collect();
         let heads = [SIDES[0], SIDES[1], "error"].map(str::to_owned);

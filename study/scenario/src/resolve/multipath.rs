@@ -15,7 +15,7 @@ pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 pub(crate) const UPSTREAM_OPTION: u32 = 24;
 pub(crate) const OUT_OF_TREE_OPTION: u32 = 20;
 /// Most subflows of a connection.
-const MOST_SUBFLOWS: usize = 32;
+const MAX_SUBFLOWS: usize = 32;
 
 /// The connection that `given` describes.
 pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
@@ -73,8 +73,8 @@ fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, F
             let fault = Fault::at(given.name.span(), "the first subflow opens the connection: it cannot `join` later");
             Err(fault.help("name another one first, or let the flow `start` later"))
         }
-        Some(_) if subflows.len() > MOST_SUBFLOWS => {
-            let fault = format!("{} subflows, a connection has {MOST_SUBFLOWS} at most", subflows.len());
+        Some(_) if subflows.len() > MAX_SUBFLOWS => {
+            let fault = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
             Err(Fault::at(given.name.span(), fault).help("name those that it is to use in `paths`"))
         }
         Some(_) => Ok(subflows),

@@ -12,7 +12,7 @@ use units::{Instant, Span};
 /// Linux's default.
 pub(crate) const CONGESTION: &str = "cubic";
 /// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
-const MOST_FLOWS: u32 = 10_000;
+const MAX_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers.
 pub(super) const UDP_HEADERS: u32 = 28;
 /// What IPv6 has more.
@@ -98,8 +98,8 @@ fn copies(given: &file::Flow) -> Result<Vec<(String, Instant)>, Fault> {
             None => Ok(vec![(name.clone(), start)]),
         };
     };
-    if *positive("count", count, |count| u64::from(*count))? > MOST_FLOWS {
-        return Err(Fault::at(count.span(), format!("at most {MOST_FLOWS} flows of a kind")));
+    if *positive("count", count, |count| u64::from(*count))? > MAX_FLOWS {
+        return Err(Fault::at(count.span(), format!("at most {MAX_FLOWS} flows of a kind")));
     }
     let stagger = given.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
     Ok((0..*count.get()).map(|n| (format!("{name}-{}", n + 1), start + stagger * u64::from(n))).collect())

@@ -22,14 +22,14 @@ pub(crate) const INTRA: f64 = 1.0;
 /// A constant bit rate.
 pub(crate) const VARIATION: f64 = 0.0;
 /// A frame more often than this would be shorter than a packet.
-const MOST_FPS: u32 = 1000;
+const MAX_FPS: u32 = 1000;
 
 impl Video {
     /// The video for the model; the table stands at `place`.
     pub(super) fn resolve(&self, place: Range<usize>) -> Result<model::Video, Fault> {
         let fps = *self.fps.as_ref().map_or(Ok(&FPS), |fps| positive("fps", fps, |fps| u64::from(*fps)))?;
-        if let Some(fast) = self.fps.as_ref().filter(|fps| *fps.get() > MOST_FPS) {
-            return Err(Fault::at(fast.span(), format!("at most {MOST_FPS} frames a second")));
+        if let Some(fast) = self.fps.as_ref().filter(|fps| *fps.get() > MAX_FPS) {
+            return Err(Fault::at(fast.span(), format!("at most {MAX_FPS} frames a second")));
         }
         let gop = self.gop.as_ref().map(|gop| positive("gop", gop, |gop| u64::from(*gop))).transpose()?;
         let gop = gop.copied().unwrap_or(GOP_S * fps);
