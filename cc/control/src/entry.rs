@@ -31,13 +31,16 @@ pub struct Traits {
     pub min_cwnd: u32,
     /// Departures from what all others do, each with its reason: the suites over the registry except them.
     pub departures: &'static [(Departure, &'static str)],
+    /// Of a coupled algorithm: the single-path algorithm that it is on a path alone, if it is one.
+    pub single_path: Option<&'static str>,
     /// Its colour in reports, `#rrggbb` on a white and on a black page; without one it gets one of a palette.
     pub colour: Option<[&'static str; 2]>,
 }
 
 impl Traits {
-    /// Classic ECN, two packets, no departures, no colour.
-    pub const DEFAULT: Self = Self { ecn: |_| Ecn::Classic, min_cwnd: 2, departures: &[], colour: None };
+    /// Classic ECN, two packets, no departures, Reno on a path alone, no colour.
+    pub const DEFAULT: Self =
+        Self { ecn: |_| Ecn::Classic, min_cwnd: 2, departures: &[], single_path: Some("reno"), colour: None };
 }
 
 /// A departure from what controllers do in common.

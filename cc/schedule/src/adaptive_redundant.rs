@@ -18,14 +18,13 @@
 //! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new data;
 //! - the normal scheduling: round robin, with which the poster compares, or minrtt; the path is chosen first, then what it
 //!   carries;
-//! - a path without a bandwidth sample is judged by its window alone.
+//! - a path without a bandwidth sample is redundant by its window alone.
 
 use crate::min_rtt::fastest;
 use crate::{Fill, Needs, Packet, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "adaptive-redundant",
     aliases: &["dynamic-redundancy"],

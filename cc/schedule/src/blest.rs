@@ -23,7 +23,6 @@ use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerVie
 use params::{ParamDefault, Parameter, Params};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "blest",
     aliases: &[],

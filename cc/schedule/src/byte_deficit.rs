@@ -1,11 +1,10 @@
-//! Weighted byte deficit: each path is owed bytes in proportion to its weight, and the one owed most goes next.
+//! Weighted byte deficit: bytes in proportion to the weights; the path with the greatest deficit goes next.
 //!
 //! Unlike packet round robin it keeps the shares right when small packets (acknowledgements) and large ones are mixed.
 //! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "byte-deficit",
     aliases: &["deficit"],
@@ -17,7 +16,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
 };
 
-/// The most that a path can be owed, in bytes over its weight: one that was down is not owed its absence.
+/// Greatest deficit of a path, bytes over weight: a path that was down does not catch up.
 const MAX_DEFICIT: u64 = (u16::MAX as u64) << FRACTION;
 /// Bits behind the binary point of what a path has carried.
 const FRACTION: u32 = 20;
@@ -26,7 +25,7 @@ const FRACTION: u32 = 20;
 #[derive(Clone, Debug)]
 pub struct ByteDeficit {
     weights: Vec<u64>,
-    /// Bytes over weight, beyond what the path that is owed most has carried; fixed point.
+    /// Bytes over weight beyond those of the path with the greatest deficit; fixed point.
     virtual_bytes: Vec<u64>,
     first: usize,
 }

@@ -23,7 +23,6 @@ use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, Sche
 use params::{ParamDefault, Parameter};
 use units::{PathId, Span};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "daps",
     aliases: &[],

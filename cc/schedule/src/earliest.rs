@@ -9,12 +9,11 @@
 //! over, an endless source would fill the slow paths' buffers as well, and packets arrive as late as those are long.
 //!
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
-//! stands for the one-way delay, and the path's pacing rate for what it carries. A path without a rate comes last.
+//! is taken for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::Span;
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "earliest",
     aliases: &["earliest-arrival"],

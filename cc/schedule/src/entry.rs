@@ -15,7 +15,7 @@ pub struct SchedulerEntry {
     pub title: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// What it must be told of the paths.
+    /// What it needs to know of the paths.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
     pub fill: Fill,
@@ -25,7 +25,7 @@ pub struct SchedulerEntry {
     pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
-/// What a scheduler must be told of the paths.
+/// What a scheduler needs to know of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Which paths are open. A tunnel that measures nothing can use it, too.

@@ -23,7 +23,6 @@ use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerVie
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "linger",
     aliases: &["upstream"],

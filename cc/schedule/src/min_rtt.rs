@@ -6,12 +6,11 @@
 //! long one.
 //!
 //! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). Its preference, among reinjected packets, for
-//! paths that have not carried them belongs to the machine here.
+//! paths that have not carried them is the sender's here.
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "minrtt",
     aliases: &["default", "lowest-rtt"],

@@ -10,7 +10,6 @@
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "packet-round-robin",
     aliases: &["mpt"],

@@ -9,7 +9,6 @@
 
 use crate::{Fill, Needs, Packet, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
     aliases: &[],

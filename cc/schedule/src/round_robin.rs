@@ -13,7 +13,6 @@ use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 use units::PathId;
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "roundrobin",
     aliases: &["round-robin", "rr"],

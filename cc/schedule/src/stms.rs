@@ -20,7 +20,6 @@ use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, Sche
 use params::{ParamDefault, Parameter};
 use units::{Instant, Rate};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "stms-like",
     aliases: &["stms"],

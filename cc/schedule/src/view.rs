@@ -28,7 +28,7 @@ pub struct PathView {
     /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
     pub delivery_rate: Rate,
     /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is full, even
-    /// if nothing waits. `None` where nobody counts it.
+    /// if nothing waits. `None` where it is not counted.
     pub phantom_queue: Option<Span>,
 }
 

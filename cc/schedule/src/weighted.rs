@@ -2,7 +2,7 @@
 //!
 //! Each path has a clock that each of its packets sets forward by the time the path takes for it, `bytes / rate`. The path
 //! whose clock would stand earliest goes next. Where the scenario gives weights, these are the rates; a weight is one
-//! Mbit/s then, but only ratios matter. A path that was closed is owed 64 KiB at most.
+//! Mbit/s then, but only ratios matter. The deficit of a path that was closed is at most 64 KiB.
 //!
 //! As packets have their path decided when its window has room, an endless source fills every window, and what a path
 //! carries is what its window lets out, whatever the weights say. With `strict` = 1 data wait for the path whose turn it
@@ -15,7 +15,6 @@ use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};
 use units::{PathId, Rate, Span};
 
-/// The scheduler's registration.
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "weighted",
     aliases: &["weighted-by-rate"],
@@ -31,9 +30,9 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
 };
 
-/// The most that a path can be owed, bytes.
+/// Greatest deficit of a path, bytes.
 const MAX_DEFICIT: u64 = 65536;
-/// What stands for the rate of a path before it has one.
+/// Rate of a path before it has one.
 const UNKNOWN_RATE: Rate = Rate::from_mbit(1);
 
 /// A clock for each path.

@@ -16,7 +16,7 @@ use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
 use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 use units::Instant;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "balia",
     aliases: &[],

@@ -20,7 +20,7 @@ use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, Departure, PathEvent, Traits};
 use units::{Instant, PathId};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "c-mpbbr",
     aliases: &["cmpbbr"],
@@ -30,12 +30,13 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     traits: Traits {
         min_cwnd: 4,
         departures: &[(Departure::RaisesUnfilledCwnd, "as bbr"), (Departure::KeepsCwndOnUndo, "as bbr")],
+        single_path: Some("bbr"),
         ..Traits::DEFAULT
     },
     constructor: Constructor::Coupled(|_| Box::new(CMpBbr { paths: BbrPaths::new() })),
 };
 
-/// The phase in which a path looks at the others.
+/// The phase of the gain cycle in which a path compares itself with the others.
 const CHECK_CYCLE_IDX: usize = 3;
 /// Bandwidths this near are one bottleneck's.
 const SIMILAR_BW: f64 = 0.2;

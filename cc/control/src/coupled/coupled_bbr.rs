@@ -22,7 +22,7 @@ use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
 use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, Departure, PathEvent, Traits};
 use units::PathId;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "coupled-bbr",
     aliases: &["cbbr"],
@@ -32,6 +32,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     traits: Traits {
         min_cwnd: 4,
         departures: &[(Departure::RaisesUnfilledCwnd, "as bbr"), (Departure::KeepsCwndOnUndo, "as bbr")],
+        single_path: Some("bbr"),
         ..Traits::DEFAULT
     },
     constructor: Constructor::Coupled(|_| Box::new(CoupledBbr { paths: BbrPaths::new() })),

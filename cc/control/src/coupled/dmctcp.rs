@@ -17,7 +17,7 @@ use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_
 use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dmctcp",
     aliases: &["mctcpdesync"],

@@ -12,7 +12,7 @@ use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
 use crate::{AlgorithmEntry, Constructor, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ewtcp",
     aliases: &[],

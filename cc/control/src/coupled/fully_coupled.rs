@@ -13,7 +13,7 @@ use crate::common::{Coupling, SubflowGroup};
 use crate::{AlgorithmEntry, Constructor, Traits};
 use units::Instant;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "fully-coupled",
     aliases: &[],

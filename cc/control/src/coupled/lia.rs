@@ -14,7 +14,7 @@ use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
 use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lia",
     aliases: &[],

@@ -1,10 +1,10 @@
-//! A BBR for each path of a group, for those that couple BBRs.
+//! The BBR instances of a group's paths, for algorithms that couple them.
 
 use crate::single::bbr::{Bbr, ProbeBwGains};
 use crate::{Context, Decision, PathController, PathEvent};
 use units::PathId;
 
-/// BBR on each path, and what the coupling keeps for it.
+/// A BBR for each path, with the coupling's state of it.
 #[derive(Debug)]
 pub(super) struct BbrPaths<M> {
     paths: Vec<BbrPath<M>>,
@@ -29,7 +29,7 @@ impl<M: Default> BbrPaths<M> {
         Self { paths: Vec::new() }
     }
 
-    /// The path, made known if it is new; one that comes up has learnt nothing.
+    /// The path, added if it is new and reset if it comes up.
     pub(super) fn update(&mut self, path: PathId, event: &PathEvent) -> &mut BbrPath<M> {
         while self.paths.len() <= path.index() {
             self.paths.push(BbrPath::default());
@@ -43,7 +43,7 @@ impl<M: Default> BbrPaths<M> {
         own
     }
 
-    /// BBR hears the event, with this way of cruising.
+    /// Hands the event to the path's BBR, which uses these gains in ProbeBW.
     pub(super) fn on_event(&mut self, path: PathId, event: &PathEvent, cruise: ProbeBwGains, cx: &mut Context<'_>) {
         let own = &mut self.paths[path.index()];
         own.bbr.set_probe_bw_gains(cruise);

@@ -16,7 +16,7 @@ use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
 use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "olia",
     aliases: &[],
@@ -38,13 +38,13 @@ pub struct Olia {
 pub struct OliaPath {
     l2: u64,
     l1: u64,
-    /// The kernel's credit for growth, in 1/1024 packets.
+    /// Linux `mptcp_snd_cwnd_cnt`, in 1/1024 packets.
     cwnd_cnt: i32,
 }
 
 /// The kernel's scale of increments.
 const SCALE: f64 = 1024.0;
-/// At this much credit, the kernel's window moves by a packet.
+/// At this `cwnd_cnt` the kernel's window changes by a packet.
 const WHOLE: i32 = 1023;
 /// What moves away leaves this (the kernel: one packet, which is slow start again).
 const MIN_CWND: u32 = 2;

@@ -11,7 +11,7 @@ use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
 use crate::{AlgorithmEntry, Constructor, ParamDefault, Parameter, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "semicoupled",
     aliases: &[],

@@ -8,8 +8,8 @@
 //!   `alpha = max(2, weight total_alpha)`.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > alpha`.
 //! - Backoff: where the queueing delay (`rtt - base`) is twice the least that was seen, other nodes' packets are in the
-//!   queue: `w base / (2 rtt)`, and the least is forgotten.
-//! - Loss: half. Reno's growth in a round with too few samples and outside the open phase.
+//!   queue: `w base / (2 rtt)`, and the least is reset.
+//! - Loss: half. Reno's growth in a round with too few samples and outside the open state.
 //!
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
@@ -23,7 +23,7 @@ use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid, slow_start};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Departure, ParamDefault, Parameter, Params, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "wvegas",
     aliases: &[],
@@ -50,6 +50,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     traits: Traits {
         departures: &[(Departure::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
         colour: Some(["#aa3377", "#d66ca5"]),
+        // Alone it is Vegas with all of its alpha.
+        single_path: None,
         ..Traits::DEFAULT
     },
     constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
@@ -163,7 +165,6 @@ impl Coupling for WVegas {
         0.0
     }
 
-    /// The queue tells what the path carries, however much of the window is used.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }

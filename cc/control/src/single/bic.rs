@@ -12,7 +12,7 @@
 use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bic",
     aliases: &[],
@@ -40,7 +40,7 @@ const ACK_RATIO_SHIFT: u32 = 4;
 /// The period is recomputed when the window changed or this many milliseconds passed.
 const UPDATE_INTERVAL_MS: u64 = 1000 / 32;
 
-/// BIC's own part of a window.
+/// State of BIC.
 #[derive(Debug)]
 pub struct Bic {
     /// Packets to be acked for one more packet of window.

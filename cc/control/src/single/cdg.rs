@@ -15,7 +15,7 @@
 //! Departure from Linux: the exponential is exact (Linux: a table, within 1e-4).
 //!
 //! A backoff goes down over a round trip, in proportion to what is acknowledged (as Linux's reductions do; here it is
-//! the algorithm's own, for only the machine begins those). A window cut at once would fall silent, and its next packet
+//! the algorithm's own, for only the sender begins those). A window cut at once would fall silent, and its next packet
 //! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
 
 use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
@@ -23,7 +23,7 @@ use crate::{
     AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
 };
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cdg",
     aliases: &[],
@@ -72,7 +72,7 @@ const HYSTART_ACK_DELTA_US: u64 = 3_000;
 const HYSTART_DELAY_MIN_US: u64 = 125;
 const HYSTART_MIN_SAMPLES: u32 = 8;
 
-/// CDG's own part of a window.
+/// State of CDG.
 #[derive(Debug)]
 pub struct Cdg {
     /// In 1/1024.
@@ -94,7 +94,7 @@ pub struct Cdg {
     delay_min: u64,
 }
 
-/// A backoff on its way down, until everything up to `end` is acknowledged.
+/// A backoff under way, until everything up to `end_seq` is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Backoff {
     end_seq: u64,
@@ -271,7 +271,7 @@ impl WindowRule for Cdg {
         self.rtt = path.rtt.map(|rtt| rtt.as_micros() as i64).map(|rtt| MinMax { min: rtt, max: rtt });
     }
 
-    /// Gradients are judged in every round; growth asks for a full window below.
+    /// Gradients are evaluated in every round; `cong_avoid` itself asks for a full window before it grows.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }
@@ -320,7 +320,7 @@ impl WindowRule for Cdg {
         *seen = MinMax { min: seen.min.min(rtt), max: seen.max.max(rtt) };
     }
 
-    /// The machine's reduction takes the place of a backoff's.
+    /// The sender's reduction replaces the backoff.
     fn on_timeout(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
         self.backoff = None;
     }

@@ -12,12 +12,12 @@
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
 //! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what the texts leave open is as in the Linux module of
 //! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of 1/2.
-//! The frame (proportional rate reduction, undo) is Linux 6.1's.
+//! Proportional rate reduction and undo are Linux 6.1's.
 
 use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "compound",
     aliases: &["ctcp"],
@@ -71,14 +71,14 @@ const GAMMA_GAIN: f64 = 0.5;
 /// Gamma aims below Reno's backlog.
 const GAMMA_SHARE: f64 = 0.75;
 
-/// Compound TCP's own part of a window.
+/// State of Compound TCP.
 #[derive(Debug)]
 pub struct Compound {
     constants: Constants,
     gamma: f64,
     gamma_tuning: bool,
     vegas: VegasRtt,
-    /// `1 - base / rtt` of the last round judged: the share of the window that waits.
+    /// `1 - base_rtt / rtt` of the last round: the share of the window that is queued.
     queueing_share: f64,
     /// The delay window, packets: its whole part is in [`CwndState::cwnd`].
     dwnd: f64,
@@ -122,7 +122,7 @@ impl Compound {
         }
     }
 
-    /// The loss window; the delay window never has all (the frame may have shrunk the sum).
+    /// The loss window, at least one packet: a reduction may have lowered the sum of both.
     fn loss_window(&mut self, state: &CwndState) -> f64 {
         let size = f64::from(state.cwnd);
         self.dwnd = self.dwnd.min(size - 1.0).max(0.0);

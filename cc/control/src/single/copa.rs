@@ -6,7 +6,7 @@
 //! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
 //! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
-//!   (a tenth of the range of RTTs) for five, somebody fills it: then `1 / delta` grows by 1 a round trip and halves on
+//!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and halves on
 //!   loss, so that Copa holds its own against Reno.
 //! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
 //!
@@ -25,7 +25,7 @@ use crate::{
 };
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "copa",
     aliases: &[],

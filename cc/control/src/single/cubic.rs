@@ -9,7 +9,7 @@
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
 //! Departures from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
 //! half a window a round trip instead of the target at 1.5 windows; the Reno estimate keeps its slope (8/15); a timeout
-//! forgets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: to 0.2 %).
+//! resets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: to 0.2 %).
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
@@ -17,7 +17,7 @@ use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::{INFINITE_SSTHRESH, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "cubic",
     aliases: &[],
@@ -63,7 +63,7 @@ const DELAY_HOLDOFF_MS: u64 = 1000;
 /// Time on the curve is capped (units of 1/1024 s) so that its cube fits: by then no window is large enough.
 const MAX_T: u64 = 1 << 20;
 
-/// CUBIC's own part of a window.
+/// State of CUBIC.
 #[derive(Debug)]
 pub struct Cubic {
     cubic: CubicFunction,
@@ -87,7 +87,7 @@ struct CubicFunction {
     beta_scale: u64,
 }
 
-/// What is learnt, and forgotten at a timeout. Times are milliseconds unless said otherwise.
+/// State that a timeout resets (Linux `struct bictcp`). Times are milliseconds unless said otherwise.
 #[derive(Debug, Default)]
 struct Bictcp {
     /// Packets to be acked for one more packet of window.

@@ -5,7 +5,7 @@
 //! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
 //! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
 //!
-//! What it needs from the machine: `AckSample::marked`, and a receiver that echoes each packet's mark
+//! What it needs of the sender: `AckSample::marked`, and a receiver that echoes each packet's mark
 //! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until the sender answers (RFC 3168): the latter looks like a round
 //! trip of marks, which makes alpha too large. Where no queue marks it is Reno.
 //!
@@ -18,7 +18,7 @@ use crate::{
     AckSample, AlgorithmEntry, CaState, Constructor, Context, Departure, Ecn, ParamDefault, Parameter, Params, Traits,
 };
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "dctcp",
     aliases: &[],
@@ -52,7 +52,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const MAX_ALPHA: u64 = 1024;
 const MAX_ALPHA_SHIFT: u32 = 10;
 
-/// DCTCP's own part of a window.
+/// State of DCTCP.
 #[derive(Debug)]
 pub struct Dctcp {
     gain_shift: u32,

@@ -2,7 +2,7 @@
 //!
 //! - Increase: `WWF / window` packets an acknowledgement, with the window-correlated weight
 //!   `WWF = sqrt(window * greatest RTT / present RTT)`: fast while the queue is empty, Reno-like where it is full.
-//! - Decrease: half, as Reno. A timeout forgets the greatest RTT.
+//! - Decrease: half, as Reno. A timeout resets the greatest RTT.
 //!
 //! Source: Alrshah, Al-Maqri, Othman, "Elastic-TCP: flexible congestion control algorithm to adapt for high-BDP
 //! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, the steps around the law are those of the
@@ -13,7 +13,7 @@
 use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "elastic",
     aliases: &["elastic-tcp"],
@@ -31,7 +31,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// Weights are kept in 1/64 packets.
 const ONE: u64 = 64;
 
-/// Elastic-TCP's own part of a window. RTTs are microseconds.
+/// State of Elastic-TCP. RTTs are microseconds.
 #[derive(Debug)]
 pub struct Elastic {
     per_packet: bool,
@@ -52,7 +52,7 @@ impl Elastic {
         (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.rtt)).isqrt() as u64
     }
 
-    /// The fraction is kept here: [`CwndState::cwnd_cnt`] counts whole packets.
+    /// Grows by whole packets; `cwnd_fraction` keeps the rest, as [`CwndState::cwnd_cnt`] counts whole packets.
     fn increase(&mut self, state: &mut CwndState, acked: u32) {
         let times = if self.per_packet { u64::from(acked) } else { 1 };
         let full = u64::from(state.cwnd) * ONE;

@@ -12,7 +12,7 @@
 use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "highspeed",
     aliases: &["hstcp"],
@@ -32,7 +32,7 @@ const HIGH_DECREASE: f64 = 0.1;
 /// Row i grows by i + 1 packets a round trip: the last row covers High_Window and a little more, as in Linux.
 const AIMD_MAX: usize = 72;
 
-/// HighSpeed TCP's own part of a window.
+/// State of HighSpeed TCP.
 #[derive(Debug)]
 pub struct HighSpeed {
     aimd_vals: [AimdEntry; AIMD_MAX],

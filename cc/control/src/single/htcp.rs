@@ -8,7 +8,7 @@
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as in
 //! Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them.
-//! Departures from the paper, Linux's: the greatest RTT forgets a twentieth of its distance from the least with every
+//! Departures from the paper, Linux's: the greatest RTT loses a twentieth of its distance from the least with every
 //! congestion and ignores a sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
 use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
@@ -17,7 +17,7 @@ use crate::{
 };
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "htcp",
     aliases: &["h-tcp"],
@@ -65,7 +65,7 @@ const MIN_RATIO_RTT: Span = Span::from_millis(10);
 /// So many least RTTs after a congestion, the throughput is measured anew.
 const SETTLING_RTTS: u64 = 3;
 
-/// H-TCP's own part of a window. Times are ticks, RTTs zero before the first sample.
+/// State of H-TCP. Times are ticks, RTTs zero before the first sample.
 #[derive(Debug)]
 pub struct Htcp {
     constants: Constants,
@@ -73,7 +73,7 @@ pub struct Htcp {
     beta: u64,
     /// The throughput held still at the last congestion.
     modeswitch: bool,
-    /// Packets of the latest acknowledgement in the open phase, to be counted once.
+    /// Packets of the latest acknowledgement in the open state, to be counted once.
     pkts_acked: u32,
     min_rtt: u64,
     epoch: Epoch,

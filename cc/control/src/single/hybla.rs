@@ -3,7 +3,7 @@
 //! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement brings
 //! - in slow start `2^rho - 1` packets,
 //! - in congestion avoidance `rho^2 / window` packets: as many a second as Reno at RTT0.
-//! - Decrease: half, as Reno. Reno's growth outside the open phase.
+//! - Decrease: half, as Reno. Reno's growth outside the open state.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
 //! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far.
@@ -18,7 +18,7 @@ use crate::{
 };
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "hybla",
     aliases: &[],
@@ -42,7 +42,7 @@ const LARGEST_EXPONENT: u32 = 16;
 /// Most packets in flight.
 const CLAMP: u32 = 65_535;
 
-/// Hybla's own part of a window.
+/// State of Hybla.
 #[derive(Debug)]
 pub struct Hybla {
     rtt0: Span,

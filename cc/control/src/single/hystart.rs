@@ -10,7 +10,7 @@
 use crate::AckSample;
 use crate::common::{CwndState, RoundTrip};
 
-/// Windows below this are too small to judge, packets.
+/// HyStart is off below this window, packets (Linux `hystart_low_window`).
 const LOW_WINDOW: u32 = 16;
 /// Acknowledgements at most this far apart belong to one train, microseconds.
 const ACK_DELTA_US: u64 = 2_000;

@@ -8,13 +8,13 @@
 //!
 //! Source: Liu, Basar, Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
 //! networks" (Performance Evaluation 2008); fixed point and order as in Linux 6.1 (`tcp_illinois.c`).
-//! Departures from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never forgotten, so that one
+//! Departures from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that one
 //! freak RTT makes the flow bold for ever; what slow start leaves of an acknowledgement is dropped.
 
 use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "illinois",
     aliases: &[],
@@ -64,7 +64,7 @@ const BETA_RENO: u64 = BETA_ONE / 2;
 /// RTTs are taken for at most this many microseconds, 3.3 s.
 const RTT_MAX: u64 = u32::MAX as u64 / 1280;
 
-/// Illinois' own part of a window.
+/// State of Illinois.
 #[derive(Debug)]
 pub struct Illinois {
     constants: Constants,

@@ -6,11 +6,11 @@
 //!   During the inference time the window does not grow.
 //! - Everything else is Reno's.
 //!
-//! What it needs from the machine: `AckSample::one_way_delay`. Without timestamps it is Reno, as in Linux.
+//! What it needs of the sender: `AckSample::one_way_delay`. Without timestamps it is Reno, as in Linux.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`).
-//! Departures from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion forgets
+//! Departures from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion resets
 //! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the least
 //! and the greatest at once) halves the window.
 //!
@@ -24,7 +24,7 @@ use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::{Instant, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "lp",
     aliases: &["tcp-lp"],
@@ -56,7 +56,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| WindowController::boxed(Lp::new(params))),
 };
 
-/// TCP-LP's own part of a window.
+/// State of TCP-LP.
 #[derive(Debug)]
 pub struct Lp {
     threshold_percent: u32,
@@ -172,7 +172,7 @@ impl Lp {
         }
     }
 
-    /// The delay that this acknowledgement tells.
+    /// The one-way delay of this acknowledgement.
     fn owd_sample(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
         let micros = |span: Span| (span.as_micros() as u32).max(1);
         match &mut self.delay_source {

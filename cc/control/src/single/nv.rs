@@ -1,4 +1,4 @@
-//! TCP-NV ("New Vegas"): Vegas for data centres, judged by rates instead of single RTTs.
+//! TCP-NV ("New Vegas"): Vegas for data centres, by rates instead of single RTTs.
 //!
 //! In an evaluation (one or more round trips) the greatest rate and the least RTT seen tell the window that the path
 //! carries without queue; ten packets more are granted:
@@ -8,13 +8,13 @@
 //! - Loss: 0.8 of the window.
 //! - The least RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
 //!
-//! A flow that never lets its own queue drain forgets the path's RTT after that time: alone on a path, its queue grows
+//! A flow that never lets its own queue drain loses the path's RTT after that time: alone on a path, its queue grows
 //! by the pad every period. Growth stays off after a reduction until 20 samples of an evaluation speak for it: few
 //! packets a round trip, little growth.
 //!
 //! Source: Brakmo, "TCP-NV: congestion avoidance for data centers" (2010); constants, integers and order of Linux 6.1
 //! (`tcp_nv.c`).
-//! Departures from Linux: an acknowledgement without a valid delivery-rate sample is not judged; no base RTT given from
+//! Departures from Linux: an acknowledgement without a valid delivery-rate sample is ignored; no base RTT given from
 //! outside (Linux: by a BPF program).
 
 use crate::common::{self, CwndState, WindowController, WindowRule};
@@ -24,7 +24,7 @@ use crate::{
 };
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "nv",
     aliases: &["tcp-nv"],
@@ -76,7 +76,7 @@ const RATE_SCALE: u64 = 80_000;
 /// The first least RTT holds for this long.
 const INIT_RESET_PERIOD: Span = Span::from_secs(2);
 
-/// TCP-NV's own part of a window. Times are microseconds.
+/// State of TCP-NV. Times are microseconds.
 #[derive(Debug)]
 pub struct Nv {
     pad: u32,

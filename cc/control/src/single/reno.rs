@@ -10,7 +10,7 @@
 use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "reno",
     aliases: &["newreno"],
@@ -21,7 +21,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|_| WindowController::boxed(Reno)),
 };
 
-/// Reno's own part is empty: it is the frame's default.
+/// Reno has no state.
 #[derive(Debug)]
 pub struct Reno;
 

@@ -10,7 +10,7 @@
 use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "scalable",
     aliases: &["stcp"],

@@ -1,10 +1,10 @@
-//! Vegas: keep a few packets queued, judged by delay.
+//! Vegas: keeps a few packets queued, by delay.
 //!
 //! Once a round trip, with the least RTT of the round and the least ever (`base`):
 //! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
 //! - Slow start ends where `diff > gamma`, at what the path carries without queue: `window base / rtt`.
-//! - Loss: half, as Reno. Reno's growth in a round with too few samples and outside the open phase.
+//! - Loss: half, as Reno. Reno's growth in a round with too few samples and outside the open state.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); integer
 //! steps as in Linux 6.1 (`tcp_vegas.c`).
@@ -17,7 +17,7 @@ use crate::{
 };
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "vegas",
     aliases: &[],
@@ -48,7 +48,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| WindowController::boxed(Vegas::new(params))),
 };
 
-/// Vegas' own part of a window.
+/// State of Vegas.
 #[derive(Debug)]
 pub struct Vegas {
     alpha: u64,
@@ -93,7 +93,6 @@ fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
 }
 
 impl WindowRule for Vegas {
-    /// The queue tells Vegas what the path carries, however much of the window is used.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }

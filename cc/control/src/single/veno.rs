@@ -1,4 +1,4 @@
-//! Veno: Reno that tells random loss from congestion by Vegas' measure of the queue.
+//! Veno: Reno that distinguishes random loss from congestion by Vegas' measure of the queue.
 //!
 //! `diff = window - window base / rtt` estimates the packets this flow has queued.
 //! - Increase: Reno; where `diff >= 3`, one packet every second window only.
@@ -13,7 +13,7 @@ use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "veno",
     aliases: &[],
@@ -37,14 +37,14 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     }),
 };
 
-/// At first there are too few samples to judge; the count is never begun anew.
+/// Up to this many samples since the start, Veno is Reno.
 const FEW_SAMPLES: u32 = 2;
 /// No RTT yet, microseconds.
 const RTT_UNKNOWN: u64 = 0x7fff_ffff;
 /// `random_decrease` in 1/1000.
 const MILLE: u64 = 1000;
 
-/// Veno's own part of a window.
+/// State of Veno.
 #[derive(Debug)]
 pub struct Veno {
     /// In half packets, as `diff`.

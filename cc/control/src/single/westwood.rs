@@ -19,7 +19,7 @@ use crate::{
 };
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "westwood",
     aliases: &["westwood+", "westwoodplus"],
@@ -51,7 +51,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// The RTT before any sample: long enough that no bandwidth sample ends.
 const INIT_RTT: Span = Span::from_secs(20);
 
-/// Westwood's own part of a window. Times are ticks, bandwidths bytes a tick.
+/// State of Westwood. Times are ticks, bandwidths bytes a tick.
 #[derive(Debug)]
 pub struct Westwood {
     ssthresh_is_estimate: bool,
@@ -94,7 +94,7 @@ impl Bandwidth {
         self.bk = 0;
     }
 
-    /// Bytes that this acknowledgement tells to have left the network, in packets of `mss`.
+    /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`).
     fn acked_count(&mut self, una: u64, mss: u64) -> u64 {
         let covered = una.saturating_sub(self.snd_una) * mss;
         self.snd_una = una;

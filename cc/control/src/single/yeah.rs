@@ -20,7 +20,7 @@ use crate::{
 };
 use units::Span;
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "yeah",
     aliases: &["yeah-tcp"],
@@ -59,7 +59,7 @@ const DELTA: u32 = 3;
 /// The estimate of Reno's window before there is one.
 const MIN_RENO_COUNT: u32 = 2;
 
-/// YeAH's own part of a window.
+/// State of YeAH.
 #[derive(Debug)]
 pub struct Yeah {
     alpha: u64,
@@ -67,7 +67,7 @@ pub struct Yeah {
     rho: u32,
     zeta: u32,
     vegas: VegasRtt,
-    /// At the end of the last round that was judged, packets.
+    /// Packets queued at the end of the last round that had enough samples.
     last_q: u64,
     /// Rounds of slow mode in a row; zero: fast mode.
     doing_reno_now: u32,

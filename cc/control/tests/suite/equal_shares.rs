@@ -9,7 +9,7 @@
 use control::common::{CoupledController, Coupling, SubflowGroup};
 use control::{AlgorithmEntry, Constructor, Traits};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "equal-shares",
     aliases: &[],

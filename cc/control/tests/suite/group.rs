@@ -39,10 +39,9 @@ fn alone(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, o
 
 #[test]
 fn a_path_alone_is_its_single_path_algorithm() {
-    // wVegas alone is Vegas with all of its alpha.
-    for entry in REGISTRY.iter().filter(|entry| entry.is_coupled() && entry.name != "wvegas") {
-        let is_bbr = entry.parameters.is_empty();
-        let single = find(if is_bbr { "bbr" } else { "reno" }).expect("registered");
+    for entry in REGISTRY.iter().filter(|entry| entry.is_coupled()) {
+        let Some(single) = entry.traits.single_path else { continue };
+        let single = find(single).expect("registered");
         let expected = alone(single, &BTreeMap::new(), true);
         assert_eq!(alone(entry, &BTreeMap::new(), true), expected, "{} beside paths without RTT", entry.name);
         assert_eq!(alone(entry, &BTreeMap::new(), false), expected, "{} beside paths that are down", entry.name);

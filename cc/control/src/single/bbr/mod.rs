@@ -38,7 +38,7 @@ use mode::{FullBw, MinRtt, Mode};
 use probe_rtt::ProbeRtt;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr",
     aliases: &["bbr1", "bbrv1"],
@@ -73,7 +73,7 @@ const TCP_INIT_CWND: u32 = 10;
 #[derive(Debug)]
 pub struct Bbr {
     cwnd: u32,
-    /// Set when startup ends, for those who look; BBR itself does not use it.
+    /// Set when Startup ends, for reports; BBR itself does not use it.
     ssthresh: u32,
     /// Bytes a second.
     pacing_rate: u64,
@@ -89,7 +89,7 @@ pub struct Bbr {
     ack_aggregation: Aggregation,
 
     mode: Mode,
-    /// The phase of bandwidth probing, and since when.
+    /// Index in the gain cycle of ProbeBW, and its start.
     cycle_idx: usize,
     cycle_mstamp: Instant,
     pacing_gain: u32,

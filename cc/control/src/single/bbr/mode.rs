@@ -25,7 +25,7 @@ const DRAIN_GAIN: u32 = 88;
 const CWND_GAIN: u32 = 512;
 /// One cycle: ask for more, give it back, cruise.
 const PACING_GAIN_CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
-/// The first phase that cruises.
+/// The first phase of the cycle with gain 1.
 const CRUISE_IDX: usize = 2;
 /// Growth that shows that the pipe is not full, in 1/256...
 const FULL_BW_THRESH: u64 = 320;
@@ -93,12 +93,12 @@ impl Bbr {
         self.mode == Mode::ProbeBw && self.cycle_idx >= CRUISE_IDX
     }
 
-    /// The phase of bandwidth probing, 0 to 7.
+    /// Index in the gain cycle of ProbeBW, 0 to 7.
     pub(crate) fn cycle_idx(&self) -> Option<usize> {
         (self.mode == Mode::ProbeBw).then_some(self.cycle_idx)
     }
 
-    /// Bandwidth probing from a phase drawn at random, but not from the one that gives back what was never taken.
+    /// Enters ProbeBW at a random phase other than the draining one (Linux `bbr_reset_probe_bw_mode`).
     pub(super) fn enter_probe_bw(&mut self, cx: &mut Context<'_>) {
         self.mode = Mode::ProbeBw;
         self.cycle_idx = PACING_GAIN_CYCLE.len() - 1 - cx.rng.below(PACING_GAIN_CYCLE.len() as u64 - 1) as usize;

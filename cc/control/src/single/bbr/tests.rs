@@ -99,7 +99,7 @@ impl Flow {
         (0..count).for_each(|_| self.round(acked));
     }
 
-    /// Bandwidth probing has just come to `phase`.
+    /// Puts ProbeBW at the start of this phase of the gain cycle.
     fn come_to(&mut self, cycle_idx: usize) {
         assert_eq!(self.bbr.mode, Mode::ProbeBw);
         (self.bbr.cycle_idx, self.bbr.cycle_mstamp) = (cycle_idx, self.bbr.totals.at);

@@ -6,7 +6,7 @@
 //! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a
 //!   round.
 //! - *Short-term*: after a round with loss, bandwidth and packets in flight come down to what was delivered in it, or
-//!   to 0.7 of what they were, whichever is more (`signals.rs`). The next probe forgets them.
+//!   to 0.7 of what they were, whichever is more (`signals.rs`). The next probe resets them.
 //!
 //! The modes (`cycle.rs`):
 //! - *Startup* at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has
@@ -17,7 +17,7 @@
 //!   not grow any more, or too much is lost.
 //! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`rtt.rs`).
 //!
-//! What it needs from the machine: of the newest packet delivered and of the newest one lost, the packets in flight at
+//! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at
 //! its sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Where they are missing, what was delivered
 //! and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet ([`crate::Ecn`]).
 //!
@@ -26,8 +26,8 @@
 //! Where the two disagree, Linux's way: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
 //! much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
 //! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
-//! Departures from Linux: the loss of several packets on one acknowledgement is judged by the newest of them; losses
-//! found by a timer are judged with the next acknowledgement; no fast path for application-limited flows; no path
+//! Departures from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
+//! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
 //! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
 
 mod cwnd;
@@ -56,7 +56,7 @@ use signals::{CongestionSignals, TxRecord};
 use startup::FullBw;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
-/// The algorithm's registration.
+/// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "bbr3",
     aliases: &["bbrv3"],
@@ -115,7 +115,7 @@ pub struct Bbr3 {
     constants: Constants,
     cwnd: u32,
     initial_window: u32,
-    /// Set when startup ends, for those who look; BBR itself does not use it.
+    /// Set when Startup ends, for reports; BBR itself does not use it.
     ssthresh: u32,
     /// Bytes a second.
     pacing_rate: u64,

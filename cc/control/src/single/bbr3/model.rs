@@ -45,7 +45,7 @@ impl Constants {
     }
 }
 
-/// What loss and marks allow. The greatest value stands for "no bound".
+/// Bounds learnt from loss and marks; the greatest value means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Short-term, packets a microsecond times 2^24 (Linux `bw_lo`).
@@ -101,7 +101,7 @@ impl Bbr3 {
         self.update_congestion_signals(ack);
     }
 
-    /// A cycle ends: what the one before it saw is forgotten.
+    /// Ends a cycle: the filter drops the maximum of the one before it.
     pub(super) fn advance_max_bw_filter(&mut self) {
         if self.bw_filter[1] > 0 {
             self.bw_filter = [self.bw_filter[1], 0];

@@ -37,7 +37,8 @@ pub(super) struct CongestionSignals {
 }
 
 impl CongestionSignals {
-    /// The flight of the newest packet delivered; without the sender's notes, what was delivered and lost in its round.
+    /// Send state of the newest packet delivered; where the sender does not record it, what was delivered and lost in its
+    /// round.
     pub(super) fn tx_record(&self, sample: &AckSample, rs: Option<&RateSample>) -> TxRecord {
         let delivered = rs.map_or(0, |rs| rs.delivered);
         match sample.newest_delivered {
@@ -115,7 +116,7 @@ impl Bbr3 {
         self.congestion.loss_in_round = true;
     }
 
-    /// A tail-loss probe repaired one loss, which nobody saw: as if it had been the last packet of the latest flight.
+    /// A tail-loss probe repaired a loss: handled as the loss of the last packet of the latest flight.
     pub(super) fn on_probe_repair(&mut self, cx: &mut Context<'_>) {
         self.begin_loss_round();
         let flight = TxRecord { tx_in_flight: self.congestion.delivered + 1, lost_in_round: 1, ..TxRecord::default() };
