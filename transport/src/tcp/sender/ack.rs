@@ -3,7 +3,7 @@
 
 use super::Sender;
 use crate::path::{AckedPackets, ControllerHandle, PriorState};
-use crate::recovery::{PacketCounts, PendingRateSample, SentPacket};
+use crate::recovery::{PacketCounts, SentPacket};
 use crate::tcp::{Ack, timestamp};
 use control::CaState;
 use units::{Instant, Span};
@@ -11,8 +11,8 @@ use units::{Instant, Span};
 /// What the acknowledgement has shown so far (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
-    /// The cumulative acknowledgement moved.
-    pub advanced: bool,
+    /// What the controller is told.
+    pub acked: AckedPackets,
     /// Something was newly SACKed.
     pub newly_sacked: bool,
     /// A duplicate was reported (DSACK).
@@ -34,13 +34,10 @@ pub(super) struct AckOutcome {
     /// Echoed timestamp, milliseconds.
     pub tsecr: u32,
     one_way_delay: Span,
-    /// Packets cumulatively acknowledged.
-    pub pkts_acked: u32,
     /// The lowest packet that was delivered after later ones.
     reordered: Option<u64>,
     acked_times: Option<(Instant, Instant)>,
     sacked_times: Option<(Instant, Instant)>,
-    rate_sample: PendingRateSample,
 }
 
 /// The scoreboard before the acknowledgement.
@@ -73,11 +70,11 @@ impl Sender {
         if ack.ack < prior.una {
             return self.on_old_ack(now, ack, &mut outcome, &prior, controller);
         }
-        outcome.advanced = ack.ack > prior.una;
+        outcome.acked.advanced = ack.ack > prior.una;
         self.ts_recent = ack.tsval;
         let wider = self.update_window(ack);
         self.read_sack_blocks(now, ack, &mut outcome);
-        outcome.is_dupack = !(outcome.advanced || outcome.dsack || wider);
+        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || wider);
         if prior.counts.packets_out == 0 {
             if outcome.dsack {
                 self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
@@ -85,9 +82,9 @@ impl Sender {
             return self.process_tlp_ack(now, ack, &outcome, controller);
         }
         self.clean_rtx_queue(now, ack.ack, &mut outcome, &prior);
-        let rtt = self.update_rtt(now, &mut outcome, &prior);
+        outcome.acked.rtt = self.update_rtt(now, &mut outcome, &prior);
         self.check_sack_reordering(&outcome, &prior);
-        self.rack.update_reo_wnd(outcome.rate_sample.prior_delivered(), self.path.rate.delivered());
+        self.rack.update_reo_wnd(outcome.acked.rate_sample.prior_delivered(), self.path.rate.delivered());
         self.process_tlp_ack(now, ack, &outcome, controller);
         if self.is_dubious(&outcome) {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
@@ -95,7 +92,7 @@ impl Sender {
         if outcome.set_timers {
             self.restart_timers(now);
         }
-        self.finish_ack(now, &outcome, &prior, &prior_state, rtt, controller);
+        self.finish_ack(now, &mut outcome, &prior, &prior_state, controller);
     }
 
     fn prior_scoreboard(&self) -> PriorScoreboard {
@@ -136,27 +133,21 @@ impl Sender {
     fn finish_ack(
         &mut self,
         now: Instant,
-        outcome: &AckOutcome,
+        outcome: &mut AckOutcome,
         prior: &PriorScoreboard,
         prior_state: &PriorState,
-        rtt: Option<Span>,
         controller: &mut ControllerHandle,
     ) {
-        let acked = self.path.delivered_since(prior_state);
+        let delivered = self.path.delivered_since(prior_state);
         let seen_reordering = self.rack.reordering() > self.config.reordering;
-        let acked_packets = AckedPackets {
-            rate_sample: outcome.rate_sample,
-            newest_lost: self.scoreboard.take_last_lost(),
-            marked: if outcome.ece { acked } else { 0 },
-            pkts_acked: outcome.pkts_acked,
-            rtt,
-            one_way_delay: (acked > 0 && self.config.timestamps).then_some(outcome.one_way_delay),
-            advanced: outcome.advanced,
-            may_raise_cwnd: outcome.pkts_acked > 0 || seen_reordering && outcome.newly_sacked,
-            ack_delayed: self.is_ack_delayed(outcome, prior),
-        };
+        outcome.acked.ack_delayed = self.is_ack_delayed(outcome, prior);
+        let acked = &mut outcome.acked;
+        acked.newest_lost = self.scoreboard.take_last_lost();
+        acked.marked = if outcome.ece { delivered } else { 0 };
+        acked.one_way_delay = (delivered > 0 && self.config.timestamps).then_some(outcome.one_way_delay);
+        acked.may_raise_cwnd = acked.pkts_acked > 0 || seen_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();
-        self.last_delivery = self.path.finish_ack(now, prior_state, &acked_packets, &outstanding, controller);
+        self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
     }
 
     /// Marks what the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
@@ -198,7 +189,7 @@ impl Sender {
         }
         outcome.newly_sacked = true;
         self.path.rate.count(1);
-        self.path.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
+        self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, record.sent, &record.snapshot);
         self.note_delivered(now, seq, &record);
         if !record.was_retransmitted() {
             if seq < end {
@@ -249,7 +240,7 @@ impl Sender {
         while self.scoreboard.snd_una() < ack {
             let seq = self.scoreboard.snd_una();
             let record = self.scoreboard.pop();
-            outcome.pkts_acked += 1;
+            outcome.acked.pkts_acked += 1;
             if record.was_retransmitted() {
                 outcome.retransmission_acked = true;
             } else if !record.is_sacked() {
@@ -260,7 +251,7 @@ impl Sender {
                 outcome.orig_sack_acked |= seq < self.path.high_seq;
             }
             if !record.is_sacked() {
-                self.path.rate.on_delivered(&mut outcome.rate_sample, seq, record.sent, &record.snapshot);
+                self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, record.sent, &record.snapshot);
                 if self.config.sack {
                     self.path.rate.count(1);
                     if !self.is_original_delivery(&record, outcome.tsecr) {
@@ -269,8 +260,8 @@ impl Sender {
                 }
             }
         }
-        outcome.set_timers = outcome.pkts_acked > 0;
-        if !self.config.sack && outcome.pkts_acked > 0 {
+        outcome.set_timers = outcome.acked.pkts_acked > 0;
+        if !self.config.sack && outcome.acked.pkts_acked > 0 {
             self.release_without_sack(outcome);
         }
     }
@@ -291,7 +282,7 @@ impl Sender {
         times = times.or(outcome.sacked_times);
         let (oldest, newest) = match (times, newest) {
             (Some((first, _)), Some(last)) => (now.since(first), now.since(last)),
-            _ if self.config.timestamps && outcome.advanced && outcome.tsecr != 0 => {
+            _ if self.config.timestamps && outcome.acked.advanced && outcome.tsecr != 0 => {
                 let rtt = Span::from_millis(u64::from(timestamp(now).saturating_sub(outcome.tsecr)).max(1));
                 (rtt, rtt)
             }
@@ -317,11 +308,11 @@ impl Sender {
     /// True if the receiver probably delayed the acknowledgement: it acks one small packet that was delivered alone
     /// since it was sent (Linux `FLAG_ACK_MAYBE_DELAYED`).
     fn is_ack_delayed(&self, outcome: &AckOutcome, prior: &PriorScoreboard) -> bool {
-        outcome.pkts_acked == 1
+        outcome.acked.pkts_acked == 1
             && prior.counts.sacked_out == 0
             && self.scoreboard.snd_una() == prior.una + 1
             && Some(self.scoreboard.snd_una()) == self.runt_end
-            && outcome.rate_sample.prior_delivered() + 1 == self.path.rate.delivered()
+            && outcome.acked.rate_sample.prior_delivered() + 1 == self.path.rate.delivered()
             && !outcome.newly_sacked
             && !outcome.dsack
             && !outcome.ece
@@ -329,7 +320,7 @@ impl Sender {
 
     fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorScoreboard) {
         // After a timeout that cannot be undone, late packets do not show reordering.
-        let counts = self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.advanced;
+        let counts = self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.acked.advanced;
         if let Some(low) = outcome.reordered
             && counts
         {
@@ -338,6 +329,10 @@ impl Sender {
     }
 
     fn is_dubious(&self, outcome: &AckOutcome) -> bool {
-        !outcome.advanced || outcome.newly_sacked || outcome.dsack || outcome.ece || self.path.ca_state != CaState::Open
+        !outcome.acked.advanced
+            || outcome.newly_sacked
+            || outcome.dsack
+            || outcome.ece
+            || self.path.ca_state != CaState::Open
     }
 }

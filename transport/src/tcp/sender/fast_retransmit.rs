@@ -26,7 +26,7 @@ impl Sender {
         }
         match self.path.ca_state {
             CaState::Recovery => {
-                if !outcome.advanced {
+                if !outcome.acked.advanced {
                     self.add_reno_sack(outcome);
                 } else if self.try_undo_partially(now, outcome.tsecr, prior.una, controller) {
                     return;
@@ -48,7 +48,7 @@ impl Sender {
                 }
             }
             CaState::Open | CaState::Disorder | CaState::Cwr => {
-                if !self.config.sack && outcome.advanced {
+                if !self.config.sack && outcome.acked.advanced {
                     self.scoreboard.reset_reno_sack();
                 }
                 self.add_reno_sack(outcome);
@@ -190,7 +190,7 @@ impl Sender {
             return;
         }
         if !self.config.sack {
-            return self.mark_head_lost(outcome.advanced);
+            return self.mark_head_lost(outcome.acked.advanced);
         }
         let retransmitted = self.scoreboard.counts().retrans_out;
         let window = self.reo_wnd();
@@ -210,7 +210,7 @@ impl Sender {
     /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first finds out whether it was spurious.
     fn process_loss(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) {
         let recovered = self.scoreboard.snd_una() >= self.path.high_seq;
-        if outcome.advanced && self.may_undo(outcome.tsecr) {
+        if outcome.acked.advanced && self.may_undo(outcome.tsecr) {
             return self.undo_timeout(now, false, controller);
         }
         if self.transmit.frto {
@@ -222,7 +222,7 @@ impl Sender {
                 if outcome.newly_sacked || outcome.is_dupack {
                     self.transmit.frto = false;
                 }
-            } else if outcome.advanced && !recovered {
+            } else if outcome.acked.advanced && !recovered {
                 self.path.high_seq = self.scoreboard.snd_nxt();
                 if self.can_send_new() {
                     self.transmit.new_data_only = true;
@@ -240,7 +240,7 @@ impl Sender {
             // Without SACK, a duplicate acknowledgement shows that F-RTO's new data has arrived.
             if self.scoreboard.snd_nxt() > self.path.high_seq && outcome.is_dupack {
                 self.add_reno_sack(outcome);
-            } else if outcome.advanced {
+            } else if outcome.acked.advanced {
                 self.scoreboard.reset_reno_sack();
             }
         }
@@ -258,7 +258,7 @@ impl Sender {
     /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that
     /// only the retransmission timer, shortened here, makes it certain.
     fn check_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
-        let reneged = outcome.advanced && self.scoreboard.head_is_sacked();
+        let reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
         if reneged {
             let wait = self.path.rtt.srtt() / 2;
             self.timers.expire_soon(now, wait, self.config.tick);

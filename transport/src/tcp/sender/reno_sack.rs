@@ -24,8 +24,8 @@ impl Sender {
     /// acknowledgements.
     pub(super) fn release_without_sack(&mut self, outcome: &mut AckOutcome) {
         let counted = self.scoreboard.counts().sacked_out;
-        self.path.rate.count(outcome.pkts_acked.saturating_sub(counted).max(1));
-        self.scoreboard.remove_reno_sacks(outcome.pkts_acked - 1);
+        self.path.rate.count(outcome.acked.pkts_acked.saturating_sub(counted).max(1));
+        self.scoreboard.remove_reno_sacks(outcome.acked.pkts_acked - 1);
         if outcome.retransmission_acked {
             outcome.orig_sack_acked = false;
         }
