@@ -17,6 +17,17 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
         all.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
         all.push((table, "local", json!(false)));
     }
+    // The types of these have their defaults themselves.
+    let chosen = [
+        ("queue", "discipline", "droptail"),
+        ("tunnel", "mode", "mpt"),
+        ("resequence", "late", "drop"),
+        ("flow", "kind", "tcp"),
+        ("event", "direction", "both"),
+        ("requests", "connection", "persistent"),
+        ("video", "kind", "stored"),
+    ];
+    all.extend(chosen.map(|(table, key, default)| (table, key, json!(default))));
     all.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
     all.extend(queue());
     all.extend(of_tunnel());

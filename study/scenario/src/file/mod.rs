@@ -214,7 +214,7 @@ pub(crate) struct Flow {
     /// MPTCP, instead of `paths`: subflows that come late, go early, or are backups.
     pub(crate) subflow: Option<At<Vec<At<Subflow>>>>,
     /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
-    /// { name = "blest", lambda = 1.1 }. By default that of the stack whose rules are followed.
+    /// { name = "blest", lambda = 1.1 }.
     pub(crate) scheduler: Option<At<Algorithm>>,
     /// MPTCP: everything else.
     pub(crate) mptcp: Option<At<Mptcp>>,
