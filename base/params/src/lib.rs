@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Parameter {
     /// The scenario key.
     pub name: &'static str,
-    /// What it does, in one line, with its unit.
+    /// Its meaning in one line, with the unit.
     pub meaning: &'static str,
     /// Default and what is allowed.
     pub default: ParamDefault,
@@ -68,7 +68,7 @@ impl From<&str> for AlgorithmChoice {
 pub struct ParamError {
     /// The offending key.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The mistake, and the allowed values.
     pub message: String,
 }
 

@@ -21,8 +21,8 @@ pub enum PathEvent {
         /// Packets in flight once the losses are counted.
         in_flight: u32,
     },
-    /// The latest reduction proved wrong: the "lost" packets were late (Linux `tcp_undo_cwnd_reduction`). An episode under
-    /// way ends with it.
+    /// The latest reduction proved wrong: the "lost" packets were late (Linux `tcp_undo_cwnd_reduction`). An episode
+    /// under way ends with it.
     SpuriousLoss,
     /// An episode of [`CaState::Cwr`] or [`CaState::Recovery`] is over.
     Recovered {
@@ -41,8 +41,8 @@ pub enum PathEvent {
         /// The most packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
-    /// The path holds up the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No sign
-    /// of congestion.
+    /// The path holds up the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No
+    /// sign of congestion.
     Penalise,
     /// The payload of a full packet changed.
     MssChanged {
@@ -153,8 +153,8 @@ pub struct AckSample {
     /// Whether the window, not the application or the receiver, limited the last window's worth of sending (Linux
     /// `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
-    /// Whether this acknowledgement may raise the window (Linux `tcp_may_raise_cwnd`: forward progress, or SACK progress
-    /// once reordering was seen).
+    /// Whether this acknowledgement may raise the window (Linux `tcp_may_raise_cwnd`: forward progress, or SACK
+    /// progress once reordering was seen).
     pub may_raise_cwnd: bool,
     /// The state in which this acknowledgement found the sender, as Linux's `pkts_acked` sees it.
     pub prior_ca_state: CaState,

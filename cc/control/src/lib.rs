@@ -3,8 +3,8 @@
 //! Senders know one interface, [`Controller`], for a *group* of paths. A single-path algorithm implements
 //! [`PathController`]; [`Uncoupled`] runs one instance a path. A window-based single-path algorithm states a
 //! [`common::WindowRule`] only; [`common::WindowController`] supplies slow start, proportional rate reduction, one
-//! reduction a window and undo. An algorithm that couples the windows of several paths states a [`common::Coupling`], and
-//! [`common::CoupledController`] supplies the same.
+//! reduction a window and undo. An algorithm that couples the windows of several paths states a [`common::Coupling`],
+//! and [`common::CoupledController`] supplies the same.
 //!
 //! **The unit of a congestion window is the packet** (one MSS of payload), as in Linux and in most papers, so that
 //! published constants can be used as they stand.

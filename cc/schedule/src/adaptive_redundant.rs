@@ -8,16 +8,18 @@
 //! ```
 //!
 //! and new data otherwise. alpha_i is the share of its bandwidth BW_i (greatest delivery rate of the latest ten rounds)
-//! that Coupled BBR leaves to path i between probes; here it is computed from the bandwidths, so that any congestion control
-//! will do. With so small a window a loss is noticed by timeout only; the second condition meets slow, long paths.
+//! that Coupled BBR leaves to path i between probes; here it is computed from the bandwidths, so that any congestion
+//! control will do. With so small a window a loss is noticed by timeout only; the second condition meets slow, long
+//! paths.
 //!
 //! Source: Han, Xue, Xing, Hong, Wei, SIGCOMM 2019 posters, section 3.2 (alpha: 3.1). It leaves open, and is read so:
 //! - `min RTT_i` is the least smoothed RTT over the paths, RTT_i the smoothed RTT of path i;
-//! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups); 1/N makes equal paths redundant
-//!   from N = 3 on: alpha is 1/9 then, the threshold 1/6;
-//! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new data;
-//! - the normal scheduling: round robin, with which the poster compares, or minrtt; the path is chosen first, then what it
-//!   carries;
+//! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups); 1/N makes equal paths
+//!   redundant from N = 3 on: alpha is 1/9 then, the threshold 1/6;
+//! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new
+//!   data;
+//! - the normal scheduling: round robin, with which the poster compares, or minrtt; the path is chosen first, then what
+//!   it carries;
 //! - a path without a bandwidth sample is redundant by its window alone.
 
 use crate::min_rtt::fastest;

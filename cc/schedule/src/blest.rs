@@ -10,9 +10,9 @@
 //!         = window_F * (2^rounds - 1)                                 in the first slow start, rounds <= 16
 //! ```
 //!
-//! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this packet
-//! included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood still in the
-//! meantime ([`SchedulerView::window_stalls`]), and falls by 0.01 if not.
+//! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this
+//! packet included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood
+//! still in the meantime ([`SchedulerView::window_stalls`]), and falls by 0.01 if not.
 //!
 //! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
 //! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the

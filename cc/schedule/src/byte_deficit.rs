@@ -21,7 +21,7 @@ const MAX_DEFICIT: u64 = (u16::MAX as u64) << FRACTION;
 /// Bits behind the binary point of what a path has carried.
 const FRACTION: u32 = 20;
 
-/// What each path has carried.
+/// Bytes that each path has carried.
 #[derive(Clone, Debug)]
 pub struct ByteDeficit {
     weights: Vec<u64>,

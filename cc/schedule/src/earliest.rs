@@ -4,9 +4,10 @@
 //! arrival = (bytes that wait at the path + this packet) / rate + srtt / 2
 //! ```
 //!
-//! Packets wait at the paths, for otherwise no queue could tell that the fast path is taken: it grows until a packet is as
-//! soon through on a slower one, and packets arrive nearly in order. If the path's buffer is full, data wait for it: passed
-//! over, an endless source would fill the slow paths' buffers as well, and packets arrive as late as those are long.
+//! Packets wait at the paths, for otherwise no queue could tell that the fast path is taken: it grows until a packet is
+//! as soon through on a slower one, and packets arrive nearly in order. If the path's buffer is full, data wait for it:
+//! passed over, an endless source would fill the slow paths' buffers as well, and packets arrive as late as those are
+//! long.
 //!
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
 //! is taken for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.

@@ -1,8 +1,8 @@
 //! ECF, earliest completion first: a slow path is left idle when the rest would be through sooner without it.
 //!
 //! The fastest path F (least smoothed RTT) is used whenever it is open. Otherwise S is the fastest of the open ones, k
-//! the packets that wait, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them all
-//! before a packet on S is back, and S would need longer than two RTTs of F:
+//! the packets that wait, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them
+//! all before a packet on S is back, and S would need longer than two RTTs of F:
 //!
 //! ```text
 //! rtt_F * (max(k, window_F) + window_F) < window_F * (1 + waiting * beta) * (rtt_S + delta)

@@ -1,13 +1,13 @@
-//! What a scheduler says of itself in its line of the registry.
+//! A scheduler's registration.
 
 use crate::Scheduler;
 use params::{ParamError, ParamValue, Parameter, Params};
 use std::collections::BTreeMap;
 
-/// What the registry knows of one scheduler.
+/// One scheduler: its file declares it, [`crate::REGISTRY`] lists it.
 #[derive(Debug)]
 pub struct SchedulerEntry {
-    /// Its name in scenarios.
+    /// Name in scenarios.
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
@@ -15,17 +15,17 @@ pub struct SchedulerEntry {
     pub title: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// What it needs to know of the paths.
+    /// Knowledge of the paths that it needs.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
     pub fill: Fill,
-    /// What can be set.
+    /// Declared parameters.
     pub parameters: &'static [Parameter],
     /// Builds one.
     pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
-/// What a scheduler needs to know of the paths.
+/// Knowledge of the paths that a scheduler needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Which paths are open. A tunnel that measures nothing can use it, too.
@@ -37,22 +37,22 @@ pub enum Needs {
 /// How far a path is filled: what [`PathView::open`](crate::PathView::open) means to a connection that has windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path is open while it [holds](crate::PathView::held) less than its congestion window. Packets wait at the connection
-    /// and their path is decided late (out-of-tree MPTCP kernel).
+    /// A path is open while it [holds](crate::PathView::held) less than its congestion window. Packets wait at the
+    /// connection and their path is decided late (out-of-tree MPTCP kernel).
     Cwnd,
     /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early
     /// (upstream MPTCP kernel).
     SendBuffer,
 }
 
-/// What a scheduler is built from.
+/// Arguments of a scheduler's constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerSetup<'a> {
     /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
     pub weights: &'a [u32],
     /// Position in its cycle at which it starts.
     pub first: u32,
-    /// Its parameters.
+    /// Parameters.
     pub params: &'a Params,
 }
 

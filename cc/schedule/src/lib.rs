@@ -1,7 +1,7 @@
 //! Which path carries the next packet: a choice made from views of the paths, by name from one table.
 //!
-//! A [`Scheduler`] sees a [`SchedulerView`]: what is known of each path, and how much there is to send. It answers with a
-//! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) carries the pick out and asks
+//! A [`Scheduler`] sees a [`SchedulerView`]: what is known of each path, and how much there is to send. It answers with
+//! a [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) carries the pick out and asks
 //! again, until the answer is `None` or nothing is left.
 //!
 //! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
@@ -44,11 +44,12 @@ pub use weighted::Weighted;
 pub trait Scheduler: std::fmt::Debug + Send {
     /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may be open.
     ///
-    /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path has
-    /// nothing of the kind that was picked, the sender closes it for the rest of the round and asks again.
+    /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path
+    /// has nothing of the kind that was picked, the sender closes it for the rest of the round and asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::open), or new data where none are
-    /// [sendable](SchedulerView::sendable); and to wait for a path that holds nothing, since no acknowledgement will come.
+    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::open), or new data
+    /// where none are [sendable](SchedulerView::sendable); and to wait for a path that holds nothing, since no
+    /// acknowledgement will come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }
 

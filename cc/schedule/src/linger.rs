@@ -16,8 +16,9 @@
 //!
 //! If the chosen path's buffer is full, data wait for it although another one may be open.
 //!
-//! Source: Linux 6.1 `net/mptcp/protocol.c`. Held is what the socket's buffer holds, in flight included. Departures: held
-//! bytes are packets times the size of the next one; a path without a rate lingers for no time, so that it gets one.
+//! Source: Linux 6.1 `net/mptcp/protocol.c`. Held is what the socket's buffer holds, in flight included. Departures:
+//! held bytes are packets times the size of the next one; a path without a rate lingers for no time, so that it gets
+//! one.
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};

@@ -6,20 +6,20 @@
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
-//! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps the
-//! order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow start. Once a
-//! backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for some of its round
-//! trips whatever the backlog is then, while the fast one is busy: it comes and goes with the windows of the flows inside.
-//! But not while it is much slower than usual itself, because a queue has grown in it.
+//! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps
+//! the order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow
+//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for
+//! some of its round trips whatever the backlog is then, while the fast one is busy: it comes and goes with the windows
+//! of the flows inside. But not while it is much slower than usual itself, because a queue has grown in it.
 //!
-//! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of more. So
-//! a path is full when its [phantom queue](crate::PathView::phantom) is as long as a backlog would have to be, unless the detour
-//! is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path with room even if the fast one would take it, into a queue in the network. With no such room, it
-//! does take it.
+//! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of
+//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue) is as long as a backlog would have to be,
+//! unless the detour is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path
+//! with room even if the fast one would take it, into a queue in the network. With no such room, it does take it.
 //!
-//! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that of
-//! earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant, SIGCOMM
-//! 2001).
+//! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that
+//! of earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant,
+//! SIGCOMM 2001).
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::{Instant, PathId, Rate, Span};
@@ -35,9 +35,9 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(Overflow::default()),
 };
 
-/// Round trips of the slow path for which a proof of need holds: two of BBR's cycles of probing.
+/// Round trips of a slow path for which it stays needed: two of BBR's gain cycles.
 const NEED_ROUND_TRIPS: u64 = 16;
-/// So many packets are no backlog.
+/// Fewer packets are no backlog.
 const MIN_BACKLOG_PACKETS: u64 = 4;
 /// A phantom queue of these, or of so long one, is a burst that comes and goes...
 const MIN_BURST: Span = Span::from_millis(2);
@@ -49,7 +49,7 @@ const BACKLOG_GAP: Span = Span::from_millis(5);
 /// A path in use may become so much slower than usual before it is used by need alone, again: its own queue has grown.
 const SRTT_TOLERANCE: Span = Span::from_millis(5);
 
-/// What is remembered of the slower paths.
+/// State of the slower paths, and of the backlog.
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
     slow_paths: Vec<SlowPath>,
@@ -128,7 +128,7 @@ impl Scheduler for Overflow {
 struct FasterPaths {
     /// Round trip of the fastest.
     srtt: Span,
-    /// What they carry together.
+    /// Rate of the faster paths together.
     rate: Rate,
     /// The shortest of their phantom queues, if all are counted.
     phantom_queue: Option<Span>,
@@ -153,14 +153,14 @@ impl FasterPaths {
         path.srtt.saturating_sub(self.srtt) / 2
     }
 
-    /// They carry nearly all that they can, for now or for longer.
+    /// Whether the faster paths carry nearly all that they can.
     fn are_busy(&self) -> bool {
         self.phantom_queue.is_none_or(|phantom| phantom >= MIN_BURST)
     }
 
-    /// They carry all that they can, by their phantom queues, for longer than it is worth to wait for them. A flow that paces
-    /// itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer than that round trip
-    /// would starve it, and cost more than the slower path brings.
+    /// Whether the faster paths are full, by their phantom queues, for longer than it is worth to wait for them. A flow
+    /// that paces itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer
+    /// than that round trip would starve it, and cost more than the slower path brings.
     fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         if self.delay_difference(path) > self.srtt {
             return false;

@@ -4,8 +4,8 @@
 //! least goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
 //! weight / gcd(weights) times.
 //!
-//! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked, so
-//! that no set of weights can overflow a table.
+//! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked,
+//! so that no set of weights can overflow a table.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;

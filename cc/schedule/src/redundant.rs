@@ -1,9 +1,9 @@
 //! Redundant: every path carries everything, and the first copy to arrive counts.
 //!
-//! Open paths take turns. Each carries the oldest packet that is not acknowledged and that it has not carried itself, so
-//! that it has its own place in the stream; what the others have brought home is passed over, and a slow path stays
-//! near the head. Throughput is that of the best path at most; a loss or a delay on one path costs nothing while another
-//! delivers.
+//! Open paths take turns. Each carries the oldest packet that is not acknowledged and that it has not carried itself,
+//! so that it has its own place in the stream; what the others have brought home is passed over, and a slow path stays
+//! near the head. Throughput is that of the best path at most; a loss or a delay on one path costs nothing while
+//! another delivers.
 //!
 //! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
 

@@ -1,13 +1,14 @@
 //! Round robin: the paths take turns of a fixed number of packets.
 //!
-//! Each path has used so much of its turn. One that is in its turn goes on; else one that has not had its turn begins it;
-//! when all have had theirs, the count starts anew.
+//! Each path has used so much of its turn. One that is in its turn goes on; else one that has not had its turn begins
+//! it; when all have had theirs, the count starts anew.
 //!
-//! `cwnd_limited` = 1 passes over a path whose window is full, so that a source which always has data fills every window
-//! and the paths carry what their windows let out. With 0 the turns are strict: data wait for the path whose turn it is.
+//! `cwnd_limited` = 1 passes over a path whose window is full, so that a source which always has data fills every
+//! window and the paths carry what their windows let out. With 0 the turns are strict: data wait for the path whose
+//! turn it is.
 //!
-//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Departure: where several paths have not
-//! had their turn, the lower index begins (the kernel takes the last of its list).
+//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Departure: where several paths have
+//! not had their turn, the lower index begins (the kernel takes the last of its list).
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamDefault, Parameter};

@@ -1,19 +1,20 @@
 //! STMS-like: the slow path sends from further back in the stream, so that its packets arrive when they are due.
 //!
-//! The fastest path (least smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster ones
-//! will have delivered before one on i arrives:
+//! The fastest path (least smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster
+//! ones will have delivered before one on i arrives:
 //!
 //! ```text
 //! gap_i = scale_i * sum over faster j of rate_j * (srtt_i - srtt_j) / 2
 //! ```
 //!
 //! The scale is learned from the data acknowledgements. One packet of path i at a time is watched: if the far end's
-//! acknowledgement passes it an RTT after it was sent (a deviation later at most), the far end was waiting for it or had it
-//! just in time, and the scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
+//! acknowledgement passes it an RTT after it was sent (a deviation later at most), the far end was waiting for it or
+//! had it just in time, and the scale grows; if later, the packet had to wait for those before it, and the scale
+//! shrinks.
 //!
-//! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are not
-//! public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known. The
-//! number of the watched packet is exact with two paths, an estimate with more.
+//! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are
+//! not public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known.
+//! The number of the watched packet is exact with two paths, an estimate with more.
 
 use crate::min_rtt::fastest;
 use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -38,7 +39,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 /// How far a gap may be from what rates and delays say.
 const SCALES: (f64, f64) = (0.25, 4.0);
 
-/// What each path has learned.
+/// The gap scale of each path.
 #[derive(Clone, Debug)]
 pub struct Stms {
     step: f64,
@@ -106,7 +107,7 @@ impl Stms {
     }
 }
 
-/// What a path carries.
+/// Delivery rate of a path, or its pacing rate before that is known.
 fn rate(path: &PathView) -> Rate {
     if path.delivery_rate.0 > 0 { path.delivery_rate } else { path.pacing_rate }
 }

@@ -2,14 +2,15 @@
 
 use units::{Instant, PathId, Rate, Span};
 
-/// What a scheduler sees of one path. A tunnel that measures nothing fills in [`open`](Self::open) alone.
+/// A path as a scheduler sees it. A tunnel that measures nothing fills in [`open`](Self::open) alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// It takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open paths are active.
+    /// Whether the path takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open
+    /// paths are active.
     pub open: bool,
-    /// It is established, and neither failed nor stale: if it is not open now, it will be.
+    /// Whether the path is established, and neither failed nor stale: if it is not open now, it will be.
     pub active: bool,
-    /// To be used only while no path that is not a backup is active (RFC 8684, B bit).
+    /// Whether the path is used only while no regular path is active (RFC 8684, B bit).
     pub backup: bool,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
@@ -17,18 +18,19 @@ pub struct PathView {
     pub rttvar: Span,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Slow-start threshold, packets; greater than the window in slow start, [`units::INFINITE_SSTHRESH`] in the first one.
+    /// Slow-start threshold, packets; greater than the window in slow start, [`units::INFINITE_SSTHRESH`] in the first
+    /// one.
     pub ssthresh: u32,
     /// Packets in flight.
     pub in_flight: u32,
     /// Packets given to the path that have not left.
     pub queued: u32,
-    /// What the path is sent at: the pacing rate, or Linux's estimate of it from window and smoothed RTT.
+    /// Pacing rate, or Linux's estimate of it from window and smoothed RTT.
     pub pacing_rate: Rate,
-    /// The most that was delivered over the path in its latest ten round trips; zero before the first sample.
+    /// Greatest delivery rate of the latest ten round trips; zero before the first sample.
     pub delivery_rate: Rate,
-    /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is full, even
-    /// if nothing waits. `None` where it is not counted.
+    /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is
+    /// full, even if nothing waits. `None` where it is not counted.
     pub phantom_queue: Option<Span>,
 }
 
@@ -65,7 +67,7 @@ impl PathView {
     }
 }
 
-/// What a scheduler sees.
+/// The paths and the data to send, as a scheduler sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
     /// The present.
@@ -108,7 +110,7 @@ impl SchedulerView<'_> {
     }
 }
 
-/// What is sent next.
+/// The next packet to send, and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The path that carries it.

@@ -1,12 +1,12 @@
 //! Weighted round robin by rate: the paths share the packets in proportion to what they are sent at.
 //!
-//! Each path has a clock that each of its packets sets forward by the time the path takes for it, `bytes / rate`. The path
-//! whose clock would stand earliest goes next. Where the scenario gives weights, these are the rates; a weight is one
-//! Mbit/s then, but only ratios matter. The deficit of a path that was closed is at most 64 KiB.
+//! Each path has a clock that each of its packets sets forward by the time the path takes for it, `bytes / rate`. The
+//! path whose clock would stand earliest goes next. Where the scenario gives weights, these are the rates; a weight is
+//! one Mbit/s then, but only ratios matter. The deficit of a path that was closed is at most 64 KiB.
 //!
 //! As packets have their path decided when its window has room, an endless source fills every window, and what a path
-//! carries is what its window lets out, whatever the weights say. With `strict` = 1 data wait for the path whose turn it
-//! is: then the shares hold, and the path that is short of its share sets the pace. With weights and windows that
+//! carries is what its window lets out, whatever the weights say. With `strict` = 1 data wait for the path whose turn
+//! it is: then the shares hold, and the path that is short of its share sets the pace. With weights and windows that
 //! differ, strict is what one wants; with rates of the paths' own the default loses no throughput.
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.

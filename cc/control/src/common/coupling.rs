@@ -1,8 +1,8 @@
 //! The controller of the paths of a connection that is made of a coupling.
 //!
-//! Every event moves a path's window by the same steps as any single window ([`super::WindowController`]): slow start, one
-//! reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose siblings are
-//! not active (not up, or without an RTT sample) is Reno.
+//! Every event moves a path's window by the same steps as any single window ([`super::WindowController`]): slow start,
+//! one reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
+//! siblings are not active (not up, or without an RTT sample) is Reno.
 //!
 //! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
@@ -20,8 +20,8 @@ pub trait Coupling: Debug + Send {
     /// State of one path.
     type PathState: Debug + Default + Send;
 
-    /// Packets by which the own window grows for each packet acknowledged, in congestion avoidance among active siblings;
-    /// may be negative.
+    /// Packets by which the own window grows for each packet acknowledged, in congestion avoidance among active
+    /// siblings; may be negative.
     fn increase(&mut self, group: &SubflowGroup<'_, Self::PathState>) -> f64;
 
     /// Packets by which congestion reduces the own window, among active siblings.
@@ -29,8 +29,8 @@ pub trait Coupling: Debug + Send {
         group.own().cwnd / 2.0
     }
 
-    /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a path
-    /// alone; else slow start, and [`Coupling::increase`] for the packets that it leaves.
+    /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a
+    /// path alone; else slow start, and [`Coupling::increase`] for the packets that it leaves.
     fn cong_avoid(
         &mut self,
         group: &mut SubflowGroup<'_, Self::PathState>,
@@ -81,7 +81,7 @@ impl<C: Coupling> CoupledController<C> {
         Self { coupling, subflows: Vec::new(), states: Vec::new(), path_controllers: PathControllers::default() }
     }
 
-    /// The coupled windows over a controller of each path, from `construct` (see [`super::path_controllers`]).
+    /// The coupled windows over a controller of each path, from `construct` (`path_controllers.rs` says how they combine).
     #[must_use]
     pub fn over(self, construct: fn() -> Box<dyn PathController>) -> Self {
         Self { path_controllers: PathControllers::new(construct), ..self }

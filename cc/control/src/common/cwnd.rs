@@ -86,8 +86,8 @@ impl CwndState {
         matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
     }
 
-    /// The threshold that undo of a new episode returns to (Linux `tcp_current_ssthresh`): at least three quarters of the
-    /// window.
+    /// The threshold that undo of a new episode returns to (Linux `tcp_current_ssthresh`): at least three quarters of
+    /// the window.
     #[must_use]
     pub fn current_ssthresh(&self) -> u32 {
         if self.in_cwnd_reduction() { self.ssthresh } else { self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2)) }

@@ -1,7 +1,8 @@
 //! Parts that algorithms share.
 //!
-//! [`WindowController`] owns the congestion window of one path: states, proportional rate reduction, undo. The algorithm
-//! states its [`WindowRule`]. [`CoupledController`] does the same for the paths of a connection, over a [`Coupling`].
+//! [`WindowController`] owns the congestion window of one path: states, proportional rate reduction, undo. The
+//! algorithm states its [`WindowRule`]. [`CoupledController`] does the same for the paths of a connection, over a
+//! [`Coupling`].
 
 mod coupling;
 mod cwnd;

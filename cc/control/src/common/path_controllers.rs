@@ -1,26 +1,28 @@
 //! A coupling over a controller of each path.
 //!
 //! The path controller (BBR, say) models its path: it sets the pacing rate and bounds what the path should hold. The
-//! coupling bounds what the connection may take there: it moves window between paths. Both get every event, and each keeps
-//! its own window by its own rules:
+//! coupling bounds what the connection may take there: it moves window between paths. Both get every event, and each
+//! keeps its own window by its own rules:
 //!
-//! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the coupling's.
-//! - **Growth.** The coupled window grows only where it is what limits: the sender fills it, and it is not the greater of
-//!   the two. Otherwise it would grow, unused, to where it bounds nothing. It may be reduced at any time.
+//! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the
+//!   coupling's.
+//! - **Growth.** The coupled window grows only where it is what limits: the sender fills it, and it is not the greater
+//!   of the two. Otherwise it would grow, unused, to where it bounds nothing. It may be reduced at any time.
 //! - **Slow start.** Both double. When the path controller has found what its path carries (it sets a threshold), the
-//!   coupling's slow start ends too: window and threshold come down to that. Otherwise the overshoot of slow start would
-//!   leave the coupling at twice the path, bounding nothing until a loss.
-//! - **Loss, timeout, undo.** The coupled window is reduced and recovers as any window (proportional rate reduction, one
-//!   packet after a timeout, the earlier window after undo), the path controller acts as it does alone; the smaller window
-//!   holds at every moment.
-//! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not limit.
+//!   coupling's slow start ends too: window and threshold come down to that. Otherwise the overshoot of slow start
+//!   would leave the coupling at twice the path, bounding nothing until a loss.
+//! - **Loss, timeout, undo.** The coupled window is reduced and recovers as any window (proportional rate reduction,
+//!   one packet after a timeout, the earlier window after undo), the path controller acts as it does alone; the smaller
+//!   window holds at every moment.
+//! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not
+//!   limit.
 //! - **Application-limited.** What pacing leaves of the window is not the application's doing: RFC 2861's decay of an
 //!   unused window is left out (Linux leaves it out for BBR). After idling, RFC 2861's restart does apply.
 //!
 //! Where nothing is lost, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
 //! bandwidth-delay products); losses take it below, to the coupling's share, and the path's model follows: it measures
-//! what the window lets through. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet is
-//! lost, because a quarter more in flight is not reached.
+//! what the window lets through. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet
+//! is lost, because a quarter more in flight is not reached.
 
 use super::CwndState;
 use crate::{Context, Decision, PathController, PathEvent};

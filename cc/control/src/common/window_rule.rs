@@ -11,8 +11,8 @@ pub trait WindowRule: Debug + Send {
     /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 
-    /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not called
-    /// during a reduction, nor while the sender does not fill the window, unless the rule
+    /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not
+    /// called during a reduction, nor while the sender does not fill the window, unless the rule
     /// [ignores](WindowRule::ignores_cwnd_limited) that.
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>);
 
@@ -28,7 +28,8 @@ pub trait WindowRule: Debug + Send {
     /// Every acknowledgement, before state and window change (Linux `pkts_acked`, `in_ack_event`).
     fn on_ack(&mut self, _state: &mut CwndState, _sample: &AckSample, _cx: &mut Context<'_>) {}
 
-    /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`] again.
+    /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`]
+    /// again.
     fn set_state(&mut self, _state: &mut CwndState, _next: CaState, _cx: &mut Context<'_>) {}
 
     /// A timeout that reduces: the threshold is set, the window not yet (Linux `CA_EVENT_LOSS`).
@@ -127,7 +128,8 @@ impl<R: WindowRule> RuleDriver<'_, R> {
                 let prior_ssthresh = if self.state.in_cwnd_reduction() { 0 } else { self.state.current_ssthresh() };
                 self.begin_reduction(prior_ssthresh, cx);
                 self.set_state(CaState::Recovery, cx);
-                // The first retransmission goes out at once, also where a timer and not an acknowledgement found the loss.
+                // The first retransmission goes out at once, also where a timer and not an acknowledgement found the
+                // loss.
                 if self.state.reduction == Reduction::Proportional {
                     self.state.cwnd = in_flight + 1;
                 }

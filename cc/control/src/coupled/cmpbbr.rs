@@ -6,12 +6,12 @@
 //! - **Benefit.** If all paths together deliver less than 60 percent of what the best one could, and that is not due to
 //!   sharing, in five counts in a row, the slowest path stops.
 //!
-//! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code; the
-//! paper's text was not read.
-//! Departures from the code, which its description suggests: both checks run once a cycle, as the fourth phase begins, not
-//! on each acknowledgement of it; a path's delivery rate is that since its check before. A controller cannot close a path:
-//! the one that stops stays up and holds BBR's least window of four packets. The base is this BBR v1, which also has what
-//! came after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1 percent).
+//! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
+//! the paper's text was not read. Departures from the code, which its description suggests: both checks run once a
+//! cycle, as the fourth phase begins, not on each acknowledgement of it; a path's delivery rate is that since its check
+//! before. A controller cannot close a path: the one that stops stays up and holds BBR's least window of four packets.
+//! The base is this BBR v1, which also has what came after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
+//! percent).
 //!
 //! Two paths of the same speed that share nothing are taken for one bottleneck.
 
@@ -42,7 +42,7 @@ const CHECK_CYCLE_IDX: usize = 3;
 const SIMILAR_BW: f64 = 0.2;
 /// Paths together are of use if they deliver this much of the best one's bandwidth.
 const MIN_GAIN: f64 = 0.6;
-/// So many checks in a row without use.
+/// Checks in a row without use after which a path is stopped.
 const MAX_USELESS_CHECKS: u32 = 5;
 
 /// BBR on each path, linked by looks at the others.
@@ -51,7 +51,7 @@ pub struct CMpBbr {
     paths: BbrPaths<CMpBbrPath>,
 }
 
-/// What a path saw of the others.
+/// Result of a path's checks.
 #[derive(Debug, Default)]
 struct CMpBbrPath {
     sharing: BottleneckSharing,

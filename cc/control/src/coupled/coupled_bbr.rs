@@ -1,16 +1,17 @@
 //! Coupled BBR: BBR on each path, and in all no more than the best of them.
 //!
 //! BW is a path's bandwidth as BBR measures it. The cycle of bandwidth probing is `(1.25, 0.75, alpha x 6) BW`, where
-//! `alpha = (4 beta - 1) / 3` and `beta = BW max(BW) / sum(BW^2)`. The average rate of a path is then `beta BW`, and the sum
-//! over paths max(BW). The first two phases are BBR's, so that the bandwidth stays measurable. Where alpha is below zero,
-//! the path cruises with a window of four packets.
+//! `alpha = (4 beta - 1) / 3` and `beta = BW max(BW) / sum(BW^2)`. The average rate of a path is then `beta BW`, and
+//! the sum over paths max(BW). The first two phases are BBR's, so that the bandwidth stays measurable. Where alpha is
+//! below zero, the path cruises with a window of four packets.
 //!
 //! Source: Han, Xue, Xing, Hong and Wei, "Measurement and redesign of BBR-based MPTCP" (SIGCOMM 2019, poster), section
 //! 3.1, on BBR v1.
 //! What the poster leaves open, and what is done here:
 //! - Bandwidths are compared as they stand at each event on the path (a sibling's news count from the path's own next
 //!   event), in bytes a second, over all paths that are up and have one.
-//! - A phase lasts a least RTT, as in BBR v1, however low its rate. The window's gain stays 2, of the BDP of the path's BW.
+//! - A phase lasts a least RTT, as in BBR v1, however low its rate. The window's gain stays 2, of the BDP of the path's
+//!   BW.
 //! - The four packets hold for the six phases that cruise, not for the two that measure.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
 //!

@@ -8,9 +8,8 @@
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
 //! Source: Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014), as its kernel module has it; the paper itself
-//! was not read.
-//! Departures: a path that waits begins slow start also when it is left alone. Of several paths with the smallest window,
-//! each counts as the smallest.
+//! was not read. Departures: a path that waits begins slow start also when it is left alone. Of several paths with the
+//! smallest window, each counts as the smallest.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
@@ -31,7 +30,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// Window and threshold of a path that waits, packets.
 const WAITING_CWND: u32 = 2;
 
-/// What the connection went through.
+/// State of the connection.
 #[derive(Debug, Default)]
 pub struct Dmctcp {
     /// Some path was congested.

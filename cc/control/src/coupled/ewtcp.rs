@@ -2,8 +2,8 @@
 //!
 //! - Increase: `1 / (n^2 w)` per packet acknowledged, n the number of paths. Decrease: half.
 //!
-//! At loss probability p the window settles where `a / w = p w / 2`, so at `sqrt(2 a / p)`: with a = 1 / n^2 each path gets
-//! 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing moves between paths.
+//! At loss probability p the window settles where `a / w = p w / 2`, so at `sqrt(2 a / p)`: with a = 1 / n^2 each path
+//! gets 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing moves between paths.
 //!
 //! Source: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT
 //! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the law above, not read there.

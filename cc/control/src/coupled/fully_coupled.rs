@@ -2,8 +2,8 @@
 //!
 //! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the least window.
 //!
-//! The total is Reno's whatever the number of paths, all of it on the least congested; with paths alike it flaps between
-//! them, and a path once left is hardly probed.
+//! The total is Reno's whatever the number of paths, all of it on the least congested; with paths alike it flaps
+//! between them, and a path once left is hardly probed.
 //!
 //! Source: Kelly and Voice, "Stability of end-to-end algorithms for joint routing and rate control" (CCR 2005), and Han
 //! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).

@@ -30,8 +30,8 @@ const STEPS: Parameter = Parameter {
     default: ParamDefault::Word(&["paper", "linux"]),
 };
 
-/// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and in
-/// congestion avoidance `count`.
+/// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and
+/// in congestion avoidance `count`.
 fn cong_avoid<M>(
     group: &mut SubflowGroup<'_, M>,
     state: &mut CwndState,

@@ -1,8 +1,9 @@
-//! OLIA, the opportunistic linked increases algorithm: LIA's aim, but Pareto-optimal, and quick on paths that got better.
+//! OLIA, the opportunistic linked increases algorithm: LIA's aim, but Pareto-optimal, and quick on paths that got
+//! better.
 //!
 //! With w a window in packets, rtt a smoothed RTT, and l the greater of what was acknowledged since the last loss and
-//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of the rate that loss
-//! would leave a TCP), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
+//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of the rate that
+//! loss would leave a TCP), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
 //! - Increase, per packet acknowledged: `(w / rtt^2) / (sum(w / rtt))^2 + a / w`, where, if C is not empty,
 //!   `a = 1 / (N |C|)` in C, `-1 / (N |M|)` in M; otherwise 0. Window moves from M to C.
 //! - Decrease: half, as Reno.
@@ -46,7 +47,7 @@ pub struct OliaPath {
 const SCALE: f64 = 1024.0;
 /// At this `cwnd_cnt` the kernel's window changes by a packet.
 const WHOLE: i32 = 1023;
-/// What moves away leaves this (the kernel: one packet, which is slow start again).
+/// Least window that a negative increase leaves (the kernel: one packet, which is slow start again).
 const MIN_CWND: u32 = 2;
 
 impl Coupling for Olia {

@@ -14,8 +14,8 @@
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
 //!
-//! The backoff leaves much of a quiet path unused: there, the queueing delay doubles as soon as the own packets queue. On
-//! a 20 Mbit/s path of 20 ms with one flow, half goes to waste; with `backoff = "off"`, nothing.
+//! The backoff leaves much of a quiet path unused: there, the queueing delay doubles as soon as the own packets queue.
+//! On a 20 Mbit/s path of 20 ms with one flow, half goes to waste; with `backoff = "off"`, nothing.
 //!
 //! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
@@ -68,11 +68,11 @@ pub struct WVegas {
     backoff: bool,
 }
 
-/// What a path knows of its delay and its rate.
+/// State of one path.
 #[derive(Debug)]
 pub struct WVegasPath {
     vegas: VegasRtt,
-    /// Of this round's RTTs, microseconds.
+    /// Sum of this round's RTTs, microseconds.
     sampled_rtt: u64,
     ca_state: CaState,
     alpha: u64,
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn the_window_seeks_alpha_packets_in_the_queue() {
-        // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is 10.
+        // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is
+        // 10.
         let size = |alpha, size, rtt| {
             let mut all = group(0.0);
             (all[0].state.alpha, all[0].state.queue_delay) = (alpha, None);

@@ -29,7 +29,7 @@ const MAX_INCREMENT: u32 = 16;
 const LOW_WINDOW: u32 = 14;
 /// Window after a loss, in 1/1024 of the window before it.
 const BETA: u64 = 819;
-/// The search takes 1/4 of the distance (BICTCP_B).
+/// The binary search takes 1/4 of the distance.
 const BICTCP_B: u32 = 4;
 /// Growth near the maximum: `PART / SMOOTH` packets a round trip.
 const SMOOTH_PART: u32 = 20;

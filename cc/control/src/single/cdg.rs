@@ -75,7 +75,7 @@ const HYSTART_MIN_SAMPLES: u32 = 8;
 /// State of CDG.
 #[derive(Debug)]
 pub struct Cdg {
-    /// In 1/1024.
+    /// Window after a backoff, in 1/1024 of the window before it.
     backoff_beta: u64,
     backoff_factor: f64,
     ineffective: u32,
@@ -98,13 +98,13 @@ pub struct Cdg {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Backoff {
     end_seq: u64,
-    /// The window before it.
+    /// Window before the backoff.
     prior_cwnd: u32,
     acked: u32,
 }
 
 impl Backoff {
-    /// The window when so much of it is acknowledged.
+    /// The window after `acked` packets, on its way to `aim`.
     fn window(&self, aim: u32) -> u32 {
         let way =
             u64::from(self.prior_cwnd.saturating_sub(aim)) * u64::from(self.acked) / u64::from(self.prior_cwnd.max(1));
@@ -112,14 +112,14 @@ impl Backoff {
     }
 }
 
-/// Of the RTTs of one round, or differences of these, microseconds.
+/// Least and greatest RTT of a round, or their differences to the round before, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct MinMax {
     min: i64,
     max: i64,
 }
 
-/// The last eight rounds' differences.
+/// Differences of the last eight rounds.
 #[derive(Debug, Default)]
 struct Gradients {
     ring: [MinMax; WINDOW],
@@ -211,7 +211,8 @@ impl Cdg {
         self.backoff = Some(Backoff { end_seq: next, prior_cwnd: state.cwnd, acked: 0 });
     }
 
-    /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its end.
+    /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its
+    /// end.
     fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
         let Some(rest) = &mut self.backoff else { return false };
         rest.acked += acked;

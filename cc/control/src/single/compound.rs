@@ -11,8 +11,8 @@
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
 //! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what the texts leave open is as in the Linux module of
-//! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of 1/2.
-//! Proportional rate reduction and undo are Linux 6.1's.
+//! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of
+//! 1/2. Proportional rate reduction and undo are Linux 6.1's.
 
 use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};

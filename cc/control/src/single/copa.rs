@@ -6,8 +6,8 @@
 //! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
 //! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
-//!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and halves on
-//!   loss, so that Copa holds its own against Reno.
+//!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and
+//!   halves on loss, so that Copa holds its own against Reno.
 //! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
 //!
 //! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
@@ -70,7 +70,7 @@ const EMPTY_DIVISOR: u64 = 10;
 /// Copa on one path.
 #[derive(Debug)]
 pub struct Copa {
-    /// In 2^-16 packets.
+    /// Congestion window, in 2^-16 packets.
     cwnd: u64,
     ssthresh: u32,
     mss: u32,
@@ -97,13 +97,13 @@ struct Rtts {
     last_nearly_empty: Instant,
 }
 
-/// The pace of the window.
+/// Velocity of the window: its change doubles after rounds in one direction.
 #[derive(Debug)]
 struct Velocity {
     value: u64,
     up: bool,
     same_direction_rounds: u32,
-    /// The window a round trip ago.
+    /// Window a round trip ago, in 2^-16 packets.
     prior_cwnd: u64,
 }
 

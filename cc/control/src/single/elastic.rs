@@ -46,7 +46,7 @@ impl Elastic {
         Self { per_packet: params.word("count") == "packets", max_rtt: 0, rtt: 1, cwnd_fraction: 0 }
     }
 
-    /// The weight, in 1/64 packets.
+    /// The window-weighting function, in 1/64 packets.
     fn wwf(&self, cwnd: u32) -> u64 {
         let greatest = self.max_rtt.max(self.rtt);
         (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.rtt)).isqrt() as u64

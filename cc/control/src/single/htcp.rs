@@ -3,13 +3,14 @@
 //! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
 //!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the least RTT in units of 100 ms (half to ten times)
 //!   and by `2 (1 - beta)`, so that neither the round trip nor the decrease alters the growth a second.
-//! - Decrease: threshold = `beta` of the window, `beta = least RTT / greatest RTT` within 0.5 and 0.8: what is left just
-//!   empties the queue. 0.5 where the throughput since the last congestion differs by more than a fifth from that before.
+//! - Decrease: threshold = `beta` of the window, `beta = least RTT / greatest RTT` within 0.5 and 0.8: what is left
+//!   just empties the queue. 0.5 where the throughput since the last congestion differs by more than a fifth from that
+//!   before.
 //!
-//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as in
-//! Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them.
-//! Departures from the paper, Linux's: the greatest RTT loses a twentieth of its distance from the least with every
-//! congestion and ignores a sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
+//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as
+//! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Departures from the paper,
+//! Linux's: the greatest RTT loses a twentieth of its distance from the least with every congestion and ignores a
+//! sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
 use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
 use crate::{
@@ -62,7 +63,7 @@ const ONE: u64 = 128;
 const MAX_RTT_STEP: Span = Span::from_millis(20);
 /// A least RTT of no more than this is too coarse for a ratio.
 const MIN_RATIO_RTT: Span = Span::from_millis(10);
-/// So many least RTTs after a congestion, the throughput is measured anew.
+/// The throughput filter is restarted until this many least RTTs after a congestion.
 const SETTLING_RTTS: u64 = 3;
 
 /// State of H-TCP. Times are ticks, RTTs zero before the first sample.
@@ -71,7 +72,7 @@ pub struct Htcp {
     constants: Constants,
     alpha: u64,
     beta: u64,
-    /// The throughput held still at the last congestion.
+    /// Whether the throughput was steady at the last congestion, so that beta adapts to the RTT ratio.
     modeswitch: bool,
     /// Packets of the latest acknowledgement in the open state, to be counted once.
     pkts_acked: u32,
@@ -90,12 +91,12 @@ struct Constants {
     bandwidth_switch: bool,
 }
 
-/// What a congestion overwrites and an undo restores.
+/// State that congestion overwrites and undo restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     last_cong: u64,
     max_rtt: u64,
-    /// The greatest throughput of the epoch before.
+    /// Greatest throughput of the epoch before.
     old_max_b: u64,
 }
 

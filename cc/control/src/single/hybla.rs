@@ -6,11 +6,10 @@
 //! - Decrease: half, as Reno. Reno's growth outside the open state.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
-//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far.
-//! Departures from the paper, Linux's: the flow begins with a window of `rho` packets; rho in eighths, at most 16 in the
-//! exponent; a step an acknowledgement, however many packets it covers; no window above 65535 packets. Departure from
-//! Linux: without a sample from the handshake the flow begins with the initial window and the first sample sets rho
-//! (there rho then stays 1 for ever).
+//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far. Departures from the paper, Linux's: the
+//! flow begins with a window of `rho` packets; rho in eighths, at most 16 in the exponent; a step an acknowledgement,
+//! however many packets it covers; no window above 65535 packets. Departure from Linux: without a sample from the
+//! handshake the flow begins with the initial window and the first sample sets rho (there rho then stays 1 for ever).
 
 use crate::common::{self, CwndState, WindowController, WindowRule};
 use crate::{

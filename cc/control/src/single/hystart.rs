@@ -19,7 +19,7 @@ const MIN_SAMPLES: u32 = 8;
 /// The largest burst that segmentation offload makes, bytes: its length is allowed for in the train.
 const GSO_MAX_SIZE: u64 = 65_536;
 
-/// The search of one slow start. Times are microseconds.
+/// HyStart of one slow start. Times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
     found: bool,
@@ -70,7 +70,7 @@ fn delay_threshold(least: u64) -> u64 {
     (least / 8).clamp(4_000, 16_000)
 }
 
-/// What four of the largest bursts take at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
+/// Time of four of the largest bursts at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
 fn ack_delay(state: &CwndState, sample: &AckSample) -> u64 {
     let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };

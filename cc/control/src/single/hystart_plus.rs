@@ -28,7 +28,7 @@ const CSS_ROUNDS: u32 = 5;
 /// Packets of growth an acknowledgement (L).
 const L: u32 = 8;
 
-/// The search of the first slow start. Times are microseconds.
+/// HyStart++ of the first slow start (RFC 9406). Times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct HyStartPlus {
     round: RoundTrip,
@@ -41,7 +41,7 @@ pub(super) struct HyStartPlus {
 /// Conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Css {
-    /// The RTT that began it.
+    /// Least RTT of the round that began CSS (`cssBaselineMinRtt`).
     css_baseline_min_rtt: u64,
     /// Round trips that ended since.
     css_round_count: u32,
@@ -82,7 +82,7 @@ impl HyStartPlus {
         };
     }
 
-    /// The packets by which the window may grow for `acked` packets.
+    /// Packets by which the window grows for `acked` packets.
     pub(super) fn cwnd_increase(&mut self, acked: u32) -> u32 {
         let acked = acked.min(L);
         let Some(conservative) = &mut self.css else { return acked };

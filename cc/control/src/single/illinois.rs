@@ -77,7 +77,7 @@ pub struct Illinois {
     round: RoundTrip,
     sum_rtt: u64,
     cnt_rtt: u64,
-    /// The delay has risen since alpha was last at its greatest, and for so many rounds there was none.
+    /// Whether the delay has risen since alpha was at its greatest; rounds in a row without delay since.
     rtt_above: bool,
     rtt_low: u64,
     restart_round: bool,
@@ -106,7 +106,7 @@ impl Constants {
         }
     }
 
-    /// The hyperbola through (0, greatest) and (dm, least).
+    /// Alpha on the hyperbola through (0, greatest alpha) and (dm, least alpha).
     fn alpha(&self, da: u64, dm: u64) -> u64 {
         let (least, most) = self.alpha;
         dm * most / (dm + da * (most - least) / least)
@@ -182,7 +182,7 @@ impl Illinois {
 }
 
 impl WindowRule for Illinois {
-    /// The rounds go on while the window is not filled; it does not grow.
+    /// Rounds are counted also while the window is not filled; `cong_avoid` does not grow it then.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }

@@ -53,7 +53,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// A window this close below the greatest is neither raised nor lowered, packets.
 const PAD_BUFFER: u32 = 2;
-/// Of the packets above the greatest window so many go, in 1/128.
+/// Share of the packets above the greatest window by which the window is reduced, in 1/128 (`nv_dec_factor`).
 const LOSS_DEC_FACTOR: u32 = 38;
 /// Samples before a decision: to shrink, to shrink out of slow start, to grow.
 const DEC_EVAL_MIN_CALLS: u32 = 60;
@@ -81,12 +81,12 @@ const INIT_RESET_PERIOD: Span = Span::from_secs(2);
 pub struct Nv {
     pad: u32,
     reset_period: f64,
-    /// In 1/1024.
+    /// Window after a loss, in 1/1024 of the window before it.
     beta: u64,
 
     last_rtt: Option<u64>,
     min_rtt: u64,
-    /// Of the time since the last reset.
+    /// Least RTT since the last reset.
     min_rtt_new: u64,
     min_rtt_reset: Instant,
 
@@ -103,7 +103,7 @@ pub struct Nv {
     catchup: bool,
 }
 
-/// What the present evaluation has seen.
+/// Counts of the present evaluation.
 #[derive(Debug, Default)]
 struct Eval {
     rtt_max_rate: u64,
@@ -158,14 +158,14 @@ impl Nv {
         }
     }
 
-    /// The window that the path carries, and the pad.
+    /// Window that the path carries, and the pad, packets.
     fn max_win(&self, mss: u32) -> u32 {
         let carried = u128::from(self.eval.rtt_max_rate) * u128::from(self.min_rtt) / u128::from(RATE_SCALE);
         let packets = carried / u128::from(mss.max(1));
         u32::try_from(packets).unwrap_or(INFINITE_SSTHRESH).min(INFINITE_SSTHRESH - self.pad) + self.pad
     }
 
-    /// At the end of a round trip.
+    /// Evaluates a round trip at its end.
     fn end_round(&mut self, state: &mut CwndState, released: u64, sample: &AckSample) {
         self.eval.rtt_cnt += 1;
         self.rtt_start_seq = sample.snd_nxt;

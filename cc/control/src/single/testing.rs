@@ -5,7 +5,7 @@ use crate::{Context, Params, PathInfo, Reduction};
 use std::collections::BTreeMap;
 use units::{Instant, Span, Stream};
 
-/// The settings of someone who set nothing.
+/// Default parameters of an algorithm.
 pub(super) fn defaults(entry: &AlgorithmEntry) -> Params {
     Params::new(entry.parameters, &BTreeMap::new()).expect("defaults are allowed")
 }

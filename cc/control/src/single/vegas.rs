@@ -63,7 +63,7 @@ impl Vegas {
         Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), vegas: VegasRtt::default() }
     }
 
-    /// The step at the end of a round.
+    /// Adjusts the window at the end of a round.
     fn end_round(&self, state: &mut CwndState, acked: u32) {
         let size = u64::from(state.cwnd);
         let VegasRtt { base_rtt: base, min_rtt: least, .. } = self.vegas;

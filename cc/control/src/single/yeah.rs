@@ -126,7 +126,7 @@ impl Yeah {
 }
 
 impl WindowRule for Yeah {
-    /// The greatest window of Linux: its arithmetic has 32 bits.
+    /// Clamps the window as Linux does, whose arithmetic has 32 bits.
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {
         state.cwnd_clamp = state.cwnd_clamp.min(u32::MAX / 128);
     }

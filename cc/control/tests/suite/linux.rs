@@ -1,5 +1,6 @@
 //! Against a real kernel: Linux 6.1, one bulk flow, 100 Mbit/s, 20.008 ms round trip, 165 packets of queue at the
-//! sender's own interface, every second packet acknowledged. Its window, threshold and pacing rate were read every 100 ms.
+//! sender's own interface, every second packet acknowledged. Its window, threshold and pacing rate were read every 100
+//! ms.
 
 use crate::path::{Flow, Link};
 use units::INFINITE_SSTHRESH;

@@ -1,5 +1,5 @@
-//! A small MPTCP-like sender, as simple as the contract of a scheduler allows: numbers instead of packets, acknowledgements
-//! when the test says so. It checks each pick against the promises.
+//! A small MPTCP-like sender, as simple as the contract of a scheduler allows: numbers instead of packets,
+//! acknowledgements when the test says so. It checks each pick against the promises.
 
 use schedule::{Fill, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

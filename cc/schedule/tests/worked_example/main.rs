@@ -1,5 +1,5 @@
-//! The worked example of docs/writing-a-scheduler.md: a new scheduler in a file as it would stand in cc/schedule/src, and
-//! what its page says of it.
+//! The worked example of docs/writing-a-scheduler.md: a new scheduler in a file as it would stand in cc/schedule/src,
+//! and what its page says of it.
 
 mod least_filled;
 

@@ -22,7 +22,7 @@ pub(in crate::single) fn rate(packets: u32, interval: Span) -> u64 {
     (u64::from(packets) << BW_SCALE) / interval.as_micros().max(1)
 }
 
-/// What `bandwidth` delivers in `span`, packets.
+/// Packets that `bandwidth` delivers in `span`.
 pub(in crate::single) fn packets_in(bandwidth: u64, span: Span) -> u64 {
     saturate((u128::from(bandwidth) * u128::from(span.as_micros())) >> BW_SCALE)
 }

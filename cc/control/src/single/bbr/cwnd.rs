@@ -29,7 +29,7 @@ impl Bbr {
         }
     }
 
-    /// What loss, the start and the end of recovery make of the window.
+    /// The window after loss and after the start and the end of recovery.
     fn set_cwnd_to_recover_or_restore(&mut self, sample: &AckSample) -> u32 {
         let cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
         let before = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);

@@ -27,7 +27,7 @@ pub(super) struct Totals {
     pub(super) at: Instant,
 }
 
-/// What one acknowledgement (or timeout) means to the search.
+/// What long-term sampling uses of an acknowledgement or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) lossy: bool,
@@ -38,10 +38,10 @@ pub(super) struct Sample {
     pub(super) probing: bool,
 }
 
-/// The search for a token rate.
+/// Long-term bandwidth sampling: detects a token-bucket policer (Linux `lt_bw`).
 #[derive(Debug, Default)]
 pub(super) struct LtBw {
-    /// The rate of the last interval; zero without one.
+    /// Rate of the last interval; zero without one.
     lt_bw: u64,
     lt_use_bw: bool,
     lt_is_sampling: bool,
@@ -50,7 +50,7 @@ pub(super) struct LtBw {
 }
 
 impl LtBw {
-    /// The token rate, while one is believed.
+    /// The policer's token rate, while it is used.
     pub(super) fn rate(&self) -> Option<u64> {
         self.lt_use_bw.then_some(self.lt_bw)
     }

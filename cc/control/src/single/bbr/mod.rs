@@ -69,7 +69,7 @@ pub(crate) const MIN_WINDOW: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
 const TCP_INIT_CWND: u32 = 10;
 
-/// The model, the mode, and what follows from them.
+/// BBR v1 on one path.
 #[derive(Debug)]
 pub struct Bbr {
     cwnd: u32,
@@ -99,7 +99,7 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     idle_restart: bool,
 
-    /// The sender's state at the acknowledgement before.
+    /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
     /// First round of recovery: the window follows what is delivered.
     packet_conservation: bool,
@@ -161,7 +161,7 @@ impl Bbr {
         self.mss
     }
 
-    /// What `gain` of the measured bandwidth is, in packets a least RTT.
+    /// Packets in a least RTT at `gain` (in 1/256) of the measured bandwidth.
     pub(crate) fn bdp_packets(&self, gain: u32) -> u64 {
         self.product(self.bw.get(), gain)
     }

@@ -6,7 +6,7 @@ use super::{Bbr, HIGH_GAIN, MIN_WINDOW};
 use crate::{AckSample, Context, RateSample};
 use units::{Instant, Span};
 
-/// What the sender is after.
+/// State of BBR's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Doubling the rate every round trip.
@@ -36,12 +36,12 @@ const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// How long the path is kept empty.
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 
-/// The phases that cruise, as a coupling of paths sets them; BBR's own by default.
+/// Gains of the ProbeBW phases other than probing and draining; a coupling of paths may set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeBwGains {
-    /// Of the bandwidth, 1/256.
+    /// Pacing gain, in 1/256.
     pub(crate) pacing_gain: u32,
-    /// Of the bandwidth-delay product, 1/256.
+    /// cwnd gain, in 1/256 of the bandwidth-delay product.
     pub(crate) cwnd_gain: u32,
     /// No more packets in flight than this.
     pub(crate) max_cwnd: u32,
@@ -77,7 +77,7 @@ impl FullBw {
     }
 }
 
-/// The least RTT and when it was seen.
+/// Least RTT and when it was measured.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) min_rtt_us: Option<u64>,

@@ -1,8 +1,8 @@
-//! A probe for the least RTT, as both versions of BBR keep it: the path is left empty for a while.
+//! ProbeRTT of both versions of BBR: the path is left nearly empty for a while.
 
 use units::Instant;
 
-/// The progress of RTT probing.
+/// Progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(in crate::single) struct ProbeRtt {
     /// When the path will have been empty for long enough; unset until it is empty.
@@ -13,7 +13,8 @@ pub(in crate::single) struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// The packet sent when `delivered` had been delivered went out in a probe, or before its last packets arrived.
+    /// Whether a packet sent when `delivered` packets had been delivered was sent in ProbeRTT, or before its last
+    /// packets arrived.
     pub(in crate::single) fn limited(&self, delivered: u64) -> bool {
         self.app_limited.is_some_and(|(first, last)| (first..=last).contains(&delivered))
     }

@@ -61,7 +61,7 @@ impl Bbr3 {
         }
     }
 
-    /// What the bounds allow in this mode. Startup and drain do not know the long-term one yet.
+    /// Window that the bounds allow in this state. Startup and Drain do not know inflight_hi yet.
     fn bound_cwnd_for_model(&self) -> u32 {
         let long = match self.mode {
             Mode::Startup | Mode::Drain => u32::MAX,

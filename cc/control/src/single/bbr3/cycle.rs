@@ -5,7 +5,7 @@ use super::{AckInfo, Bbr3, STARTUP_GAIN};
 use crate::Context;
 use units::{Instant, Span};
 
-/// What the sender is after.
+/// State of BBR's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Doubling the rate every round trip.
@@ -68,7 +68,7 @@ impl Mode {
     }
 }
 
-/// What the acknowledgements coming in have to do with the latest probe.
+/// How the acknowledgements coming in relate to the latest bandwidth probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     /// Nothing.
@@ -84,15 +84,15 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// The progress of the cycle.
+/// Progress of the ProbeBW cycle.
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// The losses that are seen now may be the probe's.
+    /// Whether losses that are found now may be the probe's.
     pub(super) prior_probe_ok: bool,
-    /// The latest probe was too much.
+    /// Whether the latest probe had too much in flight.
     pub(super) prior_probe_too_high: bool,
-    /// It was stopped at the long-term bound, for caution only.
+    /// Whether the latest probe was stopped at inflight_hi only for caution.
     pub(super) stopped_risky_probe: bool,
     cycle_stamp: Instant,
     probe_wait: Span,
@@ -117,7 +117,7 @@ impl Cycle {
 }
 
 impl ProbeUp {
-    /// In the next round twice as much.
+    /// Doubles the growth of inflight_hi for the next round.
     pub(super) fn raise_slope(&mut self, cwnd: u32) {
         self.cnt = (cwnd >> self.rounds).max(1);
         self.rounds = (self.rounds + 1).min(MAX_PROBE_UP_ROUNDS);
@@ -215,7 +215,7 @@ impl Bbr3 {
         again
     }
 
-    /// What did no harm is allowed; in a probe that meets the bound, more.
+    /// Raises inflight_hi to what did no harm, and further in a probe that is limited by it.
     fn probe_inflight_hi_upward(&mut self, ack: &AckInfo<'_>) {
         if self.bounds.inflight_hi == u32::MAX {
             return;
@@ -238,7 +238,7 @@ impl Bbr3 {
         ack.sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
     }
 
-    /// The wait is over, or a Reno flow of this size would have had its loss.
+    /// Whether the wait is over, or a Reno flow of this size would have had its loss.
     fn is_time_to_probe_bw(&self) -> bool {
         let waited = self.delivered_at > self.cycle.cycle_stamp + self.cycle.probe_wait;
         waited || self.cycle.rounds_since_probe >= self.target_inflight().min(MAX_PROBE_ROUNDS)

@@ -14,12 +14,12 @@ const ECN_MAX_RTT_US: u64 = 5_000;
 const FULL_ECN_CNT: u32 = 2;
 const FULL_ECN_THRESH: u64 = 128;
 
-/// The marked share.
+/// Share of marked packets.
 #[derive(Debug)]
 pub(super) struct EcnState {
     /// Marks are answered.
     pub(super) ecn_eligible: bool,
-    /// In 1/256.
+    /// Smoothed share of marked packets, in 1/256.
     ecn_alpha: u32,
     delivered: u64,
     marked: u64,
@@ -33,7 +33,7 @@ impl Default for EcnState {
 }
 
 impl EcnState {
-    /// What a round with marks leaves of a bound, in 1/256.
+    /// Share of a bound that remains after a round with marks, in 1/256.
     pub(super) fn ecn_cut(&self) -> u32 {
         GAIN_ONE - ((self.ecn_alpha * ECN_FACTOR) >> 8)
     }

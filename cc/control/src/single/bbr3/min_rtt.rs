@@ -23,7 +23,7 @@ struct RttSample {
     stamp: Instant,
 }
 
-/// The least RTT of the model, and the one that probing watches.
+/// Least RTT of the model, and the shorter filter that schedules ProbeRTT.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     min_rtt: RttSample,
@@ -36,7 +36,7 @@ impl MinRtt {
         Self { min_rtt: least, probe_rtt_min: least }
     }
 
-    /// The model's.
+    /// The model's least RTT, microseconds.
     pub(super) fn micros(&self) -> Option<u64> {
         self.min_rtt.rtt_us
     }

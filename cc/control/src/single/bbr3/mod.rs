@@ -17,9 +17,10 @@
 //!   not grow any more, or too much is lost.
 //! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`rtt.rs`).
 //!
-//! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at
-//! its sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Where they are missing, what was delivered
-//! and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet ([`crate::Ecn`]).
+//! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at its
+//! sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Where they are missing, what was
+//! delivered and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet
+//! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
 //! draft-ietf-ccwg-bbr for what the names mean.
@@ -109,7 +110,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// 4 ln 2: the least gain that doubles the delivery rate every round trip, with a window of two products (in 1/256).
 const STARTUP_GAIN: u32 = 710;
 
-/// The model, the mode, and what follows from them.
+/// BBR v3 on one path.
 #[derive(Debug)]
 pub struct Bbr3 {
     constants: Constants,
@@ -122,7 +123,7 @@ pub struct Bbr3 {
     has_seen_rtt: bool,
     mss: u32,
 
-    /// The greatest of the cycle before and of this one, packets a microsecond times 2^24.
+    /// Greatest delivery rate of the previous cycle and of this one, packets a microsecond times 2^24.
     bw_filter: [u64; 2],
     bounds: Bounds,
     min_rtt: MinRtt,
@@ -140,9 +141,9 @@ pub struct Bbr3 {
     probe_rtt: ProbeRtt,
     idle_restart: bool,
 
-    /// The sender's state at the acknowledgement before.
+    /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
-    /// The last good window and bounds, to return to.
+    /// Window and bounds to restore after recovery, ProbeRTT and undo.
     prior_cwnd: u32,
     undo_bounds: Option<Bounds>,
 }
@@ -163,7 +164,7 @@ struct AckInfo<'a> {
     rs: Option<RateSample>,
     /// The sample's rate, packets a microsecond times 2^24; zero without one.
     rate: u64,
-    /// The flight of the newest packet delivered.
+    /// Send state of the newest packet delivered.
     tx: TxRecord,
     now: Instant,
 }

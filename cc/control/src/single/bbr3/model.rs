@@ -20,11 +20,11 @@ const OFFLOAD_RTT_SHIFT: u32 = 9;
 const GSO_MAX_SIZE: u64 = 65_535 - 320;
 const MIN_TSO_SEGS: u64 = 2;
 
-/// What can be set, in 1/256 where it is a share.
+/// Parameters; shares in 1/256.
 #[derive(Debug)]
 pub(super) struct Constants {
     pub(super) loss_threshold: u32,
-    /// What remains of a bound after a round with loss.
+    /// Share of a bound that remains after a round with loss.
     pub(super) beta: u32,
     pub(super) headroom: u32,
     pub(super) probe_wait: Span,
@@ -131,7 +131,7 @@ impl Bbr3 {
         self.inflight(self.bw()).min(self.cwnd)
     }
 
-    /// The long-term bound less what is left to others.
+    /// inflight_hi less the headroom left to others.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         match self.bounds.inflight_hi {
             u32::MAX => u32::MAX,

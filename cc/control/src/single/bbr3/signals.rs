@@ -8,7 +8,7 @@ use crate::{AckSample, Context, RateSample, SendState};
 /// Marks are too much above this share of what was delivered, in 1/256.
 const ECN_THRESH: u32 = 128;
 
-/// What happened to the packets in flight together with one packet.
+/// What happened to the packets in flight together with one packet (`RS.tx_in_flight`, `RS.lost`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TxRecord {
     pub(super) tx_in_flight: u32,
@@ -37,8 +37,8 @@ pub(super) struct CongestionSignals {
 }
 
 impl CongestionSignals {
-    /// Send state of the newest packet delivered; where the sender does not record it, what was delivered and lost in its
-    /// round.
+    /// Send state of the newest packet delivered; where the sender does not record it, what was delivered and lost in
+    /// its round.
     pub(super) fn tx_record(&self, sample: &AckSample, rs: Option<&RateSample>) -> TxRecord {
         let delivered = rs.map_or(0, |rs| rs.delivered);
         match sample.newest_delivered {
@@ -53,7 +53,7 @@ impl CongestionSignals {
         }
     }
 
-    /// What is known of a round that has nothing to do with the next mode.
+    /// Resets the signals of the round: it has nothing to do with the next state.
     pub(super) fn reset(&mut self) {
         (self.loss_in_round, self.ecn_in_round) = (false, false);
         (self.bw_latest, self.delivered) = (0, 0);
@@ -137,14 +137,14 @@ impl Bbr3 {
         }
     }
 
-    /// The next round's delivery begins with this sample.
+    /// Begins the next round's delivery signals with this sample.
     pub(super) fn advance_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
         if let (true, Some(rs)) = (self.congestion.loss_round_start, &ack.rs) {
             (self.congestion.bw_latest, self.congestion.delivered) = (ack.rate, rs.delivered);
         }
     }
 
-    /// At the end of a round: the short-term bounds.
+    /// Adapts the short-term bounds at the end of a round.
     pub(super) fn update_congestion_signals(&mut self, ack: &AckInfo<'_>) {
         self.congestion.loss_in_round |= ack.sample.lost > 0;
         if !self.congestion.loss_round_start {
