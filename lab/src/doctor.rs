@@ -1,4 +1,4 @@
-//! What this machine can run, and what would have to be added: facts, for whoever prints them.
+//! What this machine can run, and what would have to be installed.
 
 use crate::host_kernel::HostKernel;
 use crate::protocol::Plan;
@@ -39,18 +39,18 @@ const PROGRAMS: &[Program] = &[
     Program { name: "grep", package: "grep", purpose: "the wait for a tunnel" },
 ];
 
-/// One of the kernels: what `--on NAME` runs on.
+/// A backend of the lab, as `--on NAME` selects it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BackendReport {
     /// `uml` or `netns`.
     pub name: &'static str,
-    /// Why it does not run; nothing if it does.
+    /// Why it does not run; none if it does.
     pub fault: Option<String>,
     /// Its release: `6.1.176`.
     pub release: Option<String>,
-    /// The program that it is.
+    /// The kernel's program, for User-Mode Linux.
     pub program: Option<String>,
-    /// Its time stands still while it computes.
+    /// Whether it runs in virtual time.
     pub virtual_time: bool,
     /// Congestion controls, by the kernel's names.
     pub congestion: Vec<String>,
@@ -58,32 +58,32 @@ pub struct BackendReport {
     pub mptcp: bool,
     /// TUN devices, which tunnels need.
     pub tun: bool,
-    /// The discipline that delays and loses; without it a process of ours does.
+    /// The queue discipline netem; without it links are emulated.
     pub netem: bool,
     /// IPv6.
     pub ipv6: bool,
     /// 1/HZ, ms, if it is known.
     pub tick_ms: Option<f64>,
-    /// What it cannot run and another could.
+    /// What it cannot run and another kernel could.
     pub lacks: Vec<&'static str>,
 }
 
-/// What there is on this machine.
+/// What the lab finds on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// User-Mode Linux, then the machine's own kernel.
     pub backends: Vec<BackendReport>,
-    /// Programs that the lab calls and that are there.
+    /// Installed programs that the lab calls.
     pub present: Vec<Program>,
-    /// Programs that the lab calls and that are not.
+    /// Missing programs that the lab calls.
     pub missing: Vec<Program>,
-    /// What the simulator runs and no kernel does.
+    /// What only the simulator can run.
     pub simulator_only: &'static [&'static str],
-    /// The one command that adds what is missing, as far as there is one.
+    /// The command that installs what is missing, if there is one.
     pub remedy: Option<String>,
 }
 
-/// Looks at this machine; boots a guest if there is a kernel for it. `program` and `agent` as for
+/// Examines this machine; boots a guest if there is a kernel for it. `program` and `agent` as for
 /// [`Lab::find`](crate::Lab::find).
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
@@ -94,7 +94,7 @@ pub fn doctor(program: &str, agent: &str) -> Diagnosis {
     Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
 }
 
-/// By itself, or as another that does the same: a kernel may have any name.
+/// Whether a program or its substitute is installed: a kernel may have any name.
 fn is_there(program: &Program, guest: &BackendReport) -> bool {
     let other = match program.name {
         "linux" => guest.program.is_some(),
@@ -119,7 +119,7 @@ fn guest(program: &str, agent: &str) -> BackendReport {
     }
 }
 
-/// As root or not: what can be seen is told, and what could not be used is a fault.
+/// The machine's own kernel: what can be seen without root is reported, what cannot be used is a fault.
 fn host() -> BackendReport {
     let possible = testbed::possible();
     let host = HostKernel::look(possible.is_ok());
@@ -153,7 +153,7 @@ fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
     Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)
 }
 
-/// What a remedy depends on.
+/// What the remedy depends on.
 #[derive(Clone, Copy, Debug)]
 struct Surroundings {
     root: bool,

@@ -1,4 +1,4 @@
-//! The lab: kernels, and experiments run on them.
+//! The lab: runs experiments on kernels.
 
 use crate::backend::{Backend, BackendChoice};
 use crate::host_kernel::HostKernel;
@@ -16,15 +16,15 @@ use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
 use units::{Instant, Span, Stream};
 
-/// So often a run that was disturbed is made again.
+/// Number of attempts of a run that is disturbed.
 const ATTEMPTS: usize = 3;
-/// Time between samples where the experiment asks for no series: the RTT is taken from them.
+/// The sampling interval of an experiment without series, whose RTT is taken from samples.
 const SAMPLE: Span = Span::from_millis(100);
-/// Where a guest sees the run's folder, and where its daemons have their sockets.
+/// The run's folder in a guest, and the folder of its daemons' sockets.
 const GUEST: &str = "/run/lab";
 const SOCKETS: &str = "/run/ropewalk";
 
-/// The kernels there are, and the program that is agent and tunnel daemon.
+/// The available kernels, and the program that is agent and tunnel daemon.
 #[derive(Clone, Debug)]
 pub struct Lab {
     backends: Vec<Backend>,
@@ -39,7 +39,7 @@ impl Lab {
     /// with its own words the tunnel's daemon.
     ///
     /// # Errors
-    /// There is none of those wanted: why.
+    /// None of the wanted kernels is available: why.
     pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
         let guest = || UmlKernel::find().map(Backend::Uml);
         let host = || HostKernel::find().map(Backend::Netns);
@@ -57,25 +57,25 @@ impl Lab {
         Ok(Self { backends, program, agent, generator: Generator::Agent, capture_program: None })
     }
 
-    /// From now on, this makes the traffic.
+    /// Sets what makes the traffic.
     ///
     /// # Errors
-    /// One of its programs is not there: which.
+    /// One of its programs is missing: which.
     pub fn traffic(mut self, generator: Generator) -> Result<Self, Error> {
         self.generator = generator.find()?;
         Ok(self)
     }
 
-    /// From now on, what every host sends and receives is recorded, without payload, and left beside the record.
+    /// Captures what every host sends and receives, without payload, beside the record.
     ///
     /// # Errors
-    /// There is no program that records: which it could be.
+    /// There is no program for captures: which are supported.
     pub fn capture(mut self) -> Result<Self, Error> {
         self.capture_program = Some(CaptureProgram::find().map_err(Error::NoKernel)?);
         Ok(self)
     }
 
-    /// The kernels in words, those that these experiments run on, for a record of what was run.
+    /// Describes the kernels that these experiments run on, for the record.
     #[must_use]
     pub fn describe<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> String {
         let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.backend(it).ok()).collect();
@@ -85,7 +85,7 @@ impl Lab {
         all.join(", ") + self.generator.describe()
     }
 
-    /// Whether one of the kernels can run this, and which.
+    /// Checks that a kernel can run the experiment.
     ///
     /// # Errors
     /// The first thing that it cannot do, of each kernel.
@@ -93,20 +93,20 @@ impl Lab {
         self.backend(experiment).map(drop)
     }
 
-    /// What the kernel that it runs on does in its own way, whatever the experiment says.
+    /// What the experiment's kernel does in its own way, whatever the experiment says.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
         self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].abilities()))
     }
 
-    /// These experiments may run side by side without disturbing each other: their time is virtual.
+    /// Whether all these experiments run in virtual time, and so side by side without disturbing each other.
     #[must_use]
     pub fn is_virtual<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> bool {
         experiments.into_iter().all(|it| self.backend(it).is_ok_and(|at| self.backends[at].is_virtual()))
     }
 
-    /// How the cells of a study are set up: the commands, in order. What only some cells have is preceded by their
-    /// numbers, what an event does by its instant.
+    /// The commands that set up the cells of a study, in order. Lines that only some cells have are preceded by the cells'
+    /// numbers, those of events by their instants.
     #[must_use]
     pub fn script<'a>(&self, cells: impl IntoIterator<Item = &'a Experiment>) -> String {
         let lines = |experiment: &Experiment| {
@@ -122,9 +122,8 @@ impl Lab {
         script(&cells)
     }
 
-    /// Runs `experiment`. A kernel draws its own luck: of `seed` come only random
-    /// starts, and requests. What the run leaves (commands,
-    /// messages, what was observed) goes to the folder `keep`.
+    /// Runs `experiment`. A kernel draws its own random numbers: only random starts and requests come from `seed`. The
+    /// run's files (commands, messages, results) are copied to the folder `keep`.
     ///
     /// # Errors
     /// The lab cannot do what the experiment asks for, or the run failed.
@@ -147,13 +146,13 @@ impl Lab {
         let starts: Vec<Instant> = experiment.flows.iter().map(|flow| start(flow, seed)).collect();
         let mut run = summary::summarise(experiment, &Network::new(experiment, &environment), seed, &starts, &results)?;
         if backend.is_virtual() {
-            // Nothing takes time there but what waits for it: what the kernel counted is rounding.
+            // Computing takes no virtual time: what the kernel counts is rounding.
             (run.stolen_s, run.cpu) = (Some(0.0), Vec::new());
         }
         Ok(run)
     }
 
-    /// One run at a place of its own. What it leaves is kept unless there was a better run; of one that fails, too.
+    /// One attempt of a run. Its files are kept unless an earlier attempt was better; those of a failed one, too.
     fn observe(
         &self,
         backend: &Backend,
@@ -187,7 +186,7 @@ impl Lab {
         results
     }
 
-    /// The first kernel that can run this; or what each of them lacks, by the key of the first.
+    /// Index of the first backend that can run the experiment; else what each of them lacks, by the key of the first.
     fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut lacks: Vec<(String, String)> = Vec::new();
         for (at, backend) in self.backends.iter().enumerate() {
@@ -255,7 +254,7 @@ fn plan(experiment: &Experiment, network: &Network<'_>, environment: &Environmen
     }
 }
 
-/// What flow `k` is.
+/// The transport and application of flow `k`.
 fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> Transport {
     let flow = &experiment.flows[k];
     let payload = payload(experiment, flow);
@@ -281,12 +280,12 @@ fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> 
     Transport::Tcp(TcpSpec { congestion: congestion.name.clone(), application, size, subflows })
 }
 
-/// When a flow begins: drawn as the simulator draws it.
+/// The random start of a flow, as the simulator draws it.
 fn start(flow: &Flow, seed: u64) -> Instant {
     flow.start + Span(Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
 }
 
-/// What is worth keeping of a run: plain files, without secrets.
+/// Copies the plain files of a run, but no private keys.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

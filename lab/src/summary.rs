@@ -1,6 +1,6 @@
-//! What was observed as the record of a run, in the simulator's words.
+//! The results of a run as its record.
 //!
-//! What a kernel does not tell as the simulator does: `rtt_ms` is the distribution of the smoothed RTT at the samples
+//! What differs from the simulator: `rtt_ms` is the distribution of the smoothed RTT at the samples
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
@@ -29,11 +29,11 @@ pub(crate) fn summarise(
     for (k, (flow, seen)) in experiment.flows.iter().zip(&results.flows).enumerate() {
         mptcp::check(experiment, flow, seen, starts[k])?;
         let mut one = summary(experiment, flow, starts[k], seen)?;
-        if !network.leads(k) {
+        if !network.has_host_counters(k) {
             (one.recoveries, one.spurious_recoveries, one.timeouts) = (0, 0, 0);
         }
         if matches!(flow.kind, FlowKind::Tcp { .. }) {
-            // Of a tunnel's packets nobody knows which flow they carry.
+            // Which flow a tunnel's packets carry is unknown.
             one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
         }
         flows.push(one);
@@ -100,7 +100,7 @@ fn all_series(
     all
 }
 
-/// What the hosts' devices counted: packets that left a pair's source on a path, and those that came to its sink.
+/// Packets sent by a pair's source and received by its sink on each path, as their devices count.
 struct DeviceCounters(Vec<((usize, usize), [u64; 2])>);
 
 impl DeviceCounters {
@@ -113,17 +113,17 @@ impl DeviceCounters {
         Ok(Self(network.attached().into_iter().enumerate().map(both).collect::<Result<_, Error>>()?))
     }
 
-    /// Sent and arrived, of one pair on one path.
+    /// Sent and received packets of a pair on a path.
     fn of(&self, pair: usize, path: usize) -> [u64; 2] {
         self.0.iter().find(|(at, _)| *at == (pair, path)).map_or([0, 0], |(_, counts)| *counts)
     }
 
-    /// Packets that the pair's source sent and its sink never saw.
+    /// Packets that the pair's source sent and its sink did not receive.
     fn lost_of(&self, pair: usize) -> u64 {
         self.0.iter().filter(|(at, _)| at.0 == pair).map(|(_, [sent, came])| sent.saturating_sub(*came)).sum()
     }
 
-    /// Sent and arrived on a path, of all pairs.
+    /// Sent and received packets of all pairs on a path.
     fn on(&self, path: usize) -> [u64; 2] {
         let own = self.0.iter().filter(|(at, _)| at.1 == path);
         own.fold([0, 0], |[sent, came], (_, [s, c])| [sent + s, came + c])
@@ -181,7 +181,7 @@ fn summary(
     };
     let none = || Error::failed(format!("flow {} never connected", flow.name));
     let delivered = seen.samples.last().ok_or_else(none)?.delivered;
-    // A flow of a size ends when it is done.
+    // A flow of a given size ends when it is complete.
     let (delivered, on) = match seen.completion {
         Some(after) if after <= whole => (seen.delivered, after),
         _ => (delivered, whole),
@@ -220,7 +220,7 @@ fn summary(
     })
 }
 
-/// A flow of UDP that was on for this long.
+/// The record of a UDP flow that was active for this long.
 fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &FlowResults, on: Span) -> Flow {
     let delivered_bytes = seen.times.count * u64::from(packet(experiment, flow));
     let rate = Rate::of(delivered_bytes, on).as_mbps();
@@ -236,15 +236,15 @@ fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &FlowR
     }
 }
 
-/// MPTCP: what arrived on the subflows beyond what the application got. Until the flow is done, some of that may still wait
-/// for its turn, and nobody can tell.
+/// Duplicate bytes of an MPTCP flow: received on the subflows beyond what the application has read. Known only when the
+/// flow is complete: before, some of them may wait for reassembly.
 fn duplicates(seen: &FlowResults, delivered: u64) -> u64 {
     let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
     let all: u64 = seen.subflows.iter().map(came).sum();
     seen.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
-/// The most goodput in half a second, if samples are as close as that.
+/// The greatest goodput over half a second, if samples are that close.
 fn peak(seen: &FlowResults, interval: Option<Span>) -> f64 {
     let half = Span::from_millis(500);
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
@@ -262,8 +262,8 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
     if all.max > 0.0 { Summary { min, ..all } } else { all }
 }
 
-/// The paths, each from the counters of its links' queues and wires, and of the hosts at its ends. Packets are counted when
-/// all is silent, as the hosts do; the utilisation at the end of the run.
+/// The paths, from the counters of their links' queues and netem, and of the hosts. Packets are counted after the drain, the
+/// utilisation at the end of the run.
 fn paths(
     experiment: &Experiment,
     network: &Network<'_>,
@@ -284,7 +284,7 @@ fn paths(
             }
         }
         let [sent, delivered] = links.on(p);
-        // What an emulated wire loses nobody counts: it is what did not arrive.
+        // An emulated link has no counters: what did not arrive was lost.
         let lost = lost.max(sent.saturating_sub(delivered).saturating_sub(dropped));
         paths.push(Path {
             name: path.name.clone(),
@@ -304,13 +304,13 @@ fn count(all: &[Value], kind: &str, key: &str) -> u64 {
     all.iter().find(|it| it["kind"] == kind).and_then(|it| it[key].as_u64()).unwrap_or(0)
 }
 
-/// What `tc -j` or `ip -j` printed.
+/// Parses the output of `tc -j` or `ip -j`.
 pub(crate) fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
     let text = text.map_or("[]", String::as_str);
     serde_json::from_str(text).map_err(|why| Error::failed(format!("the guest's counters are no JSON: {why}")))
 }
 
-/// What the data direction of link `i` could have carried, bytes; its rate may change under way.
+/// Capacity of link `i` in the data direction over the run, bytes; events may change its rate.
 fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
     let mut rate = experiment.links[i].forward.rate?;
     let (mut bytes, mut since) = (0, Instant::ZERO);
@@ -323,8 +323,8 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
     Some((bytes + rate.bytes_in(end.since(since))) as f64)
 }
 
-/// By how much the smoothed RTT was above its least value, on average over all samples of the path's flows, milliseconds.
-/// Through a tunnel it cannot be told from the tunnel's own.
+/// Mean excess of the smoothed RTT over its minimum, over all samples of the path's flows, milliseconds. Flows in a tunnel
+/// are left out, because their RTT includes the tunnel's own queue.
 fn queue_delay(experiment: &Experiment, results: &RunResults, p: usize) -> f64 {
     let mut all: Vec<TcpInfo> = Vec::new();
     for (flow, seen) in experiment.flows.iter().zip(&results.flows) {

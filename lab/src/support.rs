@@ -1,5 +1,5 @@
-//! What the lab can do with a kernel. Everything else is refused before anything boots, in words that say what is lacking,
-//! and with the scenario's key; what a kernel does in its own way whatever the scenario says is noted.
+//! What the lab can run on a kernel. Everything else is refused before anything boots, with the scenario's key and what is
+//! lacking; what a kernel does in its own way, whatever the scenario says, is noted.
 
 use crate::Error;
 use crate::network::{MTU, discipline};
@@ -15,7 +15,7 @@ const FLOWS: usize = 250;
 const PATHS: usize = 100;
 const LINKS: usize = 60;
 
-/// Packets of 1500 bytes, as the kernel counts them, that fill a UDP socket's default send buffer.
+/// Packets of 1500 bytes that fill a UDP socket's default send buffer, with the kernel's overhead.
 const SOCKET: u32 = 92;
 
 /// What a kernel can do.
@@ -23,11 +23,11 @@ const SOCKET: u32 = 92;
 pub(crate) struct Abilities {
     /// Congestion controls, by the kernel's names.
     pub(crate) congestion: Vec<String>,
-    /// Those of them that may be the default of a namespace.
+    /// Congestion controls that may be the default of a namespace.
     pub(crate) defaults: Vec<String>,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
-    /// Other disciplines, of [`DISCIPLINES`].
+    /// Queue disciplines other than netem, of [`DISCIPLINES`].
     pub(crate) disciplines: Vec<&'static str>,
     pub(crate) tun: bool,
     pub(crate) v6: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Abilities {
     pub(crate) tick: Option<Span>,
 }
 
-/// Disciplines that a kernel need not have, what they are for, and something that `tc` takes as one.
+/// Optional queue disciplines of a kernel: name, what it is for, and an example for `tc`.
 pub(crate) const DISCIPLINES: &[(&str, &str, &str)] = &[
     ("codel", "CoDel", "codel"),
     ("fq_codel", "FQ-CoDel", "fq_codel"),
@@ -45,7 +45,7 @@ pub(crate) const DISCIPLINES: &[(&str, &str, &str)] = &[
     ("fq", "pacing of every algorithm", "fq"),
 ];
 
-/// What every kernel leaves to the simulator, in words.
+/// What only the simulator can run, in words.
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "video",
     "rate traces",
@@ -55,7 +55,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
 ];
 
-/// What a kernel with these abilities leaves to the simulator or to another kernel, in words.
+/// What a kernel with these abilities cannot run, in words.
 pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
     let all = [
         (!abilities.mptcp, "MPTCP"),
@@ -67,10 +67,10 @@ pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
     all.into_iter().chain(disciplines).filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
 }
 
-/// A list of what may be asked for: whether it is, by which key, what the lab lacks.
+/// Checks: whether the feature is used, its key, and what the lab lacks.
 type Lacks<'a> = &'a [(bool, &'a str, &'a str)];
 
-/// Whether a kernel with these abilities can run this: the first thing that it cannot do.
+/// Checks that a kernel with these abilities can run the experiment; fails with the first thing that it cannot do.
 pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
     refuse(
         "",
@@ -110,7 +110,7 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
     experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, abilities))
 }
 
-/// What the daemon's configuration does not have.
+/// Refuses options that the daemon's configuration does not have.
 fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
     let (own, default) = ("other value than the daemon's own", Ropewalk::default());
     refuse(
@@ -185,7 +185,7 @@ fn uses(experiment: &Experiment, flow: &Flow, link: usize) -> bool {
     }
 }
 
-/// How the scenario calls a link: a path of one link is written as a path.
+/// A link's key in the scenario: a path of one link is written as a path.
 fn key(experiment: &Experiment, number: usize, link: &Link) -> String {
     let alone = experiment.paths.iter().find(|path| path.links == [number] && path.name == link.name);
     alone.map_or_else(|| format!("link.{}", link.name), |path| format!("path.{}", path.name))

@@ -1,20 +1,20 @@
-//! Addresses: every cable is a network of its own, named by an area and a number.
+//! Addresses: every hop is a subnet, identified by an area and a number.
 
 use super::host;
 use scenario::model::Experiment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Cables between routers.
+/// The area of subnets between routers.
 pub(crate) const ROUTERS: u8 = 0;
 
-/// Which addresses hosts and routers have.
+/// The IP version of hosts and routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
     V6,
 }
 
-/// A cable's network.
+/// A subnet of two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subnet {
     pub(crate) area: u8,
@@ -32,7 +32,7 @@ impl Subnet {
         Self { area: 2 + 2 * p as u8, number: k as u8 }
     }
 
-    /// The address of its end 1 or 2. A host is at end 1 of its cables.
+    /// The address of end 1 or 2. A host is end 1 of its subnets.
     pub(crate) fn address(self, family: Family, end: u8) -> IpAddr {
         let Self { area, number } = self;
         match family {
@@ -41,12 +41,12 @@ impl Subnet {
         }
     }
 
-    /// The whole of it.
+    /// The subnet in CIDR notation.
     pub(crate) fn network(self, family: Family) -> String {
         format!("{}/{}", self.address(family, 0), family.prefix())
     }
 
-    /// The Ethernet address of its end.
+    /// The MAC address of end 1 or 2.
     pub(crate) fn mac(self, end: u8) -> String {
         format!("02:00:00:{:02x}:{:02x}:{end:02x}", self.area, self.number)
     }
@@ -57,12 +57,12 @@ impl Family {
         if ip_header == 40 { Self::V6 } else { Self::V4 }
     }
 
-    /// That of an experiment: its first TCP flow's.
+    /// The IP version of an experiment: that of its first TCP flow.
     pub(crate) fn of_all(experiment: &Experiment) -> Self {
         experiment.flows.iter().find_map(host).map_or(Self::V4, |host| Self::of(host.ip_header))
     }
 
-    /// Bytes of an IP header.
+    /// Size of an IP header, bytes.
     pub(crate) fn header(self) -> u32 {
         match self {
             Self::V4 => 20,
@@ -70,7 +70,7 @@ impl Family {
         }
     }
 
-    /// Bits of a cable's network.
+    /// Prefix length of a subnet.
     pub(crate) fn prefix(self) -> u8 {
         match self {
             Self::V4 => 24,

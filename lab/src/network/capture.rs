@@ -1,13 +1,13 @@
-//! Packets on record: of each host, all that its devices saw, without the payload.
+//! Packet captures: all packets of each host's devices, without payload.
 
 use super::{Network, uplink};
 use scenario::model::Route;
 use std::path::PathBuf;
 
-/// Bytes kept of a packet: all headers, whatever is in a tunnel's.
+/// Snapshot length, bytes: all headers, those inside a tunnel included.
 const BYTES: u32 = 128;
 
-/// A program that records packets.
+/// A program that captures packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureProgram {
     /// One file for all devices of a host, pcapng.
@@ -54,7 +54,7 @@ impl CaptureProgram {
 }
 
 impl Network<'_> {
-    /// Starts the recorders, if there are to be some, and waits until they record.
+    /// The commands that start the captures, if any, and wait until they run.
     pub(super) fn captures(&self) -> Vec<String> {
         let one = |(netns, line, file): (String, String, String)| {
             let (file, log) = (self.environment.file(&file), self.environment.file(&format!("{file}.log")));
@@ -67,11 +67,11 @@ impl Network<'_> {
         self.capture_commands().into_iter().flat_map(one).collect()
     }
 
-    /// Commands after which all that was recorded is in its files.
+    /// The commands that end the captures, after which their files are complete.
     pub(crate) fn end_captures(&self) -> Vec<String> {
         let one = |(_, _, file): (String, String, String)| {
             let pid = self.environment.file(&format!("{file}.pid"));
-            // One that has ended may be there until somebody asks what became of it.
+            // A zombie has ended.
             let runs = "grep -qs \"^State:.[^ZX]\" /proc/$pid/status";
             format!(
                 "pid=$(cat {pid}); rm {pid}; kill -INT $pid; for n in $(seq 200); do {runs} || break; sleep 0.05; done"

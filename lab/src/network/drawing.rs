@@ -1,4 +1,4 @@
-//! The network as a drawing in letters, for the top of a run's log.
+//! A drawing of the topology as text, for the beginning of `setup.sh`.
 
 use super::Network;
 use link::{LossModel, PipeConfig, QueueLimit};

@@ -1,4 +1,4 @@
-//! The programs that make a flow's traffic, as a person would call them, and what they need.
+//! The command lines of external programs that make traffic, and the files that they need.
 
 use super::{Family, Network};
 use crate::Generator;
@@ -7,11 +7,11 @@ use scenario::model::{FlowKind, Route};
 use std::net::IpAddr;
 use units::{Instant, Span};
 
-/// What iperf3 takes for the time between two of its lines.
+/// Limits of iperf3's reporting interval.
 const INTERVALS: [Span; 2] = [Span::from_millis(100), Span::from_secs(60)];
 
 impl Network<'_> {
-    /// What makes the traffic of flow `k`, which begins at `start`, if it is not the agent.
+    /// The external programs of flow `k`, which begins at `start`, if the agent does not make its traffic.
     pub(crate) fn programs(&self, k: usize, start: Instant) -> Option<Programs> {
         let generator = self.environment.generator;
         let wrapper = if self.experiment.flows[k].route == Route::Subflows { "mptcpize run " } else { "" };
@@ -87,7 +87,7 @@ impl Network<'_> {
         all.filter(|_| self.environment.generator == Generator::Ftp).flat_map(one).collect()
     }
 
-    /// In the run's own memory where there is such a place: its owner has to be the server's.
+    /// A file of vsftpd, in memory where possible: its owner has to be the server's.
     fn ftp_file(&self, k: usize, what: &str) -> String {
         format!("{}/vsftpd-{k}.{what}", self.environment.sockets)
     }

@@ -8,7 +8,7 @@ use scenario::model::{Flow, FlowKind, Host, Route};
 const TIMESTAMPS: u32 = 12;
 
 impl Network<'_> {
-    /// What makes the hosts of pair `k` what their flow says.
+    /// The commands that configure the hosts of pair `k`.
     pub(super) fn settings(&self, k: usize, pair: &HostPair) -> Vec<String> {
         let flow = &self.experiment.flows[pair.flow];
         let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.gateways(k, pair, "") };
@@ -16,7 +16,7 @@ impl Network<'_> {
         let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
         let any_stops = (0..self.pair_of.len()).any(stops);
         let mut all = sysctls(host, any_stops);
-        // FTP's server has no word for it.
+        // FTP's server has no option for it.
         let is_file = self.environment.generator == Generator::Ftp;
         all.extend(is_file.then(|| format!("tcp_congestion_control={}", congestion.name)));
         let all: Vec<String> = all.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
@@ -36,7 +36,7 @@ impl Network<'_> {
         lines
     }
 
-    /// Each path leads to the other host's address on that path, and to nothing else.
+    /// The routes of each path, which lead to the other host's address on that path only.
     fn gateways(&self, k: usize, pair: &HostPair, options: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for &p in &pair.paths {
@@ -86,12 +86,12 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
         format!("tcp_reordering={}", host.reordering),
         format!("tcp_max_reordering={}", host.max_reordering),
     ];
-    // What a source has written is sent, even after it has stopped: let it write little ahead.
+    // Written data is sent even after the source has stopped: limit unsent data.
     all.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
     all
 }
 
-/// What routes say of TCP.
+/// The TCP options of routes.
 pub(super) fn route(host: &Host) -> String {
     let mut options = format!(" initcwnd {}", host.initial_window);
     if host.quick_ack {

@@ -1,4 +1,4 @@
-//! An experiment as a network: hosts, routers and links as namespaces and virtual Ethernet pairs, and what shapes them.
+//! An experiment's network: hosts, routers and links as namespaces and veth pairs with queue disciplines.
 //!
 //! ```text
 //! s0 ---.                                          .--- d0
@@ -7,14 +7,14 @@
 //!
 //! A link is a chain of routers, a path a chain of links. Data goes from left to right: its queue stands in a link's first
 //! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets back
-//! for it. What comes back finds its queue in the last router. Where the scenario says `local`, the queue stands in the
-//! host instead; so it does for a tunnel whose device and sockets are part of the scenario, because a full queue then holds
+//! for it. The reverse direction has its queue in the last router. Where the scenario says `local`, the queue is in the
+//! host instead, as for a tunnel whose device and sockets are part of the scenario, because a full queue then holds
 //! back the tunnel. Flows have hosts of their own, since settings and counters are a namespace's; those through the tunnel
 //! share the tunnel's.
 //!
-//! - `address`: who is called what. `cable`: namespaces and what joins them. `shape`: rates, queues, delays, losses.
-//! - `host`: TCP's and MPTCP's settings. `tunnel`: the daemons and their configurations. `picture`: all of it as a drawing.
-//! - `capture`: packets on record. `tools`: programs that make traffic.
+//! - `address`: subnets and addresses. `topology`: namespaces, veth pairs and routes. `shape`: rates, queues, delays, losses.
+//! - `host`: settings of TCP and MPTCP. `tunnel`: the daemons and their configurations. `drawing`: the topology as text.
+//! - `capture`: packet captures. `generators`: programs that make traffic.
 
 mod address;
 mod capture;
@@ -42,25 +42,25 @@ const PORT: u16 = 5000;
 /// The largest packet, bytes.
 pub(crate) const MTU: u32 = 1500;
 
-/// Where a network is built.
+/// The environment in which a network is built.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
-    /// What names of namespaces begin with.
+    /// Prefix of the namespaces' names.
     pub(crate) prefix: String,
-    /// The run's folder, as processes there see it.
+    /// The run's folder, as its processes see it.
     pub(crate) folder: String,
-    /// Where daemons have their sockets.
+    /// The folder of the daemons' sockets.
     pub(crate) sockets: String,
-    /// The program, and its word for the lab's agent, for the shell.
+    /// The program, and the command of the lab's agent, quoted for the shell.
     pub(crate) program: String,
     pub(crate) agent: String,
-    /// There is `netem`; otherwise links are emulated.
+    /// Whether the kernel has `netem`; otherwise links are emulated.
     pub(crate) netem: bool,
-    /// Room in a token bucket, packets.
+    /// Size of a token bucket, packets.
     pub(crate) burst: u32,
     /// What makes the traffic.
     pub(crate) generator: Generator,
-    /// What records packets, if they are to be recorded.
+    /// The program that captures packets, if they are to be captured.
     pub(crate) capture_program: Option<CaptureProgram>,
 }
 
@@ -68,17 +68,17 @@ pub(crate) struct Environment {
 #[derive(Clone, Debug)]
 struct HostPair {
     paths: Vec<usize>,
-    /// The flow whose settings its hosts have: the first one of TCP.
+    /// The flow whose settings its hosts have: the first TCP flow.
     flow: usize,
 }
 
-/// An experiment at a place.
+/// An experiment's network in an environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Network<'a> {
     experiment: &'a Experiment,
     environment: &'a Environment,
     pairs: Vec<HostPair>,
-    /// Of each flow, its pair.
+    /// The pair of each flow.
     pair_of: Vec<usize>,
     family: Family,
 }
@@ -101,7 +101,7 @@ impl<'a> Network<'a> {
         Self { experiment, environment, pairs, pair_of, family: Family::of_all(experiment) }
     }
 
-    /// Every command that lays it out, in order.
+    /// The commands that build the network, in order.
     pub(crate) fn setup(&self) -> Vec<String> {
         let mut lines = self.interfaces();
         lines.extend(self.routes());
@@ -113,7 +113,7 @@ impl<'a> Network<'a> {
         lines
     }
 
-    /// Commands of the experiment's events, each with its instant.
+    /// The commands of the experiment's events, and when to run them.
     pub(crate) fn events(&self) -> Vec<(Span, String)> {
         let mut links = self.experiment.links.clone();
         let events = self.experiment.events.iter().filter(|event| self.is_used(event.link)).flat_map(|event| {
@@ -123,7 +123,7 @@ impl<'a> Network<'a> {
         events.collect()
     }
 
-    /// The hosts of flow `k`: its namespaces, and the addresses that the connection is opened between.
+    /// Both ends of flow `k`: namespaces and addresses.
     pub(crate) fn flow_ends(&self, k: usize) -> [FlowEnd; 2] {
         let pair = self.pair_of[k];
         let path = self.pairs[pair].paths[0];
@@ -138,23 +138,23 @@ impl<'a> Network<'a> {
         [of(true), of(false)]
     }
 
-    /// Of flow `k`, for each of its paths, the address of the source there.
+    /// The source's address on each path of flow `k`.
     pub(crate) fn subflows(&self, k: usize) -> Vec<std::net::IpAddr> {
         let pair = self.pair_of[k];
         self.pairs[pair].paths.iter().map(|p| Subnet::source(pair, *p).address(self.family, 1)).collect()
     }
 
-    /// Commands after which no host sends any more.
+    /// Commands that take down the sources' devices.
     pub(crate) fn stop_senders(&self) -> Vec<String> {
         self.ends().step_by(2).map(|(netns, device)| format!("ip -n {netns} link set dev {device} down")).collect()
     }
 
-    /// Commands that print the counters of the hosts' devices: of each pair and each of its paths, source, then sink.
+    /// Commands that print the counters of the hosts' devices: for each pair and path the source's, then the sink's.
     pub(crate) fn device_counters(&self) -> Vec<String> {
         self.ends().map(|(netns, device)| format!("ip -s -j -n {netns} link show dev {device}")).collect()
     }
 
-    /// Which pair and path each two of [`Self::device_counters`] are of.
+    /// Pair and path of every two of [`Self::device_counters`].
     pub(crate) fn attached(&self) -> Vec<(usize, usize)> {
         self.pairs.iter().enumerate().flat_map(|(k, pair)| pair.paths.iter().map(move |p| (k, *p))).collect()
     }
@@ -164,12 +164,12 @@ impl<'a> Network<'a> {
         self.pair_of[k]
     }
 
-    /// Whether what the hosts of flow `k` count as a whole stands with this flow: hosts of a tunnel have several.
-    pub(crate) fn leads(&self, k: usize) -> bool {
+    /// Whether the counters of its hosts are recorded with flow `k`: the hosts of a tunnel have several flows.
+    pub(crate) fn has_host_counters(&self, k: usize) -> bool {
         self.pairs[self.pair_of[k]].flow == k
     }
 
-    /// Namespace and device of each end of each pair's paths: source, sink, source, sink ...
+    /// Namespace and device of both ends of each pair's paths: source, sink, source, sink ...
     fn ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let both = |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
         self.attached().into_iter().flat_map(both)

@@ -1,8 +1,8 @@
-//! What links do to packets: token buckets with their queues, delays, losses.
+//! The shaping of links: token bucket filters with their queues, delays, losses.
 //!
-//! The bucket has room for little more than one packet; its queue holds, as the simulator's, the packets that wait. A
-//! packet leaves it at the beginning of its transmission; the time that this takes is added to the delay. Where the kernel
-//! has no `netem`, a wire is a process that plays it (`agent link`), and takes changes through a named pipe.
+//! The bucket holds little more than one packet; its queue holds, as the simulator's, the waiting packets. A packet leaves
+//! it at the beginning of its transmission, whose duration is added to the delay. Where the kernel has no `netem`, an
+//! emulator (`agent link`) delays and loses packets, and takes changes through a named pipe.
 
 use super::topology::{Hop, Interface};
 use super::{MTU, Network, uplink};
@@ -14,19 +14,19 @@ use units::{Rate, Span};
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
 const ETHERNET: i64 = 14;
-/// A wire as short as this needs no emulator, which is not that exact itself.
+/// Delays up to this are not emulated: the emulator is not that exact.
 const SHORT: Span = Span::from_micros(250);
-/// A rate that takes no time.
+/// netem's rate that keeps packets in order and takes no time.
 const IN_ORDER: &str = "1tbit";
-/// RED's typical packet, bytes: time without packets is counted in it.
+/// RED's `avpkt`, bytes.
 const TYPICAL: u64 = 1000;
-/// No weight that makes sense needs more.
+/// Upper limit of RED's `burst`, packets.
 const MOST_BURST: u32 = 1 << 20;
-/// The loss of a wire that is down.
+/// The loss of a link that is down.
 const ALL: LossModel = LossModel::Random(1.0);
 
 impl Network<'_> {
-    /// Every token bucket and, with `netem`, every wire.
+    /// The commands that add every token bucket filter and netem.
     pub(super) fn shapers(&self) -> Vec<String> {
         let links: Vec<usize> = self.used_links().collect();
         let ways = links.iter().flat_map(|i| [(*i, true), (*i, false)]);
@@ -41,7 +41,7 @@ impl Network<'_> {
         .collect()
     }
 
-    /// An event's commands; `link` keeps what they come to.
+    /// The commands of an event, which is applied to `link` too.
     pub(super) fn change(&self, link: &mut Link, event: &Change) -> Vec<String> {
         let mut lines = Vec::new();
         for forward in [true, false] {
@@ -60,13 +60,13 @@ impl Network<'_> {
                 let loss = if event.up == Some(false) { ALL } else { changed.loss };
                 self.wire(event.link, forward, &PipeConfig { loss, ..changed.clone() }, "change")
             } else {
-                self.tell(event, forward, changed)
+                self.emulator_line(event, forward, changed)
             });
         }
         lines
     }
 
-    /// Commands that print the counters of a path's data direction: of each link that is used its queue, then its wire.
+    /// Commands that print the counters of a path's data direction: for each used link its queue's, then netem's.
     pub(crate) fn link_counters(&self, p: usize) -> Vec<String> {
         let show = |(netns, device): Interface| format!("tc -s -j -n {netns} qdisc show dev {device}");
         let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
@@ -125,7 +125,7 @@ impl Network<'_> {
         format!("tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
     }
 
-    /// Where the queue of a link's direction stands.
+    /// Namespace and device of the queue of a link's direction.
     fn queue_at(&self, i: usize, forward: bool) -> Interface {
         if let Some((k, p)) = self.local(i, forward) {
             return (self.host(forward, k), uplink(p));
@@ -134,7 +134,7 @@ impl Network<'_> {
         self.port(i, if forward { &routers[0] } else { &routers[routers.len() - 1] }, forward)
     }
 
-    /// Where its delay and loss are: on the wire's router, and on a device that all packets of that direction cross.
+    /// Namespace and device of a direction's delay and loss, which all packets of that direction cross.
     fn wire_at(&self, i: usize, forward: bool) -> Interface {
         let routers = self.routers(i);
         let wire = routers.iter().position(|name| name.ends_with('b')).unwrap_or(0);
@@ -142,7 +142,7 @@ impl Network<'_> {
         self.port(i, &routers[wire + usize::from(is_first_of_two && self.users(i).count() > 1)], forward)
     }
 
-    /// The pair and path whose host a queue stands in.
+    /// Pair and path of the host that has a local queue.
     pub(super) fn local(&self, i: usize, forward: bool) -> Option<(usize, usize)> {
         let first = |(_, p): &(usize, usize)| {
             let links = &self.experiment.paths[*p].links;
@@ -153,7 +153,7 @@ impl Network<'_> {
         self.attached().into_iter().find(first).filter(|_| is_local)
     }
 
-    /// A link whose wire is a process: it has one, and the kernel has no netem.
+    /// Whether link `i` is emulated: it has delay or loss, and the kernel has no netem.
     pub(super) fn is_emulated(&self, i: usize) -> bool {
         let link = &self.experiment.links[i];
         let long = |pipe: &PipeConfig| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None;
@@ -161,7 +161,7 @@ impl Network<'_> {
         !self.environment.netem && (long(&link.forward) || long(&link.reverse) || changes)
     }
 
-    /// The process that is the wire of link `i`, and the wait for it.
+    /// The commands that start the emulator of link `i` and wait for it.
     pub(super) fn emulator(&self, i: usize, hop: &Hop) -> Vec<String> {
         let link = &self.experiment.links[i];
         let [(a, a_device), (b, b_device)] = &hop.ports;
@@ -174,20 +174,20 @@ impl Network<'_> {
         ]
     }
 
-    /// An event as a line to an emulated link.
-    fn tell(&self, event: &Change, forward: bool, pipe: &PipeConfig) -> String {
+    /// An event as a line to an emulator.
+    fn emulator_line(&self, event: &Change, forward: bool, pipe: &PipeConfig) -> String {
         let direction = if forward { "forward" } else { "reverse" };
         let up = event.up.map_or("", |up| if up { "up " } else { "down " });
         let (delay, loss) = (time(pipe.delay), percent(pipe.loss));
         format!("echo {direction} {up}delay={delay} loss={loss} >{}", self.control(event.link))
     }
 
-    /// The named pipe that an emulated link listens to.
+    /// The named pipe that an emulator reads.
     fn control(&self, i: usize) -> String {
         self.environment.file(&format!("link{i}"))
     }
 
-    /// Time for what is under way when the run ends to arrive, before what never did is counted.
+    /// Time for packets in flight at the end of the run to arrive, before losses are counted.
     pub(crate) fn drain(&self) -> Span {
         let of_link = |i: &usize| {
             let pipe = &self.experiment.links[*i].forward;
@@ -204,7 +204,7 @@ impl Network<'_> {
     }
 }
 
-/// A queue that does more than to drop what does not fit, in the words of `tc`. Its limit is packets, or bytes with some.
+/// The arguments of `tc` for a queue other than drop-tail. Its limit is in packets, for some in bytes.
 fn managed(pipe: &PipeConfig, limit: u64) -> Option<String> {
     let full = u64::from(MTU + pipe.overhead);
     let (packets, bytes) = match pipe.queue.limit {
@@ -226,7 +226,7 @@ fn managed(pipe: &PipeConfig, limit: u64) -> Option<String> {
                  bandwidth {bits}bit{ecn}"
             ));
         }
-        // As the simulator's: without tins, lanes for flows and not for hosts. It always does ECN.
+        // As the simulator's: without tins, flow queues by flow and not by host. It always does ECN.
         QueueDiscipline::Cake(CakeConfig { rtt }) => {
             return Some(format!("cake unlimited besteffort flows rtt {}us memlimit {bytes}", us(*rtt)));
         }
@@ -253,7 +253,7 @@ fn burst(weight: f64, least: f64) -> u32 {
     (1..MOST_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
 }
 
-/// The kernel's discipline that manages a queue; none for one that only drops what does not fit.
+/// The kernel's name of a queue discipline; none for drop-tail.
 pub(crate) fn discipline(of: &QueueDiscipline) -> Option<&'static str> {
     match of {
         QueueDiscipline::DropTail => None,
@@ -269,7 +269,7 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
     if forward { &link.forward } else { &link.reverse }
 }
 
-/// A wire in the words of `agent link`: without rate or queue, which are the bucket's.
+/// The arguments of `agent link` for delay and loss; rate and queue are the token bucket filter's.
 fn words(pipe: &PipeConfig) -> String {
     format!("delay={} jitter={} loss={}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
 }

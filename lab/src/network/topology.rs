@@ -1,26 +1,26 @@
-//! Namespaces, and the virtual Ethernet pairs and routes between them.
+//! Namespaces, and the veth pairs and routes between them.
 
 use super::address::ROUTERS;
 use super::{Environment, Family, Network, Subnet, uplink};
 use scenario::model::Link;
 
-/// A device in a namespace.
+/// An interface: namespace and device.
 pub(super) type Interface = (String, String);
 
-/// A hop of a path: a cable between two ports, and its network. Data goes from the first to the second.
+/// A hop of a path: a subnet between two interfaces. Data goes from the first to the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hop {
     pub(super) ports: [Interface; 2],
     pub(super) subnet: Subnet,
-    /// Which of its ends the first port is.
+    /// The end (1 or 2) of the subnet that the first interface is.
     pub(super) first: u8,
-    /// The link that it is the middle of.
+    /// The link whose delay and loss the hop has, if any.
     pub(super) inside: Option<usize>,
 }
 
 impl Network<'_> {
-    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its wire, `c` the queue of what comes
-    /// back. Those that have nothing to do are left out: a hop costs a guest more than what is measured.
+    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its delay and loss, `c` the
+    /// queue of the reverse direction. Routers without a function are left out, because a hop costs a guest much CPU time.
     pub(super) fn routers(&self, i: usize) -> Vec<String> {
         let link = &self.experiment.links[i];
         let queues = |forward: bool| is_rated(link) && self.local(i, forward).is_none();
@@ -49,7 +49,7 @@ impl Network<'_> {
         hop.expect("a router has two flow_ends").ports[side].clone()
     }
 
-    /// Hosts, routers, and every cable.
+    /// The commands that make hosts, routers and interfaces.
     pub(super) fn interfaces(&self) -> Vec<String> {
         let hosts = (0..self.pairs.len()).flat_map(|k| [self.host(true, k), self.host(false, k)]);
         let routers: Vec<String> = self.used_links().flat_map(|i| self.routers(i)).collect();
@@ -79,8 +79,8 @@ impl Network<'_> {
         lines
     }
 
-    /// Addresses of a cable's ends. Its neighbours are known, so that none is asked for; a pair's offloads are off, so that
-    /// packets have the MTU's size.
+    /// Sets the addresses of a subnet's ends. Neighbours are permanent, so that there is no ARP; a veth pair's offloads are
+    /// off, so that packets have the MTU's size.
     fn address(&self, hop: &Hop, is_pair: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for (at, end) in [(0, hop.first), (1, 3 - hop.first)] {
@@ -102,7 +102,7 @@ impl Network<'_> {
         lines
     }
 
-    /// Where packets go: on each path, towards the network of each pair's sink and of its source.
+    /// The routes on each path towards each pair's sink and source.
     pub(super) fn routes(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (k, p) in self.attached() {
@@ -125,7 +125,7 @@ impl Network<'_> {
         lines
     }
 
-    /// The cables from pair `k`'s source over path `p` to its sink.
+    /// The hops from pair `k`'s source over path `p` to its sink.
     pub(super) fn hops(&self, k: usize, p: usize) -> Vec<Hop> {
         let links = &self.experiment.paths[p].links;
         let mut hops = Vec::new();
@@ -143,14 +143,14 @@ impl Network<'_> {
             let next = links.get(position + 1);
             let name = next.map_or(format!("d{k}p{p}"), |next| format!("to{next}"));
             from = (routers[routers.len() - 1].clone(), name);
-            // A link may lead to several others: the cable is called after the pair of them.
+            // A link may lead to several others: the subnet is numbered by the pair of links.
             subnet = next.map_or(Subnet::sink(k, p), |next| self.between(i, *next));
         }
         hops.push(Hop { ports: [from, (self.host(false, k), uplink(p))], subnet, first: 2, inside: None });
         hops
     }
 
-    /// The cable from a link's last router to the next one's first.
+    /// The subnet from a link's last router to the next link's first.
     fn between(&self, link: usize, next: usize) -> Subnet {
         let all = self.experiment.paths.iter().flat_map(|path| path.links.windows(2).map(|both| (both[0], both[1])));
         let mut joints: Vec<(usize, usize)> = all.collect();
@@ -160,7 +160,7 @@ impl Network<'_> {
         Subnet { area: 255, number: number as u8 }
     }
 
-    /// Without IPv6 where none is asked for: its neighbour discovery would be traffic that nobody asked for.
+    /// Makes a namespace; without IPv6 if it is unused, whose neighbour discovery would be additional traffic.
     fn namespace(&self, name: &str) -> Vec<String> {
         let mut lines = vec![format!("ip netns add {name}"), format!("ip -n {name} link set lo up")];
         if self.family == Family::V4 {

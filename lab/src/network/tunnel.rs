@@ -1,4 +1,4 @@
-//! The tunnel of an experiment: our daemon at both ends, as a person would configure it.
+//! The tunnel of an experiment: `ropewalk up` at both ends.
 
 use super::host::route;
 use super::{Network, Subnet, host, uplink};
@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
 pub(crate) const ENDS: [&str; 2] = ["near", "far"];
-/// How long the set-up waits until all paths of an end work, seconds.
-const PATIENCE: u32 = 30;
+/// Time limit for all paths of an end to come up, seconds.
+const TIMEOUT: u32 = 30;
 
 /// The device of the tunnel's end.
 pub(crate) fn device(end: &str) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn device(end: &str) -> String {
 }
 
 impl Network<'_> {
-    /// Configurations, keys, daemons; then the wait until every path works.
+    /// The commands that write keys and configurations, start the daemons and wait until every path is up.
     pub(super) fn daemons(&self) -> Vec<String> {
         let Some(tunnel) = &self.experiment.tunnel else { return Vec::new() };
         let Some(pair) = self.tunnel_pair() else { return Vec::new() };
@@ -42,7 +42,7 @@ impl Network<'_> {
         for end in ENDS {
             let (status, paths) = (self.status(end), tunnel.paths.len());
             let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
-            lines.push(format!("timeout {PATIENCE} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
+            lines.push(format!("timeout {TIMEOUT} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
         }
         // TCP inside asks the route to the other end, which is the daemon's.
         if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
@@ -61,7 +61,7 @@ impl Network<'_> {
         lines
     }
 
-    /// Commands that print what the ends of the tunnel tell of themselves.
+    /// Commands that print the status of the tunnel's ends.
     pub(crate) fn tunnel_statuses(&self) -> Vec<String> {
         match self.tunnel_pair() {
             Some(_) => ENDS.map(|end| self.status(end)).to_vec(),
@@ -93,7 +93,7 @@ impl Network<'_> {
             let name = &self.experiment.paths[p].name;
             let _ =
                 writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
-            // In `ropewalk` mode one end calls.
+            // In `ropewalk` mode one end initiates.
             if tunnel.ropewalk.is_none() || at == 0 {
                 let _ =
                     writeln!(text, "endpoint = \"{remote}\"\nweight = {}", tunnel.weights.get(position).unwrap_or(&1));
@@ -161,7 +161,7 @@ impl Network<'_> {
     }
 }
 
-/// An algorithm as the configuration has it.
+/// An algorithm in the daemon's configuration.
 fn table(algorithm: &AlgorithmChoice) -> String {
     let mut text = format!("{{ name = \"{}\"", algorithm.name);
     for (key, value) in &algorithm.parameters {
