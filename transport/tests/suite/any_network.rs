@@ -2,14 +2,14 @@
 //! A campaign over many seeds also shows that the rare situations are really reached.
 
 use crate::garbage;
-use crate::lockstep::{Fate, ONE_WAY, Options, World, new_sender};
+use crate::lockstep::{Connection, Fate, ONE_WAY, Options, new_sender};
 use control::Ecn;
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, Span, Stream};
 
 /// How unkind a network is.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct Impairments {
     loss: f64,
     duplication: f64,
     lateness: f64,
@@ -17,8 +17,8 @@ struct Weather {
     stall: u64,
 }
 
-fn weather(stream: &mut Stream) -> Weather {
-    Weather {
+fn impairments(stream: &mut Stream) -> Impairments {
+    Impairments {
         loss: stream.unit() * 0.2,
         duplication: stream.unit() * 0.1,
         lateness: stream.unit() * 0.3,
@@ -26,13 +26,13 @@ fn weather(stream: &mut Stream) -> Weather {
     }
 }
 
-fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
+fn fate(impairments: Impairments, now: Instant, stream: &mut Stream) -> Fate {
     let mut copies = Vec::new();
     let stalled = (now.as_millis() / 500) % 4 == 3;
     for copy in 0..2 {
-        if stream.chance(if copy == 0 { 1.0 - weather.loss } else { weather.duplication }) {
-            let late = if stream.chance(weather.lateness) { stream.below(30_000) } else { 0 };
-            let stall = if stalled { weather.stall } else { 0 };
+        if stream.chance(if copy == 0 { 1.0 - impairments.loss } else { impairments.duplication }) {
+            let late = if stream.chance(impairments.lateness) { stream.below(30_000) } else { 0 };
+            let stall = if stalled { impairments.stall } else { 0 };
             copies.push(ONE_WAY + Span::from_micros(late) + Span::from_millis(stall));
         }
     }
@@ -52,16 +52,16 @@ fn run(seed: u64) -> SenderCounters {
         handshake: seed % 8 != 7,
         quick_ack: seed % 16 == 15,
     };
-    let (there, back) = (weather(&mut stream), weather(&mut stream));
-    let mut luck = Stream::named(seed, "back");
-    let mut world = World::new(
+    let (forward, back) = (impairments(&mut stream), impairments(&mut stream));
+    let mut rng = Stream::named(seed, "back");
+    let mut connection = Connection::new(
         options,
-        Box::new(move |now, _| fate(there, now, &mut stream)),
-        Box::new(move |now, _| fate(back, now, &mut luck)),
+        Box::new(move |now, _| fate(forward, now, &mut stream)),
+        Box::new(move |now, _| fate(back, now, &mut rng)),
     );
-    assert!(world.run(Span::from_secs(3600)), "seed {seed}: {options:?} {there:?} {back:?} does not end");
-    assert_eq!((world.receiver.delivered(), world.sender.acknowledged()), (300, 300), "seed {seed}");
-    let c = world.sender.counters();
+    assert!(connection.run(Span::from_secs(3600)), "seed {seed}: {options:?} {forward:?} {back:?} does not end");
+    assert_eq!((connection.receiver.delivered(), connection.sender.acknowledged()), (300, 300), "seed {seed}");
+    let c = connection.sender.counters();
     assert_eq!(c.sent, 300 + c.retransmitted, "seed {seed}");
     assert!(c.lost >= c.lost_retransmissions && c.undone <= c.recoveries + c.timeouts, "seed {seed}: {c:?}");
     c

@@ -2,18 +2,19 @@
 //! every scheduler and both stacks' stack. The campaign also shows that the rare situations are really reached.
 
 use crate::garbage;
-use crate::paths::{Fate, Options, Way, World, new_receiver, new_sender, way};
+use crate::paths::{Connection, Copies, Options, new_receiver, new_sender, path};
 use ropewalk_transport::mptcp::{
     Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SubflowConfig,
 };
 use ropewalk_transport::tcp::{self, SegmentKind};
+use testnet::LinkConfig;
 use units::{Instant, Span, Stream};
 
 const SEGMENTS: u64 = 600;
 
 /// How unkind a path is.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct Impairments {
     loss: f64,
     duplication: f64,
     lateness: f64,
@@ -21,7 +22,7 @@ struct Weather {
     dead: (u64, u64),
 }
 
-fn weather(stream: &mut Stream, first: bool) -> Weather {
+fn impairment(stream: &mut Stream, first: bool) -> Impairments {
     let from = 1050 + stream.below(1000);
     let dead = match stream.below(3) {
         0 if !first => (from, u64::MAX),
@@ -29,17 +30,17 @@ fn weather(stream: &mut Stream, first: bool) -> Weather {
         _ => (u64::MAX, u64::MAX),
     };
     let (loss, duplication, lateness) = (stream.unit() * 0.1, stream.unit() * 0.05, stream.unit() * 0.1);
-    Weather { loss, duplication, lateness, dead }
+    Impairments { loss, duplication, lateness, dead }
 }
 
-fn fate(weather: Weather, now: Instant, stream: &mut Stream) -> Fate {
+fn fate(impairment: Impairments, now: Instant, stream: &mut Stream) -> Copies {
     let mut copies = Vec::new();
-    if (weather.dead.0..weather.dead.1).contains(&now.as_millis()) {
+    if (impairment.dead.0..impairment.dead.1).contains(&now.as_millis()) {
         return copies;
     }
     for copy in 0..2 {
-        if stream.chance(if copy == 0 { 1.0 - weather.loss } else { weather.duplication }) {
-            let late = if stream.chance(weather.lateness) { stream.below(30_000) } else { 0 };
+        if stream.chance(if copy == 0 { 1.0 - impairment.loss } else { impairment.duplication }) {
+            let late = if stream.chance(impairment.lateness) { stream.below(30_000) } else { 0 };
             copies.push(Span::from_micros(late));
         }
     }
@@ -53,7 +54,7 @@ struct Reached {
     failures: u64,
 }
 
-fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<Way>) {
+fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<[LinkConfig; 2]>) {
     let paths = 1 + stream.below(4) as usize;
     let subflow = |stream: &mut Stream, first: bool| SubflowConfig {
         backup: !first && stream.chance(0.2),
@@ -61,7 +62,7 @@ fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<Way>) {
         leave: (!first && stream.chance(0.2)).then(|| Span::from_millis(301 + stream.below(1000))),
     };
     let subflows = (0..paths).map(|index| subflow(stream, index == 0)).collect();
-    let ways = (0..paths).map(|_| way(1 + stream.below(80), 20 + stream.below(400))).collect();
+    let paths = (0..paths).map(|_| path(1 + stream.below(80), 20 + stream.below(400))).collect();
     let algorithms = ["reno", "lia", "olia", "balia", "wvegas", "coupled-bbr", "bbr", "cubic"];
     let options = Options {
         segments: SEGMENTS,
@@ -74,32 +75,32 @@ fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<Way>) {
         send_buffer: if stream.chance(0.2) { 10 + stream.below(30) } else { 10_000 },
         window: 200,
     };
-    (options, ways)
+    (options, paths)
 }
 
 fn run(seed: u64) -> Reached {
     let mut stream = Stream::named(seed, "any paths");
-    let (options, ways) = options(seed, &mut stream);
-    let weathers: Vec<Weather> = (0..ways.len()).map(|index| weather(&mut stream, index == 0)).collect();
-    let back = weathers.clone();
-    let mut luck = Stream::named(seed, "back");
-    let mut world = World::new(
+    let (options, paths) = options(seed, &mut stream);
+    let impairments: Vec<Impairments> = (0..paths.len()).map(|index| impairment(&mut stream, index == 0)).collect();
+    let back = impairments.clone();
+    let mut rng = Stream::named(seed, "back");
+    let mut connection = Connection::new(
         &options,
-        &ways,
-        Box::new(move |now, segment| fate(weathers[usize::from(segment.subflow)], now, &mut stream)),
-        Box::new(move |now, ack| fate(back[usize::from(ack.subflow)], now, &mut luck)),
+        &paths,
+        Box::new(move |now, segment| fate(impairments[usize::from(segment.subflow)], now, &mut stream)),
+        Box::new(move |now, ack| fate(back[usize::from(ack.subflow)], now, &mut rng)),
     );
     assert!(
-        world.run(SEGMENTS, Span::from_secs(3600)),
+        connection.run(SEGMENTS, Span::from_secs(3600)),
         "seed {seed} does not end: {} {:?} {:?}",
-        world.sender.acknowledged(),
-        world.sender.counters(),
-        world.receiver.counters()
+        connection.sender.acknowledged(),
+        connection.sender.counters(),
+        connection.receiver.counters()
     );
-    assert_eq!(world.receiver.delivered(), SEGMENTS, "seed {seed}");
-    assert_eq!(world.delays.len() as u64, SEGMENTS, "seed {seed}: each segment is acknowledged once");
-    let failures = (0..ways.len()).map(|subflow| world.sender.failures(subflow)).sum();
-    Reached { sender: *world.sender.counters(), receiver: *world.receiver.counters(), failures }
+    assert_eq!(connection.receiver.delivered(), SEGMENTS, "seed {seed}");
+    assert_eq!(connection.delays.len() as u64, SEGMENTS, "seed {seed}: each segment is acknowledged once");
+    let failures = (0..paths.len()).map(|subflow| connection.sender.failures(subflow)).sum();
+    Reached { sender: *connection.sender.counters(), receiver: *connection.receiver.counters(), failures }
 }
 
 #[test]

@@ -1,18 +1,19 @@
-//! A sender and a receiver in lock step, with a network between them that does what a rule says. No randomness of its
-//! own, and no bottleneck but the 20 us that each segment takes to leave: 10 ms each way unless the rule says otherwise.
+//! A TCP sender and receiver with the test network between them, in which a rule decides on each packet. No randomness of
+//! its own, and no bottleneck but the 20 us that each segment takes to transmit: 10 ms one way unless the rule says otherwise.
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, SinglePathSender, receiver, sender};
 use std::collections::BTreeMap;
-use units::{Instant, Span, Stream};
+use testnet::{LinkConfig, Network};
+use units::{Instant, Rate, Span, Stream};
 
 pub(crate) const MSS: u32 = 1000;
 pub(crate) const ONE_WAY: Span = Span::from_millis(10);
-/// What a segment takes to leave: no two arrive at the same instant.
-const SERIALISATION: Span = Span::from_micros(20);
+/// A segment takes 20 us to transmit, so that no two arrive at the same instant. Delays are the rule's.
+const LINK: LinkConfig = LinkConfig { rate: Some(Rate::from_mbit(8)), overhead: 20, ..LinkConfig::ideal() };
 
-/// What happens to one packet: each entry is a copy that arrives after so long.
+/// What happens to a packet: each entry is a copy that arrives after that delay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) copies: Vec<Span>,
@@ -34,12 +35,14 @@ pub(crate) fn after(delay: Span) -> Fate {
 pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
 pub(crate) type AckRule = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
 
-enum Parcel {
+#[derive(Clone, Copy)]
+enum Packet {
     Segment(Segment, bool),
     Ack(Ack),
 }
 
-pub(crate) struct World {
+/// A sender and its receiver.
+pub(crate) struct Connection {
     pub(crate) sender: SinglePathSender,
     pub(crate) receiver: Receiver,
     pub(crate) now: Instant,
@@ -47,12 +50,10 @@ pub(crate) struct World {
     pub(crate) sent: Vec<(Instant, Segment)>,
     data: DataRule,
     acks: AckRule,
-    flying: BTreeMap<(Instant, u64), Parcel>,
-    launched: u64,
-    link_free: Instant,
+    network: Network<Packet>,
 }
 
-/// Both ends with these options, TCP Reno, and so many segments to send.
+/// Options of both ends, and the number of segments to send; the algorithm is Reno.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) segments: u64,
@@ -125,7 +126,7 @@ pub(crate) fn new_receiver(options: Options) -> Receiver {
     })
 }
 
-impl World {
+impl Connection {
     pub(crate) fn new(options: Options, data: DataRule, acks: AckRule) -> Self {
         Self {
             sender: new_sender(options),
@@ -134,13 +135,11 @@ impl World {
             sent: Vec::new(),
             data,
             acks,
-            flying: BTreeMap::new(),
-            launched: 0,
-            link_free: Instant::ZERO,
+            network: Network::new(1, vec![[LINK, LinkConfig::ideal()]]),
         }
     }
 
-    /// A world whose acknowledgements all arrive.
+    /// A connection whose acknowledgements all arrive.
     pub(crate) fn with(options: Options, data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
         Self::new(options, Box::new(data), Box::new(|_, _| pass()))
     }
@@ -151,13 +150,13 @@ impl World {
         self.sender.handle(self.now, Input::Connect);
         while self.now < end {
             let deadline = self.drive();
-            let first = self.flying.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
-            let next = deadline.min(first).min(self.receiver.deadline());
+            let timer = deadline.min(self.receiver.deadline());
+            let next = timer.min(self.network.next());
             if next == Instant::NEVER {
                 return true;
             }
             self.now = self.now.max(next);
-            self.advance();
+            self.advance(timer);
             self.check();
         }
         false
@@ -175,44 +174,33 @@ impl World {
     fn send(&mut self, segment: Segment) {
         self.sent.push((self.now, segment));
         let fate = (self.data)(self.now, &segment);
-        self.link_free = self.link_free.max(self.now) + SERIALISATION;
-        let queued = self.link_free.since(self.now);
-        for delay in fate.copies {
-            self.launch(queued + delay, Parcel::Segment(segment, fate.marked));
-        }
+        let packet = Packet::Segment(segment, fate.marked);
+        self.network.send_copies(self.now, (0, 0), 0, packet, fate.copies);
     }
 
-    fn answer(&mut self, ack: Option<Ack>) {
+    fn send_ack(&mut self, ack: Option<Ack>) {
         let Some(mut ack) = ack else { return };
         let fate = (self.acks)(self.now, &mut ack);
-        for delay in fate.copies {
-            self.launch(delay, Parcel::Ack(ack));
-        }
+        self.network.send_copies(self.now, (1, 0), 0, Packet::Ack(ack), fate.copies);
     }
 
-    fn launch(&mut self, delay: Span, parcel: Parcel) {
-        self.launched += 1;
-        self.flying.insert((self.now + delay, self.launched), parcel);
-    }
-
-    fn advance(&mut self) {
-        match self.flying.first_entry() {
-            Some(entry) if entry.key().0 <= self.now => match entry.remove() {
-                Parcel::Segment(segment, marked) => {
-                    let ack = self.receiver.handle(self.now, &segment, marked);
-                    self.answer(ack);
-                }
-                Parcel::Ack(ack) => self.sender.handle(self.now, Input::Ack(&ack)),
-            },
-            _ => {
+    fn advance(&mut self, timer: Instant) {
+        match self.network.receive(self.now).map(|arrival| arrival.datagram) {
+            Some(Packet::Segment(segment, marked)) => {
+                let ack = self.receiver.handle(self.now, &segment, marked);
+                self.send_ack(ack);
+            }
+            Some(Packet::Ack(ack)) => self.sender.handle(self.now, Input::Ack(&ack)),
+            None if timer <= self.now => {
                 self.sender.handle(self.now, Input::Timeout);
                 let ack = self.receiver.on_timeout(self.now);
-                self.answer(ack);
+                self.send_ack(ack);
             }
+            None => {}
         }
     }
 
-    /// The pipe never runs dry below zero, and nobody acknowledges what has not been delivered.
+    /// Checks that the packet counts are consistent, and that nothing is acknowledged before it is delivered.
     fn check(&self) {
         let pipe = self.sender.pipe();
         assert!(pipe.sacked_out + pipe.lost_out <= pipe.packets_out + pipe.retrans_out, "{pipe:?}");

@@ -1,9 +1,9 @@
 //! MPTCP over paths that do as they are told.
 
-use crate::paths;
-use crate::paths::{Fate, Options, World, pass, way};
+use crate::paths::{Connection, Copies, Options, pass, path};
 use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
 use ropewalk_transport::tcp::SegmentKind;
+use testnet::LinkConfig;
 use units::{Instant, Span};
 
 fn secs(n: u64) -> Span {
@@ -11,14 +11,18 @@ fn secs(n: u64) -> Span {
 }
 
 /// Runs to the end.
-fn transfer(options: &Options, ways: &[paths::Way], data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> World {
-    let mut world = World::with(options, ways, data);
-    assert!(world.run(options.segments, secs(600)), "it does not end");
-    world
+fn transfer(
+    options: &Options,
+    paths: &[[LinkConfig; 2]],
+    data: impl FnMut(Instant, &Segment) -> Copies + 'static,
+) -> Connection {
+    let mut connection = Connection::with(options, paths, data);
+    assert!(connection.run(options.segments, secs(600)), "it does not end");
+    connection
 }
 
 /// Loses every packet of a subflow from an instant on, as a black hole does.
-fn dead(subflow: u16, from_ms: u64) -> impl FnMut(Instant, &Segment) -> Fate {
+fn dead(subflow: u16, from_ms: u64) -> impl FnMut(Instant, &Segment) -> Copies {
     move |now, segment| {
         let lost = segment.subflow == subflow && now >= Instant::ZERO + Span::from_millis(from_ms);
         if lost { Vec::new() } else { pass() }
@@ -28,25 +32,25 @@ fn dead(subflow: u16, from_ms: u64) -> impl FnMut(Instant, &Segment) -> Fate {
 #[test]
 fn over_one_path_data_waits_for_nothing_and_is_acknowledged_within_a_round_trip() {
     let options = Options { segments: 10, ..Options::over(1) };
-    let world = transfer(&options, &[way(10, 100)], |_, _| pass());
-    assert!(world.waits.iter().all(|wait| *wait == Span::ZERO));
+    let connection = transfer(&options, &[path(10, 100)], |_, _| pass());
+    assert!(connection.waits.iter().all(|wait| *wait == Span::ZERO));
     // The handshake's last packet and ten segments of 100 us each leave at once; each of the first sixteen segments is
     // acknowledged without delay.
-    let delays: Vec<u64> = world.delays.iter().map(|(delay, _)| delay.as_micros()).collect();
+    let delays: Vec<u64> = connection.delays.iter().map(|(delay, _)| delay.as_micros()).collect();
     assert_eq!(delays, (2..=11).map(|n| 20_000 + n * 100).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_second_subflow_joins_when_the_connection_is_open() {
-    let world = transfer(&Options::over(2), &[way(10, 100), way(20, 100)], |_, _| pass());
-    let syns: Vec<(u16, u64)> = world
+    let connection = transfer(&Options::over(2), &[path(10, 100), path(20, 100)], |_, _| pass());
+    let syns: Vec<(u16, u64)> = connection
         .sent
         .iter()
         .filter(|(_, it)| it.tcp.kind == SegmentKind::Syn)
         .map(|(at, it)| (it.subflow, at.as_millis()))
         .collect();
     assert_eq!(syns, [(0, 1000), (1, 1020)]);
-    let first = |subflow| world.on(subflow).next().map(|(at, _)| at.as_millis());
+    let first = |subflow| connection.on(subflow).next().map(|(at, _)| at.as_millis());
     assert_eq!((first(0), first(1)), (Some(1020), Some(1060)), "after a round trip of its own");
 }
 
@@ -54,8 +58,8 @@ fn a_second_subflow_joins_when_the_connection_is_open() {
 fn two_paths_carry_twice_as_much_as_one() {
     let time = |paths: usize| {
         let options = Options { segments: 20_000, ..Options::over(paths) };
-        let world = transfer(&options, &vec![way(5, 200); paths], |_, _| pass());
-        world.now.since(Instant::ZERO + secs(1)).as_secs_f64()
+        let connection = transfer(&options, &vec![path(5, 200); paths], |_, _| pass());
+        connection.now.since(Instant::ZERO + secs(1)).as_secs_f64()
     };
     // 20000 segments of 200 us: 4 s, and 2 s; handshakes and slow starts take some round trips of 10 ms, and the last
     // acknowledgement may be delayed by 40 ms.
@@ -66,13 +70,13 @@ fn two_paths_carry_twice_as_much_as_one() {
 #[test]
 fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
     let options = Options { segments: 4000, ..Options::over(2) };
-    let world = transfer(&options, &[way(5, 10), way(50, 10)], |_, _| pass());
-    let slow: Vec<u64> = world.on(1).map(|(_, it)| it.data_seq).collect();
+    let connection = transfer(&options, &[path(5, 10), path(50, 10)], |_, _| pass());
+    let slow: Vec<u64> = connection.on(1).map(|(_, it)| it.data_seq).collect();
     assert!(!slow.is_empty());
-    let most = world.waits.iter().max().expect("something was delivered");
+    let most = connection.waits.iter().max().expect("something was delivered");
     // A segment that leaves on the fast path right after the first one on the slow path waits for the difference of delays.
     assert!((44..=46).contains(&most.as_millis()), "{most}");
-    assert!(world.receiver.counters().most_waiting > 0);
+    assert!(connection.receiver.counters().most_waiting > 0);
 }
 
 #[test]
@@ -81,16 +85,16 @@ fn a_backup_is_used_when_nothing_else_can_be() {
     let subflows = vec![SubflowConfig::default(), backup];
     for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
         let options = Options { segments: 3000, subflows: subflows.clone(), stack, scheduler, ..Options::over(2) };
-        let ways = [way(20, 100), way(5, 100)];
-        let world = transfer(&options, &ways, |_, _| pass());
-        assert_eq!(world.on(1).count(), 0, "{stack:?}: though it is faster");
-        let world = transfer(&options, &ways, dead(0, 1150));
-        let takes_over = world.on(1).next().expect("the backup carries the rest").0;
+        let paths = [path(20, 100), path(5, 100)];
+        let connection = transfer(&options, &paths, |_, _| pass());
+        assert_eq!(connection.on(1).count(), 0, "{stack:?}: though it is faster");
+        let connection = transfer(&options, &paths, dead(0, 1150));
+        let takes_over = connection.on(1).next().expect("the backup carries the rest").0;
         // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
         // again on the backup once two of its intervals brought nothing.
         let least = Instant::ZERO + Span::from_millis(1150 + 200);
         assert!(takes_over > least && takes_over < least + secs(6), "{stack:?}: {}", takes_over.as_millis());
-        assert!(world.sender.counters().reinjected > 0);
+        assert!(connection.sender.counters().reinjected > 0);
     }
 }
 
@@ -98,10 +102,10 @@ fn a_backup_is_used_when_nothing_else_can_be() {
 fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
     for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
         let options = Options { segments: 5000, stack, scheduler, ..Options::over(2) };
-        let world = transfer(&options, &[way(10, 100), way(12, 100)], dead(1, 1200));
-        assert_eq!(world.sender.failures(1), 1, "{stack:?}");
-        let end = world.on(0).last().expect("it carried the rest").0;
-        let given = world.on(1).filter(|(_, it)| !it.tcp.retransmission).last().expect("it carried some").0;
+        let connection = transfer(&options, &[path(10, 100), path(12, 100)], dead(1, 1200));
+        assert_eq!(connection.sender.failures(1), 1, "{stack:?}");
+        let end = connection.on(0).last().expect("it carried the rest").0;
+        let given = connection.on(1).filter(|(_, it)| !it.tcp.retransmission).last().expect("it carried some").0;
         assert!(
             end.since(given) > Span::from_millis(200),
             "{stack:?}: the dead path got data until {}",
@@ -114,8 +118,8 @@ fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
 fn the_out_of_tree_stack_fails_over_at_the_first_timeout_and_upstream_by_its_own_timer() {
     let first_copy = |stack| {
         let options = Options { segments: 5000, stack, ..Options::over(2) };
-        let world = transfer(&options, &[way(10, 100), way(10, 100)], dead(1, 1200));
-        world.on(0).find(|(_, it)| it.copy).expect("what was lost goes again").0.as_millis()
+        let connection = transfer(&options, &[path(10, 100), path(10, 100)], dead(1, 1200));
+        connection.on(0).find(|(_, it)| it.copy).expect("what was lost goes again").0.as_millis()
     };
     // The path dies at 1200 ms; the last acknowledgement comes 20 ms later; the tail-loss probe leaves after 2 SRTT + 2 ms,
     // and the timer, set again, runs out SRTT + 200 ms after that.
@@ -130,14 +134,14 @@ fn a_removed_subflow_s_data_is_sent_on_the_other_at_once() {
     let leave = Some(Span::from_millis(200));
     let subflows = vec![SubflowConfig::default(), SubflowConfig { leave, ..SubflowConfig::default() }];
     let options = Options { segments: 5000, subflows, ..Options::over(2) };
-    let world = transfer(&options, &[way(10, 100), way(40, 100)], |_, _| pass());
+    let connection = transfer(&options, &[path(10, 100), path(40, 100)], |_, _| pass());
     let left = Instant::ZERO + Span::from_millis(1200);
-    assert!(world.on(1).all(|(at, _)| at <= left));
-    let states: Vec<SubflowState> = world.sender.subflows().map(|(_, state)| state).collect();
+    assert!(connection.on(1).all(|(at, _)| at <= left));
+    let states: Vec<SubflowState> = connection.sender.subflows().map(|(_, state)| state).collect();
     assert_eq!(states, [SubflowState::Up, SubflowState::Gone]);
-    let counters = world.sender.counters();
-    assert!(counters.reinjected > 0 && world.receiver.counters().duplicates <= counters.reinjected);
-    assert_eq!(world.sender.subflows().map(|(tcp, _)| tcp.counters().timeouts).sum::<u64>(), 0);
+    let counters = connection.sender.counters();
+    assert!(counters.reinjected > 0 && connection.receiver.counters().duplicates <= counters.reinjected);
+    assert_eq!(connection.sender.subflows().map(|(tcp, _)| tcp.counters().timeouts).sum::<u64>(), 0);
 }
 
 #[test]
@@ -145,8 +149,8 @@ fn a_subflow_may_join_late_and_the_first_may_leave() {
     let first = SubflowConfig { leave: Some(Span::from_millis(300)), ..SubflowConfig::default() };
     let second = SubflowConfig { join: Span::from_millis(250), ..SubflowConfig::default() };
     let options = Options { segments: 10_000, subflows: vec![first, second], ..Options::over(2) };
-    let world = transfer(&options, &[way(10, 100), way(10, 100)], |_, _| pass());
-    let syn = world.sent.iter().find(|(_, it)| it.subflow == 1).expect("it joins").0;
+    let connection = transfer(&options, &[path(10, 100), path(10, 100)], |_, _| pass());
+    let syn = connection.sent.iter().find(|(_, it)| it.subflow == 1).expect("it joins").0;
     assert_eq!(syn.as_millis(), 1250);
 }
 
@@ -154,10 +158,10 @@ fn a_subflow_may_join_late_and_the_first_may_leave() {
 fn one_window_is_shared_by_all_subflows() {
     // A window of 50 segments: half of the buffer.
     let options = Options { buffer: 100 * 1000, window: 30, ..Options::over(2) };
-    let world = transfer(&options, &[way(5, 50), way(50, 50)], |_, _| pass());
-    assert!(world.receiver.counters().most_waiting < 50);
-    assert!(world.sender.counters().receive_window_limited > Span::from_millis(100));
-    assert_eq!(world.receiver.counters().beyond_window, 0);
+    let connection = transfer(&options, &[path(5, 50), path(50, 50)], |_, _| pass());
+    assert!(connection.receiver.counters().most_waiting < 50);
+    assert!(connection.sender.counters().receive_window_limited > Span::from_millis(100));
+    assert_eq!(connection.receiver.counters().beyond_window, 0);
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
     let run = |opportunistic, slow_ms| {
         // The receive window has room for the fast path's 30 segments and for 20 of the slow one's.
         let options = Options { segments: 4000, buffer: 100 * 1000, window: 30, opportunistic, ..Options::over(2) };
-        transfer(&options, &[way(10, 50), way(slow_ms, 50)], |_, _| pass())
+        transfer(&options, &[path(10, 50), path(slow_ms, 50)], |_, _| pass())
     };
     // 4 x 20 ms < 200 ms: the fast path sends again what the slow one holds.
     let (with, without) = (run(true, 100), run(false, 100));
@@ -179,7 +183,7 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
 fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_does() {
     let run = |opportunistic| {
         let options = Options { segments: 4000, send_buffer: 50, window: 30, opportunistic, ..Options::over(2) };
-        transfer(&options, &[way(10, 50), way(100, 50)], |_, _| pass())
+        transfer(&options, &[path(10, 50), path(100, 50)], |_, _| pass())
     };
     let (with, without) = (run(true), run(false));
     assert!(without.sender.counters().send_buffer_limited > secs(1));
@@ -190,26 +194,27 @@ fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_do
 #[test]
 fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
     let options = Options { segments: 5000, stack: MptcpStack::Upstream, scheduler: "linger", ..Options::over(2) };
-    let mut world = World::with(&options, &[way(10, 100), way(10, 100)], dead(1, 1200));
-    while world.sender.failures(1) == 0 {
-        assert!(!world.run(options.segments, Span::from_millis(1)));
+    let mut connection = Connection::with(&options, &[path(10, 100), path(10, 100)], dead(1, 1200));
+    while connection.sender.failures(1) == 0 {
+        assert!(!connection.run(options.segments, Span::from_millis(1)));
     }
     // The path dies at 1200 ms. The last DATA_ACK starts the timer 20 ms later; it runs out after 220 ms, and four times
     // more after as long, plus 40 ms at most for a delayed acknowledgement. (By the dead path's timer: 220, 440, 880 ms...)
     let least = 1200 + 20 + 5 * 220;
-    assert!((least..least + 4 * 40).contains(&world.now.as_millis()), "{}", world.now.as_millis());
+    assert!((least..least + 4 * 40).contains(&connection.now.as_millis()), "{}", connection.now.as_millis());
 }
 
 #[test]
 fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_arrived() {
     let options = Options { scheduler: "redundant", ..Options::over(2) };
-    let world = transfer(&options, &[way(10, 100), way(10, 100)], |_, _| pass());
-    let carried = |subflow| world.on(subflow).map(|(_, it)| it.data_seq).collect::<std::collections::BTreeSet<_>>();
+    let connection = transfer(&options, &[path(10, 100), path(10, 100)], |_, _| pass());
+    let carried =
+        |subflow| connection.on(subflow).map(|(_, it)| it.data_seq).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(carried(0).len(), 1000);
     // The second joins two round trips after the first has begun: what arrived by then it need not carry.
     assert!(carried(1).len() > 900, "{}", carried(1).len());
-    let counters = world.receiver.counters();
-    assert_eq!(world.sender.counters().copies, carried(0).intersection(&carried(1)).count() as u64);
+    let counters = connection.receiver.counters();
+    assert_eq!(connection.sender.counters().copies, carried(0).intersection(&carried(1)).count() as u64);
     assert!(counters.duplicates > 800 && counters.rescued <= counters.duplicates);
 }
 
@@ -224,9 +229,9 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
             && !it.tcp.retransmission;
         if lost { Vec::new() } else { pass() }
     };
-    let world = transfer(&options, &[way(10, 100), way(10, 100)], lose);
-    let most = world.waits.iter().skip(100).max().expect("something was delivered");
+    let connection = transfer(&options, &[path(10, 100), path(10, 100)], lose);
+    let most = connection.waits.iter().skip(100).max().expect("something was delivered");
     // The retransmission would come after a round trip and more; the copy's own place in its path's queue may be later.
     assert!(*most < Span::from_millis(30), "{most}");
-    assert!(world.receiver.counters().rescued >= 6);
+    assert!(connection.receiver.counters().rescued >= 6);
 }

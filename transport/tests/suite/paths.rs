@@ -1,27 +1,23 @@
-//! An MPTCP sender and its receiver, with a path for each subflow between them: a delay each way and the time that a
-//! segment takes to leave, and what a rule says. No randomness of its own.
+//! An MPTCP sender and receiver with the test network between them: a path for each subflow, with a one-way delay and the
+//! time that a segment takes to transmit, and a rule that decides on each packet. No randomness of its own.
 
 use ropewalk_transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
 };
 use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
-use units::{Instant, Span, Stream};
+use testnet::{LinkConfig, Network};
+use units::{Instant, Rate, Span, Stream};
 
 pub(crate) const MSS: u32 = 1000;
 
-/// A path: one way, and the time that a segment takes to leave.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
-    pub(crate) delay: Span,
-    pub(crate) serialisation: Span,
+/// A path: its one-way delay, and the time that a segment takes to transmit.
+pub(crate) fn path(delay_ms: u64, transmission_us: u64) -> [LinkConfig; 2] {
+    let reverse = LinkConfig { delay: Span::from_millis(delay_ms), ..LinkConfig::ideal() };
+    [LinkConfig { rate: Some(Rate::from_mbit(8)), overhead: transmission_us as u32, ..reverse }, reverse]
 }
 
-pub(crate) fn way(delay_ms: u64, serialisation_us: u64) -> Way {
-    Way { delay: Span::from_millis(delay_ms), serialisation: Span::from_micros(serialisation_us) }
-}
-
-/// A connection's set-up.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) segments: u64,
@@ -33,7 +29,7 @@ pub(crate) struct Options {
     /// Receive buffer, bytes: twice the window.
     pub(crate) buffer: u64,
     pub(crate) send_buffer: u64,
-    /// Most packets in flight on a subflow.
+    /// Maximum packets in flight on a subflow.
     pub(crate) window: u32,
 }
 
@@ -53,32 +49,31 @@ impl Options {
     }
 }
 
-/// What happens to one packet: each entry is a copy that arrives so much later than it would.
-pub(crate) type Fate = Vec<Span>;
-pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
-pub(crate) type AckRule = Box<dyn FnMut(Instant, &Ack) -> Fate>;
+/// What happens to a packet: each entry is a copy that arrives with this extra delay.
+pub(crate) type Copies = Vec<Span>;
+pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Copies>;
+pub(crate) type AckRule = Box<dyn FnMut(Instant, &Ack) -> Copies>;
 
-pub(crate) fn pass() -> Fate {
+pub(crate) fn pass() -> Copies {
     vec![Span::ZERO]
 }
 
-pub(crate) struct World {
+pub(crate) struct Connection {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) now: Instant,
     pub(crate) sent: Vec<(Instant, Segment)>,
     pub(crate) delays: Vec<(Span, Span)>,
     pub(crate) waits: Vec<Span>,
-    ways: Vec<Way>,
-    free: Vec<Instant>,
     data: DataRule,
     acks: AckRule,
-    flying: BTreeMap<(Instant, u64), Parcel>,
-    launched: u64,
+    network: Network<Packet>,
+    /// The data sequence number of each subflow's sequence number.
     mappings: BTreeMap<(u16, u64), u64>,
 }
 
-enum Parcel {
+#[derive(Clone, Copy)]
+enum Packet {
     Segment(Segment),
     Ack(Ack),
 }
@@ -131,8 +126,8 @@ pub(crate) fn new_receiver(options: &Options) -> Receiver {
     Receiver::new(config, options.subflows.len())
 }
 
-impl World {
-    pub(crate) fn new(options: &Options, ways: &[Way], data: DataRule, acks: AckRule) -> Self {
+impl Connection {
+    pub(crate) fn new(options: &Options, paths: &[[LinkConfig; 2]], data: DataRule, acks: AckRule) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),
@@ -140,19 +135,20 @@ impl World {
             sent: Vec::new(),
             delays: Vec::new(),
             waits: Vec::new(),
-            ways: ways.to_vec(),
-            free: vec![Instant::ZERO; ways.len()],
             data,
             acks,
-            flying: BTreeMap::new(),
-            launched: 0,
+            network: Network::new(1, paths.to_vec()),
             mappings: BTreeMap::new(),
         }
     }
 
-    /// A world whose acknowledgements all arrive.
-    pub(crate) fn with(options: &Options, ways: &[Way], data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
-        Self::new(options, ways, Box::new(data), Box::new(|_, _| pass()))
+    /// A connection whose acknowledgements all arrive.
+    pub(crate) fn with(
+        options: &Options,
+        paths: &[[LinkConfig; 2]],
+        data: impl FnMut(Instant, &Segment) -> Copies + 'static,
+    ) -> Self {
+        Self::new(options, paths, Box::new(data), Box::new(|_, _| pass()))
     }
 
     /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
@@ -164,16 +160,16 @@ impl World {
             if self.sender.acknowledged() >= segments {
                 return true;
             }
-            let first = self.flying.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
-            let next = deadline.min(first).min(self.receiver.deadline());
-            assert!(next < Instant::NEVER, "it stands still at {} of {segments}", self.sender.acknowledged());
+            let timer = deadline.min(self.receiver.deadline());
+            let next = timer.min(self.network.next());
+            assert!(next < Instant::NEVER, "it stalls at {} of {segments}", self.sender.acknowledged());
             self.now = self.now.max(next);
-            self.advance();
+            self.advance(timer);
         }
         false
     }
 
-    /// What was sent on a subflow, first time or again, without its handshake.
+    /// Data segments sent on a subflow, retransmissions included.
     pub(crate) fn on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
         self.sent.iter().copied().filter(move |(_, it)| it.subflow == subflow && it.tcp.kind == SegmentKind::Data)
     }
@@ -193,54 +189,42 @@ impl World {
             let mapped = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data_seq);
             assert_eq!(*mapped, segment.data_seq, "a retransmission on the same subflow has the same mapping");
         }
-        let index = usize::from(segment.subflow);
-        self.free[index] = self.free[index].max(self.now) + self.ways[index].serialisation;
-        let delay = self.free[index].since(self.now) + self.ways[index].delay;
-        for later in (self.data)(self.now, &segment) {
-            self.launch(delay + later, Parcel::Segment(segment));
-        }
+        let copies = (self.data)(self.now, &segment);
+        self.network.send_copies(self.now, (0, usize::from(segment.subflow)), 0, Packet::Segment(segment), copies);
     }
 
-    fn answer(&mut self, ack: Option<Ack>) {
+    fn send_ack(&mut self, ack: Option<Ack>) {
         let Some(ack) = ack else { return };
-        let delay = self.ways[usize::from(ack.subflow)].delay;
-        for later in (self.acks)(self.now, &ack) {
-            self.launch(delay + later, Parcel::Ack(ack));
-        }
+        let copies = (self.acks)(self.now, &ack);
+        self.network.send_copies(self.now, (1, usize::from(ack.subflow)), 0, Packet::Ack(ack), copies);
     }
 
-    fn launch(&mut self, delay: Span, parcel: Parcel) {
-        self.launched += 1;
-        self.flying.insert((self.now + delay, self.launched), parcel);
-    }
-
-    fn advance(&mut self) {
-        match self.flying.first_entry() {
-            Some(entry) if entry.key().0 <= self.now => match entry.remove() {
-                Parcel::Segment(segment) => self.arrive(&segment),
-                Parcel::Ack(ack) => {
-                    self.sender.handle(self.now, Input::Ack(&ack));
-                    let delays = &mut self.delays;
-                    self.sender.drain_delays(|delay, beyond| delays.push((delay, beyond)));
-                }
-            },
-            _ => {
+    fn advance(&mut self, timer: Instant) {
+        match self.network.receive(self.now).map(|arrival| arrival.datagram) {
+            Some(Packet::Segment(segment)) => self.receive(&segment),
+            Some(Packet::Ack(ack)) => {
+                self.sender.handle(self.now, Input::Ack(&ack));
+                let delays = &mut self.delays;
+                self.sender.drain_delays(|delay, beyond| delays.push((delay, beyond)));
+            }
+            None if timer <= self.now => {
                 self.sender.handle(self.now, Input::Timeout);
                 while let Some(ack) = self.receiver.on_timeout(self.now) {
-                    self.answer(Some(ack));
+                    self.send_ack(Some(ack));
                 }
             }
+            None => {}
         }
         assert!(self.sender.acknowledged() <= self.receiver.delivered());
     }
 
-    fn arrive(&mut self, segment: &Segment) {
+    fn receive(&mut self, segment: &Segment) {
         let before = self.receiver.delivered();
         let ack = self.receiver.handle(self.now, segment, false);
         assert!(self.receiver.delivered() >= before);
         let waits = &mut self.waits;
         self.receiver.drain_waits(|wait| waits.push(wait));
-        assert_eq!(self.waits.len() as u64, self.receiver.delivered(), "each segment of data goes up once");
-        self.answer(ack);
+        assert_eq!(self.waits.len() as u64, self.receiver.delivered(), "each segment of data is delivered once");
+        self.send_ack(ack);
     }
 }

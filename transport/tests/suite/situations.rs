@@ -1,7 +1,7 @@
 //! Loss recovery in named situations. The round-trip time is 20 ms, the controller Reno.
 
 use crate::lockstep;
-use crate::lockstep::{Options, World, after, drop, losing, pass};
+use crate::lockstep::{Connection, Options, after, drop, losing, pass};
 use control::CaState;
 use ropewalk_transport::tcp::sender::{LossRecovery, SenderCounters};
 use ropewalk_transport::tcp::{Segment, SegmentKind};
@@ -11,15 +11,18 @@ const LIMIT: Span = Span::from_secs(60);
 
 /// Runs to the end; returns the counters.
 fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> SenderCounters {
-    finished(World::with(options, data)).sender.counters()
+    finished(Connection::with(options, data)).sender.counters()
 }
 
-fn finished(mut world: World) -> World {
-    assert!(world.run(LIMIT), "the transfer must end");
-    let (acknowledged, delivered) = (world.sender.acknowledged(), world.receiver.delivered());
+fn finished(mut connection: Connection) -> Connection {
+    assert!(connection.run(LIMIT), "the transfer must end");
+    let (acknowledged, delivered) = (connection.sender.acknowledged(), connection.receiver.delivered());
     assert_eq!(acknowledged, delivered);
-    assert_eq!(delivered, world.sent.iter().map(|(_, segment)| segment.seq + 1).max().expect("something was sent"));
-    world
+    assert_eq!(
+        delivered,
+        connection.sent.iter().map(|(_, segment)| segment.seq + 1).max().expect("something was sent")
+    );
+    connection
 }
 
 #[test]
@@ -31,13 +34,13 @@ fn without_loss_nothing_is_sent_twice() {
 
 #[test]
 fn one_loss_costs_one_fast_recovery_and_half_the_window() {
-    let mut world = World::with(Options::default(), losing(&[100], 1));
-    assert!(!world.run(Span::from_millis(80)));
-    let before = world.sender.decision().cwnd;
-    let world = finished(world);
-    let c = world.sender.counters();
+    let mut connection = Connection::with(Options::default(), losing(&[100], 1));
+    assert!(!connection.run(Span::from_millis(80)));
+    let before = connection.sender.decision().cwnd;
+    let connection = finished(connection);
+    let c = connection.sender.counters();
     assert_eq!((c.lost, c.retransmitted, c.recoveries, c.timeouts, c.undone), (1, 1, 1, 0, 0));
-    let threshold = world.sender.decision().ssthresh;
+    let threshold = connection.sender.decision().ssthresh;
     assert!(threshold >= before / 2 && threshold < 400 / 2, "{threshold} after {before}");
 }
 
@@ -66,26 +69,27 @@ fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_
 
 #[test]
 fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
-    let mut world = World::with(Options { recovery: LossRecovery::Fack, ..Options::default() }, losing(&[100], 1));
+    let mut connection =
+        Connection::with(Options { recovery: LossRecovery::Fack, ..Options::default() }, losing(&[100], 1));
     let (mut least, mut most) = (u32::MAX, 0);
-    while !world.run(Span::from_millis(1)) {
-        let decision = world.sender.decision();
-        match world.sender.ca_state() {
+    while !connection.run(Span::from_millis(1)) {
+        let decision = connection.sender.decision();
+        match connection.sender.ca_state() {
             CaState::Recovery => least = least.min(decision.cwnd),
             CaState::Open if decision.ssthresh < units::INFINITE_SSTHRESH => most = most.max(decision.cwnd),
             _ => {}
         }
     }
-    let threshold = world.sender.decision().ssthresh;
+    let threshold = connection.sender.decision().ssthresh;
     assert!(least < threshold * 3 / 4 && least >= threshold / 2, "{least} of {threshold}");
     assert!(most >= threshold, "{most} of {threshold}");
 }
 
 #[test]
 fn without_a_handshake_data_leaves_at_once() {
-    let world = finished(World::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
-    assert!(world.sent.iter().all(|(_, segment)| segment.kind == SegmentKind::Data));
-    assert_eq!(world.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
+    let connection = finished(Connection::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
+    assert!(connection.sent.iter().all(|(_, segment)| segment.kind == SegmentKind::Data));
+    assert_eq!(connection.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
 }
 
 #[test]
@@ -97,15 +101,15 @@ fn a_lost_tail_is_probed_and_then_repaired_by_fast_recovery() {
 #[test]
 fn a_loss_that_the_probe_repairs_costs_one_reduction() {
     let options = Options { send_buffer: 1, segments: 60, ..Options::default() };
-    let world = finished(World::with(options, losing(&[30], 1)));
-    let c = world.sender.counters();
+    let connection = finished(Connection::with(options, losing(&[30], 1)));
+    let c = connection.sender.counters();
     assert_eq!((c.probes, c.probe_repairs, c.timeouts, c.recoveries, c.retransmitted), (1, 1, 0, 0, 1));
-    assert!(world.sender.decision().ssthresh < 1000, "reduced");
+    assert!(connection.sender.decision().ssthresh < 1000, "reduced");
 }
 
 #[test]
 fn a_probe_of_what_had_arrived_costs_nothing() {
-    let world = World::new(
+    let connection = Connection::new(
         Options { segments: 20, ..Options::default() },
         Box::new(|_, _| pass()),
         Box::new(|_, ack| {
@@ -113,7 +117,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
             if ack.ack > 10 && ack.sack_blocks.is_empty() { drop() } else { pass() }
         }),
     );
-    let c = finished(world).sender.counters();
+    let c = finished(connection).sender.counters();
     assert_eq!((c.probes, c.duplicates, c.probe_repairs, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
 }
 
@@ -131,7 +135,7 @@ fn stalled(until: u64) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
 fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
     // The head's retransmission arrives before all originals: only F-RTO can tell. Reports of duplicates, which could
     // tell as well, are lost.
-    let world = World::new(
+    let connection = Connection::new(
         Options { timestamps: false, ..Options::default() },
         Box::new(stalled(390)),
         Box::new(|_, ack| {
@@ -139,7 +143,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
             if duplicate { drop() } else { pass() }
         }),
     );
-    let c = finished(world).sender.counters();
+    let c = finished(connection).sender.counters();
     assert_eq!((c.timeouts, c.spurious_timeouts), (1, 1), "{c:?}");
     assert!(c.undone >= 1, "{c:?}");
 }
@@ -161,10 +165,10 @@ fn late(extra: u64, retransmission: fn() -> lockstep::Fate) -> impl FnMut(Instan
 
 #[test]
 fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
-    let world = finished(World::with(Options { timestamps: false, ..Options::default() }, late(22, pass)));
-    let c = world.sender.counters();
+    let connection = finished(Connection::with(Options { timestamps: false, ..Options::default() }, late(22, pass)));
+    let c = connection.sender.counters();
     assert_eq!((c.recoveries, c.duplicates, c.undone), (1, 1, 1));
-    assert_eq!(world.sender.decision().ssthresh, units::INFINITE_SSTHRESH, "as if nothing had happened");
+    assert_eq!(connection.sender.decision().ssthresh, units::INFINITE_SSTHRESH, "as if nothing had happened");
 }
 
 #[test]
@@ -178,15 +182,15 @@ fn reordering_within_a_quarter_of_the_rtt_is_learned_once() {
     let every_tenth = |_: Instant, segment: &Segment| {
         if segment.seq % 10 == 9 { after(Span::from_millis(14)) } else { pass() }
     };
-    let world = finished(World::with(Options { segments: 3000, ..Options::default() }, every_tenth));
-    assert!(world.sender.reordering() > 3, "{}", world.sender.reordering());
-    let c = world.sender.counters();
+    let connection = finished(Connection::with(Options { segments: 3000, ..Options::default() }, every_tenth));
+    assert!(connection.sender.reordering() > 3, "{}", connection.sender.reordering());
+    let c = connection.sender.counters();
     assert!(c.recoveries <= 2 && c.timeouts == 0, "{c:?}");
 }
 
 #[test]
 fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
-    let world = World::new(
+    let connection = Connection::new(
         Options { segments: 60, ..Options::default() },
         Box::new(losing(&[20, 22], 1)),
         Box::new(|_, ack| {
@@ -198,44 +202,44 @@ fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
             pass()
         }),
     );
-    let c = finished(world).sender.counters();
+    let c = finished(connection).sender.counters();
     assert_eq!((c.renegings, c.timeouts), (1, 1), "{c:?}");
 }
 
 #[test]
 fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
     let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
-    let world = finished(World::with(Options { ecn: true, ..Options::default() }, mark));
-    let c = world.sender.counters();
+    let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, mark));
+    let c = connection.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (0, 0, 0));
-    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
-    let threshold = world.sender.decision().ssthresh;
+    assert_eq!(connection.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
+    let threshold = connection.sender.decision().ssthresh;
     assert!((20..60).contains(&threshold), "{threshold}");
 }
 
 /// Linux `tcp_ecn_withdraw_cwr`.
 #[test]
 fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
-    let world = finished(World::with(Options { ecn: true, ..Options::default() }, stalled(378)));
-    assert_eq!((world.sender.counters().timeouts, world.sender.counters().undone), (1, 1));
-    assert!(world.sent.iter().all(|(_, segment)| !segment.cwr));
+    let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, stalled(378)));
+    assert_eq!((connection.sender.counters().timeouts, connection.sender.counters().undone), (1, 1));
+    assert!(connection.sent.iter().all(|(_, segment)| !segment.cwr));
 }
 
 #[test]
 fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
     let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
     let options = Options { ecn: true, echo: control::Ecn::PerPacket, ..Options::default() };
-    let world = finished(World::with(options, mark));
-    let c = world.sender.counters();
+    let connection = finished(Connection::with(options, mark));
+    let c = connection.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.marked), (0, 0, 0, 10));
-    assert_eq!(world.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
+    assert_eq!(connection.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
 }
 
 #[test]
 fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
     for lost in 0..3 {
         let (mut sent, mut answered) = (0, 0);
-        let world = World::new(
+        let connection = Connection::new(
             Options { segments: 30, ..Options::default() },
             Box::new(move |_, segment| {
                 sent += u64::from(segment.kind != SegmentKind::Data);
@@ -248,8 +252,8 @@ fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
                 if lost == 1 && ack.syn && answered == 1 { drop() } else { pass() }
             }),
         );
-        let world = finished(world);
-        let opened = world.sent.iter().find(|(_, segment)| segment.kind == SegmentKind::Data).expect("data").0;
+        let connection = finished(connection);
+        let opened = connection.sent.iter().find(|(_, segment)| segment.kind == SegmentKind::Data).expect("data").0;
         let waited = opened.since(Instant::ZERO + Span::from_secs(1)).as_millis();
         assert_eq!(waited, if lost == 2 { 20 } else { 1020 }, "a second for a lost SYN or its answer");
     }

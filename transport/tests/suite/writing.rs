@@ -1,7 +1,7 @@
 //! An application that writes now and then: what the controller is told of it.
 
 use crate::lockstep;
-use crate::lockstep::{Options, World, sender_with};
+use crate::lockstep::{Connection, Options, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
 use ropewalk_transport::tcp::sender::Input;
 use std::sync::{Arc, Mutex};
@@ -34,14 +34,14 @@ impl Controller for Spy {
 fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     let spy = Spy::default();
     let samples = spy.0.clone();
-    let mut world = World::with(Options::default(), |_, _| lockstep::pass());
-    world.sender = sender_with(Options::default(), Box::new(spy));
+    let mut connection = Connection::with(Options::default(), |_, _| lockstep::pass());
+    connection.sender = sender_with(Options::default(), Box::new(spy));
     for segments in [5, 5, 500] {
-        world.sender.handle(world.now, Input::Write { segments, runt: false });
-        assert!(world.run(Span::from_secs(10)));
-        world.now += Span::from_millis(100);
+        connection.sender.handle(connection.now, Input::Write { segments, runt: false });
+        assert!(connection.run(Span::from_secs(10)));
+        connection.now += Span::from_millis(100);
     }
-    assert_eq!(world.receiver.delivered(), 510);
+    assert_eq!(connection.receiver.delivered(), 510);
     let samples = samples.lock().expect("one thread");
     assert!(samples.iter().filter(|(una, _)| *una <= 10).count() >= 4, "{samples:?}");
     // Of the long write a window leaves before the first acknowledgement.

@@ -2,48 +2,51 @@
 
 #![expect(clippy::print_stdout, reason = "figures for whoever runs with --nocapture")]
 
-mod any_world;
-mod world;
+mod any_network;
+mod simulation;
 
 use ropewalk_machine::{Arrival, Content, EndpointEvent, Fragment, PathConfig};
-use testnet::{Kind, PATH, Wire, ms};
+use simulation::{Bytes, TestHost, offer, simulation};
+use testnet::{EndpointOptions, LinkConfig, PATH, ms};
 use units::{Instant, PathId, Rate, Span};
 use wire::frame::Frame;
-use world::{Bytes, End, offer, world};
 
 #[test]
-fn parcels_come_up_whole_and_in_order_over_two_unlike_paths() {
-    let wires = vec![[Wire::plain(100, 8); 2], [Wire::plain(30, 40); 2]];
-    let mut world = world(1, wires, Kind::new("bbr", "minrtt"), Span::ZERO);
-    world.run(ms(500));
+fn packets_are_delivered_whole_and_in_order_over_two_unlike_paths() {
+    let links = vec![[LinkConfig::clean(100, 8); 2], [LinkConfig::clean(30, 40); 2]];
+    let mut simulation = simulation(1, links, EndpointOptions::new("bbr", "minrtt"), Span::ZERO);
+    simulation.run(ms(500));
     for id in 0..200 {
-        offer(&mut world, 0, 3, id, 60_000);
-        world.run(ms(500 + 5 * (id + 1)));
+        offer(&mut simulation, 0, 3, id, 60_000);
+        simulation.run(ms(500 + 5 * (id + 1)));
     }
-    world.run(ms(4000));
-    println!("{:?}", world.ends[0].endpoint.status());
-    println!("{:?}", world.ends[1].endpoint.status().counters);
-    println!("last at {:?}", world.ends[1].up.last());
-    assert!(world.ends[1].ids(3).iter().copied().eq(0..200), "whole and in order");
+    simulation.run(ms(4000));
+    println!("{:?}", simulation.hosts[0].endpoint.status());
+    println!("{:?}", simulation.hosts[1].endpoint.status().counters);
+    println!("last at {:?}", simulation.hosts[1].delivered.last());
+    assert!(simulation.hosts[1].ids(3).iter().copied().eq(0..200), "whole and in order");
 }
 
 #[test]
 fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
-    let dead = Wire { down: Some((ms(1000), ms(3000))), ..Wire::plain(50, 10) };
-    let wires = vec![[dead; 2], [Wire::plain(50, 20); 2]];
-    let mut world = world(2, wires, Kind::new("bbr", "minrtt"), Span::ZERO);
-    world.run(ms(300));
+    let dead = LinkConfig::clean(50, 10).with_outage(ms(1000), ms(3000));
+    let links = vec![[dead; 2], [LinkConfig::clean(50, 20); 2]];
+    let mut simulation = simulation(2, links, EndpointOptions::new("bbr", "minrtt"), Span::ZERO);
+    simulation.run(ms(300));
     for id in 0..1000 {
-        offer(&mut world, 0, 7, id, 10_000);
-        world.run(ms(300 + 4 * (id + 1)));
+        offer(&mut simulation, 0, 7, id, 10_000);
+        simulation.run(ms(300 + 4 * (id + 1)));
     }
-    world.run(ms(6000));
-    let up = &world.ends[1].up;
-    let longest = up.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
-    let events: Vec<_> =
-        world.ends[0].events.iter().filter(|(_, event)| !matches!(event, EndpointEvent::MaxDatagramSize(..))).collect();
-    println!("{longest:?} {events:?} {:?}", world.ends[0].endpoint.status());
-    assert!(world.ends[1].ids(7).iter().copied().eq(0..1000), "whole and in order");
+    simulation.run(ms(6000));
+    let delivered = &simulation.hosts[1].delivered;
+    let longest = delivered.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
+    let events: Vec<_> = simulation.hosts[0]
+        .events
+        .iter()
+        .filter(|(_, event)| !matches!(event, EndpointEvent::MaxDatagramSize(..)))
+        .collect();
+    println!("{longest:?} {events:?} {:?}", simulation.hosts[0].endpoint.status());
+    assert!(simulation.hosts[1].ids(7).iter().copied().eq(0..1000), "whole and in order");
     assert!(longest < Span::from_millis(400), "{longest}");
     let back = events.iter().find(|(at, event)| *at > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
     assert!(back.expect("it comes back").0 < ms(3500), "{back:?}");
@@ -51,35 +54,36 @@ fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
 
 #[test]
 fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
-    let delays = [8, 40].map(|delay| [Wire::plain(50, delay); 2]);
+    let delays = [8, 40].map(|delay| [LinkConfig::clean(50, delay); 2]);
     // Clocks are told modulo 2^32 us; at half of it the difference of two becomes negative.
     for ahead in [0, 1 << 31, 1 << 32].map(|us| Span::from_micros(us).saturating_sub(Span::from_millis(20))) {
-        let mut world = world(6, delays.to_vec(), Kind::new("bbr", "roundrobin"), ahead);
+        let mut simulation = simulation(6, delays.to_vec(), EndpointOptions::new("bbr", "roundrobin"), ahead);
         for id in 0..300 {
-            offer(&mut world, 0, 1, id, 10_000);
-            world.run_for(Span::from_millis(5));
+            offer(&mut simulation, 0, 1, id, 10_000);
+            simulation.run_for(Span::from_millis(5));
         }
-        let excess = world.ends[0].endpoint.status().paths[1].excess_delay;
+        let excess = simulation.hosts[0].endpoint.status().paths[1].excess_delay;
         assert!((30..36).contains(&excess.as_millis()), "{ahead}: {excess}");
     }
 }
 
 #[test]
 fn a_path_sends_no_more_than_it_is_allowed_to() {
-    let mut world = world(3, vec![[Wire::plain(100, 10); 2]], Kind::new("off", "minrtt"), Span::ZERO);
+    let mut simulation =
+        simulation(3, vec![[LinkConfig::clean(100, 10); 2]], EndpointOptions::new("off", "minrtt"), Span::ZERO);
     let allowed = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
-    world.ends[0].endpoint.set_path(PathId(0), allowed);
-    world.run(ms(500));
-    (0..1000).for_each(|id| offer(&mut world, 0, 1, id, 10_000));
-    world.run(ms(1500));
+    simulation.hosts[0].endpoint.set_path(PathId(0), allowed);
+    simulation.run(ms(500));
+    (0..1000).for_each(|id| offer(&mut simulation, 0, 1, id, 10_000));
+    simulation.run(ms(1500));
     // A second of 20 Mbit/s: 2.5 MB, of which headers take 62 in 1500.
-    let bytes = world.ends[0].endpoint.status().paths[0].sent_bytes as f64;
+    let bytes = simulation.hosts[0].endpoint.status().paths[0].sent_bytes as f64;
     assert!((bytes / 2.5e6 * 1500.0 / 1438.0 - 1.0).abs() < 0.01, "{bytes}");
 }
 
 /// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries: 1200
 /// bytes (RFC 9000, section 14), of which the seal takes 28.
-fn control(end: &mut End, now: Instant) -> Vec<Frame> {
+fn control(end: &mut TestHost, now: Instant) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let Some(transmit) = end.endpoint.poll_transmit(now) {
         assert_eq!(transmit.content, Content::Control { pad_to: 0 });
@@ -91,7 +95,7 @@ fn control(end: &mut End, now: Instant) -> Vec<Frame> {
 
 #[test]
 fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
-    let mut end = End::new(Kind::new("bbr", "minrtt"), 4, 1);
+    let mut end = TestHost::new(EndpointOptions::new("bbr", "minrtt"), 4, 1);
     control(&mut end, ms(1));
     for number in 0..100 {
         let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
@@ -104,7 +108,7 @@ fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
 
 #[test]
 fn what_has_arrived_on_many_bad_paths_is_told_in_several_datagrams() {
-    let mut end = End::new(Kind::new("bbr", "minrtt"), 5, 16);
+    let mut end = TestHost::new(EndpointOptions::new("bbr", "minrtt"), 5, 16);
     control(&mut end, ms(1));
     for path in (0..16).map(PathId) {
         for number in (0..40).map(|n| 1000 * n) {

@@ -1,12 +1,12 @@
-//! Random worlds: whatever networks do, no parcel comes up twice, altered, or out of its stream's order; memory is bounded;
-//! and once a path works, everything that waited gets through.
+//! Random networks: whatever they do, no packet is delivered twice, altered, or out of its stream's order; memory is
+//! bounded; and once a path works, everything that waited gets through.
 
-use crate::world::{offer, world};
+use crate::simulation::{offer, simulation};
 use std::collections::BTreeSet;
-use testnet::Kind;
+use testnet::EndpointOptions;
 use units::{Span, Stream};
 
-/// Rare situations, which the campaign must have met.
+/// Counts of rare situations, each of which the campaign has to reach.
 #[derive(Debug, Default)]
 struct Met {
     repaired: u64,
@@ -21,36 +21,36 @@ struct Met {
 
 fn run(seed: u64, met: &mut Met) {
     let mut random = Stream::named(seed, "any world");
-    let wires = testnet::wires(&mut random, 4);
-    let kind = Kind::draw(&mut random);
+    let links = testnet::random_paths(&mut random, 4);
+    let options = EndpointOptions::draw(&mut random);
     // Clocks are told modulo 2^32 us, and compared: so far apart, differences turn over.
     let ahead = if random.chance(0.5) { Span::ZERO } else { Span::from_micros((1 << 31) - random.below(200_000)) };
-    let mut world = world(seed, wires, kind, ahead);
-    let parcels = 50 + random.below(300);
+    let mut simulation = simulation(seed, links, options, ahead);
+    let packets = 50 + random.below(300);
     let mut offered = [0u64; 2];
-    for id in 0..parcels {
+    for id in 0..packets {
         let side = usize::from(random.chance(0.3));
         let length = if random.chance(0.3) { 40 + random.below(100) } else { 100 + random.below(30_000) };
-        offer(&mut world, side, (id % 5) as u8, id, length as u32);
+        offer(&mut simulation, side, (id % 5) as u8, id, length as u32);
         offered[side] += 1;
-        world.run_for(Span::from_micros(random.below(25_000)));
-        world.assert_memory();
+        simulation.run_for(Span::from_micros(random.below(25_000)));
+        simulation.assert_memory(EndpointOptions::MEMORY);
     }
-    world.assert_quiet_within(Span::from_secs(600));
+    simulation.assert_drained_within(Span::from_secs(600));
     for (side, offered) in offered.into_iter().enumerate() {
-        let sender = world.ends[side].endpoint.status();
-        let receiver = &world.ends[1 - side];
-        let ids: Vec<u64> = receiver.up.iter().map(|(_, id, _)| *id).collect();
-        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "seed {seed}: no parcel comes up twice");
-        if kind.in_order {
+        let sender = simulation.hosts[side].endpoint.status();
+        let receiver = &simulation.hosts[1 - side];
+        let ids: Vec<u64> = receiver.delivered.iter().map(|(_, id, _)| *id).collect();
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "seed {seed}: no packet is delivered twice");
+        if options.in_order {
             for stream in 0..5 {
-                assert!(receiver.ids(stream).is_sorted(), "seed {seed}: stream {stream} comes up in order");
+                assert!(receiver.ids(stream).is_sorted(), "seed {seed}: stream {stream} is delivered in order");
             }
         }
         let status = receiver.endpoint.status();
         let lost = status.counters.missed + sender.counters.ingress_dropped + sender.counters.abandoned;
         if lost == 0 {
-            assert_eq!(ids.len() as u64, offered, "seed {seed}: all that was not given up came: {status:?}");
+            assert_eq!(ids.len() as u64, offered, "seed {seed}: all that was not given up is delivered: {status:?}");
         }
         assert_eq!(status.counters.malformed, 0, "seed {seed}");
         met.repaired += sender.counters.retransmitted;
@@ -65,10 +65,10 @@ fn run(seed: u64, met: &mut Met) {
 }
 
 #[test]
-fn no_network_breaks_the_promises() {
+fn no_network_breaks_the_guarantees() {
     let mut met = Met::default();
-    (0..testnet::count(300)).for_each(|seed| run(seed, &mut met));
+    (0..testnet::seeds(300)).for_each(|seed| run(seed, &mut met));
     let Met { repaired, given_up, duplicates, late, spurious, failures, copies, smaller } = met;
     let all = [repaired, given_up, duplicates, late, spurious, failures, copies, smaller];
-    assert!(all.iter().all(|count| *count > 0), "the campaign is to meet all of these: {met:?}");
+    assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {met:?}");
 }

@@ -1,4 +1,4 @@
-//! Hosts as ends of a world: real handshakes, real seals, real bytes, which strangers move to other addresses.
+//! Hosts of the tunnel on the test network: real handshakes, ciphers and bytes; addresses may be rebound.
 
 use machine::{Delivery, EndpointStatus, Payload};
 use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
@@ -6,7 +6,7 @@ use seal::{PeerId, Peers, PrivateKey, PublicKey};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use testnet::{Assembly, Kind, PATH, Wire};
+use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
 use units::{Instant, PathId, Span, Stream};
 
 /// Where somebody can be reached: a number.
@@ -56,100 +56,101 @@ pub(crate) struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// One host and what it must answer for.
-pub(crate) struct End {
+/// A host, with what it has delivered.
+pub(crate) struct TestHost {
     pub(crate) host: Node<Bytes, Place>,
     pub(crate) peer: PeerId,
     identity: Identity,
     /// Its address on each path, as its peer sees it.
     pub(crate) places: Vec<Place>,
-    /// What its wall clock is ahead of the world's.
+    /// By how much its wall clock is ahead of the simulation's.
     pub(crate) wall: u64,
-    assembly: Assembly<Bytes>,
-    /// Parcels that came up, by stream, in this and the peer's present lives.
-    pub(crate) up: Vec<(u8, u64)>,
-    /// All that came up ever.
-    pub(crate) all: BTreeSet<u64>,
+    reassembly: Reassembly<Bytes>,
+    /// Packets delivered since the last restart of either host: stream and id.
+    pub(crate) delivered: Vec<(u8, u64)>,
+    /// Ids of all packets ever delivered.
+    pub(crate) ever_delivered: BTreeSet<u64>,
     pub(crate) events: Vec<NodeEvent>,
     pub(crate) refused: u64,
 }
 
-/// What a host keeps when it crashes.
+/// What a host keeps across a restart.
 #[derive(Clone)]
 struct Identity {
     seed: u64,
-    side: usize,
+    index: usize,
     private: [u8; 32],
     other: PublicKey,
-    kind: Kind,
+    options: EndpointOptions,
 }
 
-pub(crate) type World = testnet::World<End>;
+pub(crate) type Simulation = testnet::Simulation<TestHost>;
 
-/// A client that knows the server's places, and a server that knows none of its.
-pub(crate) fn world(seed: u64, wires: Vec<[Wire; 2]>, kind: Kind) -> World {
+/// A client that knows the server's addresses, and a server that knows none of the client's.
+pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: EndpointOptions) -> Simulation {
     let mut random = Stream::named(seed, "keys");
     let mut keys = [[0; 32]; 2];
     keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
-    let ends = [0, 1].map(|side| {
-        let other = PrivateKey::from_bytes(keys[1 - side]).public();
-        let places = (0..wires.len()).map(|path| place(side, path)).collect();
-        End::new(Instant::ZERO, Identity { seed, side, private: keys[side], other, kind }, places)
+    let hosts = [0, 1].map(|index| {
+        let other = PrivateKey::from_bytes(keys[1 - index]).public();
+        let places = (0..links.len()).map(|path| place(index, path)).collect();
+        TestHost::new(Instant::ZERO, Identity { seed, index, private: keys[index], other, options }, places)
     });
-    World::new(seed, wires, ends)
+    Simulation::new(seed, links, hosts)
 }
 
-/// A host crashes and starts again, without any memory but its key.
-pub(crate) fn restart(world: &mut World, side: usize) {
-    world.act(side, End::restart);
-    world.ends[1 - side].up.clear();
+/// Restarts a host, which keeps its keys only.
+pub(crate) fn restart(simulation: &mut Simulation, host: usize) {
+    simulation.act(host, TestHost::restart);
+    simulation.hosts[1 - host].delivered.clear();
 }
 
-/// A middlebox forgets its mapping: the client appears elsewhere.
-pub(crate) fn rebind(world: &mut World, path: usize) {
-    world.ends[0].places[path].0 += 10;
+/// Rebinds the client's address on a path, as a NAT that has lost its mapping does.
+pub(crate) fn rebind(simulation: &mut Simulation, path: usize) {
+    simulation.hosts[0].places[path].0 += 10;
 }
 
-/// The client has the path no more, as after a changed configuration.
-pub(crate) fn remove_path(world: &mut World, path: u8) {
-    world.act(0, |end, now| end.host.remove_path(now, end.peer, path));
+/// Removes a path at the client, as a changed configuration does.
+pub(crate) fn remove_path(simulation: &mut Simulation, path: u8) {
+    simulation.act(0, |host, now| host.host.remove_path(now, host.peer, path));
 }
 
-/// The client has a path with the number `path` by the wire `by`.
-pub(crate) fn add_path(world: &mut World, path: u8, by: usize) {
+/// Adds path `path` at the client, over the network's path `by`.
+pub(crate) fn add_path(simulation: &mut Simulation, path: u8, by: usize) {
     let route = Route { socket: by as u16, remote: place(1, by) };
-    world.act(0, |end, now| end.host.set_path(now, end.peer, path, route, PATH));
+    simulation.act(0, |host, now| host.host.set_path(now, host.peer, path, route, PATH));
 }
 
-/// An end's secret beside the keys.
-pub(crate) fn share(world: &mut World, side: usize, secret: u8) {
+/// Sets a host's preshared key.
+pub(crate) fn share(simulation: &mut Simulation, host: usize, secret: u8) {
     let secret = seal::PresharedKey::from_bytes([secret; 32]);
-    world.act(side, |end, now| end.host.set_preshared(now, end.peer, Some(secret)));
+    simulation.act(host, |host, now| host.host.set_preshared(now, host.peer, Some(secret)));
 }
 
-/// A parcel from the device of an end.
-pub(crate) fn offer(world: &mut World, side: usize, stream: u8, id: u64, length: usize) {
-    let parcel = Bytes::new(&content(id, length));
-    world.act(side, |end, now| end.host.offer(now, end.peer, stream, parcel));
+/// An inner packet enters at a host.
+pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: usize) {
+    let packet = Bytes::new(&content(id, length));
+    simulation.act(host, |host, now| host.host.offer(now, host.peer, stream, packet));
 }
 
-/// The server opens what the client sent, and takes it when the client has restarted and greeted meanwhile.
-pub(crate) fn take_after_restart(world: &mut World) -> Result<(), Malformed> {
-    offer(world, 0, 1, 1, 100);
-    let mut datagram = world.intercept().expect("it was sent");
+/// The server opens a datagram of the client, and handles it after the client has restarted and made a new session.
+pub(crate) fn take_after_restart(simulation: &mut Simulation) -> Result<(), Malformed> {
+    let client = &mut simulation.hosts[0];
+    client.host.offer(simulation.now, client.peer, 1, Bytes::new(&content(1, 100)));
+    let (_, _, mut datagram) = testnet::Host::poll_transmit(client, simulation.now).expect("the packet is sent");
     let route = Route { socket: 0, remote: datagram.from };
-    let opened = world.ends[1].host.open(world.now, &route, &mut datagram.bytes).expect("authentic");
-    restart(world, 0);
-    world.run_for(Span::from_secs(2));
+    let opened = simulation.hosts[1].host.open(simulation.now, &route, &mut datagram.bytes).expect("authentic");
+    restart(simulation, 0);
+    simulation.run_for(Span::from_secs(2));
     let wrap = |_: Range<usize>, _| Bytes::new(&[]);
-    world.ends[1].host.process(world.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
+    simulation.hosts[1].host.process(simulation.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
 }
 
-fn place(side: usize, path: usize) -> Place {
-    Place((1000 * (side + 1) + path) as u32)
+fn place(index: usize, path: usize) -> Place {
+    Place((1000 * (index + 1) + path) as u32)
 }
 
-/// What a parcel must read.
+/// The content of packet `id`.
 fn content(id: u64, length: usize) -> Vec<u8> {
     let mut random = Stream::named(id, "content");
     let mut bytes = [id.to_be_bytes(), (length as u64).to_be_bytes()].concat();
@@ -157,16 +158,16 @@ fn content(id: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-impl End {
+impl TestHost {
     fn new(now: Instant, identity: Identity, places: Vec<Place>) -> Self {
-        let Identity { seed, side, private, other, kind } = identity.clone();
-        let mut random = Stream::named(seed + side as u64, "entropy");
+        let Identity { seed, index, private, other, options } = identity.clone();
+        let mut random = Stream::named(seed + index as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut host = Node::new(peers, Box::new(|_| PATH));
-        let parts = Box::new(move || kind.setup(2 * seed + side as u64));
+        let parts = Box::new(move || options.config(2 * seed + index as u64));
         let peer = host.add_peer(other, None, parts).expect("a good key");
-        for path in 0..if side == 0 { places.len() } else { 0 } {
+        for path in 0..if index == 0 { places.len() } else { 0 } {
             host.set_path(now, peer, path as u8, Route { socket: path as u16, remote: place(1, path) }, PATH);
         }
         Self {
@@ -175,9 +176,9 @@ impl End {
             identity,
             places,
             wall: 1 << 60,
-            assembly: Assembly::default(),
-            up: Vec::new(),
-            all: BTreeSet::new(),
+            reassembly: Reassembly::default(),
+            delivered: Vec::new(),
+            ever_delivered: BTreeSet::new(),
             events: Vec::new(),
             refused: 0,
         }
@@ -186,40 +187,44 @@ impl End {
     fn restart(&mut self, now: Instant) {
         let identity = Identity { seed: self.identity.seed + 7919, ..self.identity.clone() };
         let fresh = Self::new(now, identity, std::mem::take(&mut self.places));
-        *self = Self { wall: self.wall, all: std::mem::take(&mut self.all), refused: self.refused, ..fresh };
+        *self = Self {
+            wall: self.wall,
+            ever_delivered: std::mem::take(&mut self.ever_delivered),
+            refused: self.refused,
+            ..fresh
+        };
     }
 
-    fn take_up(&mut self, delivery: Delivery<Bytes>) {
+    fn deliver(&mut self, delivery: Delivery<Bytes>) {
         let stream = delivery.stream;
-        let Some(pieces) = self.assembly.push(delivery, |_, _| true) else { return };
-        let parcel: Vec<u8> = pieces.iter().flat_map(Bytes::as_slice).copied().collect();
-        let id = u64::from_be_bytes(*parcel.first_chunk().expect("a parcel has a number"));
-        assert!(parcel == content(id, parcel.len()), "parcel {id} is what was sent");
-        assert!(self.all.insert(id), "parcel {id} comes up once");
-        self.up.push((stream, id));
+        let Some(fragments) = self.reassembly.push(delivery, |_, _| true) else { return };
+        let packet: Vec<u8> = fragments.iter().flat_map(Bytes::as_slice).copied().collect();
+        let id = u64::from_be_bytes(*packet.first_chunk().expect("a packet has a number"));
+        assert!(packet == content(id, packet.len()), "packet {id} is what was sent");
+        assert!(self.ever_delivered.insert(id), "packet {id} is delivered once");
+        self.delivered.push((stream, id));
     }
 
     fn note(&mut self, event: NodeEvent) {
         if event == (NodeEvent::Established { fresh: true }) {
-            // What is on its way from an earlier life may repeat itself in the new one.
-            self.up.clear();
+            // Packets in flight from before a restart may have the ids of later ones.
+            self.delivered.clear();
         }
         self.events.push(event);
     }
 
-    /// The paths that there are.
+    /// Numbers of the host's paths.
     pub(crate) fn paths(&self) -> Vec<u16> {
-        let status = self.host.endpoint(self.peer).expect("it is there").status();
-        status.paths.iter().map(|status| status.path.0).collect()
+        self.status().paths.iter().map(|status| status.path.0).collect()
     }
 
-    /// A path works, as this end sees it.
+    /// Whether the path is up at this host.
     pub(crate) fn is_up(&self, path: u16) -> bool {
-        testnet::End::status(self).paths.iter().any(|status| status.path == PathId(path) && status.up)
+        self.status().paths.iter().any(|status| status.path == PathId(path) && status.up)
     }
 }
 
-impl testnet::End for End {
+impl testnet::Host for TestHost {
     type Datagram = Datagram;
 
     fn deadline(&self, now: Instant) -> Instant {
@@ -240,7 +245,7 @@ impl testnet::End for End {
         let Some(opened) = opened else { return };
         assert_eq!(opened.peer, self.peer);
         let wrap = |range: Range<usize>, _| Bytes::new(&bytes[range]);
-        self.host.process(now, &route, false, opened, bytes, wrap).expect("our own ends make sense");
+        self.host.process(now, &route, false, opened, bytes, wrap).expect("an authentic datagram is well-formed");
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
@@ -251,15 +256,19 @@ impl testnet::End for End {
 
     fn collect(&mut self, now: Instant) {
         while let Some((_, delivery)) = self.host.poll_delivery() {
-            self.take_up(delivery);
+            self.deliver(delivery);
         }
         while let Some((_, event)) = self.host.poll_event(now) {
             self.note(event);
         }
     }
 
-    fn status(&self) -> EndpointStatus {
-        self.host.endpoint(self.peer).expect("it is there").status()
+    fn is_drained(&self) -> bool {
+        EndpointOptions::is_drained(&self.status())
+    }
+
+    fn memory(&self) -> u64 {
+        EndpointOptions::memory(&self.status())
     }
 
     fn corrupt(mut datagram: Datagram, random: &mut Stream) -> Option<Datagram> {
@@ -273,7 +282,12 @@ impl testnet::End for End {
     }
 }
 
-impl End {
+impl TestHost {
+    /// Status of the endpoint for the peer.
+    pub(crate) fn status(&self) -> EndpointStatus {
+        self.host.endpoint(self.peer).expect("the peer was added").status()
+    }
+
     fn poll_bytes(&mut self, now: Instant) -> Option<(Route<Place>, Vec<u8>)> {
         let wall = self.wall + now.0;
         if let Some((route, message)) = self.host.poll_message(now, || wall) {

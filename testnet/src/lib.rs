@@ -1,0 +1,17 @@
+//! The test network, on the simulator's own pipes: links with rate, delay, queue, loss, reordering, duplication, corruption
+//! and outages, drawn by seed; a virtual clock; two hosts that exchange datagrams over them. For tests only: nothing but
+//! dev-dependencies leads here.
+//!
+//! - `link_config`: one direction of a path. `network`: packets in transit.
+//! - `simulation`: two hosts and the network between them.
+//! - `tunnel`: endpoints of the tunnel with random algorithms, and the inner packets that they deliver.
+
+mod link_config;
+mod network;
+mod simulation;
+mod tunnel;
+
+pub use link_config::{LinkConfig, ms, random_paths, seeds};
+pub use network::{Arrival, Network};
+pub use simulation::{Host, Simulation};
+pub use tunnel::{EndpointOptions, PATH, Reassembly};

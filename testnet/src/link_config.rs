@@ -1,0 +1,126 @@
+//! One direction of a path.
+
+use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use units::{Instant, Rate, Span, Stream};
+
+/// What happens to datagrams that are sent in one direction of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkConfig {
+    /// Transmission rate; `None` for a link that is never the bottleneck.
+    pub rate: Option<Rate>,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Uniform extra delay in `0..=reordering`, which reorders datagrams.
+    pub reordering: Span,
+    /// Share of datagrams that are lost.
+    pub loss: f64,
+    /// Share of datagrams that arrive twice.
+    pub duplication: f64,
+    /// Share of datagrams that arrive with a flipped bit.
+    pub corruption: f64,
+    /// The queue's limit; `None` for no limit.
+    pub queue: Option<Span>,
+    /// Largest UDP payload that passes, bytes.
+    pub mtu: u32,
+    /// What the link adds to each datagram's payload, bytes.
+    pub overhead: u32,
+    /// The link drops everything between these instants.
+    pub outage: Option<(Instant, Instant)>,
+}
+
+impl LinkConfig {
+    /// A link without rate, delay or impairments.
+    #[must_use]
+    pub const fn ideal() -> Self {
+        Self {
+            rate: None,
+            delay: Span::ZERO,
+            reordering: Span::ZERO,
+            loss: 0.0,
+            duplication: 0.0,
+            corruption: 0.0,
+            queue: None,
+            mtu: u32::MAX,
+            overhead: 0,
+            outage: None,
+        }
+    }
+
+    /// An Internet path without impairments: 1500 bytes of UDP payload, a queue of 100 ms.
+    #[must_use]
+    pub fn clean(mbit: u64, delay_ms: u64) -> Self {
+        Self {
+            rate: Some(Rate::from_mbit(mbit)),
+            delay: Span::from_millis(delay_ms),
+            queue: Some(Span::from_millis(100)),
+            mtu: 1500,
+            overhead: 28,
+            ..Self::ideal()
+        }
+    }
+
+    /// The same with an outage.
+    #[must_use]
+    pub fn with_outage(self, from: Instant, to: Instant) -> Self {
+        Self { outage: Some((from, to)), ..self }
+    }
+
+    /// A random Internet path.
+    pub fn draw(rng: &mut Stream) -> Self {
+        let outage = rng.chance(0.3).then(|| {
+            let from = Instant::ZERO + Span::from_millis(rng.below(4000));
+            (from, from + Span::from_millis(rng.below(3000)))
+        });
+        let mut sometimes = |chance, max| if rng.chance(chance) { max * rng.unit() } else { 0.0 };
+        let [loss, duplication, corruption] = [sometimes(0.5, 0.1), sometimes(0.4, 0.2), sometimes(0.4, 0.02)];
+        Self {
+            rate: Some(Rate::from_mbit(1 + rng.below(200))),
+            delay: Span::from_micros(50 + rng.below(150_000)),
+            reordering: Span::from_micros(if rng.chance(0.5) { 0 } else { rng.below(30_000) }),
+            loss,
+            duplication,
+            corruption,
+            queue: Some(Span::from_millis(5 + rng.below(300))),
+            mtu: if rng.chance(0.7) { 1500 } else { 1200 + rng.below(300) as u32 },
+            overhead: 28,
+            outage,
+        }
+    }
+
+    /// The pipe that transmits and delays; everything else is the network's.
+    pub(crate) fn pipe(&self) -> PipeConfig {
+        let limit = self.queue.map_or(QueueLimit::Packets(u64::MAX), QueueLimit::Time);
+        PipeConfig {
+            rate: self.rate,
+            trace: None,
+            delay: self.delay,
+            jitter: Span::ZERO,
+            loss: LossModel::None,
+            overhead: self.overhead,
+            queue: QueueConfig { limit, discipline: QueueDiscipline::DropTail, ecn: false },
+            local: false,
+            wire_limit: None,
+        }
+    }
+
+    pub(crate) fn is_down(&self, now: Instant) -> bool {
+        self.outage.is_some_and(|(from, to)| (from..to).contains(&now))
+    }
+}
+
+/// Up to `max` random paths, each with two directions.
+pub fn random_paths(rng: &mut Stream, max: u64) -> Vec<[LinkConfig; 2]> {
+    (0..1 + rng.below(max)).map(|_| [LinkConfig::draw(rng), LinkConfig::draw(rng)]).collect()
+}
+
+/// Number of seeds of a campaign: `ROPEWALK_SEEDS`, or `default`.
+#[must_use]
+pub fn seeds(default: u64) -> u64 {
+    std::env::var("ROPEWALK_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// Milliseconds after the start.
+#[must_use]
+pub fn ms(n: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(n)
+}

@@ -1,0 +1,159 @@
+//! Endpoints as hosts of the test network: payloads and datagrams are values.
+
+use ropewalk_machine::{Arrival, Content, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Transmit};
+use std::collections::{BTreeMap, BTreeSet};
+use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
+use units::{Instant, PathId, Span, Stream};
+use wire::frame::Frame;
+
+/// Bytes `from` to `to` of inner packet `id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    pub(crate) id: u64,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// Length of the whole packet.
+    pub(crate) length: u32,
+}
+
+impl Payload for Bytes {
+    fn len(&self) -> u32 {
+        self.to - self.from
+    }
+    fn slice(&self, from: u32, to: u32) -> Self {
+        assert!(from <= to && to <= self.len());
+        Self { from: self.from + from, to: self.from + to, ..*self }
+    }
+    fn signal_congestion(&mut self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Contents {
+    Data(Fragment<Bytes>),
+    Frames(Vec<Frame>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    number: u64,
+    content: Contents,
+}
+
+/// An endpoint, with what it has delivered.
+#[derive(Debug)]
+pub(crate) struct TestHost {
+    /// By how much its clock is ahead of the simulation's.
+    clock_offset: Span,
+    pub(crate) endpoint: Endpoint<Bytes>,
+    /// Packets delivered: stream, id and time.
+    pub(crate) delivered: Vec<(u8, u64, Instant)>,
+    reassembly: Reassembly<Bytes>,
+    pub(crate) events: Vec<(Instant, EndpointEvent)>,
+    received: BTreeMap<PathId, BTreeSet<u64>>,
+}
+
+pub(crate) type Simulation = testnet::Simulation<TestHost>;
+
+/// Two endpoints over these paths; the second one's clock is ahead of the first one's.
+pub(crate) fn simulation(
+    seed: u64,
+    links: Vec<[LinkConfig; 2]>,
+    options: EndpointOptions,
+    clock_offset: Span,
+) -> Simulation {
+    let paths = links.len() as u16;
+    let host = |n, clock_offset| TestHost { clock_offset, ..TestHost::new(options, 2 * seed + n, paths) };
+    Simulation::new(seed, links, [host(0, Span::ZERO), host(1, clock_offset)])
+}
+
+/// An inner packet enters at a host.
+pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: u32) {
+    simulation.act(host, |host, now| {
+        host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length })
+    });
+}
+
+impl TestHost {
+    pub(crate) fn new(options: EndpointOptions, seed: u64, paths: u16) -> Self {
+        let mut endpoint = Endpoint::new(options.config(seed));
+        (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH));
+        let (reassembly, received) = (Reassembly::default(), BTreeMap::new());
+        Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembly, events: Vec::new(), received }
+    }
+
+    fn deliver(&mut self, now: Instant, delivery: Delivery<Bytes>) {
+        let stream = delivery.stream;
+        assert!(!delivery.first || delivery.payload.from == 0, "a packet begins at its first byte");
+        let follows = |before: &Bytes, next: &Bytes| (before.id, before.to) == (next.id, next.from);
+        let Some(fragments) = self.reassembly.push(delivery, follows) else { return };
+        let Bytes { id, to, length, .. } = fragments[fragments.len() - 1];
+        assert_eq!(to, length, "a packet is whole");
+        self.delivered.push((stream, id, now));
+    }
+
+    /// Ids of a stream's delivered packets.
+    pub(crate) fn ids(&self, stream: u8) -> Vec<u64> {
+        self.delivered.iter().filter(|(of, _, _)| *of == stream).map(|(_, id, _)| *id).collect()
+    }
+}
+
+impl testnet::Host for TestHost {
+    type Datagram = Datagram;
+
+    fn deadline(&self, now: Instant) -> Instant {
+        let due = self.endpoint.deadline(now + self.clock_offset);
+        if due == Instant::NEVER { due } else { Instant(due.0.saturating_sub(self.clock_offset.0)) }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.endpoint.on_timeout(now + self.clock_offset);
+    }
+
+    fn receive(&mut self, now: Instant, path: usize, datagram: Datagram) {
+        let (now, path) = (now + self.clock_offset, PathId(path as u16));
+        if !self.received.entry(path).or_default().insert(datagram.number) {
+            return; // as the replay window drops it
+        }
+        let arrival = Arrival { path, packet_number: datagram.number, ce: false };
+        match datagram.content {
+            Contents::Data(data) => self.endpoint.receive_data(now, arrival, data),
+            Contents::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
+        let Transmit { path, packet_number: number, content } = self.endpoint.poll_transmit(now + self.clock_offset)?;
+        let (content, bytes) = match content {
+            Content::Data(data) => {
+                let bytes = data.payload.len() + 34;
+                (Contents::Data(data), bytes)
+            }
+            Content::Control { pad_to } => (Contents::Frames(self.endpoint.control().to_vec()), pad_to.max(40) + 28),
+        };
+        Some((path.index(), bytes, Datagram { number, content }))
+    }
+
+    fn collect(&mut self, now: Instant) {
+        while let Some(delivery) = self.endpoint.poll_delivery() {
+            self.deliver(now, delivery);
+        }
+        while let Some(event) = self.endpoint.poll_event() {
+            self.events.push((now, event));
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        EndpointOptions::is_drained(&self.endpoint.status())
+    }
+
+    fn memory(&self) -> u64 {
+        EndpointOptions::memory(&self.endpoint.status())
+    }
+
+    /// None: the AEAD's tag would not match.
+    fn corrupt(_: Datagram, _: &mut Stream) -> Option<Datagram> {
+        None
+    }
+}
