@@ -25,14 +25,9 @@ pub(crate) fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Columns and rows of the terminal; 80 and 24 where there is none.
-pub(crate) fn size() -> (usize, usize) {
-    terminal_size::terminal_size().map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()))
-}
-
-/// Columns of the terminal.
+/// Columns of the terminal; 80 where there is none.
 pub(crate) fn width() -> usize {
-    size().0
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
 }
 
 /// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).

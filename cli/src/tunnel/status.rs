@@ -35,7 +35,7 @@ pub(super) fn top(tunnel: Option<&str>) -> Result<(), Failure> {
     let client = client_or_only(tunnel)?;
     status(&client)?;
     let request = || client.status().map_err(|error| error.to_string());
-    daemon::top(request, output::size).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
+    daemon::top(request).map_err(|error| Failure::Environment(format!("the terminal: {error}")))
 }
 
 pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>) -> Result<(), Failure> {

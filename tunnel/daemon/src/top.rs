@@ -2,147 +2,109 @@
 
 use crate::show::{bits, duration};
 use crate::status::{PathState, PathStatus, PeerStatus, TunnelStatus};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{self, SetArg, Termios};
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph};
+use std::io;
+use std::time::{Duration, Instant};
 
 /// The refresh interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Blocks of 0 to 8 eighths of a column.
 const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-// Select Graphic Rendition parameters (ECMA-48, section 8.3.117).
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const GREY: &str = "90";
-
-/// Draws the status that `request` returns until q, Esc or Ctrl-C. `size` returns columns and rows before each refresh.
+/// Draws the status that `request` returns until q, Esc or Ctrl-C.
 ///
 /// # Errors
 /// The terminal's, or that of the first `request`. Later ones are shown, and the next request tries again.
-pub fn top(
-    mut request: impl FnMut() -> Result<TunnelStatus, String>,
-    size: impl Fn() -> (usize, usize),
-) -> io::Result<()> {
+pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Result<()> {
     let mut shown = request().map_err(io::Error::other)?;
     let mut failure = None;
-    let screen = Screen::open()?;
-    loop {
-        let (columns, rows) = size();
-        screen.draw(&status_lines(&shown, failure.as_deref(), columns), rows)?;
-        if quits_within(INTERVAL)? {
-            return Ok(());
+    let mut terminal = ratatui::try_init()?;
+    let outcome = loop {
+        if let Err(error) = terminal.draw(|frame| draw(frame, &shown, failure.as_deref())) {
+            break Err(error);
+        }
+        match quits_within(INTERVAL) {
+            Ok(false) => {}
+            Ok(true) => break Ok(()),
+            Err(error) => break Err(error),
         }
         match request() {
             Ok(status) => (shown, failure) = (status, None),
             Err(error) => failure = Some(error),
         }
-    }
+    };
+    ratatui::try_restore()?;
+    outcome
 }
 
-/// The terminal's alternate screen in raw mode without a cursor. Dropping it restores the terminal.
-struct Screen(Termios);
-
-impl Screen {
-    fn open() -> io::Result<Self> {
-        let before = termios::tcgetattr(io::stdin())?;
-        let mut raw = before.clone();
-        termios::cfmakeraw(&mut raw);
-        termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &raw)?;
-        let screen = Self(before);
-        put("\x1b[?1049h\x1b[?25l")?;
-        Ok(screen)
-    }
-
-    /// Draws the first `rows` lines from the upper left corner.
-    fn draw(&self, lines: &[String], rows: usize) -> io::Result<()> {
-        let lines: Vec<_> = lines.iter().take(rows).map(|line| format!("{line}\x1b[K")).collect();
-        put(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")))
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // There is nowhere to report a failure.
-        let _ = put("\x1b[?25h\x1b[?1049l");
-        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &self.0);
-    }
-}
-
-fn put(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
-}
-
-/// Waits for a key; returns whether it is q, Esc or Ctrl-C, or the end of the input.
+/// Waits for a key; returns whether it is q, Esc or Ctrl-C.
 fn quits_within(time: Duration) -> io::Result<bool> {
-    let mut stdin = io::stdin();
-    let timeout = PollTimeout::try_from(time).expect("a second fits");
-    match poll(&mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)], timeout) {
-        Ok(0) | Err(Errno::EINTR) => return Ok(false),
-        Ok(_) => {}
-        Err(errno) => return Err(errno.into()),
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if !event::poll(left)? {
+            return Ok(false);
+        }
+        match event::read()? {
+            Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
+                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(true),
+                _ => {}
+            },
+            // A new size: draw at once.
+            Event::Resize(..) => return Ok(false),
+            _ => {}
+        }
     }
-    // An arrow key is an Esc followed by other bytes.
-    let mut keys = [0; 16];
-    let read = stdin.read(&mut keys)?;
-    Ok(matches!(keys[..read], [] | [b'q' | b'\x1b' | b'\x03']))
 }
 
-/// The lines of the screen, `width` columns wide.
-fn status_lines(status: &TunnelStatus, failure: Option<&str>, width: usize) -> Vec<String> {
+/// Draws one screen.
+fn draw(frame: &mut Frame<'_>, status: &TunnelStatus, failure: Option<&str>) {
+    let heights = status.peers.iter().map(|peer| Constraint::Length(2 + 2 * peer.paths.len() as u16));
+    let rows: Vec<_> = [Constraint::Length(2)].into_iter().chain(heights).chain([Constraint::Min(0)]).collect();
+    let areas = Layout::vertical(rows).split(frame.area());
+    frame.render_widget(Paragraph::new(heading(status, failure)), areas[0]);
+    for (peer, area) in status.peers.iter().zip(areas.iter().skip(1)) {
+        draw_peer(frame, peer, *area);
+    }
+}
+
+fn heading(status: &TunnelStatus, failure: Option<&str>) -> Vec<Line<'static>> {
     let interface = &status.interface;
     let drops: u64 = status.drops.iter().map(|drop| drop.packets).sum();
     let (addresses, up) = (interface.addresses.join(" "), duration(status.uptime_s));
-    let name = styled(BOLD, &interface.name);
-    let mut lines = vec![
-        format!("{name}  {}  {addresses}  up {up}  {drops} dropped", status.mode),
-        failure.map_or_else(|| styled(DIM, "q quits"), |failure| styled(RED, failure)),
-    ];
-    for peer in &status.peers {
-        lines.extend(peer_lines(peer, width));
-    }
-    lines
+    let rest = format!("  {}  {addresses}  up {up}  {drops} dropped", status.mode);
+    let second = failure.map_or_else(|| Line::from("q quits".dim()), |failure| Line::from(failure.to_owned().red()));
+    vec![Line::from(vec![interface.name.clone().bold(), rest.into()]), second]
 }
 
-fn styled(style: &str, text: &str) -> String {
-    format!("\x1b[{style}m{text}\x1b[m")
-}
-
-fn peer_lines(peer: &PeerStatus, width: usize) -> Vec<String> {
+fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     let (reorder, ingress) = (&peer.reorder_buffer, &peer.ingress_queue);
     let name = peer.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
     let foot = format!(
-        "reorder buffer {} packets, timeout {:.0} ms, {} late; ingress queue {} bytes",
+        " reorder buffer {} packets, timeout {:.0} ms, {} late; ingress queue {} bytes ",
         reorder.backlog_packets, reorder.timeout_ms, reorder.late_packets, ingress.backlog_bytes
     );
+    let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(foot);
+    let inner = block.inner(area);
     let fastest =
         peer.paths.iter().map(|path| path.delivery_rate_bps.max(path.send_rate_bps)).max().unwrap_or(0).max(1);
-    let paths = peer.paths.iter().flat_map(|path| path_lines(path, fastest, width));
-    [rule(&format!("peer {name}"), width)].into_iter().chain(paths).chain([rule(&foot, width)]).collect()
-}
-
-/// A horizontal rule with a text in it.
-fn rule(text: &str, width: usize) -> String {
-    let text = format!("── {text} ");
-    let rest = width.saturating_sub(text.chars().count());
-    text + &"─".repeat(rest)
+    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, fastest, inner.width)).collect();
+    frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
 /// A line of numbers, and a bar: the send rate, against the delivery rate of the fastest path.
-fn path_lines(path: &PathStatus, fastest: u64, width: usize) -> [String; 2] {
+fn path_lines(path: &PathStatus, fastest: u64, width: u16) -> [Line<'static>; 2] {
     let color = match path.state {
-        PathState::Up => GREEN,
-        PathState::Validating => YELLOW,
-        PathState::Down => RED,
-        PathState::Disabled => GREY,
+        PathState::Up => Color::Green,
+        PathState::Validating => Color::Yellow,
+        PathState::Down => Color::Red,
+        PathState::Disabled => Color::DarkGray,
     };
     let srtt = path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms"));
     let numbers = format!(
@@ -152,21 +114,26 @@ fn path_lines(path: &PathStatus, fastest: u64, width: usize) -> [String; 2] {
         path.loss_ratio * 100.0,
         path.send_share * 100.0
     );
-    let name = styled(BOLD, &format!("{:<10.10} ", path.name));
-    let state = styled(color, &format!("{:<10}", path.state.word()));
-    [format!("{name}{state}{numbers}"), styled(color, &bar(path.send_rate_bps, fastest, width))]
+    let state = Span::styled(format!("{:<10}", path.state.word()), Style::new().fg(color));
+    let name = format!("{:<10.10} ", path.name).bold();
+    [
+        Line::from(vec![name, state, numbers.into()]),
+        Line::styled(bar(path.send_rate_bps, fastest, width), Style::new().fg(color)),
+    ]
 }
 
 /// `value` of `max` in `width` columns, to an eighth of a column.
-fn bar(value: u64, max: u64, width: usize) -> String {
-    let eighths = (u128::from(value) * width as u128 * 8 / u128::from(max.max(1))) as usize;
-    let eighths = eighths.min(width * 8);
+fn bar(value: u64, max: u64, width: u16) -> String {
+    let eighths = (u128::from(value) * u128::from(width) * 8 / u128::from(max.max(1))) as usize;
+    let eighths = eighths.min(usize::from(width) * 8);
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
 
     #[test]
     fn a_bar_is_as_long_as_its_share_to_an_eighth_of_a_column() {
@@ -177,9 +144,9 @@ mod tests {
 
     #[test]
     fn every_path_is_shown_in_eighty_columns() {
-        let lines: Vec<_> = status_lines(&TunnelStatus::example(), None, 80).iter().map(|line| plain(line)).collect();
-        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
-        let all = lines.join("\n");
+        let mut terminal = Terminal::new(TestBackend::new(80, 12)).unwrap();
+        terminal.draw(|frame| draw(frame, &TunnelStatus::example(), None)).unwrap();
+        let screen = terminal.backend().to_string();
         for text in [
             "rw0",
             "fibre",
@@ -189,17 +156,10 @@ mod tests {
             "0.2% loss  71%",
             "reorder buffer 12 packets, timeout 42 ms",
         ] {
-            assert!(all.contains(text), "{text}\n{all}");
+            assert!(screen.contains(text), "{text}\n{screen}");
         }
-        // Two lines of heading, one above the paths, and two for each path.
-        let foot = lines.iter().position(|line| line.contains("reorder buffer"));
-        assert_eq!(foot, Some(2 + 1 + 2 * TunnelStatus::example().peers[0].paths.len()), "{all}");
-    }
-
-    /// The text of a line without escape sequences.
-    fn plain(line: &str) -> String {
-        let mut parts = line.split("\x1b[");
-        let first = parts.next().unwrap_or_default().to_owned();
-        first + &parts.map(|part| part.split_once('m').expect("styles only").1).collect::<String>()
+        // Two lines of heading, the frame's own two, and two for each path.
+        let foot = screen.lines().position(|line| line.contains("reorder buffer"));
+        assert_eq!(foot, Some(2 + 1 + 2 * TunnelStatus::example().peers[0].paths.len()), "{screen}");
     }
 }

@@ -87,7 +87,9 @@ async fn status(State(shared): State<Shared>) -> Response {
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
     match status_of(&*shared.data_plane).await {
-        Some(status) => ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::text(&status)).into_response(),
+        Some(status) => {
+            ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::text(&Arc::new(status))).into_response()
+        }
         None => unavailable(),
     }
 }
