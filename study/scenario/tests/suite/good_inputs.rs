@@ -52,7 +52,7 @@ delay = "9ms"
 jitter = "250us"
 loss = { to_bad = "1%", to_good = "20%", bad = "50%" }
 overhead = "38b"
-queue = { limit = "0.5bdp", discipline = "red", least = "3kB", most = "9kB", probability = "10%", weight = 0.01 }
+queue = { limit = "0.5bdp", discipline = "red", min = "3kB", max = "9kB", probability = "10%", weight = 0.01 }
 local = true
 wire_limit = "1000p"
 reverse = { rate = "1mbit", delay = "11ms", loss = "0%", queue = { limit = "1bdp" } }

@@ -24,7 +24,7 @@ fn text(table: &str, line: &str, other: &str) -> Option<String> {
         "flow" if other.is_empty() => flow(line),
         "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ rules = \"{other}\" }}\n{line}")),
         "subflow" => flow(&format!("kind = \"mptcp\"\nsubflow = [{{ {} }}]", inline("path = \"a\""))),
-        "mptcp" if line.starts_with("rules") => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
+        "mptcp" if other.is_empty() => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
         "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("rules = \"{other}\"")))),
         "requests" => flow(&format!("requests = {{ {} }}", inline("size = \"1kB\""))),
         "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{other}\"")))),
