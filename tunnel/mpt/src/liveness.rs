@@ -49,7 +49,7 @@ impl Liveness {
         self.last_received
     }
 
-    /// A datagram of the peer was received. MPT counts keepalives alone; data proves as much.
+    /// A datagram of the peer was received. MPT counts keepalives alone; data is as good a sign.
     pub(crate) fn on_received(&mut self, now: Instant) {
         self.alive = true;
         self.last_received = Some(now);

@@ -216,7 +216,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         let (peer, new_config) = self.by_id.get_mut(&id)?;
         match event {
             machine::EndpointEvent::Closed => {
-                self.peers.forget(now, id);
+                self.peers.reset(now, id);
                 peer.restart(new_config());
                 peer.ready = false;
             }
@@ -243,7 +243,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn on_timeout(&mut self, now: Instant) {
         if now >= self.next_silent_path_check {
             self.next_silent_path_check = now + SILENT_PATH_CHECK;
-            self.by_id.values_mut().for_each(|(peer, _)| peer.forget_silent(now));
+            self.by_id.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
         }
         for (peer, _) in self.by_id.values_mut().filter(|(peer, _)| peer.ready) {
             if peer.endpoint.deadline(now) <= now {

@@ -141,7 +141,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
     }
 
     /// Removes silent paths that the peer opened, if another path works.
-    pub(crate) fn forget_silent(&mut self, now: Instant) {
+    pub(crate) fn remove_silent_paths(&mut self, now: Instant) {
         let status = self.endpoint.status();
         if !status.paths.iter().any(|path| path.up) {
             return;

@@ -54,9 +54,12 @@ pub fn handshake(bytes: &[u8]) {
 /// An authentic initiation and response, XORed with `bytes`: dropped unless unchanged.
 fn changed(a: &mut Peers, b: &mut Peers, initiation: &HandshakeMessage, bytes: &[u8]) {
     let changed = overlay(initiation.as_bytes(), bytes);
-    let proved = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
+    let authentic = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
     let mac2 = initiation.as_bytes().len() - 16;
-    assert!(proved.is_none() || changed[..mac2] == initiation.as_bytes()[..mac2], "a changed initiation was accepted");
+    assert!(
+        authentic.is_none() || changed[..mac2] == initiation.as_bytes()[..mac2],
+        "a changed initiation was accepted"
+    );
     let (_, mut idle, _) = pair();
     let response = idle.receive(NOW, 0, &[1; 6], initiation.as_bytes()).ok().and_then(|outcome| outcome.reply);
     let response = response.expect("a peer gets a response");
@@ -72,8 +75,8 @@ fn changed(a: &mut Peers, b: &mut Peers, initiation: &HandshakeMessage, bytes: &
 /// `message` with `bytes` added to it bit by bit, from its end.
 fn overlay(message: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut changed = message.to_vec();
-    for (place, byte) in changed.iter_mut().rev().zip(bytes) {
-        *place ^= byte;
+    for (target, byte) in changed.iter_mut().rev().zip(bytes) {
+        *target ^= byte;
     }
     changed
 }
@@ -103,8 +106,8 @@ fn numbers(bytes: &[u8]) {
         let mut sealed = [0; TAG];
         sealer.seal(0, number, &[], &mut [], &mut sealed).expect("numbers grow");
         kept.push((number, sealed, false));
-        let place = kept.len() - 1 - usize::from(step[2]) % kept.len();
-        let (number, sealed, seen) = &mut kept[place];
+        let index = kept.len() - 1 - usize::from(step[2]) % kept.len();
+        let (number, sealed, seen) = &mut kept[index];
         let opened = opener.open(0, *number as u32, &[], &mut sealed.clone());
         let expected = match end {
             end if end > *number + REPLAY_WINDOW => Err(DropReason::TooOld),

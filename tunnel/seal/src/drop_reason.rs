@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn all_reasons_are_listed_in_the_order_of_their_counters() {
-        for (place, &reason) in DropReason::ALL.iter().enumerate() {
-            assert_eq!(reason as usize, place, "{}", reason.name());
+        for (index, &reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(reason as usize, index, "{}", reason.name());
         }
     }
 }

@@ -266,7 +266,7 @@ mod tests {
         unhex(text).try_into().unwrap()
     }
 
-    /// The vector of Cacophony for this pattern (as the Noise wiki collects them), with our curve and chance.
+    /// The vector of Cacophony for this pattern (as the Noise wiki collects them), with the resolver of this file.
     #[test]
     fn the_public_test_vector_of_the_pattern_comes_out() {
         let preshared = key("54686973206973206d7920417573747269616e20706572737065637469766521");

@@ -83,7 +83,7 @@ impl Peer {
     }
 
     /// Drops all sessions and pending handshakes, and takes a new instance.
-    pub(crate) fn forget(&mut self, instance: u64) {
+    pub(crate) fn reset(&mut self, instance: u64) {
         self.instance = instance;
         self.sessions = Sessions::none();
         self.pending.clear();

@@ -62,19 +62,19 @@ impl SealConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerError {
     /// The key is the host's own.
-    Ourselves,
+    OwnKey,
     /// Another peer has this key.
-    Twice,
+    DuplicateKey,
     /// The key is a point of low order, with which every shared secret would be zero.
-    Weak,
+    LowOrderKey,
 }
 
 impl std::fmt::Display for PeerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Ourselves => "this public key is our own: a peer has another one",
-            Self::Twice => "another peer has this public key already",
-            Self::Weak => "this is not the public key of anybody: no private key belongs to it",
+            Self::OwnKey => "this public key is our own: a peer has another one",
+            Self::DuplicateKey => "another peer has this public key already",
+            Self::LowOrderKey => "this is not the public key of anybody: no private key belongs to it",
         })
     }
 }
@@ -190,7 +190,7 @@ impl Peers {
     pub fn add(&mut self, public: PublicKey, preshared: Option<PresharedKey>) -> Result<PeerId, PeerError> {
         self.check(&public)?;
         if self.keys.contains_key(&public) {
-            return Err(PeerError::Twice);
+            return Err(PeerError::DuplicateKey);
         }
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
@@ -199,18 +199,18 @@ impl Peers {
         Ok(id)
     }
 
-    /// Whether a key can be a peer's.
+    /// Checks that a key can be a peer's.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it cannot.
     pub fn check(&self, public: &PublicKey) -> Result<(), PeerError> {
         if *public == self.public {
-            return Err(PeerError::Ourselves);
+            return Err(PeerError::OwnKey);
         }
-        x25519(self.config.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::Weak)
+        x25519(self.config.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::LowOrderKey)
     }
 
-    /// Forgets a peer and its sessions.
+    /// Removes a peer and its sessions.
     pub fn remove(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) {
             self.keys.remove(&peer.public);
@@ -218,9 +218,8 @@ impl Peers {
         }
     }
 
-    /// Another secret shared with a peer. What is sealed goes on with the present session, which lasts three minutes from its
-    /// handshake at most; if a session is [wanted](Self::want), one with the new secret is asked for now, until the peer has
-    /// that secret too.
+    /// Sets the preshared key of a peer. The current session stays in use until it expires; if the host
+    /// [initiates](Self::start_initiating), handshakes with the new key start now, until the peer has it too.
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
             peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed_indices);
@@ -259,10 +258,10 @@ impl Peers {
     }
 
     /// Drops all state of a peer that closed the tunnel or that starts anew. The next handshake tells the peer.
-    pub fn forget(&mut self, now: Instant, id: PeerId) {
+    pub fn reset(&mut self, now: Instant, id: PeerId) {
         let instance = u64::from_be_bytes(draw(&mut *self.entropy));
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            peer.forget(instance);
+            peer.reset(instance);
         }
         self.indices.retain(|_, owner| *owner != id);
         self.schedule(now);

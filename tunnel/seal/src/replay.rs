@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn every_number_is_accepted_once_over_three_rounds_of_the_ring() {
         let mut window = ReplayWindow::new(0);
-        for place in 0..BLOCKS as u64 * 64 * 3 {
-            let number = place ^ 1; // each second one comes too late by one
+        for step in 0..BLOCKS as u64 * 64 * 3 {
+            let number = step ^ 1; // neighbours are swapped
             assert_eq!(window.check(number), Ok(()), "number {number}");
             window.insert(number);
             assert_eq!(window.check(number), Err(Replay::Duplicate), "number {number}");

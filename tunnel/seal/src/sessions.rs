@@ -126,7 +126,7 @@ impl Sessions {
     fn establish(&mut self, entry: SessionEntry, receive_only: bool, freed_indices: &mut Vec<u32>) -> Activation {
         let fresh = self.instance != Some(entry.instance);
         if fresh {
-            self.forget(entry.instance, freed_indices);
+            self.drop_old_instance(entry.instance, freed_indices);
         }
         if receive_only && !fresh {
             self.keep_previous(entry, freed_indices);
@@ -144,7 +144,7 @@ impl Sessions {
     }
 
     /// The peer has another instance: sessions of the old one neither seal nor open any more.
-    fn forget(&mut self, instance: u64, freed_indices: &mut Vec<u32>) {
+    fn drop_old_instance(&mut self, instance: u64, freed_indices: &mut Vec<u32>) {
         self.remove(freed_indices, |entry| entry.instance != instance);
         self.instance = Some(instance);
         self.expected = ExpectedNumbers::none();

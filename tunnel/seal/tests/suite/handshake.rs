@@ -136,7 +136,7 @@ fn a_restarted_peer_is_recognised() {
     establish(at(1), &mut a, &mut b);
     let (_, mut anew) = pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")));
     // Another process draws other numbers.
-    anew.peers.forget(at(2), anew.other);
+    anew.peers.reset(at(2), anew.other);
     let lost = a.seal(at(2), b"to whom?");
     assert_eq!(anew.open(at(2), &lost).unwrap_err(), DropReason::NoSession);
     let initiation = (0..50)
@@ -155,7 +155,7 @@ fn a_datagram_from_before_a_restart_is_not_opened() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
     let former = a.seal(at(1), b"a former life");
-    a.peers.forget(at(2), a.other);
+    a.peers.reset(at(2), a.other);
     a.number = 0;
     assert!(establish(at(2), &mut a, &mut b).1.fresh);
     assert_eq!(b.open(at(2), &former).unwrap_err(), DropReason::NoSession);
