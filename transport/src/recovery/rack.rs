@@ -143,8 +143,8 @@ impl Rack {
     /// The same without that condition: called when the reordering timer has expired (Linux `tcp_rack_detect_loss`).
     pub fn detect_loss(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         let timeout = self.rtt + reo_wnd;
-        let (lost, doubt) = scoreboard.expire(self.newest, |sent| now.since(sent) >= timeout);
-        (lost, doubt.map(|sent| timeout.saturating_sub(now.since(sent))))
+        let (lost, pending) = scoreboard.expire(self.newest, |sent| now.since(sent) >= timeout);
+        (lost, pending.map(|sent| timeout.saturating_sub(now.since(sent))))
     }
 
     /// After a timeout: true if the packet was sent so recently that it may still be in flight.

@@ -338,10 +338,10 @@ impl Scoreboard {
     /// Marks lost what was sent before `newest` (send time, number) and has `expired`, in the order of sending.
     /// Returns how many packets that were, and the send time of the latest one that has not expired.
     pub fn expire(&mut self, newest: (Instant, u64), expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
-        let (mut lost, doubt) = self.expire_originals(newest, &expired);
-        let (more, later_doubt) = self.expire_retransmissions(newest, &expired);
+        let (mut lost, pending) = self.expire_originals(newest, &expired);
+        let (more, later_pending) = self.expire_retransmissions(newest, &expired);
         lost += more;
-        (lost, doubt.max(later_doubt))
+        (lost, pending.max(later_pending))
     }
 
     fn expire_originals(
@@ -358,7 +358,7 @@ impl Scoreboard {
                     return (lost, None);
                 }
                 if !expired(packet.sent) {
-                    return (lost, self.latest_in_doubt(newest));
+                    return (lost, self.latest_pending(newest));
                 }
                 lost += u32::from(self.mark_expired(self.first_pending));
             }
@@ -368,7 +368,7 @@ impl Scoreboard {
     }
 
     /// The send time of the latest original sent before `newest` that is neither delivered nor lost.
-    fn latest_in_doubt(&self, newest: (Instant, u64)) -> Option<Instant> {
+    fn latest_pending(&self, newest: (Instant, u64)) -> Option<Instant> {
         // Nothing above the newest delivery was sent before it, unless that was a retransmission.
         let in_order =
             (self.first_pending..self.snd_nxt).contains(&newest.1) && !self.packet(newest.1).was_retransmitted();
@@ -399,8 +399,8 @@ impl Scoreboard {
             self.retransmissions.pop_front();
         }
         let before = self.retransmissions.partition_point(|entry| *entry < newest);
-        let doubt = self.retransmissions.range(..before).rev().find(|(sent, seq)| self.is_current(*sent, *seq));
-        (lost, doubt.map(|(sent, _)| *sent))
+        let pending = self.retransmissions.range(..before).rev().find(|(sent, seq)| self.is_current(*sent, *seq));
+        (lost, pending.map(|(sent, _)| *sent))
     }
 
     /// True if the queue's entry is the packet's latest transmission and still pending.

@@ -66,9 +66,9 @@ impl Sender {
         let regular = self.views.iter().any(|view| view.active && !view.backup);
         let active = |index: &usize| self.views[*index].active && self.views[*index].backup != regular;
         let mut all = (0..self.views.len()).filter(active);
-        let choosy = all.any(&preferred);
+        let any_preferred = all.any(&preferred);
         let candidates = (0..self.views.len()).filter(active).filter(|index| self.views[*index].open);
-        let candidates = candidates.filter(|index| !choosy || preferred(*index));
+        let candidates = candidates.filter(|index| !any_preferred || preferred(*index));
         candidates.min_by_key(|index| self.views[*index].srtt)
     }
 

@@ -18,7 +18,7 @@ fn the_pipe_follows_rfc_6675() {
     scoreboard.sack(5);
     scoreboard.sack(6);
     assert!(scoreboard.mark_lost(0));
-    assert!(!scoreboard.mark_lost(0), "no news");
+    assert!(!scoreboard.mark_lost(0), "it is marked already");
     assert_eq!(scoreboard.counts().in_flight(), 7);
     scoreboard.retransmit(0, ms(20), SendSnapshot::default());
     assert_eq!(scoreboard.counts().in_flight(), 8);
@@ -33,11 +33,11 @@ fn the_pipe_follows_rfc_6675() {
 fn expiry_walks_in_send_order_and_names_the_latest_in_doubt() {
     let mut scoreboard = ten();
     scoreboard.sack(8);
-    let (lost, doubt) = scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
-    assert_eq!((lost, doubt), (4, Some(ms(7))));
+    let (lost, pending) = scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
+    assert_eq!((lost, pending), (4, Some(ms(7))));
     scoreboard.retransmit(0, ms(20), SendSnapshot::default());
-    let (lost, doubt) = scoreboard.expire((ms(30), 9), |sent| sent <= ms(20));
-    assert_eq!((lost, doubt), (6, None), "4..8 and 9 by age, 0 again as a retransmission");
+    let (lost, pending) = scoreboard.expire((ms(30), 9), |sent| sent <= ms(20));
+    assert_eq!((lost, pending), (6, None), "4..8 and 9 by age, 0 again as a retransmission");
 }
 
 #[test]
