@@ -160,7 +160,7 @@ impl TcpFlow {
         self.delivered_before += self.message.bytes.unwrap_or(0);
         let mut first = self.end;
         if reconnects {
-            self.closed.extend(self.connection.senders().map(|sender| sender.counters()));
+            self.closed.extend(self.connection.senders().map(transport::tcp::Sender::counters));
             self.number = self.number.wrapping_add(1);
             self.connection = self.setup.connection(self.number);
             first = 0;

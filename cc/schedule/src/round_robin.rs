@@ -51,7 +51,7 @@ impl RoundRobin {
     /// Turns of `length` packets; a full path is waited for, or passed over.
     #[must_use]
     pub fn new(length: u32, waits_for_cwnd: bool) -> Self {
-        Self { num_segments: length.max(1), waits_for_cwnd: waits_for_cwnd, segments_used: Vec::new() }
+        Self { num_segments: length.max(1), waits_for_cwnd, segments_used: Vec::new() }
     }
 
     /// The path that carries a packet now. It is taken to do so.

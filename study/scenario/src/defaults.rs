@@ -42,8 +42,11 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     all
 }
 
-/// Defaults that depend on another key: table, key, that other key, and the default for each of its values.
-pub(crate) fn dependent() -> Vec<(&'static str, &'static str, &'static str, Vec<(&'static str, Value)>)> {
+/// A default that depends on another key: table, key, that other key, and the default for each of its values.
+type Dependent = (&'static str, &'static str, &'static str, Vec<(&'static str, Value)>);
+
+/// The defaults that depend on another key.
+pub(crate) fn dependent() -> Vec<Dependent> {
     let disciplines = [
         ("droptail", QueueDiscipline::DropTail),
         ("codel", QueueDiscipline::CoDel(CoDelConfig::DEFAULT)),

@@ -1,11 +1,9 @@
 //! Multipath TCP (RFC 8684) as far as congestion control, scheduling and reordering can see it: one stream of data over
 //! several TCP subflows.
 //!
-//! - The [`Sender`] owns the data, one [`tcp::Sender`](crate::tcp::Sender) a subflow, the controller that they share,
-//! and
+//! - The [`Sender`] owns the data, one [`tcp::Sender`](crate::tcp::Sender) a subflow, the controller that they share, and
 //!   the scheduler that says which of them carries what.
-//! - The [`Receiver`] owns one [`tcp::Receiver`](crate::tcp::Receiver) a subflow, the reassembly of the data and the
-//! one
+//! - The [`Receiver`] owns one [`tcp::Receiver`](crate::tcp::Receiver) a subflow, the reassembly of the data and the one
 //!   receive window.
 //!
 //! Data is numbered in segments, as TCP's sequence numbers are here: all subflows have the same MSS, so that a mapping

@@ -3,8 +3,17 @@
 
 use super::Source;
 
-const BANNED: &[&str] =
-    &["std::time::Instant", "SystemTime", "std::net", "std::thread", "std::process", "HashMap", "HashSet"];
+const BANNED: &[&str] = &[
+    "std::time::Instant",
+    "SystemTime",
+    "TcpListener",
+    "TcpStream",
+    "UdpSocket",
+    "std::thread",
+    "std::process",
+    "HashMap",
+    "HashSet",
+];
 
 /// Findings in the `src` folders of pure crates.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn state(cwnd: u32, ssthresh: u32, cwnd_cnt: u32) -> CwndState {
-        CwndState { cwnd: cwnd, ssthresh: ssthresh, cwnd_cnt: cwnd_cnt, ..CwndState::default() }
+        CwndState { cwnd, ssthresh, cwnd_cnt, ..CwndState::default() }
     }
 
     #[test]

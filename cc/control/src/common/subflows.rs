@@ -34,7 +34,7 @@ impl<M: Default> SubflowView<M> {
     /// An active path with this window in packets and this RTT in seconds.
     #[must_use]
     pub fn established(cwnd: f64, srtt: f64) -> Self {
-        Self { up: true, active: true, cwnd: cwnd, srtt: srtt, min_rtt: Span::from_secs_f64(srtt), ..Self::default() }
+        Self { up: true, active: true, cwnd, srtt, min_rtt: Span::from_secs_f64(srtt), ..Self::default() }
     }
 }
 

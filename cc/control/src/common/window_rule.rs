@@ -249,7 +249,7 @@ mod tests {
 
     /// The state of Reno with this window after `events`, from the open state.
     fn after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
-        let state = CwndState { cwnd: cwnd, ssthresh: ssthresh, ..CwndState::default() };
+        let state = CwndState { cwnd, ssthresh, ..CwndState::default() };
         let mut flow = WindowController { state, rule: Reno };
         for event in events {
             flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut Stream::named(1, "test") });

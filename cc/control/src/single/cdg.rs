@@ -211,8 +211,7 @@ impl Cdg {
         self.backoff = Some(Backoff { end_seq: next, prior_cwnd: state.cwnd, acked: 0 });
     }
 
-    /// Whether a backoff still goes on. After it, or another reduction, gradients begin with the round that saw its
-    /// end.
+    /// Whether a backoff goes on. After it or another reduction, gradients begin with the round that saw its end.
     fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
         let Some(rest) = &mut self.backoff else { return false };
         rest.acked += acked;

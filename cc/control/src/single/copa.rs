@@ -281,7 +281,7 @@ impl PathController for Copa {
         let known = (1..u64::MAX).contains(&standing);
         let bytes = (2 * u128::from(self.cwnd) * u128::from(self.mss) / u128::from(PACKET)) as u64;
         let pacing_rate = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
-        Decision { cwnd: self.packets().max(1) as u32, ssthresh: self.ssthresh, pacing_rate: pacing_rate }
+        Decision { cwnd: self.packets().max(1) as u32, ssthresh: self.ssthresh, pacing_rate }
     }
 }
 

@@ -406,7 +406,7 @@ mod tests {
         let given = [("hystart".to_owned(), crate::ParamValue::Word(hystart.to_owned()))].into();
         let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
         let (mut state, mut stream) =
-            (CwndState { cwnd: 10, ssthresh: ssthresh, ..CwndState::default() }, units::Stream::named(1, "test"));
+            (CwndState { cwnd: 10, ssthresh, ..CwndState::default() }, units::Stream::named(1, "test"));
         for ack in 1..=rounds * 10 {
             let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));

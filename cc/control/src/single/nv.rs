@@ -287,7 +287,7 @@ mod tests {
     }
 
     fn evaluate(nv: &mut Nv, size: u32, ssthresh: u32) -> CwndState {
-        let mut state = CwndState { cwnd: size, ssthresh: ssthresh, ..CwndState::default() };
+        let mut state = CwndState { cwnd: size, ssthresh, ..CwndState::default() };
         nv.end_round(&mut state, 1, &AckSample { snd_nxt: 100, ..AckSample::default() });
         state
     }

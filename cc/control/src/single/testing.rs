@@ -18,5 +18,5 @@ pub(super) fn path(initial_window: u32, rtt: Option<Span>) -> PathInfo {
 
 /// A call at `millis`.
 pub(super) fn context(millis: u64, rng: &mut Stream) -> Context<'_> {
-    Context { now: Instant::ZERO + Span::from_millis(millis), rng: rng }
+    Context { now: Instant::ZERO + Span::from_millis(millis), rng }
 }

@@ -155,7 +155,7 @@ mod tests {
             let mut veno = veno(100, rtt);
             veno.update_diff(cwnd);
             assert_eq!(veno.diff, diff, "in half packets");
-            let state = CwndState { cwnd: cwnd, ..CwndState::default() };
+            let state = CwndState { cwnd, ..CwndState::default() };
             assert_eq!(veno.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), ssthresh);
         }
     }

@@ -329,5 +329,5 @@ impl World {
 }
 
 fn context(now: Instant, rng: &mut Stream) -> Context<'_> {
-    Context { now, rng: rng }
+    Context { now, rng }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Requests {
     pub(crate) size: At<Random<Size>>,
     /// Time between an answer and the next request.
     pub(crate) think: Option<At<Random<Time>>>,
-    ///
+    /// Whether each request has a connection of its own.
     #[serde(default)]
     pub(crate) connection: Connection,
 }

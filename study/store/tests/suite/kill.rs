@@ -31,7 +31,7 @@ fn child_of_the_test_below() {
                         results.add(*cell, seed, run).unwrap();
                         // Past libtest's capture.
                         writeln!(std::io::stdout(), "\n{DONE}").unwrap();
-                    })
+                    });
                 });
             }
         });

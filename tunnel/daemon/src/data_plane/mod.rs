@@ -51,7 +51,7 @@ impl DataPlane {
         let sockets = sockets::open(&config.sockets)?;
         let io = Io::new(device, sockets);
         let engine: Box<dyn Engine> = match config.engine {
-            EngineConfig::Mpt(mpt) => Box::new(mpt::MptEngine::new(mpt, &io)?),
+            EngineConfig::Mpt(mpt) => Box::new(mpt::MptEngine::new(&mpt, &io)?),
             EngineConfig::Ropewalk(ropewalk) => {
                 Box::new(ropewalk::RopewalkEngine::new(ropewalk, config.device.mtu, &io)?)
             }

@@ -47,7 +47,7 @@ impl MptEngine {
     ///
     /// # Errors
     /// An unknown scheduler or one that needs measurements; a path without a socket of its address family.
-    pub(super) fn new(config: MptConfig, io: &Io) -> Result<Self, Error> {
+    pub(super) fn new(config: &MptConfig, io: &Io) -> Result<Self, Error> {
         let weights: Vec<u32> = config.paths.iter().map(|path| path.weight).collect();
         let scheduler = mpt_scheduler(&config.scheduler, &weights)?;
         let paths = config.paths.iter().map(|path| open(path, io)).collect::<Result<Vec<_>, _>>()?;

@@ -51,7 +51,7 @@ fn mpt(
     let mut addresses = config.interface.addresses.iter().map(IpNet::addr);
     let local = addresses.find(|it| it.is_ipv4() == remote.is_ipv4()).ok_or_else(missing)?;
     let options = &config.options;
-    let reorder = (options.in_order && mpt.reorder_window > 0).then(|| ReorderConfig {
+    let reorder = (options.in_order && mpt.reorder_window > 0).then_some(ReorderConfig {
         window: mpt.reorder_window,
         timeout: options.max_reorder_timeout,
         deliver_late: options.deliver_late,

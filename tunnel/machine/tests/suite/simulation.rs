@@ -71,7 +71,7 @@ pub(crate) fn simulation(
 /// An inner packet enters at a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: u32) {
     simulation.act(host, |host, now| {
-        host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length })
+        host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length });
     });
 }
 
