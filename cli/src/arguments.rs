@@ -83,7 +83,7 @@ pub(crate) struct Run {
     /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) set: Vec<String>,
-    /// Run the scenario's short form, its [quick] table
+    /// Run the scenario's short form, its `[quick]` table
     #[arg(long)]
     pub(crate) quick: bool,
     /// Runs side by side; the results do not depend on it [default: one a core]

@@ -11,7 +11,7 @@
 //!
 //! Link `k` is the device `p<k>` in both its hosts, with addresses 10.88.k.1 and .2, fd88:k::1 and ::2 (the first is that
 //! of the host named first). A link without a shape is a veth pair, one with a rate alone a veth pair with the token bucket
-//! filter of `tc`, any other an [emulated](crate::emulator) one. It needs root.
+//! filter of `tc`, any other an emulated one. It needs root.
 //!
 //! Namespaces and processes are removed when the value is dropped. A reaper, a process of its own, removes them if the
 //! owner is killed; if the reaper is killed too, the next testbed does.

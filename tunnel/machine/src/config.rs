@@ -11,7 +11,7 @@ pub const MAX_PATHS: usize = 16;
 /// Configuration of an endpoint.
 #[derive(Debug)]
 pub struct EndpointConfig {
-    /// Picks the path of the next fragment: a scheduler that lets packets wait at the connection ([`schedule::Fill::Window`]).
+    /// Picks the path of the next fragment: a scheduler that lets packets wait at the connection ([`schedule::Fill::Cwnd`]).
     pub scheduler: Box<dyn Scheduler>,
     /// Congestion control of all paths; `None` in networks whose load is managed otherwise (RFC 8086, section 3).
     pub controller: Option<Box<dyn Controller>>,

@@ -51,7 +51,7 @@ pub struct Fragment<P> {
 pub enum Content<P> {
     /// One fragment.
     Data(Fragment<P>),
-    /// The frames of [`Endpoint::control`](super::Endpoint::control), padded to `pad_to` bytes of body if they are fewer.
+    /// The frames of [`Endpoint::control`](crate::Endpoint::control), padded to `pad_to` bytes of body if they are fewer.
     Control {
         /// The least length of the body, bytes.
         pad_to: u32,

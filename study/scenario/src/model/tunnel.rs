@@ -7,7 +7,7 @@ use units::Span;
 /// A striping tunnel over several paths, in both directions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tunnel {
-    /// Indices into [`Experiment::paths`].
+    /// Indices into the paths of the experiment.
     pub paths: Vec<usize>,
     /// MPT: how packets are spread, a name in the registry of schedulers.
     pub stripe: String,

@@ -317,7 +317,7 @@ impl<P: Payload> Endpoint<P> {
         next
     }
 
-    /// The frames of the latest [`Content::Control`].
+    /// The frames of the latest [`Content::Control`](crate::Content::Control).
     #[must_use]
     pub fn control(&self) -> &[Frame] {
         &self.control
