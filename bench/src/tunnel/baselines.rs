@@ -1,7 +1,7 @@
 //! The systems that the tunnel is compared with. Each is skipped where it is not installed and cannot be.
 
 use super::cpu_accounting::CpuAccounting;
-use super::system::RunningSystem;
+use super::running::RunningSystem;
 use super::testbed::{LEFT, RIGHT, Testbed};
 use super::{probe, scratch};
 use crate::shell;

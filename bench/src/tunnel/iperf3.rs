@@ -1,7 +1,7 @@
 //! One iperf3 TCP stream from left to right.
 
 use super::cpu_accounting::{Cost, CpuAccounting};
-use super::system::RunningSystem;
+use super::running::RunningSystem;
 use super::testbed::{LEFT, RIGHT, Testbed};
 use serde_json::{Value, json};
 use std::process::Stdio;

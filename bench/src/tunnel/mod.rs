@@ -16,7 +16,9 @@ mod cpu_accounting;
 mod iperf3;
 mod options;
 pub(crate) mod probe;
+mod programs;
 mod ropewalk;
+mod running;
 mod system;
 mod table;
 mod testbed;
@@ -25,10 +27,12 @@ use crate::shell;
 use cpu_accounting::CpuAccounting;
 use iperf3::BulkTransfer;
 use options::{Bench, Options};
+use programs::Programs;
+use running::RunningSystem;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use system::{Programs, RunningSystem, System};
+use system::System;
 use testbed::Testbed;
 
 /// Two links between the hosts: name, both shapes, and the sum of their rates in Mbit/s.

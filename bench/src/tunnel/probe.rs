@@ -4,7 +4,7 @@
 //! earlier ones came back, and prints the round-trip times it saw. Both run in a host of the testbed, as processes of their
 //! own, because a namespace is a process's.
 
-use super::system::RunningSystem;
+use super::running::RunningSystem;
 use super::testbed::{LEFT, RIGHT, Testbed};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

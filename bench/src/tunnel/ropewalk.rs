@@ -1,7 +1,8 @@
 //! The tunnel, each end started with a configuration file.
 
 use super::cpu_accounting::CpuAccounting;
-use super::system::{Programs, RunningSystem};
+use super::programs::Programs;
+use super::running::RunningSystem;
 use super::testbed::{LEFT, RIGHT, Testbed};
 use super::{probe, scratch};
 use std::fmt::Write;

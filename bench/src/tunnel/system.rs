@@ -1,11 +1,10 @@
-//! The systems under test: how each is started on a testbed, and at which address its far end answers.
+//! The systems under test: their names, and how each is started on a testbed.
 
 use super::cpu_accounting::CpuAccounting;
+use super::programs::Programs;
+use super::running::RunningSystem;
 use super::testbed::{RIGHT, Testbed};
 use super::{baselines, ropewalk};
-use std::net::Ipv4Addr;
-use std::path::PathBuf;
-use std::process::Child;
 
 /// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,62 +21,6 @@ pub(super) enum System {
     OpenVpn,
     /// The kernel's MPTCP.
     Mptcp,
-}
-
-/// Programs of this workspace that a benchmark starts.
-#[derive(Debug)]
-pub(super) struct Programs {
-    pub(super) ropewalk: PathBuf,
-    pub(super) agent: PathBuf,
-}
-
-impl Programs {
-    pub(super) fn find() -> Result<Self, String> {
-        let release = crate::shell::release_folder()?;
-        let programs = Self { ropewalk: release.join("ropewalk"), agent: release.join("ropewalk-lab-agent") };
-        if !crate::shell::succeeds("iperf3 --version") {
-            return Err("iperf3 is missing: apt-get install iperf3".to_owned());
-        }
-        std::fs::create_dir_all(super::scratch()).map_err(|why| why.to_string())?;
-        Ok(programs)
-    }
-}
-
-/// A system that has been started.
-#[derive(Debug)]
-pub(super) struct RunningSystem {
-    /// The right host's address for TCP.
-    pub(super) target: Ipv4Addr,
-    /// The right host's address for datagrams, which MPTCP does not carry.
-    pub(super) probed: Ipv4Addr,
-    /// The command that iperf3 is run by.
-    pub(super) wrapper: &'static str,
-    pub(super) _processes: Processes,
-}
-
-impl RunningSystem {
-    /// An address without processes.
-    pub(super) fn plain(target: Ipv4Addr) -> Self {
-        Self { target, probed: target, wrapper: "", _processes: Processes(Vec::new()) }
-    }
-
-    /// A tunnel: its far address and its processes.
-    pub(super) fn tunnel(target: Ipv4Addr, processes: Vec<Child>) -> Self {
-        Self { _processes: Processes(processes), ..Self::plain(target) }
-    }
-}
-
-/// Processes that are killed when this is dropped.
-#[derive(Debug)]
-pub(super) struct Processes(Vec<Child>);
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for process in &mut self.0 {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
 }
 
 impl System {

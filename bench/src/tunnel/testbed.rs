@@ -1,6 +1,6 @@
 //! Two hosts joined by links: the lab's agent makes them, and removes them when this process ends.
 
-use super::system::Programs;
+use super::programs::Programs;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
