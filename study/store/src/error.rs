@@ -23,6 +23,11 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A file is compressed with Zstandard, as earlier versions wrote it; its codec is a C library and not linked.
+    Zstandard {
+        /// The file.
+        path: PathBuf,
+    },
     /// The folder belongs to something else.
     Occupied {
         /// The folder.
@@ -66,6 +71,13 @@ impl fmt::Display for Error {
                 write!(f, "{} is damaged: {why}\nremove this file and its run is made again", path.display())
             }
             Self::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
+            Self::Zstandard { path } => write!(
+                f,
+                "{} is compressed with Zstandard, by an earlier version\nrun the scenario again into another folder, or write \
+                 the file anew with another codec, in Python:\n  import pyarrow.parquet as p; p.write_table(p.read_table(FILE), \
+                 FILE, compression='snappy')",
+                path.display()
+            ),
             Self::Occupied { path, holds } => {
                 write!(f, "{} holds {holds}\nchoose another folder with --out, or remove this one", path.display())
             }

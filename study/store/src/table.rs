@@ -127,11 +127,15 @@ fn write_column<T: DataType>(
 /// Reads a file, a table each row group.
 pub(crate) fn read(path: &Path) -> Result<Vec<Table>, Error> {
     let file = File::open(path).map_err(Error::io("read", path))?;
-    read_groups(file).map_err(Error::damaged(path))
+    let reader = SerializedFileReader::new(file).map_err(Error::damaged(path))?;
+    let mut columns = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+    if columns.any(|column| matches!(column.compression(), Compression::ZSTD(_))) {
+        return Err(Error::Zstandard { path: path.to_owned() });
+    }
+    read_groups(&reader).map_err(Error::damaged(path))
 }
 
-fn read_groups(file: File) -> Parquet<Vec<Table>> {
-    let reader = SerializedFileReader::new(file)?;
+fn read_groups(reader: &SerializedFileReader<File>) -> Parquet<Vec<Table>> {
     (0..reader.num_row_groups()).map(|index| read_group(&*reader.get_row_group(index)?)).collect()
 }
 

@@ -187,3 +187,14 @@ fn a_folder_with_earlier_names_is_read_with_todays() {
     }
     assert!(runs.iter().flat_map(|run| &run.flows).all(|flow| flow.recoveries >= flow.spurious_recoveries));
 }
+
+/// The file is one that an earlier version wrote.
+#[test]
+fn a_file_compressed_with_zstandard_is_refused_with_a_way_to_read_it() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), "h", 1, &[1]);
+    fs::write(dir.path().join("runs.parquet"), include_bytes!("../data/runs-zstandard.parquet")).unwrap();
+    let error = Results::open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::Zstandard { .. }), "{error}");
+    assert!(error.to_string().contains("run the scenario again"), "{error}");
+}
