@@ -133,7 +133,7 @@ fn a_baseline_is_kept_with_the_results_and_reported_again_without_its_folder() {
     let first = ropewalk(&["run", &file, "--out", ours.to_str().unwrap()]);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(first.stdout.contains("kernel-6.1 (baseline): of 2 values"), "{}", first.stdout);
-    assert!(first.stdout.contains("kernel-6.1: median |trajectory error|"), "{}", first.stdout);
+    assert!(first.stdout.contains("kernel-6.1: median |cwnd trajectory error|"), "{}", first.stdout);
     std::fs::remove_dir_all(&theirs).unwrap();
     assert_eq!(ropewalk(&["report", ours.to_str().unwrap()]).stdout, first.stdout);
 }
