@@ -19,8 +19,8 @@ type Metric<T, V> = (&'static str, &'static str, Option<Unit>, fn(&T) -> V);
 const PATH_GAUGES: &[Metric<PathStatus, f64>] = &[
     ("path_up", "1 while the path works", None, |path| f64::from(u8::from(path.state == PathState::Up))),
     ("path_srtt", "Smoothed round-trip time", Some(Unit::Seconds), |path| seconds(path.srtt_ms)),
-    ("path_loss", "Lost share of recently sent packets", Some(Unit::Ratios), |path| path.loss_ratio),
-    ("path_send_share", "Share of the send rate to the peer", Some(Unit::Ratios), |path| path.send_share),
+    ("path_loss_ratio", "Lost share of recently sent packets", None, |path| path.loss_ratio),
+    ("path_send_share_ratio", "Share of the send rate to the peer", None, |path| path.send_share),
     ("path_pmtu", "Largest datagram known to pass", Some(Unit::Bytes), |path| f64::from(path.pmtu_bytes)),
     ("path_cwnd", "Congestion window", Some(Unit::Bytes), |path| path.cwnd_bytes.map_or(f64::NAN, |cwnd| cwnd as f64)),
     ("path_in_flight", "Sent and not acknowledged", Some(Unit::Bytes), |path| path.in_flight_bytes as f64),
@@ -104,6 +104,11 @@ fn family<T, V, M: EncodeMetric>(
     let Some((first, _)) = samples.first() else { return Ok(()) };
     let kind = metric(value(first)).metric_type();
     let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+    if let [(of, labels)] = samples
+        && labels.is_empty()
+    {
+        return metric(value(of)).encode(family);
+    }
     for (of, labels) in samples {
         metric(value(of)).encode(family.encode_family(&labels.as_slice())?)?;
     }
