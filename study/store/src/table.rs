@@ -128,7 +128,8 @@ fn write_column<T: DataType>(
 pub(crate) fn read(path: &Path) -> Result<Vec<Table>, Error> {
     let file = File::open(path).map_err(Error::io("read", path))?;
     let reader = SerializedFileReader::new(file).map_err(Error::damaged(path))?;
-    let mut columns = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+    let mut columns =
+        reader.metadata().row_groups().iter().flat_map(parquet::file::metadata::RowGroupMetaData::columns);
     if columns.any(|column| matches!(column.compression(), Compression::ZSTD(_))) {
         return Err(Error::Zstandard { path: path.to_owned() });
     }
