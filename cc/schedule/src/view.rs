@@ -82,7 +82,7 @@ pub struct SchedulerView<'a> {
     pub snd_una: u64,
     /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
     pub unsent: u64,
-    /// Packets that the far end's window still allows beyond `next`; `u64::MAX` without such a window. With 0, no
+    /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. With 0, no
     /// [`Packet::Next`] leaves.
     pub rwnd_left: u64,
     /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
