@@ -245,18 +245,18 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
 fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
     let sender = ropewalk.status(Direction::Forward).counters;
     let receiver = ropewalk.status(Direction::Reverse).counters;
-    let mean = receiver.reordered_ns as f64 / receiver.delivered.max(1) as f64 / 1e6;
+    let mean = receiver.reorder_wait_ns as f64 / receiver.delivered_fragments.max(1) as f64 / 1e6;
     Tunnel {
         delivered_packets: ropewalk.delivered(Direction::Reverse),
-        held_packets: receiver.reordered,
-        late_packets: receiver.late,
-        dropped_packets: sender.ingress_dropped,
+        held_packets: receiver.reorder_buffered_fragments,
+        late_packets: receiver.late_fragments,
+        dropped_packets: sender.ingress_dropped_packets,
         reorder_delay_ms: Summary { mean, ..Summary::default() },
-        marked_packets: sender.ingress_marked,
-        sent_fragments: sender.fragments + sender.retransmitted + sender.redundant,
-        retransmitted_fragments: sender.retransmitted,
-        duplicate_fragments: receiver.duplicates,
-        missing_fragments: receiver.missed,
+        marked_packets: sender.ingress_marked_or_trimmed_packets,
+        sent_fragments: sender.new_fragments + sender.retransmitted_fragments + sender.redundant_fragments,
+        retransmitted_fragments: sender.retransmitted_fragments,
+        duplicate_fragments: receiver.duplicate_fragments,
+        missing_fragments: receiver.missing_fragments,
         ..Tunnel::default()
     }
 }

@@ -66,13 +66,13 @@ impl EndpointOptions {
     /// Whether an endpoint has nothing queued, in flight or in its reorder buffer.
     #[must_use]
     pub fn is_drained(status: &EndpointStatus) -> bool {
-        status.fragments_in_flight + status.ingress_packets + status.reorder_fragments == 0
+        status.fragments_in_flight + status.ingress_backlog_packets + status.reorder_fragments == 0
     }
 
     /// Bytes that an endpoint keeps, in the larger of its queues.
     #[must_use]
     pub fn memory(status: &EndpointStatus) -> u64 {
-        status.ingress_bytes.max(status.reorder_fragments * 1500)
+        status.ingress_backlog_bytes.max(status.reorder_fragments * 1500)
     }
 }
 

@@ -125,8 +125,6 @@ pub enum PathState {
     Up,
     /// Silent, or its device is down.
     Down,
-    /// Disabled by a command.
-    Disabled,
 }
 
 /// Packets and bytes.
@@ -193,7 +191,6 @@ impl PathState {
             Self::Validating => "validating",
             Self::Up => "up",
             Self::Down => "down",
-            Self::Disabled => "disabled",
         }
     }
 }

@@ -104,7 +104,6 @@ fn path_lines(path: &PathStatus, fastest: u64, width: u16) -> [Line<'static>; 2]
         PathState::Up => Color::Green,
         PathState::Validating => Color::Yellow,
         PathState::Down => Color::Red,
-        PathState::Disabled => Color::DarkGray,
     };
     let srtt = path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms"));
     let numbers = format!(

@@ -1,9 +1,9 @@
 //! `ropewalk up`: starts the data thread and the control loop, and runs until the tunnel ends.
 
-mod assignment;
+mod data_plane_config;
 mod handle;
+mod path_assignment;
 mod rates;
-mod setup;
 mod status_builder;
 
 use crate::config::TunnelConfig;
@@ -26,8 +26,8 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(),
     }
     control_plane::clean_up(&directory, &config.interface.name)?;
     let (sender, receiver) = data_plane::channel().map_err(|error| failed("creating an eventfd", error))?;
-    let (setup, assignment) = setup::setup(&config)?;
-    let start = open(setup, receiver)?;
+    let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
+    let start = open(data_plane_config, receiver)?;
     let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(sender, start, &config, assignment));
     control_plane::run(ControlConfig { config, file, directory }, &handle)
 }

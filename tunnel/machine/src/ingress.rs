@@ -102,7 +102,7 @@ impl<P: Payload> IngressQueue<P> {
         let Some(fullest) = listed.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
             return false;
         };
-        counters.ingress_dropped += 1;
+        counters.ingress_dropped_packets += 1;
         self.take_head(fullest).is_some()
     }
 
@@ -170,10 +170,10 @@ impl<P: Payload> IngressQueue<P> {
                 codel.schedule_next_drop();
             }
             if head.packet.signal_congestion() {
-                counters.ingress_marked += 1;
+                counters.ingress_marked_or_trimmed_packets += 1;
                 return Some(head.packet);
             }
-            counters.ingress_dropped += 1;
+            counters.ingress_dropped_packets += 1;
         }
     }
 }

@@ -128,7 +128,7 @@ impl<P: Payload> ReorderBuffer<P> {
         let unordered = fragment.first && fragment.last && (!config.in_order || index >= FIRST_UNORDERED_STREAM);
         let stream = &mut self.streams[usize::from(index)];
         let Some(number) = stream.expand(fragment.sequence) else {
-            counters.malformed += 1;
+            counters.malformed_frames += 1;
             return;
         };
         if !fragment.retransmission {
@@ -141,7 +141,7 @@ impl<P: Payload> ReorderBuffer<P> {
         };
         if ahead >= MAX_AHEAD {
             if !stream.slots.is_empty() {
-                counters.reorder_dropped += 1;
+                counters.reorder_dropped_fragments += 1;
                 return;
             }
             // After so many losses no timer waits: the stream goes on at this fragment.
@@ -151,7 +151,7 @@ impl<P: Payload> ReorderBuffer<P> {
             // The common case: in order, and nothing held.
             stream.expected += 1;
             delivery.gap = std::mem::take(&mut stream.gap);
-            counters.delivered += 1;
+            counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
             return;
         }
@@ -169,12 +169,12 @@ impl<P: Payload> ReorderBuffer<P> {
     /// A fragment before the expected one: a duplicate, or one that was given up.
     fn handle_late(&mut self, number: u64, delivery: Delivery<P>, counters: &mut EndpointCounters) {
         if !self.streams[usize::from(delivery.stream)].take_skipped(number) {
-            counters.duplicates += 1;
+            counters.duplicate_fragments += 1;
             return;
         }
-        counters.late += 1;
+        counters.late_fragments += 1;
         if self.config.deliver_late && delivery.first && delivery.last {
-            counters.delivered += 1;
+            counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
         }
     }
@@ -195,18 +195,18 @@ impl<P: Payload> ReorderBuffer<P> {
         }
         let slot = &mut stream.slots[ahead];
         if !matches!(slot, Slot::Missing) {
-            counters.duplicates += 1;
+            counters.duplicate_fragments += 1;
             return false;
         }
         if unordered && ahead > 0 {
             *slot = Slot::Delivered { since: now };
-            counters.delivered += 1;
+            counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
         } else {
             stream.held += 1;
             self.held += 1;
             self.held_bytes += u64::from(delivery.payload.len());
-            counters.reordered += u64::from(ahead > 0);
+            counters.reorder_buffered_fragments += u64::from(ahead > 0);
             *slot = Slot::Held { since: now, delivery };
         }
         if !stream.listed {
@@ -229,8 +229,8 @@ impl<P: Payload> ReorderBuffer<P> {
                 stream.held -= 1;
                 self.held -= 1;
                 self.held_bytes -= u64::from(delivery.payload.len());
-                counters.delivered += 1;
-                counters.reordered_ns += now.since(since).0;
+                counters.delivered_fragments += 1;
+                counters.reorder_wait_ns += now.since(since).0;
                 self.deliveries.push_back(delivery);
             }
         }
@@ -328,7 +328,7 @@ impl<P> Stream<P> {
         self.remember(self.expected, self.expected + missing);
         self.expected += missing;
         self.gap = true;
-        counters.missed += missing;
+        counters.missing_fragments += missing;
     }
 
     fn remember(&mut self, from: u64, to: u64) {

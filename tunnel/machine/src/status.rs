@@ -35,7 +35,7 @@ pub struct PathStatus {
     /// Round trip of the latest probe, on this path both ways.
     pub probe_rtt: Option<Span>,
     /// One-way delay to the peer in excess of the fastest path's.
-    pub excess_delay: Span,
+    pub excess_one_way_delay: Span,
     /// Congestion window, packets.
     pub cwnd: u32,
     /// Packets in flight.
@@ -51,7 +51,7 @@ pub struct PathStatus {
     /// Bytes of data sent.
     pub sent_bytes: u64,
     /// Datagrams with data acknowledged.
-    pub delivered_packets: u64,
+    pub acked_packets: u64,
     /// Datagrams with data declared lost.
     pub lost_packets: u64,
     /// Datagrams declared lost and acknowledged later.
@@ -74,33 +74,33 @@ pub struct EndpointCounters {
     /// Inner packets from the device.
     pub ingress_packets: u64,
     /// Inner packets dropped at the ingress queue, by CoDel or for want of room.
-    pub ingress_dropped: u64,
-    /// Inner packets marked or trimmed at the ingress queue.
-    pub ingress_marked: u64,
+    pub ingress_dropped_packets: u64,
+    /// Inner packets that CoDel marked CE at the ingress queue, or trimmed by a segment where they are not ECN-capable.
+    pub ingress_marked_or_trimmed_packets: u64,
     /// Fragments sent for the first time.
-    pub fragments: u64,
+    pub new_fragments: u64,
     /// Lost fragments that were retransmitted.
-    pub retransmitted: u64,
+    pub retransmitted_fragments: u64,
     /// Duplicates that a redundant scheduler sent.
-    pub redundant: u64,
+    pub redundant_fragments: u64,
     /// Fragments that the sender gave up.
-    pub abandoned: u64,
+    pub abandoned_fragments: u64,
     /// Fragments delivered.
-    pub delivered: u64,
+    pub delivered_fragments: u64,
     /// Fragments that waited in the reorder buffer for earlier ones.
-    pub reordered: u64,
+    pub reorder_buffered_fragments: u64,
     /// Sum of their waits, nanoseconds.
-    pub reordered_ns: u64,
+    pub reorder_wait_ns: u64,
     /// Fragments that arrived twice.
-    pub duplicates: u64,
+    pub duplicate_fragments: u64,
     /// Fragments that arrived after the receiver had given them up.
-    pub late: u64,
+    pub late_fragments: u64,
     /// Missing fragments that the receiver gave up.
-    pub missed: u64,
+    pub missing_fragments: u64,
     /// Fragments dropped because the reorder buffer was full.
-    pub reorder_dropped: u64,
+    pub reorder_dropped_fragments: u64,
     /// Malformed frames and fragments.
-    pub malformed: u64,
+    pub malformed_frames: u64,
 }
 
 /// Measurements and counters of an endpoint.
@@ -111,9 +111,9 @@ pub struct EndpointStatus {
     /// The paths.
     pub paths: Vec<PathStatus>,
     /// Inner packets in the ingress queue.
-    pub ingress_packets: u64,
+    pub ingress_backlog_packets: u64,
     /// Bytes in the ingress queue.
-    pub ingress_bytes: u64,
+    pub ingress_backlog_bytes: u64,
     /// Fragments in flight.
     pub fragments_in_flight: u64,
     /// Fragments in the reorder buffer.

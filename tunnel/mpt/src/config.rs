@@ -26,7 +26,7 @@ pub struct ReorderConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepaliveConfig {
     /// Interval of keepalives (`keepalive_time`; MPT knows whole seconds only).
-    pub interval: Span,
+    pub keepalive_time: Span,
     /// Silence after which a path is down (`dead_time`).
     pub dead_time: Span,
 }
@@ -34,7 +34,7 @@ pub struct KeepaliveConfig {
 impl KeepaliveConfig {
     /// Keepalives at this interval, with the default dead time of three intervals.
     #[must_use]
-    pub fn new(interval: Span) -> Self {
-        Self { interval, dead_time: interval * DEFAULT_MISSING_KEEPALIVES }
+    pub fn new(keepalive_time: Span) -> Self {
+        Self { keepalive_time, dead_time: keepalive_time * DEFAULT_MISSING_KEEPALIVES }
     }
 }

@@ -1,4 +1,4 @@
-//! Liveness of an MPT path, by the peer's keepalives, its interface, and whether it is enabled.
+//! Liveness of an MPT path, by the peer's keepalives and its interface.
 
 use crate::config::KeepaliveConfig;
 use units::{Instant, Span};
@@ -12,9 +12,7 @@ pub(crate) struct Liveness {
     keepalive: Option<KeepaliveConfig>,
     /// Whether netlink reports its interface up.
     pub(crate) link: bool,
-    /// Whether it may be used.
-    pub(crate) enabled: bool,
-    /// Whether the peer was last_received within the dead time.
+    /// Whether the peer was last received within the dead time.
     alive: bool,
     /// When a datagram of the peer was last received.
     last_received: Option<Instant>,
@@ -30,7 +28,6 @@ impl Liveness {
         Self {
             keepalive,
             link: true,
-            enabled: true,
             alive: true,
             last_received: None,
             suspended_until: None,
@@ -41,7 +38,7 @@ impl Liveness {
 
     /// Whether it carries packets.
     pub(crate) fn is_up(&self) -> bool {
-        self.alive && self.link && self.enabled && self.suspended_until.is_none()
+        self.alive && self.link && self.suspended_until.is_none()
     }
 
     /// When a datagram of the peer was last received.
@@ -74,8 +71,8 @@ impl Liveness {
         self.suspended_until = self.suspended_until.filter(|until| *until > now);
         self.alive &= now < self.dead_at;
         let Some(keepalive) = self.keepalive.filter(|_| now >= self.next_keepalive) else { return false };
-        self.next_keepalive = now + keepalive.interval;
-        self.link && self.enabled
+        self.next_keepalive = now + keepalive.keepalive_time;
+        self.link
     }
 }
 
@@ -86,7 +83,7 @@ mod tests {
     #[test]
     fn a_silent_path_goes_down_after_the_dead_time_and_up_with_the_next_datagram() {
         let at = |ms: u64| Instant(ms * 1_000_000);
-        let keepalive = KeepaliveConfig { interval: Span::from_millis(100), dead_time: Span::from_millis(250) };
+        let keepalive = KeepaliveConfig { keepalive_time: Span::from_millis(100), dead_time: Span::from_millis(250) };
         let mut liveness = Liveness::new(Some(keepalive));
         assert!(liveness.on_timeout(at(0)), "the first keepalive at once");
         assert!(!liveness.on_timeout(at(50)), "too early for the second");

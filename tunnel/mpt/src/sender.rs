@@ -85,11 +85,6 @@ impl Sender {
         self.change(path, |liveness| liveness.link = up);
     }
 
-    /// Enables or disables a path.
-    pub fn set_enabled(&mut self, path: PathId, enabled: bool) {
-        self.change(path, |liveness| liveness.enabled = enabled);
-    }
-
     /// When [`poll_keepalive`](Self::poll_keepalive) is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {

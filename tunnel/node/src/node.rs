@@ -118,19 +118,6 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
     }
 
-    /// Enables or disables a path of a peer. Nothing is sent on a disabled path, not even answers to probes, so that both ends
-    /// find it down.
-    ///
-    /// # Panics
-    /// With a path number of [`machine::MAX_PATHS`] or more.
-    pub fn set_enabled(&mut self, now: Instant, id: PeerId, path: u8, enabled: bool) {
-        let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
-        peer.disabled[usize::from(path)] = !enabled;
-        if !enabled {
-            peer.endpoint.on_unreachable(now, PathId(u16::from(path)));
-        }
-    }
-
     /// The link of a socket is down, and with it all paths by that socket.
     pub fn on_link_down(&mut self, now: Instant, socket: u16) {
         for (peer, _) in self.by_id.values_mut() {

@@ -66,8 +66,6 @@ pub(crate) struct Peer<P, A> {
     pub(crate) ready: bool,
     /// Number of restarts of the peer.
     pub(crate) generation: u64,
-    /// Paths disabled by the operator, whether they exist or not.
-    pub(crate) disabled: [bool; MAX_PATHS],
     /// Removed paths, and when the peer was last told.
     pub(crate) removed: [Option<Instant>; MAX_PATHS],
 }
@@ -86,14 +84,7 @@ pub(crate) struct RoutedPath<A> {
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(config: machine::EndpointConfig) -> Self {
         let endpoint = Endpoint::new(config);
-        Self {
-            endpoint,
-            paths: BTreeMap::new(),
-            ready: false,
-            generation: 0,
-            disabled: [false; MAX_PATHS],
-            removed: [None; MAX_PATHS],
-        }
+        Self { endpoint, paths: BTreeMap::new(), ready: false, generation: 0, removed: [None; MAX_PATHS] }
     }
 
     /// The peer has restarted: creates a new endpoint, with the configured paths alone.
@@ -166,21 +157,8 @@ impl<P: Payload, A: Address> Peer<P, A> {
         }
     }
 
-    /// Whether the operator has disabled this path.
-    pub(crate) fn is_disabled(&self, path: u8) -> bool {
-        self.disabled.get(usize::from(path)).is_some_and(|disabled| *disabled)
-    }
-
-    /// The next datagram on an enabled path. One for a disabled path is dropped and uses up its packet number, so that numbers
-    /// continue when the path is enabled again.
+    /// The next datagram to send, if there is a session.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        while self.ready {
-            let transmit = self.endpoint.poll_transmit(now)?;
-            if !self.disabled[transmit.path.index()] {
-                return Some(transmit);
-            }
-            self.endpoint.on_unreachable(now, transmit.path);
-        }
-        None
+        if self.ready { self.endpoint.poll_transmit(now) } else { None }
     }
 }

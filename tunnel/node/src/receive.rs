@@ -4,7 +4,7 @@
 use crate::node::Node;
 use crate::peer::{Address, NodeEvent, Route};
 use machine::{Arrival, Fragment, MAX_PATHS, Payload};
-use seal::{DropReason, Established, HEADER, PeerId, TAG};
+use seal::{DropReason, Established, HEADER_LEN, PeerId, TAG_LEN};
 use std::ops::Range;
 use units::{Instant, PathId};
 use wire::frame::{Body, DataHeader, Frame, PathState};
@@ -98,8 +98,8 @@ impl<P: Payload, A: Address> Node<P, A> {
             return Ok(());
         }
         let arrival = Arrival { path: PathId(u16::from(path)), packet_number: number, ce };
-        let end = datagram.len() - TAG;
-        let body = Body::parse(&datagram[HEADER..end]).map_err(|_| Malformed)?;
+        let end = datagram.len() - TAG_LEN;
+        let body = Body::parse(&datagram[HEADER_LEN..end]).map_err(|_| Malformed)?;
         // A datagram that was in flight does not open a path again that the peer has removed.
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
@@ -110,7 +110,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         match body {
             Body::Data(header, _) => {
                 let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
-                let payload = wrap(HEADER + DataHeader::LEN..end, offload);
+                let payload = wrap(HEADER_LEN + DataHeader::LEN..end, offload);
                 peer.endpoint.receive_data(
                     now,
                     arrival,

@@ -3,7 +3,7 @@
 use crate::node::Node;
 use crate::peer::{Address, Peer, Route};
 use machine::{Content, DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit};
-use seal::{HEADER, HandshakeMessage, PeerId, TAG};
+use seal::{HEADER_LEN, HandshakeMessage, PeerId, TAG_LEN};
 use units::Instant;
 use wire::frame::DataHeader;
 
@@ -18,7 +18,7 @@ impl<P: Payload, A: Address> Node<P, A> {
             let id = self.peers.initiation_due(now, wall_clock())?;
             let Some((peer, _)) = self.by_id.get(&id) else { continue };
             // By all routes at once: the first copy to arrive is responded to.
-            for (number, path) in peer.paths.iter().filter(|(number, _)| !peer.is_disabled(**number)) {
+            for (number, path) in &peer.paths {
                 let initiation = self.peers.initiation(now, id, *number);
                 self.messages.extend(initiation.map(|initiation| (path.route.clone(), initiation)));
             }
@@ -64,8 +64,8 @@ impl<P: Payload, A: Address> Node<P, A> {
         out: &mut [u8],
         fill: impl FnOnce(&P, &mut [u8]) -> bool,
     ) -> bool {
-        let end = out.len() - TAG;
-        let body = &mut out[HEADER..end];
+        let end = out.len() - TAG_LEN;
+        let body = &mut out[HEADER_LEN..end];
         match &transmit.content {
             Content::Data(data) => {
                 let Fragment { stream, sequence, first, last, retransmission, ref payload } = *data;

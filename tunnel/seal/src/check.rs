@@ -4,13 +4,13 @@ use units::Instant;
 
 use crate::{
     Cipher, DropReason, Entropy, HandshakeMessage, Peers, PresharedKey, PrivateKey, PublicKey, REPLAY_WINDOW,
-    SealConfig, Session, SessionKeys, TAG,
+    SealConfig, Session, SessionKeys, TAG_LEN,
 };
 
 /// A deterministic source: a counter.
-struct Counted(u64);
+struct CountingEntropy(u64);
 
-impl Entropy for Counted {
+impl Entropy for CountingEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -27,12 +27,14 @@ fn private(seed: u8) -> PrivateKey {
 
 /// Two peers; the first has sent the second an initiation.
 fn pair() -> (Peers, Peers, HandshakeMessage) {
-    let mut a = Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(1)) }, Box::new(Counted(1)));
-    let mut b = Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(2)) }, Box::new(Counted(2)));
+    let mut a =
+        Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(1)) }, Box::new(CountingEntropy(1)));
+    let mut b =
+        Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(2)) }, Box::new(CountingEntropy(2)));
     let b_at_a = a.add(*b.public(), None).expect("another key");
     b.add(*a.public(), None).expect("another key");
     a.start_initiating(NOW, b_at_a);
-    a.initiation_due(NOW, 1).expect("it is initiates");
+    a.initiation_due(NOW, 1).expect("it initiates");
     let initiation = a.initiation(NOW, b_at_a, 0).expect("it was due");
     (a, b, initiation)
 }
@@ -86,8 +88,8 @@ fn overlay(message: &[u8], bytes: &[u8]) -> Vec<u8> {
 pub fn session(bytes: &[u8]) {
     for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
         let keys = SessionKeys { cipher, seal: [1; 32], open: [1; 32] };
-        let (path, low) = (bytes.first().copied().unwrap_or(0), bytes.len() as u32);
-        let opened = Session::new(&keys).open(path, low, &bytes[..bytes.len().min(12)], &mut bytes.to_vec());
+        let (path, truncated) = (bytes.first().copied().unwrap_or(0), bytes.len() as u32);
+        let opened = Session::new(&keys).open(path, truncated, &bytes[..bytes.len().min(12)], &mut bytes.to_vec());
         assert!(matches!(opened, Err(DropReason::AuthenticationFailed | DropReason::Malformed)));
     }
     let (mut a, ..) = pair();
@@ -99,23 +101,23 @@ pub fn session(bytes: &[u8]) {
 fn numbers(bytes: &[u8]) {
     let keys = SessionKeys { cipher: Cipher::Aes256Gcm, seal: [1; 32], open: [1; 32] };
     let (mut sealer, mut opener) = (Session::new(&keys), Session::new(&keys));
-    let (mut next, mut end, mut kept) = (0, 0, Vec::new());
+    let (mut next, mut end, mut sent) = (0, 0, Vec::new());
     for step in bytes.as_chunks::<3>().0 {
         let number = next + u64::from(step[0]) * u64::from(step[1]);
         next = number + 1;
-        let mut sealed = [0; TAG];
+        let mut sealed = [0; TAG_LEN];
         sealer.seal(0, number, &[], &mut [], &mut sealed).expect("numbers grow");
-        kept.push((number, sealed, false));
-        let index = kept.len() - 1 - usize::from(step[2]) % kept.len();
-        let (number, sealed, seen) = &mut kept[index];
+        sent.push((number, sealed, false));
+        let index = sent.len() - 1 - usize::from(step[2]) % sent.len();
+        let (number, sealed, opened_before) = &mut sent[index];
         let opened = opener.open(0, *number as u32, &[], &mut sealed.clone());
         let expected = match end {
             end if end > *number + REPLAY_WINDOW => Err(DropReason::TooOld),
-            _ if *seen => Err(DropReason::Replayed),
+            _ if *opened_before => Err(DropReason::Replayed),
             _ => Ok(*number),
         };
         assert_eq!(opened, expected, "number {number} of {end}");
-        *seen |= opened.is_ok();
+        *opened_before |= opened.is_ok();
         end = end.max(if opened.is_ok() { *number + 1 } else { 0 });
     }
 }

@@ -2,10 +2,10 @@
 
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
-use crate::keys::KEY;
+use crate::keys::KEY_LEN;
 
 /// Length of the authentication tag, bytes.
-pub const TAG: usize = 16;
+pub const TAG_LEN: usize = 16;
 
 /// An AEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +76,13 @@ pub fn fast_cipher() -> Cipher {
 pub(crate) struct DataKey(LessSafeKey);
 
 impl DataKey {
-    pub(crate) fn new(cipher: Cipher, key: &[u8; KEY]) -> Self {
+    pub(crate) fn new(cipher: Cipher, key: &[u8; KEY_LEN]) -> Self {
         let key = UnboundKey::new(cipher.algorithm(), key).expect("both ciphers have keys of 32 bytes");
         Self(LessSafeKey::new(key))
     }
 
     /// Encrypts `body` in place and writes the tag.
-    pub(crate) fn seal(&self, nonce: [u8; 12], header: &[u8], body: &mut [u8], tag: &mut [u8; TAG]) {
+    pub(crate) fn seal(&self, nonce: [u8; 12], header: &[u8], body: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let computed = self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).expect("a body is no 64 GiB");
         tag.copy_from_slice(computed.as_ref());

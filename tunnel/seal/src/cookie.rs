@@ -2,30 +2,30 @@
 //! paper, section 5.4.7). A nonce of 16 bytes, the cookie, and its tag; the initiation's mac1 is the additional data. Instead of
 //! XChaCha20's long nonce, each cookie has a key of its own, derived from the nonce.
 
-use crate::cipher::{Cipher, DataKey, TAG};
-use crate::mac::{MAC, MacKey};
+use crate::cipher::{Cipher, DataKey, TAG_LEN};
+use crate::mac::{MAC_LEN, MacKey};
 
 /// Label of the cookie key, which is derived from the responder's public key.
-pub(crate) const LABEL: &str = "ropewalk cookie";
+pub(crate) const COOKIE_KEY_LABEL: &str = "ropewalk cookie";
 
 /// Writes the body of a cookie reply.
-pub(crate) fn seal(key: &MacKey, mac1: &[u8], nonce: [u8; MAC], cookie: &[u8; MAC], body: &mut [u8]) {
-    let (clear, sealed) = body.split_at_mut(MAC);
+pub(crate) fn seal(key: &MacKey, mac1: &[u8], nonce: [u8; MAC_LEN], cookie: &[u8; MAC_LEN], body: &mut [u8]) {
+    let (clear, sealed) = body.split_at_mut(MAC_LEN);
     clear.copy_from_slice(&nonce);
-    let (text, tag) = sealed.split_at_mut(MAC);
+    let (text, tag) = sealed.split_at_mut(MAC_LEN);
     text.copy_from_slice(cookie);
-    let tag = tag.first_chunk_mut::<TAG>().expect("a cookie reply has room for a tag");
-    single_key(key, mac1, &nonce).seal([0; 12], mac1, text, tag);
+    let tag = tag.first_chunk_mut::<TAG_LEN>().expect("a cookie reply has room for a tag");
+    cookie_cipher_key(key, mac1, &nonce).seal([0; 12], mac1, text, tag);
 }
 
 /// Decrypts the body of a cookie reply to the initiation with this mac1.
-pub(crate) fn open(key: &MacKey, mac1: &[u8], body: &[u8]) -> Option<[u8; MAC]> {
-    let (nonce, sealed) = body.split_first_chunk::<MAC>()?;
-    let mut sealed: [u8; MAC + TAG] = sealed.try_into().ok()?;
-    single_key(key, mac1, nonce).open([0; 12], mac1, &mut sealed)?;
+pub(crate) fn open(key: &MacKey, mac1: &[u8], body: &[u8]) -> Option<[u8; MAC_LEN]> {
+    let (nonce, sealed) = body.split_first_chunk::<MAC_LEN>()?;
+    let mut sealed: [u8; MAC_LEN + TAG_LEN] = sealed.try_into().ok()?;
+    cookie_cipher_key(key, mac1, nonce).open([0; 12], mac1, &mut sealed)?;
     sealed.first_chunk().copied()
 }
 
-fn single_key(key: &MacKey, mac1: &[u8], nonce: &[u8; MAC]) -> DataKey {
+fn cookie_cipher_key(key: &MacKey, mac1: &[u8], nonce: &[u8; MAC_LEN]) -> DataKey {
     DataKey::new(Cipher::ChaCha20Poly1305, &key.sign(&[mac1, nonce]))
 }

@@ -2,10 +2,10 @@
 
 use units::Instant;
 
-use crate::cipher::TAG;
+use crate::cipher::TAG_LEN;
 use crate::drop_reason::{DropReason, SealError};
 use crate::initiator::established;
-use crate::peers::{HEADER, OVERHEAD, Opened, PeerId, Peers};
+use crate::peers::{HEADER_LEN, OVERHEAD, Opened, PeerId, Peers};
 
 /// First bytes of a sealed datagram: GRE (RFC 2890) with key and sequence number, protocol type 0x88B5 (IEEE 802, local
 /// experimental 1).
@@ -21,7 +21,7 @@ impl Peers {
     }
 
     fn try_open(&mut self, now: Instant, datagram: &mut [u8]) -> Result<Opened, DropReason> {
-        let (header, sealed) = datagram.split_first_chunk_mut::<HEADER>().ok_or(DropReason::Malformed)?;
+        let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(DropReason::Malformed)?;
         let [f0, f1, p0, p1, i0, i1, i2, path, n0, n1, n2, n3] = *header;
         if [f0, f1, p0, p1] != GRE {
             return Err(DropReason::Malformed);
@@ -67,8 +67,8 @@ impl Peers {
         let peer = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or(SealError::NoSession)?;
         let entry = peer.sessions.current_mut().filter(|entry| !entry.expired(now)).ok_or(SealError::NoSession)?;
         let header = header(entry.remote, path, number);
-        let (start, rest) = datagram.split_first_chunk_mut::<HEADER>().expect("checked above");
-        let (body, tag) = rest.split_last_chunk_mut::<TAG>().expect("checked above");
+        let (start, rest) = datagram.split_first_chunk_mut::<HEADER_LEN>().expect("checked above");
+        let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().expect("checked above");
         entry.session.seal(path, number, &header, body, tag)?;
         *start = header;
         entry.unanswered_since = entry.unanswered_since.min(now);
@@ -77,8 +77,8 @@ impl Peers {
 }
 
 /// The header of a sealed datagram, which is authenticated but not encrypted.
-fn header(remote: u32, path: u8, number: u64) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
+fn header(remote: u32, path: u8, number: u64) -> [u8; HEADER_LEN] {
+    let mut header = [0; HEADER_LEN];
     header[..4].copy_from_slice(&GRE);
     header[4..8].copy_from_slice(&(remote << 8 | u32::from(path)).to_be_bytes());
     header[8..].copy_from_slice(&number.to_be_bytes()[4..]);

@@ -28,13 +28,13 @@ impl Entropy for SystemEntropy {
 }
 
 /// Draws `N` bytes.
-pub(crate) fn draw<const N: usize>(entropy: &mut dyn Entropy) -> [u8; N] {
+pub(crate) fn random_bytes<const N: usize>(entropy: &mut dyn Entropy) -> [u8; N] {
     let mut bytes = [0; N];
     entropy.fill(&mut bytes);
     bytes
 }
 
 /// Draws a number in `0..bound`, for the jitter of timers; the bias of the modulo is below 2^-32 for the bounds used.
-pub(crate) fn below(entropy: &mut dyn Entropy, bound: u64) -> u64 {
-    u64::from_be_bytes(draw(entropy)) % bound
+pub(crate) fn random_below(entropy: &mut dyn Entropy, bound: u64) -> u64 {
+    u64::from_be_bytes(random_bytes(entropy)) % bound
 }

@@ -4,9 +4,9 @@ use units::Instant;
 
 use crate::Cipher;
 use crate::drop_reason::DropReason;
-use crate::entropy::draw;
+use crate::entropy::random_bytes;
 use crate::message::{
-    HandshakeMessage, INDEX_BITS, InitiationPayload, MessageType, ParsedMessage, RESPONSE_PAYLOAD, ResponsePayload,
+    HandshakeMessage, INDEX_BITS, InitiationPayload, MessageType, ParsedMessage, RESPONSE_PAYLOAD_LEN, ResponsePayload,
 };
 use crate::noise::{Noise, Split};
 use crate::peer::Peer;
@@ -80,7 +80,7 @@ impl Peers {
         let id = *self.indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
         let (position, handshake) = peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
-        let mut payload = [0; RESPONSE_PAYLOAD];
+        let mut payload = [0; RESPONSE_PAYLOAD_LEN];
         let split = handshake.noise.read_response(message.body, &mut payload);
         let split = split.ok_or(DropReason::AuthenticationFailed)?;
         let started = handshake.sent;
@@ -116,7 +116,7 @@ impl Peers {
     /// Reserves a session index, which nobody can predict.
     pub(crate) fn reserve_index(&mut self, id: PeerId) -> u32 {
         loop {
-            let index = u32::from_be_bytes(draw(&mut *self.entropy)) >> (32 - INDEX_BITS);
+            let index = u32::from_be_bytes(random_bytes(&mut *self.entropy)) >> (32 - INDEX_BITS);
             if let std::collections::btree_map::Entry::Vacant(entry) = self.indices.entry(index) {
                 entry.insert(id);
                 return index;

@@ -11,25 +11,25 @@ use curve25519_dalek::montgomery::MontgomeryPoint;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::entropy::{Entropy, draw};
+use crate::entropy::{Entropy, random_bytes};
 
 /// Length of a key, bytes.
-pub const KEY: usize = 32;
+pub const KEY_LEN: usize = 32;
 /// Length of a key in base64, characters.
-pub const KEY_TEXT: usize = 44;
+pub const KEY_TEXT_LEN: usize = 44;
 
 /// A Curve25519 private key. Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PrivateKey([u8; KEY]);
+pub struct PrivateKey([u8; KEY_LEN]);
 
 /// A Curve25519 public key: the identity of a peer. No secret, but a host does not reply to those who do not know its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PublicKey([u8; KEY]);
+pub struct PublicKey([u8; KEY_LEN]);
 
 /// A secret that two peers share beside their key pairs, so that recorded traffic stays secret even if Curve25519 is broken
 /// later (WireGuard white paper, section 5.2). Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PresharedKey([u8; KEY]);
+pub struct PresharedKey([u8; KEY_LEN]);
 
 /// Why a text is no key. It never repeats the text, which may be most of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl PrivateKey {
     /// Generates a key, clamped as in RFC 7748, section 5.
     #[must_use]
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
-        let mut bytes = draw::<KEY>(entropy);
+        let mut bytes = random_bytes::<KEY_LEN>(entropy);
         bytes[0] &= 0b1111_1000;
         bytes[31] = bytes[31] & 0b0111_1111 | 0b0100_0000;
         Self(bytes)
@@ -72,7 +72,7 @@ impl PrivateKey {
 
     /// A key from its bytes.
     #[must_use]
-    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
         Self(bytes)
     }
 
@@ -88,7 +88,7 @@ impl PrivateKey {
         Zeroizing::new(Base64::encode_string(&self.0))
     }
 
-    pub(crate) const fn bytes(&self) -> &[u8; KEY] {
+    pub(crate) const fn bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 }
@@ -96,13 +96,13 @@ impl PrivateKey {
 impl PublicKey {
     /// A key from its bytes.
     #[must_use]
-    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
         Self(bytes)
     }
 
     /// The bytes.
     #[must_use]
-    pub const fn bytes(&self) -> &[u8; KEY] {
+    pub const fn bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 }
@@ -111,12 +111,12 @@ impl PresharedKey {
     /// Generates a key.
     #[must_use]
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
-        Self(draw(entropy))
+        Self(random_bytes(entropy))
     }
 
     /// A key from its bytes. All zero means no preshared key, as in WireGuard.
     #[must_use]
-    pub const fn from_bytes(bytes: [u8; KEY]) -> Self {
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
         Self(bytes)
     }
 
@@ -126,27 +126,27 @@ impl PresharedKey {
         Zeroizing::new(Base64::encode_string(&self.0))
     }
 
-    pub(crate) const fn bytes(&self) -> &[u8; KEY] {
+    pub(crate) const fn bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 }
 
 /// X25519 with the base point: the public key of a private key.
-pub(crate) fn derive_public(private: &[u8; KEY]) -> [u8; KEY] {
+pub(crate) fn derive_public(private: &[u8; KEY_LEN]) -> [u8; KEY_LEN] {
     MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
 /// X25519: the shared secret of a private and a public key. `None` for points of low order, with which it would be zero (RFC
 /// 7748, section 6.1).
-pub(crate) fn x25519(private: &[u8; KEY], public: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
+pub(crate) fn x25519(private: &[u8; KEY_LEN], public: &[u8; KEY_LEN]) -> Option<Zeroizing<[u8; KEY_LEN]>> {
     let secret = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*private).to_bytes());
-    (!bool::from(secret.ct_eq(&[0; KEY]))).then_some(secret)
+    (!bool::from(secret.ct_eq(&[0; KEY_LEN]))).then_some(secret)
 }
 
-fn parse(text: &str) -> Result<[u8; KEY], KeyError> {
+fn parse(text: &str) -> Result<[u8; KEY_LEN], KeyError> {
     let text = text.trim_ascii();
     let length = text.chars().count();
-    if length != KEY_TEXT {
+    if length != KEY_TEXT_LEN {
         return Err(KeyError::Length(length));
     }
     let allowed = |position: usize, c: char| match position {
@@ -156,9 +156,9 @@ fn parse(text: &str) -> Result<[u8; KEY], KeyError> {
     if let Some((position, _)) = text.chars().enumerate().find(|&(position, c)| !allowed(position, c)) {
         return Err(KeyError::Character(position + 1));
     }
-    let mut bytes = [0; KEY];
+    let mut bytes = [0; KEY_LEN];
     match Base64::decode(text, &mut bytes) {
-        Ok(decoded) if decoded.len() == KEY => Ok(bytes),
+        Ok(decoded) if decoded.len() == KEY_LEN => Ok(bytes),
         _ => Err(KeyError::TrailingBits),
     }
 }
@@ -219,7 +219,7 @@ impl Drop for PresharedKey {
 mod tests {
     use super::*;
 
-    fn unhex(text: &str) -> [u8; KEY] {
+    fn unhex(text: &str) -> [u8; KEY_LEN] {
         std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
     }
 
@@ -235,6 +235,6 @@ mod tests {
 
     #[test]
     fn a_point_of_low_order_is_rejected() {
-        assert!(x25519(&[7; KEY], &[0; KEY]).is_none());
+        assert!(x25519(&[7; KEY_LEN], &[0; KEY_LEN]).is_none());
     }
 }

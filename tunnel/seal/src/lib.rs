@@ -25,16 +25,16 @@ mod responder;
 mod session;
 mod sessions;
 
-pub use cipher::{Cipher, TAG, fast_cipher};
+pub use cipher::{Cipher, TAG_LEN, fast_cipher};
 pub use drop_reason::{DropCounters, DropReason, SealError};
 pub use entropy::{Entropy, SystemEntropy};
-pub use keys::{KEY, KEY_TEXT, KeyError, PresharedKey, PrivateKey, PublicKey};
-pub use message::{COOKIE_REPLY, HandshakeMessage, INITIATION, PROTOCOL_HANDSHAKE, RESPONSE, VERSION};
-pub use noise::PATTERN;
+pub use keys::{KEY_LEN, KEY_TEXT_LEN, KeyError, PresharedKey, PrivateKey, PublicKey};
+pub use message::{COOKIE_REPLY_LEN, HandshakeMessage, INITIATION_LEN, PROTOCOL_HANDSHAKE, RESPONSE_LEN, VERSION};
+pub use noise::NOISE_PROTOCOL_NAME;
 pub use peer::SILENCE_TIMEOUT;
 pub use peers::{
-    Established, HEADER, HandshakeOutcome, OVERHEAD, Opened, PeerError, PeerId, PeerStatus, Peers, SealConfig,
+    Established, HEADER_LEN, HandshakeOutcome, OVERHEAD, Opened, PeerError, PeerId, PeerStatus, Peers, SealConfig,
 };
 pub use replay::REPLAY_WINDOW;
-pub use session::{PATHS, Session, SessionKeys};
+pub use session::{PACKET_NUMBER_SPACES, Session, SessionKeys};
 pub use sessions::{REJECT_AFTER, REKEY_AFTER};

@@ -5,8 +5,8 @@
 
 use units::{Instant, Span};
 
-use crate::entropy::{Entropy, draw};
-use crate::mac::{MAC, MacKey};
+use crate::entropy::{Entropy, random_bytes};
+use crate::mac::{MAC_LEN, MacKey};
 
 /// Lifetime of the secret that cookies are computed with (white paper, section 5.4.7: two minutes).
 pub(crate) const COOKIE_LIFETIME: Span = Span::from_secs(120);
@@ -23,7 +23,7 @@ pub(crate) enum Admission {
     /// Process it.
     Accept,
     /// Send a cookie reply with this cookie, and keep no state.
-    CookieReply([u8; MAC]),
+    CookieReply([u8; MAC_LEN]),
     /// Drop it.
     Drop,
 }
@@ -82,7 +82,7 @@ impl InitiationLimiter {
     fn secret(&mut self, now: Instant, entropy: &mut dyn Entropy) -> &MacKey {
         let expired = |(_, created): &(MacKey, Instant)| now.since(*created) >= COOKIE_LIFETIME;
         if self.secret.as_ref().is_none_or(expired) {
-            self.secret = Some((MacKey::new(&draw::<32>(entropy)), now));
+            self.secret = Some((MacKey::new(&random_bytes::<32>(entropy)), now));
         }
         let (key, _) = self.secret.as_ref().expect("created above");
         key

@@ -7,10 +7,10 @@ use subtle::ConstantTimeEq;
 use crate::keys::PublicKey;
 
 /// Length of a MAC, bytes.
-pub(crate) const MAC: usize = 16;
+pub(crate) const MAC_LEN: usize = 16;
 
 /// Label of the mac1 key, which is derived from the receiver's public key.
-pub(crate) const MAC1: &str = "ropewalk mac1";
+pub(crate) const MAC1_KEY_LABEL: &str = "ropewalk mac1";
 
 /// A key of HMAC-SHA-256.
 pub(crate) struct MacKey(hmac::Key);
@@ -22,7 +22,7 @@ impl MacKey {
     }
 
     /// A key derived from a public key and a label, which separates purposes.
-    pub(crate) fn of_public(label: &str, key: &PublicKey) -> Self {
+    pub(crate) fn derive(label: &str, key: &PublicKey) -> Self {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(label.as_bytes());
         hash.update(key.bytes());
@@ -39,7 +39,7 @@ impl MacKey {
     }
 
     /// The truncated MAC.
-    pub(crate) fn mac(&self, message: &[u8]) -> [u8; MAC] {
+    pub(crate) fn mac(&self, message: &[u8]) -> [u8; MAC_LEN] {
         *self.sign(&[message]).first_chunk().expect("32 bytes hold 16")
     }
 

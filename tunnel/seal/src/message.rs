@@ -11,10 +11,10 @@
 //!
 //! No message is longer than the one that it replies to.
 
-use crate::cipher::{Cipher, TAG};
+use crate::cipher::{Cipher, TAG_LEN};
 use crate::drop_reason::DropReason;
-use crate::keys::KEY;
-use crate::mac::{MAC, MacKey};
+use crate::keys::KEY_LEN;
+use crate::mac::{MAC_LEN, MacKey};
 
 /// GRE protocol type of handshake messages: IEEE 802, local experimental 2.
 pub const PROTOCOL_HANDSHAKE: u16 = 0x88b6;
@@ -24,25 +24,25 @@ pub const VERSION: u8 = 1;
 pub(crate) const INDEX_BITS: u32 = 24;
 
 /// Bytes of the header, which is not encrypted. That of the initiation is a part of the Noise prologue.
-pub(crate) const HEADER: usize = 12;
+pub(crate) const HEADER_LEN: usize = 12;
 /// Bytes of an initiation's payload: timestamp, instance, ciphers, features.
-pub(crate) const INITIATION_PAYLOAD: usize = 24;
+pub(crate) const INITIATION_PAYLOAD_LEN: usize = 24;
 /// Bytes of a response's payload: instance, index, cipher, features.
-pub(crate) const RESPONSE_PAYLOAD: usize = 20;
+pub(crate) const RESPONSE_PAYLOAD_LEN: usize = 20;
 
 /// Bytes of Noise message 1 of IK: ephemeral key, encrypted static key, encrypted payload.
-const NOISE_1: usize = KEY + (KEY + TAG) + (INITIATION_PAYLOAD + TAG);
+const NOISE_MESSAGE_1_LEN: usize = KEY_LEN + (KEY_LEN + TAG_LEN) + (INITIATION_PAYLOAD_LEN + TAG_LEN);
 /// Bytes of Noise message 2 of IK: ephemeral key, encrypted payload.
-const NOISE_2: usize = KEY + (RESPONSE_PAYLOAD + TAG);
+const NOISE_MESSAGE_2_LEN: usize = KEY_LEN + (RESPONSE_PAYLOAD_LEN + TAG_LEN);
 
 /// Bytes of an initiation: 164.
-pub const INITIATION: usize = HEADER + NOISE_1 + 2 * MAC;
+pub const INITIATION_LEN: usize = HEADER_LEN + NOISE_MESSAGE_1_LEN + 2 * MAC_LEN;
 /// Bytes of a response: 96.
-pub const RESPONSE: usize = HEADER + NOISE_2 + MAC;
+pub const RESPONSE_LEN: usize = HEADER_LEN + NOISE_MESSAGE_2_LEN + MAC_LEN;
 /// Bytes of a cookie reply: 60.
-pub const COOKIE_REPLY: usize = HEADER + MAC + (MAC + TAG);
+pub const COOKIE_REPLY_LEN: usize = HEADER_LEN + MAC_LEN + (MAC_LEN + TAG_LEN);
 
-const _: () = assert!(RESPONSE <= INITIATION && COOKIE_REPLY <= RESPONSE, "a reply would amplify");
+const _: () = assert!(RESPONSE_LEN <= INITIATION_LEN && COOKIE_REPLY_LEN <= RESPONSE_LEN, "a reply would amplify");
 
 /// The type of a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl MessageType {
 
     const fn length(self) -> usize {
         match self {
-            Self::Initiation => INITIATION,
-            Self::Response => RESPONSE,
-            Self::CookieReply => COOKIE_REPLY,
+            Self::Initiation => INITIATION_LEN,
+            Self::Response => RESPONSE_LEN,
+            Self::CookieReply => COOKIE_REPLY_LEN,
         }
     }
 }
@@ -73,14 +73,14 @@ impl MessageType {
 /// A handshake message to be sent as the payload of a UDP datagram.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HandshakeMessage {
-    bytes: [u8; INITIATION],
+    bytes: [u8; INITIATION_LEN],
     message_type: MessageType,
 }
 
 impl HandshakeMessage {
     /// A message with a header, and zeros after it.
     pub(crate) fn new(message_type: MessageType, index: u32) -> Self {
-        let mut bytes = [0; INITIATION];
+        let mut bytes = [0; INITIATION_LEN];
         bytes[2..4].copy_from_slice(&PROTOCOL_HANDSHAKE.to_be_bytes());
         bytes[4] = message_type.number();
         bytes[5] = VERSION;
@@ -94,32 +94,32 @@ impl HandshakeMessage {
         &self.bytes[..self.message_type.length()]
     }
 
-    pub(crate) fn header(&self) -> [u8; HEADER] {
+    pub(crate) fn header(&self) -> [u8; HEADER_LEN] {
         *self.bytes.first_chunk().expect("a message has a header")
     }
 
     /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) fn body_mut(&mut self) -> &mut [u8] {
         let macs = match self.message_type {
-            MessageType::Initiation => 2 * MAC,
-            MessageType::Response => MAC,
+            MessageType::Initiation => 2 * MAC_LEN,
+            MessageType::Response => MAC_LEN,
             MessageType::CookieReply => 0,
         };
-        &mut self.bytes[HEADER..self.message_type.length() - macs]
+        &mut self.bytes[HEADER_LEN..self.message_type.length() - macs]
     }
 
     /// Computes mac1 over everything before it, writes and returns it.
-    pub(crate) fn write_mac1(&mut self, key: &MacKey) -> [u8; MAC] {
-        let start = HEADER + self.body_mut().len();
+    pub(crate) fn write_mac1(&mut self, key: &MacKey) -> [u8; MAC_LEN] {
+        let start = HEADER_LEN + self.body_mut().len();
         let mac = key.mac(&self.bytes[..start]);
-        self.bytes[start..start + MAC].copy_from_slice(&mac);
+        self.bytes[start..start + MAC_LEN].copy_from_slice(&mac);
         mac
     }
 
     /// Computes the mac2 of an initiation over everything before it, and writes it.
-    pub(crate) fn write_mac2(&mut self, cookie: &[u8; MAC]) {
-        let mac = MacKey::new(cookie).mac(&self.bytes[..INITIATION - MAC]);
-        self.bytes[INITIATION - MAC..].copy_from_slice(&mac);
+    pub(crate) fn write_mac2(&mut self, cookie: &[u8; MAC_LEN]) {
+        let mac = MacKey::new(cookie).mac(&self.bytes[..INITIATION_LEN - MAC_LEN]);
+        self.bytes[INITIATION_LEN - MAC_LEN..].copy_from_slice(&mac);
     }
 }
 
@@ -133,7 +133,7 @@ impl std::fmt::Debug for HandshakeMessage {
 pub(crate) struct ParsedMessage<'a> {
     pub(crate) message_type: MessageType,
     pub(crate) index: u32,
-    pub(crate) header: &'a [u8; HEADER],
+    pub(crate) header: &'a [u8; HEADER_LEN],
     /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) body: &'a [u8],
     whole: &'a [u8],
@@ -141,7 +141,7 @@ pub(crate) struct ParsedMessage<'a> {
 
 impl<'a> ParsedMessage<'a> {
     pub(crate) fn parse(datagram: &'a [u8]) -> Result<Self, DropReason> {
-        let (header, rest) = datagram.split_first_chunk::<HEADER>().ok_or(DropReason::Malformed)?;
+        let (header, rest) = datagram.split_first_chunk::<HEADER_LEN>().ok_or(DropReason::Malformed)?;
         let [0, 0, p0, p1, message_type, version, 0, 0, 0, i0, i1, i2] = *header else {
             return Err(DropReason::Malformed);
         };
@@ -152,8 +152,8 @@ impl<'a> ParsedMessage<'a> {
             return Err(DropReason::UnknownVersion);
         }
         let (message_type, macs) = match message_type {
-            1 => (MessageType::Initiation, 2 * MAC),
-            2 => (MessageType::Response, MAC),
+            1 => (MessageType::Initiation, 2 * MAC_LEN),
+            2 => (MessageType::Response, MAC_LEN),
             3 => (MessageType::CookieReply, 0),
             _ => return Err(DropReason::Malformed),
         };
@@ -165,14 +165,14 @@ impl<'a> ParsedMessage<'a> {
     }
 
     /// The bytes that mac1 authenticates, and mac1.
-    pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC]) {
-        let (before, after) = self.whole.split_at(HEADER + self.body.len());
+    pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC_LEN]) {
+        let (before, after) = self.whole.split_at(HEADER_LEN + self.body.len());
         (before, after.first_chunk().expect("initiations and responses have a mac1"))
     }
 
     /// The bytes that mac2 authenticates, and mac2.
     pub(crate) fn mac2(&self) -> (&'a [u8], &'a [u8]) {
-        self.whole.split_at(INITIATION - MAC)
+        self.whole.split_at(INITIATION_LEN - MAC_LEN)
     }
 }
 
@@ -189,8 +189,8 @@ pub(crate) struct InitiationPayload {
 }
 
 impl InitiationPayload {
-    pub(crate) fn write(&self) -> [u8; INITIATION_PAYLOAD] {
-        let mut bytes = [0; INITIATION_PAYLOAD];
+    pub(crate) fn write(&self) -> [u8; INITIATION_PAYLOAD_LEN] {
+        let mut bytes = [0; INITIATION_PAYLOAD_LEN];
         bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.instance.to_be_bytes());
         bytes[16] = self.ciphers;
@@ -198,7 +198,7 @@ impl InitiationPayload {
         bytes
     }
 
-    pub(crate) fn read(bytes: &[u8; INITIATION_PAYLOAD]) -> Self {
+    pub(crate) fn read(bytes: &[u8; INITIATION_PAYLOAD_LEN]) -> Self {
         let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, _, _, _, f0, f1, f2, f3] = *bytes;
         Self {
             timestamp: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
@@ -221,8 +221,8 @@ pub(crate) struct ResponsePayload {
 }
 
 impl ResponsePayload {
-    pub(crate) fn write(&self) -> [u8; RESPONSE_PAYLOAD] {
-        let mut bytes = [0; RESPONSE_PAYLOAD];
+    pub(crate) fn write(&self) -> [u8; RESPONSE_PAYLOAD_LEN] {
+        let mut bytes = [0; RESPONSE_PAYLOAD_LEN];
         bytes[..8].copy_from_slice(&self.instance.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.index.to_be_bytes());
         bytes[12] = self.cipher.bit();
@@ -231,7 +231,7 @@ impl ResponsePayload {
     }
 
     /// `None` if the index or the cipher is invalid.
-    pub(crate) fn read(bytes: &[u8; RESPONSE_PAYLOAD]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8; RESPONSE_PAYLOAD_LEN]) -> Option<Self> {
         let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, _, _, _, f0, f1, f2, f3] = *bytes else {
             return None;
         };

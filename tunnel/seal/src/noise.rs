@@ -12,13 +12,13 @@ use snow::types::{Dh, Hash, Random};
 use snow::{Builder, Error, HandshakeState};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::cipher::{Cipher, DataKey, TAG};
-use crate::entropy::{Entropy, draw};
-use crate::keys::{KEY, PresharedKey, PrivateKey, PublicKey, derive_public, x25519};
-use crate::message::HEADER;
+use crate::cipher::{Cipher, DataKey, TAG_LEN};
+use crate::entropy::{Entropy, random_bytes};
+use crate::keys::{KEY_LEN, PresharedKey, PrivateKey, PublicKey, derive_public, x25519};
+use crate::message::HEADER_LEN;
 
 /// The protocol name in the Noise framework.
-pub const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+pub const NOISE_PROTOCOL_NAME: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 
 /// The first bytes of the prologue, which identify the protocol; the initiation's header follows.
 const PROLOGUE: &[u8; 8] = b"ropewalk";
@@ -30,14 +30,14 @@ const PSK_POSITION: u8 = 2;
 pub(crate) struct Noise(HandshakeState);
 
 /// The two keys of `Split()`: from initiator to responder, and back.
-pub(crate) type Split = Zeroizing<([u8; KEY], [u8; KEY])>;
+pub(crate) type Split = Zeroizing<([u8; KEY_LEN], [u8; KEY_LEN])>;
 
 impl Noise {
     /// Creates the initiator's state and writes the first message to `out`. `None` if the responder's key is a point of low order.
     pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
         (own, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
-        header: &[u8; HEADER],
+        header: &[u8; HEADER_LEN],
         payload: &[u8],
         out: &mut [u8],
     ) -> Option<Self> {
@@ -54,7 +54,7 @@ impl Noise {
     pub(crate) fn read_initiation(
         entropy: &mut dyn Entropy,
         own: &PrivateKey,
-        header: &[u8; HEADER],
+        header: &[u8; HEADER_LEN],
         message: &[u8],
         payload: &mut [u8],
     ) -> Option<(Self, PublicKey)> {
@@ -83,32 +83,33 @@ impl Noise {
     }
 }
 
-fn prologue(header: &[u8; HEADER]) -> [u8; PROLOGUE.len() + HEADER] {
-    let mut prologue = [0; PROLOGUE.len() + HEADER];
+fn prologue(header: &[u8; HEADER_LEN]) -> [u8; PROLOGUE.len() + HEADER_LEN] {
+    let mut prologue = [0; PROLOGUE.len() + HEADER_LEN];
     prologue[..PROLOGUE.len()].copy_from_slice(PROLOGUE);
     prologue[PROLOGUE.len()..].copy_from_slice(header);
     prologue
 }
 
 fn builder<'a>(entropy: &mut dyn Entropy, own: &'a PrivateKey, prologue: &'a [u8]) -> Builder<'a> {
-    let primitives = Primitives { ephemeral: draw(entropy) };
-    let builder = Builder::with_resolver(PATTERN.parse().expect("snow knows the pattern"), Box::new(primitives));
+    let primitives = Primitives { ephemeral: random_bytes(entropy) };
+    let builder =
+        Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().expect("snow knows the pattern"), Box::new(primitives));
     let builder = builder.local_private_key(own.bytes()).expect("given once");
     builder.prologue(prologue).expect("given once")
 }
 
 /// The primitives of one handshake.
 struct Primitives {
-    ephemeral: [u8; KEY],
+    ephemeral: [u8; KEY_LEN],
 }
 
 impl CryptoResolver for Primitives {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Drawn(Some(self.ephemeral))))
+        Some(Box::new(EphemeralKeyRng(Some(self.ephemeral))))
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        (*choice == DHChoice::Curve25519).then(|| Box::<Curve>::default() as Box<dyn Dh>)
+        (*choice == DHChoice::Curve25519).then(|| Box::<X25519>::default() as Box<dyn Dh>)
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
@@ -116,7 +117,7 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn snow::types::Cipher>> {
-        (*choice == CipherChoice::ChaChaPoly).then(|| Box::new(ChaChaPoly(data_key(&[0; KEY]))) as _)
+        (*choice == CipherChoice::ChaChaPoly).then(|| Box::new(ChaChaPoly(data_key(&[0; KEY_LEN]))) as _)
     }
 }
 
@@ -127,12 +128,12 @@ impl Drop for Primitives {
 }
 
 /// The one draw of a handshake: its ephemeral key.
-struct Drawn(Option<[u8; KEY]>);
+struct EphemeralKeyRng(Option<[u8; KEY_LEN]>);
 
-impl Random for Drawn {
+impl Random for EphemeralKeyRng {
     fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), Error> {
         let mut bytes = self.0.take().ok_or(Error::Rng)?;
-        if dest.len() != KEY {
+        if dest.len() != KEY_LEN {
             return Err(Error::Rng);
         }
         dest.copy_from_slice(&bytes);
@@ -143,22 +144,22 @@ impl Random for Drawn {
 
 /// A Curve25519 key pair.
 #[derive(Default)]
-struct Curve {
-    private: Zeroizing<[u8; KEY]>,
-    public: [u8; KEY],
+struct X25519 {
+    private: Zeroizing<[u8; KEY_LEN]>,
+    public: [u8; KEY_LEN],
 }
 
-impl Dh for Curve {
+impl Dh for X25519 {
     fn name(&self) -> &'static str {
         "25519"
     }
 
     fn pub_len(&self) -> usize {
-        KEY
+        KEY_LEN
     }
 
     fn priv_len(&self) -> usize {
-        KEY
+        KEY_LEN
     }
 
     fn set(&mut self, private: &[u8]) {
@@ -183,7 +184,7 @@ impl Dh for Curve {
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let public = public.first_chunk().ok_or(Error::Dh)?;
         let secret = x25519(&self.private, public).ok_or(Error::Dh)?;
-        out[..KEY].copy_from_slice(&*secret);
+        out[..KEY_LEN].copy_from_slice(&*secret);
         Ok(())
     }
 }
@@ -220,7 +221,7 @@ impl Hash for Blake2s {
 /// The cipher of the handshake's messages (Noise section 12.3): the nonce is 32 bits of zero and the counter.
 struct ChaChaPoly(DataKey);
 
-fn data_key(key: &[u8; KEY]) -> DataKey {
+fn data_key(key: &[u8; KEY_LEN]) -> DataKey {
     DataKey::new(Cipher::ChaCha20Poly1305, key)
 }
 
@@ -235,7 +236,7 @@ impl snow::types::Cipher for ChaChaPoly {
         "ChaChaPoly"
     }
 
-    fn set(&mut self, key: &[u8; KEY]) {
+    fn set(&mut self, key: &[u8; KEY_LEN]) {
         self.0 = data_key(key);
     }
 
@@ -243,7 +244,7 @@ impl snow::types::Cipher for ChaChaPoly {
         let (body, rest) = out.split_at_mut(plaintext.len());
         body.copy_from_slice(plaintext);
         self.0.seal(nonce_of(counter), header, body, rest.first_chunk_mut().expect("snow leaves room for the tag"));
-        plaintext.len() + TAG
+        plaintext.len() + TAG_LEN
     }
 
     fn decrypt(&self, counter: u64, header: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<usize, Error> {
@@ -262,7 +263,7 @@ mod tests {
         (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
     }
 
-    fn key(text: &str) -> [u8; KEY] {
+    fn key(text: &str) -> [u8; KEY_LEN] {
         unhex(text).try_into().unwrap()
     }
 
@@ -271,10 +272,10 @@ mod tests {
     fn the_public_test_vector_of_the_pattern_comes_out() {
         let preshared = key("54686973206973206d7920417573747269616e20706572737065637469766521");
         let prologue = unhex("4a6f686e2047616c74");
-        let side = |private: &[u8; KEY], ephemeral| {
+        let side = |private: &[u8; KEY_LEN], ephemeral| {
             let mut drawn = move |bytes: &mut [u8]| bytes.copy_from_slice(&key(ephemeral));
             let own = PrivateKey::from_bytes(*private);
-            (own.clone(), Primitives { ephemeral: draw(&mut drawn) })
+            (own.clone(), Primitives { ephemeral: random_bytes(&mut drawn) })
         };
         let initiator = key("e61ef9919cde45dd5f82166404bd08e38bceb5dfdfded0a34c8df7ed542214d1");
         let responder = key("4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893");
@@ -282,7 +283,7 @@ mod tests {
         let (r, r_drawn) = side(&responder, "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
         let (own, public) = (*i.bytes(), *r.public().bytes());
         let builder = |drawn, own| {
-            let builder = Builder::with_resolver(PATTERN.parse().unwrap(), Box::new(drawn));
+            let builder = Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().unwrap(), Box::new(drawn));
             builder.local_private_key(own).unwrap().prologue(&prologue).unwrap().psk(PSK_POSITION, &preshared).unwrap()
         };
         let mut i = builder(i_drawn, &own).remote_public_key(&public).unwrap().build_initiator().unwrap();

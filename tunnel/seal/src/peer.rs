@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, Span};
 
 use crate::cookie;
-use crate::entropy::{Entropy, below};
+use crate::entropy::{Entropy, random_below};
 use crate::keys::{PresharedKey, PublicKey};
 use crate::load::COOKIE_LIFETIME;
-use crate::mac::{MAC, MAC1, MacKey};
+use crate::mac::{MAC_LEN, MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::noise::Noise;
 use crate::sessions::{REKEY_AFTER, Sessions};
@@ -22,7 +22,7 @@ const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
 /// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
 /// Greatest random delay of a retry (white paper, section 6.1).
-const JITTER: Span = Span::from_millis(333);
+const MAX_JITTER: Span = Span::from_millis(333);
 /// Handshakes that may be pending at once.
 const MAX_PENDING_HANDSHAKES: usize = 4;
 /// Age at which a pending handshake and its ephemeral key are dropped.
@@ -36,7 +36,7 @@ pub(crate) struct PendingHandshake {
     pub(crate) sent: Instant,
     pub(crate) noise: Noise,
     message: HandshakeMessage,
-    mac1: [u8; MAC],
+    mac1: [u8; MAC_LEN],
 }
 
 /// The state of one peer.
@@ -59,7 +59,7 @@ pub(crate) struct Peer {
     retry_at: Instant,
     pub(crate) attempts: u32,
     /// By route: the latest cookie, and when it arrived.
-    cookies: BTreeMap<u8, (Instant, [u8; MAC])>,
+    cookies: BTreeMap<u8, (Instant, [u8; MAC_LEN])>,
 }
 
 impl Peer {
@@ -67,12 +67,12 @@ impl Peer {
         Self {
             public,
             preshared,
-            mac1: MacKey::of_public(MAC1, &public),
-            cookie_key: MacKey::of_public(cookie::LABEL, &public),
+            mac1: MacKey::derive(MAC1_KEY_LABEL, &public),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public),
             instance,
             initiates: false,
             rekey_requested: false,
-            sessions: Sessions::none(),
+            sessions: Sessions::empty(),
             pending: VecDeque::new(),
             received_timestamp: 0,
             sent_timestamp: 0,
@@ -85,7 +85,7 @@ impl Peer {
     /// Drops all sessions and pending handshakes, and takes a new instance.
     pub(crate) fn reset(&mut self, instance: u64) {
         self.instance = instance;
-        self.sessions = Sessions::none();
+        self.sessions = Sessions::empty();
         self.pending.clear();
         self.attempts = 0;
     }
@@ -136,7 +136,7 @@ impl Peer {
             return false;
         }
         self.attempts = self.attempts.saturating_add(1);
-        self.retry_at = now + self.retry_interval(now) + Span(below(entropy, JITTER.as_nanos()));
+        self.retry_at = now + self.retry_interval(now) + Span(random_below(entropy, MAX_JITTER.as_nanos()));
         true
     }
 

@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 
 use units::Instant;
 
-use crate::cipher::{Cipher, TAG};
+use crate::cipher::{Cipher, TAG_LEN};
 use crate::cookie;
 use crate::drop_reason::DropCounters;
-use crate::entropy::{Entropy, draw};
+use crate::entropy::{Entropy, random_bytes};
 use crate::keys::{PresharedKey, PrivateKey, PublicKey, x25519};
 use crate::load::InitiationLimiter;
-use crate::mac::{MAC1, MacKey};
+use crate::mac::{MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::peer::Peer;
 
 /// Bytes before the body of a sealed datagram.
-pub const HEADER: usize = 12;
+pub const HEADER_LEN: usize = 12;
 /// Bytes that sealing adds to a body: header and tag.
-pub const OVERHEAD: usize = HEADER + TAG;
+pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
 /// Id of a peer, never reused in one [`Peers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,8 +156,8 @@ impl Peers {
     pub fn new(config: SealConfig, entropy: Box<dyn Entropy + Send>) -> Self {
         let public = config.private.public();
         Self {
-            mac1: MacKey::of_public(MAC1, &public),
-            cookie_key: MacKey::of_public(cookie::LABEL, &public),
+            mac1: MacKey::derive(MAC1_KEY_LABEL, &public),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public),
             limiter: InitiationLimiter::new(config.under_load_threshold),
             config,
             public,
@@ -193,8 +193,8 @@ impl Peers {
             return Err(PeerError::DuplicateKey);
         }
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
-        let instance = u64::from_be_bytes(draw(&mut *self.entropy));
-        self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(none), instance)));
+        let instance = u64::from_be_bytes(random_bytes(&mut *self.entropy));
+        self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(no_preshared_key), instance)));
         self.keys.insert(public, id);
         Ok(id)
     }
@@ -222,7 +222,7 @@ impl Peers {
     /// [initiates](Self::start_initiating), handshakes with the new key start now, until the peer has it too.
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            peer.set_preshared(preshared.unwrap_or_else(none), &mut self.freed_indices);
+            peer.set_preshared(preshared.unwrap_or_else(no_preshared_key), &mut self.freed_indices);
         }
         self.release_indices();
         self.schedule(now);
@@ -259,7 +259,7 @@ impl Peers {
 
     /// Drops all state of a peer that closed the tunnel or that starts anew. The next handshake tells the peer.
     pub fn reset(&mut self, now: Instant, id: PeerId) {
-        let instance = u64::from_be_bytes(draw(&mut *self.entropy));
+        let instance = u64::from_be_bytes(random_bytes(&mut *self.entropy));
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
             peer.reset(instance);
         }
@@ -290,6 +290,6 @@ impl Peers {
 }
 
 /// The preshared key of peers without one (white paper, section 5.4.2).
-fn none() -> PresharedKey {
+fn no_preshared_key() -> PresharedKey {
     PresharedKey::from_bytes([0; 32])
 }

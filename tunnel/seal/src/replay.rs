@@ -1,4 +1,4 @@
-//! The replay window of one path: expands truncated packet numbers and detects replays.
+//! The replay window of one path: decodes truncated packet numbers and detects replays.
 //!
 //! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the largest
 //! number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so that the window
@@ -17,14 +17,14 @@ pub(crate) const PACKET_NUMBER_LIMIT: u64 = 1 << 62;
 
 /// The packet numbers received on a path.
 pub(crate) struct ReplayWindow {
-    /// One more than the largest received number.
-    next: u64,
+    /// The expected packet number: one more than the largest received.
+    expected: u64,
     blocks: Box<[u64; BLOCKS]>,
 }
 
 /// Why a packet number is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replay {
+pub(crate) enum ReplayError {
     /// It was received before.
     Duplicate,
     /// It is behind the window.
@@ -32,24 +32,24 @@ pub(crate) enum Replay {
 }
 
 impl ReplayWindow {
-    /// An empty window that expects the number `next`.
-    pub(crate) fn new(next: u64) -> Self {
-        Self { next, blocks: Box::new([0; BLOCKS]) }
+    /// An empty window that expects the number `expected`.
+    pub(crate) fn new(expected: u64) -> Self {
+        Self { expected, blocks: Box::new([0; BLOCKS]) }
     }
 
-    /// One more than the largest received number.
-    pub(crate) const fn next(&self) -> u64 {
-        self.next
+    /// The expected packet number: one more than the largest received.
+    pub(crate) const fn expected(&self) -> u64 {
+        self.expected
     }
 
-    /// Expands the low half of a packet number to the full number nearest to the expected one (RFC 9000, appendix A.3).
-    pub(crate) const fn expand(&self, low: u32) -> u64 {
+    /// Decodes a packet number from its low 32 bits: the full number nearest to the expected one (RFC 9000, appendix A.3).
+    pub(crate) const fn decode(&self, truncated: u32) -> u64 {
         const HALF: u64 = 1 << 31;
         const WHOLE: u64 = 1 << 32;
-        let candidate = self.next & !(WHOLE - 1) | low as u64;
-        if candidate.saturating_add(HALF) <= self.next && candidate < PACKET_NUMBER_LIMIT - WHOLE {
+        let candidate = self.expected & !(WHOLE - 1) | truncated as u64;
+        if candidate.saturating_add(HALF) <= self.expected && candidate < PACKET_NUMBER_LIMIT - WHOLE {
             candidate + WHOLE
-        } else if candidate > self.next.saturating_add(HALF) && candidate >= WHOLE {
+        } else if candidate > self.expected.saturating_add(HALF) && candidate >= WHOLE {
             candidate - WHOLE
         } else {
             candidate
@@ -57,20 +57,20 @@ impl ReplayWindow {
     }
 
     /// Checks that `number` is new, before the datagram is authenticated.
-    pub(crate) const fn check(&self, number: u64) -> Result<(), Replay> {
-        if number >= self.next {
+    pub(crate) const fn check(&self, number: u64) -> Result<(), ReplayError> {
+        if number >= self.expected {
             return Ok(());
         }
-        if self.next - number > REPLAY_WINDOW {
-            return Err(Replay::TooOld);
+        if self.expected - number > REPLAY_WINDOW {
+            return Err(ReplayError::TooOld);
         }
         let (block, bit) = block_and_bit(number);
-        if self.blocks[block] & bit == 0 { Ok(()) } else { Err(Replay::Duplicate) }
+        if self.blocks[block] & bit == 0 { Ok(()) } else { Err(ReplayError::Duplicate) }
     }
 
     /// Records `number`, which passed [`check`](Self::check) and was authenticated.
     pub(crate) fn insert(&mut self, number: u64) {
-        if number >= self.next {
+        if number >= self.expected {
             self.advance(number);
         }
         let (block, bit) = block_and_bit(number);
@@ -79,13 +79,13 @@ impl ReplayWindow {
 
     /// Clears the blocks between the expected number and `number`.
     fn advance(&mut self, number: u64) {
-        let first = self.next.div_ceil(64);
+        let first = self.expected.div_ceil(64);
         let last = number / 64;
         let count = (last + 1).saturating_sub(first).min(BLOCKS as u64);
         for block in 0..count {
             self.blocks[(last - block) as usize % BLOCKS] = 0;
         }
-        self.next = number + 1;
+        self.expected = number + 1;
     }
 }
 
@@ -103,17 +103,17 @@ mod tests {
 
     /// A replay window as a set of all received numbers.
     #[derive(Default)]
-    struct Naive {
-        seen: BTreeSet<u64>,
+    struct NumberSet {
+        received: BTreeSet<u64>,
     }
 
-    impl Naive {
-        fn check(&self, number: u64) -> Result<(), Replay> {
-            let next = self.seen.last().map_or(0, |largest| largest + 1);
-            if next > number && next - number > REPLAY_WINDOW {
-                return Err(Replay::TooOld);
+    impl NumberSet {
+        fn check(&self, number: u64) -> Result<(), ReplayError> {
+            let expected = self.received.last().map_or(0, |largest| largest + 1);
+            if expected > number && expected - number > REPLAY_WINDOW {
+                return Err(ReplayError::TooOld);
             }
-            if self.seen.contains(&number) { Err(Replay::Duplicate) } else { Ok(()) }
+            if self.received.contains(&number) { Err(ReplayError::Duplicate) } else { Ok(()) }
         }
     }
 
@@ -121,18 +121,18 @@ mod tests {
     fn the_example_of_rfc_9000_appendix_a_3_with_four_bytes() {
         // There: largest 0xa82f30ea, 16 bits 0x9b32 give 0xa82f9b32. Here the same digits, 16 bits further up.
         let window = ReplayWindow::new(0xa82f_30ea_0000 + 1);
-        assert_eq!(window.expand(0x9b32_0000), 0xa82f_9b32_0000);
+        assert_eq!(window.decode(0x9b32_0000), 0xa82f_9b32_0000);
     }
 
     #[test]
     fn a_number_wraps_forwards_and_backwards_at_the_half() {
         let window = ReplayWindow::new(0x1_0000_0000);
-        assert_eq!(window.expand(5), 0x1_0000_0005);
-        assert_eq!(window.expand(0xffff_fffe), 0xffff_fffe, "late, from before the low half wrapped");
-        assert_eq!(ReplayWindow::new(0xffff_ffff).expand(2), 0x1_0000_0002, "early, from after it");
-        assert_eq!(ReplayWindow::new(0).expand(0xffff_ffff), 0xffff_ffff, "there is nothing below zero");
+        assert_eq!(window.decode(5), 0x1_0000_0005);
+        assert_eq!(window.decode(0xffff_fffe), 0xffff_fffe, "late, from before the low 32 bits wrapped");
+        assert_eq!(ReplayWindow::new(0xffff_ffff).decode(2), 0x1_0000_0002, "early, from after it");
+        assert_eq!(ReplayWindow::new(0).decode(0xffff_ffff), 0xffff_ffff, "there is nothing below zero");
         assert!(
-            ReplayWindow::new(PACKET_NUMBER_LIMIT - 1).expand(0) < PACKET_NUMBER_LIMIT,
+            ReplayWindow::new(PACKET_NUMBER_LIMIT - 1).decode(0) < PACKET_NUMBER_LIMIT,
             "nothing reaches beyond the end"
         );
     }
@@ -142,7 +142,7 @@ mod tests {
         let mut window = ReplayWindow::new(0);
         window.insert(REPLAY_WINDOW + 62);
         assert_eq!(window.check(63), Ok(()));
-        assert_eq!(window.check(62), Err(Replay::TooOld));
+        assert_eq!(window.check(62), Err(ReplayError::TooOld));
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             let number = step ^ 1; // neighbours are swapped
             assert_eq!(window.check(number), Ok(()), "number {number}");
             window.insert(number);
-            assert_eq!(window.check(number), Err(Replay::Duplicate), "number {number}");
+            assert_eq!(window.check(number), Err(ReplayError::Duplicate), "number {number}");
         }
     }
 
@@ -161,18 +161,18 @@ mod tests {
         fn the_ring_equals_a_set_of_all_numbers(
             steps in prop::collection::vec((0u8..4, 0u64..3 * REPLAY_WINDOW), 1..400),
         ) {
-            let (mut window, mut naive) = (ReplayWindow::new(0), Naive::default());
+            let (mut window, mut number_set) = (ReplayWindow::new(0), NumberSet::default());
             for (kind, amount) in steps {
                 let number = match kind {
-                    0 => window.next() + amount % 70,
-                    1 => window.next() + amount,
-                    2 => window.next().saturating_sub(amount % 200),
-                    _ => window.next().saturating_sub(amount),
+                    0 => window.expected() + amount % 70,
+                    1 => window.expected() + amount,
+                    2 => window.expected().saturating_sub(amount % 200),
+                    _ => window.expected().saturating_sub(amount),
                 };
-                prop_assert_eq!(window.check(number), naive.check(number), "number {}", number);
-                if naive.check(number).is_ok() {
+                prop_assert_eq!(window.check(number), number_set.check(number), "number {}", number);
+                if number_set.check(number).is_ok() {
                     window.insert(number);
-                    naive.seen.insert(number);
+                    number_set.received.insert(number);
                 }
             }
         }

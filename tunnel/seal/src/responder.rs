@@ -5,10 +5,10 @@ use units::Instant;
 use crate::Cipher;
 use crate::cookie;
 use crate::drop_reason::DropReason;
-use crate::entropy::draw;
+use crate::entropy::random_bytes;
 use crate::load::Admission;
 use crate::message::{
-    HandshakeMessage, INITIATION_PAYLOAD, InitiationPayload, MessageType, ParsedMessage, ResponsePayload,
+    HandshakeMessage, INITIATION_PAYLOAD_LEN, InitiationPayload, MessageType, ParsedMessage, ResponsePayload,
 };
 use crate::noise::{Noise, Split};
 use crate::peers::{HandshakeOutcome, PeerId, Peers};
@@ -52,7 +52,7 @@ impl Peers {
             Admission::CookieReply(cookie) => {
                 self.counters.add(DropReason::CookieRequired);
                 let mut reply = HandshakeMessage::new(MessageType::CookieReply, message.index);
-                let nonce = draw(&mut *self.entropy);
+                let nonce = random_bytes(&mut *self.entropy);
                 cookie::seal(&self.cookie_key, mac1, nonce, &cookie, reply.body_mut());
                 Ok(HandshakeOutcome { peer: None, reply: Some(reply), established: None })
             }
@@ -60,7 +60,7 @@ impl Peers {
     }
 
     fn respond(&mut self, now: Instant, message: &ParsedMessage<'_>) -> Result<HandshakeOutcome, DropReason> {
-        let mut payload = [0; INITIATION_PAYLOAD];
+        let mut payload = [0; INITIATION_PAYLOAD_LEN];
         let entropy = &mut *self.entropy;
         let noise = Noise::read_initiation(entropy, &self.config.private, message.header, message.body, &mut payload);
         let (noise, public) = noise.ok_or(DropReason::AuthenticationFailed)?;

@@ -6,22 +6,22 @@
 
 use zeroize::Zeroize;
 
-use crate::cipher::{Cipher, DataKey, TAG};
+use crate::cipher::{Cipher, DataKey, TAG_LEN};
 use crate::drop_reason::{DropReason, SealError};
-use crate::keys::KEY;
-use crate::replay::{PACKET_NUMBER_LIMIT, Replay, ReplayWindow};
+use crate::keys::KEY_LEN;
+use crate::replay::{PACKET_NUMBER_LIMIT, ReplayError, ReplayWindow};
 
 /// Number of packet number spaces.
-pub const PATHS: usize = 256;
+pub const PACKET_NUMBER_SPACES: usize = 256;
 
 /// The transport keys of a session (Noise `Split()`). Zeroised on drop.
 pub struct SessionKeys {
     /// The AEAD.
     pub cipher: Cipher,
     /// Key of the sending direction.
-    pub seal: [u8; KEY],
+    pub seal: [u8; KEY_LEN],
     /// Key of the receiving direction.
-    pub open: [u8; KEY],
+    pub open: [u8; KEY_LEN],
 }
 
 impl Drop for SessionKeys {
@@ -38,8 +38,8 @@ pub struct Session {
     seal: DataKey,
     open: DataKey,
     /// Of each path: the least packet number that may be sealed.
-    next_numbers: Box<[u64; PATHS]>,
-    windows: Box<[Option<ReplayWindow>; PATHS]>,
+    next_numbers: Box<[u64; PACKET_NUMBER_SPACES]>,
+    windows: Box<[Option<ReplayWindow>; PACKET_NUMBER_SPACES]>,
     blocks: u64,
 }
 
@@ -51,14 +51,14 @@ impl Session {
             cipher: keys.cipher,
             seal: DataKey::new(keys.cipher, &keys.seal),
             open: DataKey::new(keys.cipher, &keys.open),
-            next_numbers: Box::new([0; PATHS]),
-            windows: Box::new([const { None }; PATHS]),
+            next_numbers: Box::new([0; PACKET_NUMBER_SPACES]),
+            windows: Box::new([const { None }; PACKET_NUMBER_SPACES]),
             blocks: 0,
         }
     }
 
-    /// Expects the peer's packet numbers to continue after `earlier`, for the expansion of truncated numbers only.
-    pub(crate) fn expect_numbers(&mut self, earlier: &ExpectedNumbers) {
+    /// Expects the peer's packet numbers to continue after `earlier`, to decode truncated numbers.
+    pub(crate) fn set_expected_packet_numbers(&mut self, earlier: &ExpectedPacketNumbers) {
         for (window, &next) in self.windows.iter_mut().zip(earlier.0.iter()) {
             *window = (next > 0).then(|| ReplayWindow::new(next));
         }
@@ -86,38 +86,38 @@ impl Session {
         number: u64,
         header: &[u8],
         body: &mut [u8],
-        tag: &mut [u8; TAG],
+        tag: &mut [u8; TAG_LEN],
     ) -> Result<(), SealError> {
-        let next_numbers = &mut self.next_numbers[usize::from(path)];
+        let next_number = &mut self.next_numbers[usize::from(path)];
         // Each packet uses a block for its lengths and one for its tag.
         let blocks = self.blocks + (header.len().div_ceil(16) + body.len().div_ceil(16)) as u64 + 2;
         if number >= PACKET_NUMBER_LIMIT || blocks > self.cipher.max_blocks() {
             return Err(SealError::Exhausted);
         }
-        if number < *next_numbers {
+        if number < *next_number {
             return Err(SealError::NumberUsed);
         }
-        *next_numbers = number + 1;
+        *next_number = number + 1;
         self.blocks = blocks;
         self.seal.seal(nonce(path, number), header, body, tag);
         Ok(())
     }
 
-    /// Decrypts `sealed`, a body and its tag, in place; `low` is the truncated packet number. Returns the full one. The body is
+    /// Decrypts `sealed`, a body and its tag, in place; `truncated` is its packet number modulo 2^32. Returns the full one. The body is
     /// then `sealed` without its last 16 bytes.
     ///
     /// # Errors
     /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes of
     /// `sealed` are undefined.
-    pub fn open(&mut self, path: u8, low: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
+    pub fn open(&mut self, path: u8, truncated: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
         let window = &mut self.windows[usize::from(path)];
-        let number = window.as_ref().map_or(u64::from(low), |window| window.expand(low));
+        let number = window.as_ref().map_or(u64::from(truncated), |window| window.decode(truncated));
         match window.as_ref().map_or(Ok(()), |window| window.check(number)) {
             Ok(()) => {}
-            Err(Replay::Duplicate) => return Err(DropReason::Replayed),
-            Err(Replay::TooOld) => return Err(DropReason::TooOld),
+            Err(ReplayError::Duplicate) => return Err(DropReason::Replayed),
+            Err(ReplayError::TooOld) => return Err(DropReason::TooOld),
         }
-        if sealed.len() < TAG || number >= PACKET_NUMBER_LIMIT {
+        if sealed.len() < TAG_LEN || number >= PACKET_NUMBER_LIMIT {
             return Err(DropReason::Malformed);
         }
         self.open.open(nonce(path, number), header, sealed).ok_or(DropReason::AuthenticationFailed)?;
@@ -127,18 +127,18 @@ impl Session {
 }
 
 /// Of each path, one more than the largest packet number of the peer.
-pub(crate) struct ExpectedNumbers(Box<[u64; PATHS]>);
+pub(crate) struct ExpectedPacketNumbers(Box<[u64; PACKET_NUMBER_SPACES]>);
 
-impl ExpectedNumbers {
+impl ExpectedPacketNumbers {
     /// Those of a peer that starts anew.
-    pub(crate) fn none() -> Self {
-        Self(Box::new([0; PATHS]))
+    pub(crate) fn zero() -> Self {
+        Self(Box::new([0; PACKET_NUMBER_SPACES]))
     }
 
     /// Takes over the packet numbers received in `session`.
     pub(crate) fn update(&mut self, session: &Session) {
         for (next, window) in self.0.iter_mut().zip(session.windows.iter()) {
-            *next = (*next).max(window.as_ref().map_or(0, ReplayWindow::next));
+            *next = (*next).max(window.as_ref().map_or(0, ReplayWindow::expected));
         }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     /// A session whose key has sealed `blocks` blocks.
     fn used(cipher: Cipher, blocks: u64) -> Session {
-        let mut session = Session::new(&SessionKeys { cipher, seal: [1; KEY], open: [1; KEY] });
+        let mut session = Session::new(&SessionKeys { cipher, seal: [1; KEY_LEN], open: [1; KEY_LEN] });
         session.blocks = blocks;
         session
     }
@@ -165,7 +165,7 @@ mod tests {
     fn aes_gcm_seals_at_most_2_to_the_35_blocks() {
         // RFC 9001 appendix B.1.1: 2^28 packets of 2^7 blocks. 12 + 100 bytes are 1 + 7 blocks, and 2 for each packet.
         let mut session = used(Cipher::Aes256Gcm, (1 << 35) - 11);
-        let mut seal = |number| session.seal(0, number, &[0; 12], &mut [0; 100], &mut [0; TAG]);
+        let mut seal = |number| session.seal(0, number, &[0; 12], &mut [0; 100], &mut [0; TAG_LEN]);
         assert_eq!(seal(0), Ok(()));
         assert_eq!(seal(1), Err(SealError::Exhausted));
     }

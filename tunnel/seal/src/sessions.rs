@@ -7,7 +7,7 @@
 
 use units::{Instant, Span};
 
-use crate::session::{ExpectedNumbers, Session};
+use crate::session::{ExpectedPacketNumbers, Session};
 
 /// Age at which a session is replaced (white paper, section 6.1: REKEY-AFTER-TIME).
 pub const REKEY_AFTER: Span = Span::from_secs(120);
@@ -15,7 +15,7 @@ pub const REKEY_AFTER: Span = Span::from_secs(120);
 pub const REJECT_AFTER: Span = Span::from_secs(180);
 
 /// Sessions that only open: one after a rekey, two when both peers initiated at the same time.
-const PREVIOUS: usize = 2;
+const MAX_PREVIOUS_SESSIONS: usize = 2;
 
 /// A session with its handshake's data.
 pub(crate) struct SessionEntry {
@@ -58,20 +58,20 @@ pub(crate) enum Activation {
 pub(crate) struct Sessions {
     current: Option<SessionEntry>,
     next: Option<SessionEntry>,
-    previous: [Option<SessionEntry>; PREVIOUS],
+    previous: [Option<SessionEntry>; MAX_PREVIOUS_SESSIONS],
     /// The peer's instance of `current` and `previous`.
     instance: Option<u64>,
-    expected: ExpectedNumbers,
+    expected: ExpectedPacketNumbers,
 }
 
 impl Sessions {
-    pub(crate) fn none() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             current: None,
             next: None,
-            previous: [const { None }; PREVIOUS],
+            previous: [const { None }; MAX_PREVIOUS_SESSIONS],
             instance: None,
-            expected: ExpectedNumbers::none(),
+            expected: ExpectedPacketNumbers::zero(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Sessions {
     fn drop_old_instance(&mut self, instance: u64, freed_indices: &mut Vec<u32>) {
         self.remove(freed_indices, |entry| entry.instance != instance);
         self.instance = Some(instance);
-        self.expected = ExpectedNumbers::none();
+        self.expected = ExpectedPacketNumbers::zero();
     }
 
     fn keep_previous(&mut self, entry: SessionEntry, freed_indices: &mut Vec<u32>) {
@@ -162,7 +162,7 @@ impl Sessions {
             if let Some(current) = &self.current {
                 self.expected.update(&current.session);
             }
-            entry.session.expect_numbers(&self.expected);
+            entry.session.set_expected_packet_numbers(&self.expected);
         }
     }
 

@@ -22,13 +22,6 @@ pub enum Command {
         /// What changed.
         event: LinkEvent,
     },
-    /// Enable or disable a path.
-    SetPathEnabled {
-        /// Index of the path.
-        path: usize,
-        /// Whether the path may be used.
-        enabled: bool,
-    },
     /// Apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their device,
     /// or the reason why nothing changed.
     Update(Box<Update>, Box<dyn FnOnce(Result<Vec<String>, Error>) + Send>),
@@ -54,9 +47,6 @@ impl fmt::Debug for Command {
             Self::Report(_) => f.write_str("Report"),
             Self::Link { device, event } => write!(f, "Link {{ device: {device}, event: {event:?} }}"),
             Self::Update(update, _) => write!(f, "{update:?}"),
-            Self::SetPathEnabled { path, enabled } => {
-                write!(f, "SetPathEnabled {{ path: {path}, enabled: {enabled} }}")
-            }
         }
     }
 }

@@ -53,8 +53,6 @@ pub(super) trait Engine {
     fn on_timeout(&mut self, io: &mut Io, now: Instant);
     /// The network device of a socket went up or down.
     fn set_link(&mut self, io: &mut Io, now: Instant, socket: usize, up: bool);
-    /// Enables or disables a path.
-    fn set_path_enabled(&mut self, io: &mut Io, now: Instant, path: usize, enabled: bool);
     /// Whether `update` can be applied.
     ///
     /// # Errors
@@ -241,7 +239,6 @@ fn handle_commands(io: &mut Io, engine: &mut dyn Engine, now: Instant, commands:
                     engine.set_link(io, now, socket, up);
                 }
             }
-            Command::SetPathEnabled { path, enabled } => engine.set_path_enabled(io, now, path, enabled),
             Command::Update(update, reply) => reply(apply_update(io, engine, now, *update)),
         }
     }

@@ -238,12 +238,6 @@ impl Engine for MptEngine {
         }
     }
 
-    fn set_path_enabled(&mut self, _io: &mut Io, _now: Instant, path: usize, enabled: bool) {
-        if path < self.paths.len() {
-            self.sender.set_enabled(PathId(path as u16), enabled);
-        }
-    }
-
     fn report(&self, report: &mut Report) {
         let path = |(path, id): (&MptPath, PathId)| {
             let status = self.sender.status(id);

@@ -1,6 +1,6 @@
 //! The control thread's handle to the data thread: commands in one direction, reports turned into a status in the other.
 
-use super::assignment::Assignment;
+use super::path_assignment::PathAssignment;
 use super::status_builder::StatusBuilder;
 use crate::config::TunnelConfig;
 use crate::control_plane::{ChangeReply, DataPlaneHandle};
@@ -18,7 +18,7 @@ pub(super) struct CommandHandle {
 
 /// State of both threads. The lock is held only to copy numbers; it is poisoned only if this code panicked.
 struct Shared {
-    assignment: Assignment,
+    assignment: PathAssignment,
     builder: StatusBuilder,
 }
 
@@ -27,7 +27,7 @@ impl CommandHandle {
         commands: CommandSender,
         start: Sender<()>,
         config: &TunnelConfig,
-        assignment: Assignment,
+        assignment: PathAssignment,
     ) -> Self {
         let builder = StatusBuilder::new(config, &assignment);
         Self { commands, start, shared: Arc::new(Mutex::new(Shared { assignment, builder })) }
@@ -53,7 +53,7 @@ impl DataPlaneHandle for CommandHandle {
         if new.mpt().is_some() {
             // All packets go to the one peer, and no other change that is allowed concerns the data plane.
             if let Ok(mut shared) = shared.lock() {
-                shared.builder.change(&new, &Assignment::default());
+                shared.builder.change(&new, &PathAssignment::default());
             }
             return reply(Ok(Vec::new()));
         }
@@ -73,7 +73,7 @@ impl DataPlaneHandle for CommandHandle {
 /// Assigns sockets and path ids for the new configuration, and sends it to the data plane.
 fn change(shared: &Arc<Mutex<Shared>>, commands: &CommandSender, new: TunnelConfig, reply: ChangeReply) {
     let Ok(before) = shared.lock().map(|shared| shared.assignment.clone()) else { return };
-    let assignment = match Assignment::of(&new, &before) {
+    let assignment = match PathAssignment::of(&new, &before) {
         Ok(assignment) => assignment,
         Err(error) => return reply(Err(error.to_string())),
     };

@@ -1,6 +1,6 @@
 //! Builds the status: names from the configuration, counters from a report of the data plane, rates from two of them.
 
-use super::assignment::Assignment;
+use super::path_assignment::PathAssignment;
 use super::rates::{PathCounters, RateMeter};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, TunnelConfig};
 use crate::data_plane::{MptPathReport, MptReport, PeerReport, Report, SocketReport};
@@ -28,13 +28,13 @@ struct PeerState {
 }
 
 impl StatusBuilder {
-    pub(super) fn new(config: &TunnelConfig, assignment: &Assignment) -> Self {
+    pub(super) fn new(config: &TunnelConfig, assignment: &PathAssignment) -> Self {
         let outline = outline(config, assignment);
         Self { peers: vec![PeerState::default(); outline.peers.len()], outline }
     }
 
     /// Changes the configuration. Peers with the same key keep their state.
-    pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &Assignment) {
+    pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &PathAssignment) {
         let old = std::mem::replace(self, Self::new(config, assignment));
         let known: Vec<_> = old.outline.peers.iter().zip(old.peers).collect();
         for (peer, state) in self.outline.peers.iter().zip(&mut self.peers) {
@@ -69,7 +69,7 @@ impl StatusBuilder {
 }
 
 /// All names and no numbers.
-fn outline(config: &TunnelConfig, assignment: &Assignment) -> TunnelStatus {
+fn outline(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus {
     let (mode, public_key) = match &config.mode {
         Mode::Mpt(_) => ("mpt", None),
         Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public().to_string())),
@@ -111,7 +111,7 @@ fn path_outline(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
 }
 
 /// The configured paths to a peer, by path id.
-fn paths_by_id(config: &TunnelConfig, assignment: &Assignment, peer: usize) -> Vec<PathStatus> {
+fn paths_by_id(config: &TunnelConfig, assignment: &PathAssignment, peer: usize) -> Vec<PathStatus> {
     let mut paths = Vec::new();
     for assigned in assignment.peers.get(peer).into_iter().flat_map(|peer| &peer.paths) {
         let id = usize::from(assigned.id);
@@ -177,21 +177,21 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         }
     }
     let counters = &status.counters;
-    peer.retransmitted_fragments = counters.retransmitted;
+    peer.retransmitted_fragments = counters.retransmitted_fragments;
     peer.ingress_queue = IngressQueue {
-        backlog_packets: status.ingress_packets,
-        backlog_bytes: status.ingress_bytes,
-        marked_packets: counters.ingress_marked,
-        dropped_packets: counters.ingress_dropped,
+        backlog_packets: status.ingress_backlog_packets,
+        backlog_bytes: status.ingress_backlog_bytes,
+        marked_packets: counters.ingress_marked_or_trimmed_packets,
+        dropped_packets: counters.ingress_dropped_packets,
     };
     state.max_backlog_packets = state.max_backlog_packets.max(status.reorder_fragments);
     peer.reorder_buffer = ReorderBuffer {
         backlog_packets: status.reorder_fragments,
         max_backlog_packets: state.max_backlog_packets,
         timeout_ms: status.reorder_timeout.as_millis_f64(),
-        reordered_packets: counters.reordered,
-        timeouts: counters.missed,
-        late_packets: counters.late,
+        reordered_packets: counters.reorder_buffered_fragments,
+        timeouts: counters.missing_fragments,
+        late_packets: counters.late_fragments,
     };
 }
 

@@ -115,19 +115,19 @@ impl<P: Payload> Endpoint<P> {
     fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let round_trip = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
-        let target = self.codel_target + self.max_excess_delay(0);
+        let target = self.codel_target + self.max_excess_one_way_delay(0);
         self.ingress.set_codel(target, self.codel_interval.max(round_trip + target));
     }
 
     /// Greatest excess delay of a path, with `deviations` mean deviations of its jitter.
-    fn max_excess_delay(&self, deviations: u64) -> Span {
+    fn max_excess_one_way_delay(&self, deviations: u64) -> Span {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        up.map(|path| self.excess_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
+        up.map(|path| self.excess_one_way_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
     /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else half the
     /// difference of their round trips.
-    pub(super) fn excess_delay(&self, path: &TunnelPath) -> Span {
+    pub(super) fn excess_one_way_delay(&self, path: &TunnelPath) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let later =
             |delay: u32| up().filter_map(TunnelPath::one_way_delay).map(|other| delay.wrapping_sub(other) as i32).max();
@@ -143,7 +143,7 @@ impl<P: Payload> Endpoint<P> {
     /// time to retransmit everything in flight on another.
     pub(super) fn reorder_timeout(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let spread = self.max_excess_delay(4);
+        let spread = self.max_excess_one_way_delay(4);
         if !self.retransmit {
             return spread + MIN_REORDER_TIMEOUT;
         }

@@ -246,7 +246,7 @@ impl<P: Payload> Endpoint<P> {
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Some(Some(path)) = self.paths.get_mut(usize::from(ack.path)) else { return };
         if !path.on_ack(now, ack, &mut self.outcomes, &mut self.controller) {
-            self.counters.malformed += 1;
+            self.counters.malformed_frames += 1;
         }
         self.settle_outcomes(now);
     }
@@ -259,7 +259,7 @@ impl<P: Payload> Endpoint<P> {
             let kept = self
                 .fragments
                 .on_lost(fragment, |first_sent| retransmit && now.since(first_sent) < MAX_RETRANSMISSION_AGE);
-            self.counters.abandoned += u64::from(!kept);
+            self.counters.abandoned_fragments += u64::from(!kept);
         }
     }
 
@@ -385,9 +385,11 @@ impl<P: Payload> Endpoint<P> {
         let paths = || self.paths.iter().flatten();
         EndpointStatus {
             counters: self.counters,
-            paths: paths().map(|path| PathStatus { excess_delay: self.excess_delay(path), ..path.status() }).collect(),
-            ingress_packets: self.ingress.packet_count(),
-            ingress_bytes: self.ingress.bytes(),
+            paths: paths()
+                .map(|path| PathStatus { excess_one_way_delay: self.excess_one_way_delay(path), ..path.status() })
+                .collect(),
+            ingress_backlog_packets: self.ingress.packet_count(),
+            ingress_backlog_bytes: self.ingress.bytes(),
             fragments_in_flight: self.fragments.next() - self.fragments.base(),
             reorder_fragments: self.reorder.held(),
             reorder_timeout: self.reorder.config.timeout,

@@ -18,13 +18,13 @@ impl<P: Payload> Endpoint<P> {
                     return None;
                 }
                 self.fragments.give_up_retransmission();
-                self.counters.abandoned += 1;
+                self.counters.abandoned_fragments += 1;
                 continue;
             }
             let open = fitting.filter(|(_, path)| path.is_open(now));
             let (path, _) = open.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
             let Some((number, fragment)) = self.fragments.pop_retransmission() else { continue };
-            self.counters.retransmitted += 1;
+            self.counters.retransmitted_fragments += 1;
             return self.send_fragment(now, path, number, fragment);
         }
     }
@@ -113,7 +113,7 @@ impl<P: Payload> Endpoint<P> {
         let least = up.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
-                self.views[index].srtt = least + self.excess_delay(path) * 2;
+                self.views[index].srtt = least + self.excess_one_way_delay(path) * 2;
             }
         }
     }
@@ -126,7 +126,7 @@ impl<P: Payload> Endpoint<P> {
         if path.fragment_size() < fragment.payload.len() {
             return None;
         }
-        self.counters.redundant += 1;
+        self.counters.redundant_fragments += 1;
         self.send_fragment(now, id, number, fragment)
     }
 
@@ -154,7 +154,7 @@ impl<P: Payload> Endpoint<P> {
         if to < partly.length {
             self.partly_sent = Some(PartlySent { from: to, ..partly });
         }
-        self.counters.fragments += 1;
+        self.counters.new_fragments += 1;
         let number = self.fragments.push(now, &fragment);
         self.send_fragment(now, path, number, fragment)
     }

@@ -58,9 +58,9 @@ fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
                 id += 1;
                 ingress.push(ms(at), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
             }
-            let before = counters.ingress_marked + counters.ingress_dropped;
+            let before = counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets;
             ingress.pop(ms(at), &mut counters);
-            if counters.ingress_marked + counters.ingress_dropped > before {
+            if counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets > before {
                 times.push(at);
             }
         }
@@ -70,8 +70,8 @@ fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
         for (at, expected) in times.iter().zip(expected) {
             assert!((*at as f64 - expected).abs() <= 2.0, "{times:?}");
         }
-        assert_eq!(counters.ingress_marked > 0, ect);
-        assert_eq!(counters.ingress_dropped > 0, !ect);
+        assert_eq!(counters.ingress_marked_or_trimmed_packets > 0, ect);
+        assert_eq!(counters.ingress_dropped_packets > 0, !ect);
     }
 }
 
@@ -80,7 +80,7 @@ fn a_full_ingress_drops_from_the_longest_queue() {
     let (mut ingress, mut counters) = ingress(10_000);
     (0..9).for_each(|id| ingress.push(ms(0), 1, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
     (0..4).for_each(|id| ingress.push(ms(0), 2, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
-    assert_eq!((ingress.bytes(), counters.ingress_dropped), (10_000, 3));
+    assert_eq!((ingress.bytes(), counters.ingress_dropped_packets), (10_000, 3));
     let first = std::iter::from_fn(|| ingress.pop(ms(0), &mut counters)).find(|(stream, _)| *stream == 1);
     assert_eq!(first.expect("some are left").1.id, 3, "the oldest went");
 }

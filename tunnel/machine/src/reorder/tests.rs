@@ -76,7 +76,7 @@ fn a_missing_fragment_is_given_up_after_the_reorder_timeout() {
     assert_eq!(receiver.time_out(110), [2], "4 is held for its own time");
     assert_eq!(receiver.buffer.deadline(), ms(120));
     assert_eq!(receiver.receive(115, 0, 1, &[3]), [3, 4]);
-    assert_eq!((receiver.counters.missed, receiver.counters.duplicates), (1, 0));
+    assert_eq!((receiver.counters.missing_fragments, receiver.counters.duplicate_fragments), (1, 0));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn without_retransmission_a_fragment_overtaken_on_every_path_is_given_up_at_once
     assert_eq!(receiver.receive(0, 1, 1, &[1]), [1, 2]);
     assert_eq!(receiver.receive(1, 0, 1, &[4]), NONE, "path 1 may still bring 3");
     assert_eq!(receiver.receive(1, 1, 1, &[5]), [4, 5], "it does not");
-    assert_eq!(receiver.counters.missed, 1);
+    assert_eq!(receiver.counters.missing_fragments, 1);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_late_fragment_is_dropped_or_delivered_once_as_configured_and_a_duplicate_ne
         assert_eq!(receiver.time_out(100), [3]);
         let late: &[u32] = if deliver_late { &[2] } else { &[] };
         assert_eq!(receiver.receive(101, 0, 1, &[2, 2, 3, 0]), late);
-        assert_eq!((receiver.counters.late, receiver.counters.duplicates), (1, 3));
+        assert_eq!((receiver.counters.late_fragments, receiver.counters.duplicate_fragments), (1, 3));
     }
 }
 
@@ -122,7 +122,7 @@ fn an_unordered_stream_delivers_everything_but_duplicates_at_once() {
     let mut receiver = Receiver::new(CONFIG);
     let stream = FIRST_UNORDERED_STREAM;
     assert_eq!(receiver.receive(0, 0, stream, &[0, 3, 2, 3, 2]), [0, 3, 2]);
-    assert_eq!(receiver.counters.duplicates, 2);
+    assert_eq!(receiver.counters.duplicate_fragments, 2);
     assert_eq!(receiver.time_out(100), NONE);
     assert_eq!(receiver.buffer.deadline(), Instant::NEVER, "1 is no longer expected");
     assert_eq!(receiver.receive(101, 0, stream, &[4]), [4]);
@@ -141,12 +141,15 @@ fn a_fragment_far_ahead_is_dropped_while_others_are_held_and_skips_the_gap_when_
     let far = MAX_AHEAD as u32;
     receiver.receive(0, 0, 1, &[1]);
     assert_eq!(receiver.receive(10, 0, 1, &[far]), NONE);
-    assert_eq!((receiver.counters.reorder_dropped, receiver.buffer.held()), (1, 1));
+    assert_eq!((receiver.counters.reorder_dropped_fragments, receiver.buffer.held()), (1, 1));
     assert_eq!(receiver.time_out(100), [1]);
     assert_eq!(receiver.receive(101, 0, 1, &[far + 2, far + 3]), [far + 2, far + 3], "all before is lost");
-    assert_eq!((receiver.counters.missed, receiver.counters.reorder_dropped), (1 + u64::from(far), 1));
+    assert_eq!(
+        (receiver.counters.missing_fragments, receiver.counters.reorder_dropped_fragments),
+        (1 + u64::from(far), 1)
+    );
     assert_eq!(receiver.receive(102, 0, 1, &[far + 1]), NONE, "it comes too late");
-    assert_eq!(receiver.counters.late, 1);
+    assert_eq!(receiver.counters.late_fragments, 1);
 }
 
 #[test]
@@ -158,6 +161,6 @@ fn the_ranges_given_up_that_are_remembered_are_bounded() {
         receiver.time_out(at + 100);
         receiver.receive(at + 200, 0, 1, &[first + 3, first + 6]);
     }
-    assert_eq!(receiver.counters.late, 200, "late ones of the latest ranges are recognised");
+    assert_eq!(receiver.counters.late_fragments, 200, "late ones of the latest ranges are recognised");
     assert!(receiver.buffer.streams[1].skipped.len() <= MAX_SKIPPED_RANGES);
 }

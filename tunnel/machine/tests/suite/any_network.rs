@@ -48,16 +48,18 @@ fn run(seed: u64, met: &mut Met) {
             }
         }
         let status = receiver.endpoint.status();
-        let lost = status.counters.missed + sender.counters.ingress_dropped + sender.counters.abandoned;
+        let lost = status.counters.missing_fragments
+            + sender.counters.ingress_dropped_packets
+            + sender.counters.abandoned_fragments;
         if lost == 0 {
             assert_eq!(ids.len() as u64, offered, "seed {seed}: all that was not given up is delivered: {status:?}");
         }
-        assert_eq!(status.counters.malformed, 0, "seed {seed}");
-        met.repaired += sender.counters.retransmitted;
-        met.given_up += sender.counters.abandoned;
-        met.copies += sender.counters.redundant;
-        met.duplicates += status.counters.duplicates;
-        met.late += status.counters.late;
+        assert_eq!(status.counters.malformed_frames, 0, "seed {seed}");
+        met.repaired += sender.counters.retransmitted_fragments;
+        met.given_up += sender.counters.abandoned_fragments;
+        met.copies += sender.counters.redundant_fragments;
+        met.duplicates += status.counters.duplicate_fragments;
+        met.late += status.counters.late_fragments;
         met.spurious += sender.paths.iter().map(|path| path.spurious_losses).sum::<u64>();
         met.failures += sender.paths.iter().map(|path| path.failures).sum::<u64>();
         met.smaller += sender.paths.iter().filter(|path| path.up && path.max_datagram_size < 1472).count() as u64;

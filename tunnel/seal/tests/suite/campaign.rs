@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use seal::{HandshakeMessage, PresharedKey, SealConfig};
 use units::{Instant, Span, Stream};
 
-use crate::world::{End, WALL, entropy, key};
+use crate::world::{End, WALL_CLOCK, entropy, key};
 
 /// What is on its way to one end.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Side {
     }
 
     fn initiation(&mut self, now: Instant) -> Option<HandshakeMessage> {
-        let wall_clock = (WALL + now.0).wrapping_add(self.clock);
+        let wall_clock = (WALL_CLOCK + now.0).wrapping_add(self.clock);
         let peer = self.end.peers.initiation_due(now, wall_clock)?;
         self.end.peers.initiation(now, peer, 0)
     }

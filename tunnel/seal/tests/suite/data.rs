@@ -94,12 +94,12 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..2000),
         path in any::<u8>(),
         number in 0u64..1 << 32,
-        (other_path, other_low) in (any::<u8>(), any::<u32>()),
+        (other_path, other_truncated) in (any::<u8>(), any::<u32>()),
     ) {
         let (mut a, mut b) = both(cipher);
         let sealed = seal(&mut a, path, number, &body);
-        if (other_path, other_low) != (path, number as u32) {
-            let wrong = b.open(other_path, other_low, b"header", &mut sealed.clone());
+        if (other_path, other_truncated) != (path, number as u32) {
+            let wrong = b.open(other_path, other_truncated, b"header", &mut sealed.clone());
             prop_assert_eq!(wrong, Err(DropReason::AuthenticationFailed));
         }
         prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(DropReason::AuthenticationFailed));

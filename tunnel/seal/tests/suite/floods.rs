@@ -1,6 +1,6 @@
 //! Floods of initiations: peers must prove their address, and those that do get through.
 
-use seal::{DropReason, HandshakeMessage, INITIATION, PeerId, Peers, SealConfig};
+use seal::{DropReason, HandshakeMessage, INITIATION_LEN, PeerId, Peers, SealConfig};
 use units::{Instant, Span};
 
 use crate::world::{at, entropy, key};
@@ -55,7 +55,7 @@ fn a_flood_is_processed_up_to_the_threshold_and_a_peer_gets_through() {
     assert_eq!(world.responder.counters().get(DropReason::CookieRequired), 10_000 - u64::from(UNDER_LOAD_THRESHOLD));
     let initiation = world.initiate(at(1));
     let cookie = world.responder.receive(at(1), 0, &B, initiation.as_bytes()).unwrap().reply.unwrap();
-    assert!(cookie.as_bytes().len() < INITIATION, "no amplification");
+    assert!(cookie.as_bytes().len() < INITIATION_LEN, "no amplification");
     assert!(world.peer.receive(at(1), 0, &[9; 6], cookie.as_bytes()).unwrap().established.is_none());
     world.flood(at(3), 10_000);
     let initiation = world.initiate(at(3));
@@ -97,7 +97,7 @@ fn a_cookie_expires_with_the_secret_after_two_minutes() {
 fn an_invalid_mac2_gets_a_cookie_reply_only_under_load() {
     let (_, shown) = with_cookie();
     let mut wrong = shown.as_bytes().to_vec();
-    wrong[INITIATION - 1] ^= 1;
+    wrong[INITIATION_LEN - 1] ^= 1;
     let mut calm = World::new();
     assert!(calm.responder.receive(at(3), 0, &B, &wrong).unwrap().peer.is_some());
     let mut busy = World::new();
@@ -119,7 +119,7 @@ fn one_address_cannot_take_all_even_with_cookies() {
 fn initiations_with_an_invalid_mac1_do_not_count_as_load() {
     let mut world = World::new();
     let mut bad = world.flood.as_bytes().to_vec();
-    bad[INITIATION - 20] ^= 1;
+    bad[INITIATION_LEN - 20] ^= 1;
     for _ in 0..10_000 {
         assert_eq!(world.responder.receive(at(1), 0, &B, &bad).unwrap_err(), DropReason::InvalidMac1);
     }
@@ -135,7 +135,7 @@ fn cookies_belong_to_routes() {
     let (mut world, _) = with_cookie();
     let by = |world: &World, route| world.peer.initiation(at(3), world.responder_at_peer, route).unwrap();
     let (with, without) = (by(&world, 0), by(&world, 1));
-    assert_eq!(with.as_bytes()[..INITIATION - 16], without.as_bytes()[..INITIATION - 16]);
-    assert_eq!(without.as_bytes()[INITIATION - 16..], [0; 16]);
+    assert_eq!(with.as_bytes()[..INITIATION_LEN - 16], without.as_bytes()[..INITIATION_LEN - 16]);
+    assert_eq!(without.as_bytes()[INITIATION_LEN - 16..], [0; 16]);
     assert!(world.responder.receive(at(3), 0, &B, with.as_bytes()).unwrap().peer.is_some());
 }

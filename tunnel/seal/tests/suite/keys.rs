@@ -1,7 +1,7 @@
 //! Key files as `wg` writes them, and what is said of those that are none.
 
 use proptest::prelude::*;
-use seal::{KEY_TEXT, KeyError, PresharedKey, PrivateKey, PublicKey};
+use seal::{KEY_TEXT_LEN, KeyError, PresharedKey, PrivateKey, PublicKey};
 
 use crate::world::entropy;
 
@@ -35,7 +35,7 @@ fn errors_name_the_length_or_position_and_not_the_key() {
     assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "base64 for addresses is another one");
     assert_eq!(wrong(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
     assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::TrailingBits, "bits beyond the 32 bytes");
-    assert_eq!(wrong(&"ä".repeat(KEY_TEXT)), KeyError::Character(1));
+    assert_eq!(wrong(&"ä".repeat(KEY_TEXT_LEN)), KeyError::Character(1));
     let said = wrong(&BOB[1..]).to_string();
     assert!(said.contains("44") && said.contains("43"), "{said}");
 }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use seal::{
-    COOKIE_REPLY, DropReason, HandshakeMessage, INITIATION, Peers, PresharedKey, RESPONSE, SILENCE_TIMEOUT, SealConfig,
+    COOKIE_REPLY_LEN, DropReason, HandshakeMessage, INITIATION_LEN, Peers, PresharedKey, RESPONSE_LEN, SILENCE_TIMEOUT,
+    SealConfig,
 };
 use units::Span;
 
@@ -33,7 +34,7 @@ fn flips(message: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + '_ {
 fn a_flipped_bit_anywhere_in_an_initiation_gets_no_reply() {
     let (_, initiation) = initiation();
     for (bit, changed) in flips(initiation.as_bytes()) {
-        let before_mac2 = bit / 8 < INITIATION - 16;
+        let before_mac2 = bit / 8 < INITIATION_LEN - 16;
         let outcome = responder().peers.receive(at(1), 0, &[1; 6], &changed);
         assert_eq!(outcome.is_err(), before_mac2, "bit {bit}: mac2 is only checked under load");
     }
@@ -45,7 +46,7 @@ fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
     let b_public = key(1, "b").public();
     let (_, initiation) = initiation();
     let signed = |mut bytes: Vec<u8>| {
-        let covered = INITIATION - 32;
+        let covered = INITIATION_LEN - 32;
         let mac = mac1(&b_public, &bytes[..covered]);
         bytes[covered..covered + 16].copy_from_slice(&mac);
         bytes
@@ -55,7 +56,7 @@ fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
         initiation.as_bytes(),
         "the test computes mac1 as the machine does"
     );
-    for byte in 8..INITIATION - 32 {
+    for byte in 8..INITIATION_LEN - 32 {
         let mut changed = initiation.as_bytes().to_vec();
         changed[byte] ^= 0x10;
         let dropped = responder().peers.receive(at(1), 0, &[1; 6], &signed(changed)).unwrap_err();
@@ -76,7 +77,7 @@ fn mac1(public: &seal::PublicKey, covered: &[u8]) -> [u8; 16] {
 fn a_flipped_bit_anywhere_in_a_response_is_detected_and_the_authentic_one_accepted() {
     let (mut a, initiation) = initiation();
     let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
-    assert_eq!(response.as_bytes().len(), RESPONSE);
+    assert_eq!(response.as_bytes().len(), RESPONSE_LEN);
     for (bit, changed) in flips(response.as_bytes()) {
         assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
@@ -88,11 +89,11 @@ fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
     let (mut a, initiation) = initiation();
     let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
     let a_public = key(1, "a").public();
-    for byte in 12..RESPONSE - 16 {
+    for byte in 12..RESPONSE_LEN - 16 {
         let mut changed = response.as_bytes().to_vec();
         changed[byte] ^= 0x40;
-        let mac = mac1(&a_public, &changed[..RESPONSE - 16]);
-        changed[RESPONSE - 16..].copy_from_slice(&mac);
+        let mac = mac1(&a_public, &changed[..RESPONSE_LEN - 16]);
+        changed[RESPONSE_LEN - 16..].copy_from_slice(&mac);
         assert_eq!(
             a.peers.receive(at(1), 0, &[1; 6], &changed).unwrap_err(),
             DropReason::AuthenticationFailed,
@@ -109,7 +110,7 @@ fn a_flipped_bit_anywhere_in_a_cookie_reply_is_detected() {
     b.add(key(1, "a").public(), None).unwrap();
     let (mut a, initiation) = initiation();
     let cookie = b.receive(at(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
-    assert_eq!(cookie.as_bytes().len(), COOKIE_REPLY);
+    assert_eq!(cookie.as_bytes().len(), COOKIE_REPLY_LEN);
     for (bit, changed) in flips(cookie.as_bytes()) {
         assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
@@ -216,7 +217,7 @@ proptest! {
         };
         let length = bytes.len().min(begin.len());
         bytes[..length].copy_from_slice(&begin[..length]);
-        bytes.resize([bytes.len(), INITIATION, RESPONSE, COOKIE_REPLY, bytes.len()][usize::from(shape)], 0);
+        bytes.resize([bytes.len(), INITIATION_LEN, RESPONSE_LEN, COOKIE_REPLY_LEN, bytes.len()][usize::from(shape)], 0);
         prop_assert!(b.peers.receive(at(1) + Span(1), 0, &[1; 6], &bytes).is_err());
         prop_assert!(b.peers.open(at(1), &mut bytes).is_err());
     }

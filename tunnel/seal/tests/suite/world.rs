@@ -4,7 +4,7 @@ use seal::{DropReason, Established, HandshakeMessage, OVERHEAD, Opened, PeerId, 
 use units::{Instant, Span, Stream};
 
 /// 2026-01-01 in nanoseconds since 1970.
-pub(crate) const WALL: u64 = 1_767_225_600_000_000_000;
+pub(crate) const WALL_CLOCK: u64 = 1_767_225_600_000_000_000;
 
 /// A random stream from a seed.
 pub(crate) fn stream(seed: u64, name: &str) -> Stream {
@@ -39,14 +39,14 @@ impl End {
 
     /// An initiation, if one is due.
     pub(crate) fn initiate(&mut self, now: Instant) -> Option<HandshakeMessage> {
-        let due = self.peers.initiation_due(now, WALL + now.0);
+        let due = self.peers.initiation_due(now, WALL_CLOCK + now.0);
         due.map(|peer| self.peers.initiation(now, peer, 0).expect("created when it was due"))
     }
 
     /// `body`, sealed with the next number.
     pub(crate) fn seal(&mut self, now: Instant, body: &[u8]) -> Vec<u8> {
         let mut datagram = vec![0; body.len() + OVERHEAD];
-        datagram[seal::HEADER..][..body.len()].copy_from_slice(body);
+        datagram[seal::HEADER_LEN..][..body.len()].copy_from_slice(body);
         self.peers.seal(now, self.other, 0, self.number, &mut datagram).expect("there is a session");
         self.number += 1;
         datagram
@@ -56,7 +56,7 @@ impl End {
     pub(crate) fn open(&mut self, now: Instant, datagram: &[u8]) -> Result<(Opened, Vec<u8>), DropReason> {
         let mut copy = datagram.to_vec();
         let opened = self.peers.open(now, &mut copy)?;
-        Ok((opened, copy[seal::HEADER..copy.len() - seal::TAG].to_vec()))
+        Ok((opened, copy[seal::HEADER_LEN..copy.len() - seal::TAG_LEN].to_vec()))
     }
 }
 

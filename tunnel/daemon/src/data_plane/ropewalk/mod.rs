@@ -21,7 +21,7 @@ use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use allowed_ips::AllowedIps;
 use deliver::{Rejection, validate, write};
-use machine::{Content, FIRST_UNORDERED_STREAM, MAX_PATHS, Transmit};
+use machine::{Content, FIRST_UNORDERED_STREAM, Transmit};
 use node::Opened;
 use packet::PacketSlice;
 use peer::{EnginePeer, Node};
@@ -306,12 +306,6 @@ impl Engine for RopewalkEngine {
             self.node.on_link_up(socket as u16);
         } else {
             self.node.on_link_down(now, socket as u16);
-        }
-    }
-
-    fn set_path_enabled(&mut self, _io: &mut Io, now: Instant, path: usize, enabled: bool) {
-        for id in self.peers.keys().filter(|_| path < MAX_PATHS) {
-            self.node.set_enabled(now, *id, path as u8, enabled);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The data plane's configuration, from the tunnel's.
 
-use super::assignment::{Assignment, path_error, socket};
+use super::path_assignment::{PathAssignment, path_error, socket_config};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
 use crate::control_plane::Error;
 use crate::data_plane::{DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig, RopewalkConfig};
@@ -14,17 +14,19 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// An endpoint has no address, or there are too many paths.
-pub(super) fn setup(config: &TunnelConfig) -> Result<(DataPlaneConfig, Assignment), Error> {
-    let mut assignment = Assignment::default();
+pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(DataPlaneConfig, PathAssignment), Error> {
+    let mut assignment = PathAssignment::default();
     let (engine, sockets) = match &config.mode {
         Mode::Mpt(options) => {
             let peer = &config.peers[0];
-            let remotes = config.paths.iter().map(|path| mpt_remote(path, peer)).collect::<Result<Vec<_>, _>>()?;
-            let sockets = config.paths.iter().zip(&remotes).map(|(path, remote)| socket(config, path, Some(*remote)));
-            (EngineConfig::Mpt(mpt(config, *options, peer, &remotes)?), sockets.collect())
+            let remotes =
+                config.paths.iter().map(|path| mpt_peer_address(path, peer)).collect::<Result<Vec<_>, _>>()?;
+            let sockets =
+                config.paths.iter().zip(&remotes).map(|(path, remote)| socket_config(config, path, Some(*remote)));
+            (EngineConfig::Mpt(mpt_config(config, *options, peer, &remotes)?), sockets.collect())
         }
         Mode::Ropewalk { private_key } => {
-            assignment = Assignment::of(config, &Assignment::default())?;
+            assignment = PathAssignment::of(config, &PathAssignment::default())?;
             let engine = RopewalkConfig { private_key: private_key.clone(), peers: assignment.peers.clone() };
             (EngineConfig::Ropewalk(engine), assignment.sockets.iter().flatten().cloned().collect())
         }
@@ -34,13 +36,13 @@ pub(super) fn setup(config: &TunnelConfig) -> Result<(DataPlaneConfig, Assignmen
     Ok((DataPlaneConfig { device, sockets, engine }, assignment))
 }
 
-fn mpt_remote(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<SocketAddr, Error> {
+fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<SocketAddr, Error> {
     let missing = || path_error(path, io::Error::new(io::ErrorKind::NotFound, "MPT needs an endpoint"));
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref()).ok_or_else(missing)?;
     endpoint.resolve(path.source).map(|all| all[0]).map_err(|error| path_error(path, error))
 }
 
-fn mpt(
+fn mpt_config(
     config: &TunnelConfig,
     mpt: MptOptions,
     peer: &ConfiguredPeer,
@@ -68,7 +70,9 @@ fn mpt(
         scheduler: options.scheduler.clone(),
         backpressure: !mpt.offload,
         reorder,
-        keepalive: mpt.keepalive_time.map(|interval| KeepaliveConfig { interval, dead_time: mpt.dead_time }),
+        keepalive: mpt
+            .keepalive_time
+            .map(|keepalive_time| KeepaliveConfig { keepalive_time, dead_time: mpt.dead_time }),
         paths: config.paths.iter().zip(remotes).enumerate().map(path).collect(),
     })
 }

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Sockets and paths of a tunnel in `ropewalk` mode.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Assignment {
+pub(super) struct PathAssignment {
     /// By index; `None` where a socket is no longer needed.
     pub(super) sockets: Vec<Option<SocketConfig>>,
     /// In the order of the file.
@@ -28,7 +28,7 @@ pub(super) struct Assignment {
 /// An endpoint, and the source address of the path, which selects the family.
 type Lookup = (PeerEndpoint, Option<IpAddr>);
 
-impl Assignment {
+impl PathAssignment {
     /// The assignment for `config`, which changes as little as possible of `before`. Resolves new host names.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Assignment {
         let mut resolved = BTreeMap::new();
         let mut remotes = Vec::new();
         for path in &config.paths {
-            let of_path = config.peers.iter().map(|peer| remote(path, peer, &before.resolved, &mut resolved));
+            let of_path = config.peers.iter().map(|peer| peer_address(path, peer, &before.resolved, &mut resolved));
             remotes.push(of_path.collect::<Result<Vec<_>, _>>()?);
         }
         let mut assignment = Self { resolved, next_id: before.next_id.clone(), ..Self::default() };
@@ -62,11 +62,11 @@ impl Assignment {
     ) -> Vec<usize> {
         let remote = |at: usize| remotes[at].iter().flatten().next().copied();
         let paths = || config.paths.iter().enumerate();
-        let mut wanted: Vec<SocketConfig> = paths().map(|(at, path)| socket(config, path, remote(at))).collect();
+        let mut wanted: Vec<SocketConfig> = paths().map(|(at, path)| socket_config(config, path, remote(at))).collect();
         let any_family = paths().filter(|(at, path)| path.source.is_none() && remote(*at).is_none());
         let of_v6 = any_family.map(|(_, path)| {
             let bind = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), path.listen_port);
-            SocketConfig { bind, ..socket(config, path, None) }
+            SocketConfig { bind, ..socket_config(config, path, None) }
         });
         wanted.extend(of_v6.filter(|_| has_ipv6()));
         self.sockets = vec![None; before.sockets.len()];
@@ -149,7 +149,7 @@ fn device_mtu(device: Option<&str>) -> u16 {
 }
 
 /// The socket of a path, of the family of `remote`.
-pub(super) fn socket(config: &TunnelConfig, path: &ConfiguredPath, remote: Option<SocketAddr>) -> SocketConfig {
+pub(super) fn socket_config(config: &TunnelConfig, path: &ConfiguredPath, remote: Option<SocketAddr>) -> SocketConfig {
     let unspecified = if remote.is_none_or(|remote| remote.is_ipv4()) {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED)
     } else {
@@ -164,7 +164,7 @@ pub(super) fn socket(config: &TunnelConfig, path: &ConfiguredPath, remote: Optio
 }
 
 /// The address of the peer on `path`; `None` if this end waits for the peer.
-fn remote(
+fn peer_address(
     path: &ConfiguredPath,
     peer: &ConfiguredPeer,
     known: &BTreeMap<Lookup, SocketAddr>,
@@ -199,22 +199,22 @@ mod tests {
     const PEER: &str = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
 
     /// The assignment for a file with these paths, each a device and further keys.
-    fn assign(paths: &[(&str, &str)], before: &Assignment) -> Result<Assignment, Error> {
+    fn assign(paths: &[(&str, &str)], before: &PathAssignment) -> Result<PathAssignment, Error> {
         let mut text = format!("[interface]\naddress = '10.77.0.1/24'\nprivate-key = '{KEY}'\n");
         text += &format!("[[peer]]\npublic-key = '{PEER}'\nallowed-ips = '10.77.0.2/32'\nendpoint = '192.0.2.1'\n");
         for (device, rest) in paths {
             text += &format!("[[path]]\ninterface = '{device}'\n{rest}\n");
         }
-        Assignment::of(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
+        PathAssignment::of(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
     }
 
-    fn ids(assignment: &Assignment) -> Vec<(&str, u8, usize)> {
+    fn ids(assignment: &PathAssignment) -> Vec<(&str, u8, usize)> {
         assignment.peers[0].paths.iter().map(|path| (path.name.as_str(), path.id, path.socket)).collect()
     }
 
     #[test]
     fn a_path_keeps_its_id_and_its_socket_while_others_come_and_go() {
-        let first = assign(&[("a", ""), ("b", ""), ("c", "")], &Assignment::default()).unwrap();
+        let first = assign(&[("a", ""), ("b", ""), ("c", "")], &PathAssignment::default()).unwrap();
         assert_eq!(ids(&first), [("a", 0, 0), ("b", 1, 1), ("c", 2, 2)]);
         let less = assign(&[("c", "backup = true"), ("a", "")], &first).unwrap();
         assert_eq!(ids(&less), [("c", 2, 2), ("a", 0, 0)]);
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_path_with_another_endpoint_or_socket_gets_a_new_id() {
-        let first = assign(&[("a", ""), ("b", "")], &Assignment::default()).unwrap();
+        let first = assign(&[("a", ""), ("b", "")], &PathAssignment::default()).unwrap();
         let redirected = assign(&[("a", "endpoint = '192.0.2.7'"), ("b", "")], &first).unwrap();
         assert_eq!(ids(&redirected), [("a", 2, 0), ("b", 1, 1)], "the same socket");
         let bound = assign(&[("a", "endpoint = '192.0.2.7'"), ("b", "listen-port = 7")], &redirected).unwrap();
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn ids_are_reused_in_a_cycle_and_more_paths_than_ids_are_refused() {
-        let mut now = assign(&[("a", ""), ("b", "")], &Assignment::default()).unwrap();
+        let mut now = assign(&[("a", ""), ("b", "")], &PathAssignment::default()).unwrap();
         for port in 1..=15 {
             now = assign(&[("a", ""), ("b", &format!("listen-port = {port}"))], &now).unwrap();
         }
         assert_eq!(ids(&now), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is taken");
         let names: Vec<String> = (0..17).map(|number| format!("p{number}")).collect();
         let many: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
-        assert!(assign(&many[..16], &Assignment::default()).is_ok());
-        assert!(assign(&many, &Assignment::default()).unwrap_err().to_string().contains("at most 16 paths"));
+        assert!(assign(&many[..16], &PathAssignment::default()).is_ok());
+        assert!(assign(&many, &PathAssignment::default()).unwrap_err().to_string().contains("at most 16 paths"));
     }
 }
