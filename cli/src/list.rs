@@ -3,7 +3,7 @@
 use crate::arguments::{List, What};
 use crate::{Failure, checks, output};
 use control::registry::{self, REGISTRY};
-use control::{AlgorithmEntry, ParamDefault, Parameter};
+use control::{AlgorithmEntry, ParamKind, Parameter};
 use schedule::{Fill, Needs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Facts<'_> {
         let more = self.more.iter().map(|(what, words)| format!("  {what}: {words}\n"));
         let lines = self.parameters.iter().map(|parameter| {
             let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
-            format!("  {name} = {default}   ({range})\n      {}\n", parameter.meaning)
+            format!("  {name} = {default}   ({range})\n      {}\n", parameter.description)
         });
         let parameters: String = lines.collect();
         let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
@@ -128,11 +128,11 @@ fn scheduler(entry: &schedule::SchedulerEntry) -> Row {
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    let range = match parameter.default {
-        ParamDefault::Number { value, least, most } => json!({"default": value, "min": least, "max": most}),
-        ParamDefault::Word(words) => json!({"default": words[0], "words": words}),
+    let range = match parameter.kind {
+        ParamKind::Number { default, min, max } => json!({"default": default, "min": min, "max": max}),
+        ParamKind::Choice(choices) => json!({"default": choices[0], "choices": choices}),
     };
-    let mut all = json!({"name": parameter.name, "meaning": parameter.meaning});
+    let mut all = json!({"name": parameter.name, "description": parameter.description});
     for (key, value) in range.as_object().into_iter().flatten() {
         all[key] = value.clone();
     }

@@ -14,7 +14,7 @@ use crate::{Error, Generator, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Number of attempts of a run that is disturbed.
 const ATTEMPTS: usize = 3;
@@ -282,7 +282,7 @@ fn kind(experiment: &Experiment, network: &Network<'_>, k: usize, seed: u64) -> 
 
 /// The random start of a flow, as the simulator draws it.
 fn start(flow: &Flow, seed: u64) -> Instant {
-    flow.start + Span(Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
+    flow.start + Span(RngStream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1))
 }
 
 /// Copies the plain files of a run, but no private keys.

@@ -18,7 +18,7 @@ use super::aqm::{DequeueAqm, SharedBacklog};
 use super::egress::Egress;
 use super::packet::Packet;
 use super::packet_queue::{PacketQueue, QueuedPacket};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 /// Bytes of a full packet with its Ethernet header.
 const FULL_PACKET: u64 = 1514;
@@ -73,7 +73,7 @@ impl Cobalt {
         }
     }
 
-    fn action(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut Stream) -> Action {
+    fn action(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut RngStream) -> Action {
         let due = self.is_due(now);
         self.set_above_target(now, sojourn > self.target && sojourn > self.min_delay);
         let mut action = Action::Pass;
@@ -217,7 +217,7 @@ mod tests {
 
     /// Feeds a packet each millisecond with this sojourn time from `from` to `to` ms; when signals came, ms.
     fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
-        let mut random = Stream::named(1, "cobalt");
+        let mut random = RngStream::named(1, "cobalt");
         let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut random);
         (from..to).filter(|ms| action(ms) == Action::Mark).collect()
     }
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn blue_drops_its_share_and_never_marks() {
         let mut cobalt = Cobalt { blue: Blue { probability: 0.25, changed_at: Instant::ZERO }, ..cobalt() };
-        let mut random = Stream::named(2, "cobalt");
+        let mut random = RngStream::named(2, "cobalt");
         let actions: Vec<Action> =
             (0..100_000).map(|us| cobalt.action(Instant(us * 1000), Span::ZERO, true, &mut random)).collect();
         assert!(!actions.contains(&Action::Mark));

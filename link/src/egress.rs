@@ -6,7 +6,7 @@ use super::packet::{Packet, Verdict};
 use super::transmitter::{Transmission, Transmitter};
 use super::wire::Wire;
 use crate::config::PipeConfig;
-use units::{Instant, Stream};
+use units::{Instant, RngStream};
 
 /// Transmitter and wire, with the pipe's random stream and counters.
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub(super) struct Egress<P> {
     pub(super) transmitter: Transmitter,
     pub(super) wire: Wire<P>,
     pub(super) loss: LossState,
-    pub(super) random: Stream,
+    pub(super) random: RngStream,
     pub(super) counters: LinkCounters,
     /// Packets dropped or lost that the pipe's owner has not taken back yet.
     pub(super) discarded: Vec<P>,
 }
 
 impl<P: Packet> Egress<P> {
-    pub(super) fn new(config: &PipeConfig, random: Stream) -> Self {
+    pub(super) fn new(config: &PipeConfig, random: RngStream) -> Self {
         Self {
             transmitter: Transmitter::new(config),
             wire: Wire::new(config),
@@ -36,9 +36,9 @@ impl<P: Packet> Egress<P> {
     /// transmission starts, and what becomes of it. A packet that gets lost takes its turn at the transmitter.
     #[inline]
     pub(super) fn send(&mut self, ready: Instant, packet: P, size: u64) -> (Instant, Verdict) {
-        let Transmission { start, departure, busy } = self.transmitter.send(ready, size);
+        let Transmission { start, departure, serialisation_time } = self.transmitter.send(ready, size);
         self.counters.queue_delay_total_ns += start.since(ready).0;
-        self.counters.busy_ns += busy.0;
+        self.counters.busy_ns += serialisation_time.0;
         let (survivor, verdict) = self.survive(departure, packet);
         self.wire.send(departure, survivor, &mut self.random);
         (start, verdict)
@@ -87,11 +87,11 @@ impl<P: Packet> Egress<P> {
     /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting`: the sizes of
     /// those packets that had not begun.
     pub(super) fn take_down(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
-        self.counters.busy_ns -= self.transmitter.outstanding(now, waiting).0;
+        self.counters.busy_ns -= self.transmitter.remaining_busy_time(now, waiting).0;
         for packet in self.wire.clear() {
             self.counters.lost += 1;
             self.discarded.push(packet);
         }
-        self.transmitter.stop(now);
+        self.transmitter.cancel_after(now);
     }
 }

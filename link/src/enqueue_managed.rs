@@ -94,7 +94,8 @@ impl EnqueueManaged {
         for waiting in &mut self.waiting {
             let new = egress.transmitter.send(now, waiting.size);
             counters.queue_delay_total_ns = counters.queue_delay_total_ns + new.start.0 - waiting.start.0;
-            counters.busy_ns = counters.busy_ns + new.busy.0 - old.map_or(0, |old| old.time_for(waiting.size).0);
+            counters.busy_ns =
+                counters.busy_ns + new.serialisation_time.0 - old.map_or(0, |old| old.time_for(waiting.size).0);
             waiting.start = new.start;
             departures.push(new.departure);
         }

@@ -1,7 +1,7 @@
 //! Packets lost on the wire.
 
 use crate::config::LossModel;
-use units::Stream;
+use units::RngStream;
 
 /// A loss model with its state.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ impl LossState {
 
     /// Whether the next packet is lost.
     #[inline]
-    pub(super) fn loses_packet(&mut self, random: &mut Stream) -> bool {
+    pub(super) fn loses_packet(&mut self, random: &mut RngStream) -> bool {
         match self.model {
             LossModel::None => false,
             LossModel::Random(probability) => random.chance(probability),
@@ -37,7 +37,7 @@ mod tests {
     const PACKETS: u32 = 1_000_000;
 
     fn losses(model: LossModel) -> Vec<bool> {
-        let (mut state, mut random) = (LossState::new(model), Stream::named(3, "loss"));
+        let (mut state, mut random) = (LossState::new(model), RngStream::named(3, "loss"));
         (0..PACKETS).map(|_| state.loses_packet(&mut random)).collect()
     }
 

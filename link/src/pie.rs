@@ -17,7 +17,7 @@
 
 use super::aqm::EnqueueAction;
 use crate::config::PieConfig;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Burst burst_allowance.
 const MAX_BURST: Span = Span::from_millis(150);
@@ -66,7 +66,7 @@ impl Pie {
         now: Instant,
         bytes: u64,
         ecn_capable: bool,
-        random: &mut Stream,
+        random: &mut RngStream,
     ) -> EnqueueAction {
         self.update_until(now);
         if self.allows_all(bytes) || !self.drops_early(random) {
@@ -92,7 +92,7 @@ impl Pie {
     }
 
     /// Whether chance drops this packet: neither soon after the last drop nor very long after it.
-    fn drops_early(&mut self, random: &mut Stream) -> bool {
+    fn drops_early(&mut self, random: &mut RngStream) -> bool {
         if self.probability == 0.0 {
             self.accumulated = 0.0;
         }
@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_burst_passes_for_as_long_as_the_allowance_lasts() {
-        let (mut random, mut pie) = (Stream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
+        let (mut random, mut pie) =
+            (RngStream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
         let first =
             (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut random) != EnqueueAction::Accept);
         assert_eq!(first, Some(150), "ten updates of 15 ms");
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn short_queues_and_short_delays_are_spared() {
-        let mut random = Stream::named(2, "pie");
+        let mut random = RngStream::named(2, "pie");
         let mut judge = |mut pie: Pie, bytes| pie.enqueue(Instant::ZERO, bytes, false, &mut random);
         // A probability of one drops whatever is not spared.
         assert_eq!(judge(pie(1.0, 100, 100), 3028), EnqueueAction::Accept);
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn marks_stand_in_for_drops_up_to_ten_percent() {
-        let mut random = Stream::named(3, "pie");
+        let mut random = RngStream::named(3, "pie");
         let mut judge = |probability, capable| {
             let mut pie = Pie { accumulated: 8.5, ..pie(probability, 100, 100) };
             pie.enqueue(Instant::ZERO, 1 << 20, capable, &mut random)
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn drops_are_neither_close_together_nor_far_apart() {
-        let (mut pie, mut random) = (pie(1.0 / 16.0, 100, 100), Stream::named(4, "pie"));
+        let (mut pie, mut random) = (pie(1.0 / 16.0, 100, 100), RngStream::named(4, "pie"));
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..1_000_000 {
             gap += 1;

@@ -20,7 +20,7 @@ use crate::egress::Egress;
 use crate::enqueue_managed::EnqueueManaged;
 use crate::loss::LossState;
 use crate::packet::{Packet, Verdict};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ enum Queue<P> {
 impl<P: Packet> Pipe<P> {
     /// An empty pipe with a random stream of its own. Rates must not be zero (such a link is down), nor traces empty.
     #[must_use]
-    pub fn new(config: &PipeConfig, random: Stream) -> Self {
+    pub fn new(config: &PipeConfig, random: RngStream) -> Self {
         let mut egress = Egress::new(config, random);
         let queue = match config.queue.discipline {
             QueueDiscipline::DropTail | QueueDiscipline::Red(_) => {
@@ -172,16 +172,16 @@ impl<P: Packet> Pipe<P> {
     pub fn busy(&mut self, now: Instant) -> Span {
         self.advance(now);
         let outstanding = match &self.queue {
-            Queue::EnqueueManaged(queue) => self.egress.transmitter.outstanding(now, queue.sizes()),
-            Queue::DequeueManaged(_) => self.egress.transmitter.outstanding(now, std::iter::empty()),
+            Queue::EnqueueManaged(queue) => self.egress.transmitter.remaining_busy_time(now, queue.sizes()),
+            Queue::DequeueManaged(_) => self.egress.transmitter.remaining_busy_time(now, std::iter::empty()),
         };
         Span(self.egress.counters.busy_ns).saturating_sub(outstanding)
     }
 
     /// Bytes, link overhead included, that could leave after `from`, until `to`, if it is all that time as it is now;
     /// `None`: any number.
-    pub fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
-        if self.up { self.egress.transmitter.capacity(from, to) } else { Some(0) }
+    pub fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
+        if self.up { self.egress.transmitter.bytes_between(from, to) } else { Some(0) }
     }
 
     /// Packets in the pipe that have neither been delivered, dropped nor lost. Counts them one by one.

@@ -13,7 +13,7 @@
 
 use super::aqm::EnqueueAction;
 use crate::config::RedConfig;
-use units::{Rate, Span, Stream};
+use units::{Rate, RngStream, Span};
 
 /// Bytes of the typical packet that idle time is counted in (the `avpkt` that `tc-red` suggests).
 const TYPICAL_PACKET: u64 = 1000;
@@ -41,7 +41,7 @@ impl Red {
         &mut self,
         bytes: u64,
         idle: Option<(Span, Option<Rate>)>,
-        random: &mut Stream,
+        random: &mut RngStream,
     ) -> EnqueueAction {
         match idle {
             Some((span, rate)) => self.decay(span, rate),
@@ -65,7 +65,7 @@ impl Red {
         EnqueueAction::Accept
     }
 
-    fn drop_early(&mut self, random: &mut Stream) -> EnqueueAction {
+    fn drop_early(&mut self, random: &mut RngStream) -> EnqueueAction {
         let count = self.count.map_or(0, |count| count + 1);
         let base = self.probability * (self.average - self.min) / (self.max - self.min);
         let left = 1.0 - f64::from(count) * base;
@@ -93,7 +93,7 @@ mod tests {
     fn the_gap_between_early_drops_is_uniform() {
         // Half-way between the thresholds p_b is 0.1: gaps 1 to 9, each with probability 1/9. Only the very first
         // packet counts as number 0, so that the first gap may be 10.
-        let (mut red, mut random) = (red(0.2, 1.0), Stream::named(5, "red"));
+        let (mut red, mut random) = (red(0.2, 1.0), RngStream::named(5, "red"));
         let (mut seen, mut gap) = ([0u32; 11], 0);
         for _ in 0..500_000 {
             gap += 1;
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_share_of_early_drops_grows_linearly_between_the_thresholds() {
         for (queue, base) in [(12_000, 0.02), (15_000, 0.05), (20_000, 0.1)] {
-            let (mut red, mut random, packets) = (red(0.2, 1.0), Stream::named(6, "red"), 1_000_000);
+            let (mut red, mut random, packets) = (red(0.2, 1.0), RngStream::named(6, "red"), 1_000_000);
             let drops = (0..packets)
                 .filter(|_| red.enqueue(queue, None, &mut random) == EnqueueAction::MarkOrDrop)
                 .count() as f64;
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn never_below_the_lower_threshold_and_always_above_the_upper_one() {
-        let (mut red, mut random) = (red(0.2, 1.0), Stream::named(7, "red"));
+        let (mut red, mut random) = (red(0.2, 1.0), RngStream::named(7, "red"));
         assert!((0..1000).all(|_| red.enqueue(9_999, None, &mut random) == EnqueueAction::Accept));
         assert!((0..1000).all(|_| red.enqueue(30_000, None, &mut random) == EnqueueAction::Drop));
     }
 
     #[test]
     fn idle_time_lowers_the_average_as_packets_meeting_an_empty_queue_would() {
-        let (mut idle, mut busy, mut random) = (red(0.2, 0.002), red(0.2, 0.002), Stream::named(8, "red"));
+        let (mut idle, mut busy, mut random) = (red(0.2, 0.002), red(0.2, 0.002), RngStream::named(8, "red"));
         (idle.average, busy.average) = (9_000.0, 9_000.0);
         let rate = Rate::from_mbit(8); // a typical packet takes 1 ms
         idle.enqueue(0, Some((Span::from_millis(100), Some(rate))), &mut random);

@@ -42,7 +42,7 @@ impl TraceCursor {
     }
 
     /// Forgets which opportunities were used.
-    pub(super) fn rewind(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.instant, self.room, self.next) = (Instant::ZERO, 0, Opportunity::FIRST);
     }
 
@@ -57,7 +57,7 @@ impl TraceCursor {
     }
 
     /// What the opportunities after `from`, until `to`, can carry.
-    pub(super) fn capacity(&self, from: Instant, to: Instant) -> u64 {
+    pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
         (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY
     }
 
@@ -164,15 +164,15 @@ mod tests {
     fn opportunities_given_back_are_used_again_but_not_past_ones() {
         let mut cursor = cursor(&[1, 2, 5], 5);
         assert_eq!(cursor.send(ms(0), 15_000).1, ms(16));
-        cursor.rewind();
+        cursor.reset();
         assert_eq!(cursor.send(ms(3), 500), (ms(5), ms(5)));
     }
 
     #[test]
     fn the_capacity_of_a_span_is_that_of_the_opportunities_in_it() {
         let cursor = cursor(&[1, 2, 5], 5);
-        assert_eq!(cursor.capacity(ms(0), ms(4)), 3000);
-        assert_eq!(cursor.capacity(ms(2), ms(11)), 5 * 1500, "those at 5, 6, 7, 10 and 11 ms");
+        assert_eq!(cursor.bytes_between(ms(0), ms(4)), 3000);
+        assert_eq!(cursor.bytes_between(ms(2), ms(11)), 5 * 1500, "those at 5, 6, 7, 10 and 11 ms");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use units::{Instant, Rate, Span};
 #[derive(Clone, Debug)]
 pub(super) enum Transmitter {
     /// Never the bottleneck: any number of packets at once.
-    Instant,
+    Unlimited,
     /// A constant rate, until it is changed.
     Rate(FixedRate),
     /// Delivery opportunities.
@@ -22,7 +22,7 @@ pub(super) struct Transmission {
     /// The last bit has left.
     pub(super) departure: Instant,
     /// What it uses of the transmitter's time.
-    pub(super) busy: Span,
+    pub(super) serialisation_time: Span,
 }
 
 impl Transmitter {
@@ -30,25 +30,25 @@ impl Transmitter {
         match (&config.trace, config.rate) {
             (Some(trace), _) => Self::Trace(TraceCursor::new(trace.clone())),
             (None, Some(rate)) => Self::Rate(FixedRate::new(rate, Instant::ZERO)),
-            (None, None) => Self::Instant,
+            (None, None) => Self::Unlimited,
         }
     }
 
     /// The rate, or the trace's mean.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self {
-            Self::Instant => None,
+            Self::Unlimited => None,
             Self::Rate(fixed) => Some(fixed.rate),
             Self::Trace(cursor) => Some(cursor.mean_rate()),
         }
     }
 
     /// Bytes that it could transmit after `from`, until `to`; `None`: any number.
-    pub(super) fn capacity(&self, from: Instant, to: Instant) -> Option<u64> {
+    pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
         match self {
-            Self::Instant => None,
+            Self::Unlimited => None,
             Self::Rate(fixed) => Some(fixed.rate.bytes_in(to.since(from))),
-            Self::Trace(cursor) => Some(cursor.capacity(from, to)),
+            Self::Trace(cursor) => Some(cursor.bytes_between(from, to)),
         }
     }
 
@@ -56,7 +56,7 @@ impl Transmitter {
     #[inline]
     pub(super) fn free_at(&self) -> Instant {
         match self {
-            Self::Instant => Instant::ZERO,
+            Self::Unlimited => Instant::ZERO,
             Self::Rate(fixed) => fixed.free_at,
             Self::Trace(cursor) => cursor.used_until(),
         }
@@ -66,7 +66,7 @@ impl Transmitter {
     #[inline]
     pub(super) fn start(&self, ready: Instant) -> Instant {
         match self {
-            Self::Instant => ready,
+            Self::Unlimited => ready,
             Self::Rate(fixed) => fixed.free_at.max(ready),
             Self::Trace(cursor) => cursor.start(ready),
         }
@@ -76,11 +76,11 @@ impl Transmitter {
     #[inline]
     pub(super) fn send(&mut self, ready: Instant, bytes: u64) -> Transmission {
         match self {
-            Self::Instant => Transmission { start: ready, departure: ready, busy: Span::ZERO },
+            Self::Unlimited => Transmission { start: ready, departure: ready, serialisation_time: Span::ZERO },
             Self::Rate(fixed) => fixed.send(ready, bytes),
             Self::Trace(cursor) => {
                 let (start, departure) = cursor.send(ready, bytes);
-                Transmission { start, departure, busy: cursor.mean_rate().time_for(bytes) }
+                Transmission { start, departure, serialisation_time: cursor.mean_rate().time_for(bytes) }
             }
         }
     }
@@ -88,28 +88,28 @@ impl Transmitter {
     /// Sets the rate from `begin` on, when the packet in transmission has left; a trace or an unlimited link becomes one
     /// with a rate, too.
     pub(super) fn set_rate(&mut self, rate: Rate, begin: Instant) {
-        let since = if let Self::Rate(fixed) = self { fixed.since } else { begin };
-        *self = Self::Rate(FixedRate { since, ..FixedRate::new(rate, begin) });
+        let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { begin };
+        *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, begin) });
     }
 
     /// Forgets what was to be transmitted after `now`.
-    pub(super) fn stop(&mut self, now: Instant) {
+    pub(super) fn cancel_after(&mut self, now: Instant) {
         match self {
-            Self::Instant => {}
+            Self::Unlimited => {}
             Self::Rate(fixed) => {
                 fixed.free_at = fixed.free_at.min(now);
-                fixed.since = fixed.since.min(now);
+                fixed.effective_from = fixed.effective_from.min(now);
             }
-            Self::Trace(cursor) => cursor.rewind(),
+            Self::Trace(cursor) => cursor.reset(),
         }
     }
 
     /// How much of the time of the transmissions decided so far is still to come. `waiting`: the sizes of the packets
     /// that have not begun.
-    pub(super) fn outstanding(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
+    pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
-            Self::Instant => Span::ZERO,
-            Self::Rate(fixed) => fixed.free_at.since(now.max(fixed.since)),
+            Self::Unlimited => Span::ZERO,
+            Self::Rate(fixed) => fixed.free_at.since(now.max(fixed.effective_from)),
             Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
         }
     }
@@ -120,7 +120,7 @@ impl Transmitter {
 pub(super) struct FixedRate {
     rate: Rate,
     /// From when on the rate holds: later than now while a packet leaves at the opportunities of an abandoned trace.
-    since: Instant,
+    effective_from: Instant,
     free_at: Instant,
     /// The last two packet sizes and their transmission times: spares the division for almost every packet.
     cached_times: [(u64, Span); 2],
@@ -129,14 +129,14 @@ pub(super) struct FixedRate {
 impl FixedRate {
     fn new(rate: Rate, free_at: Instant) -> Self {
         assert!(rate.0 > 0, "a link of rate zero is a link that is down");
-        Self { rate, since: Instant::ZERO, free_at, cached_times: [(0, Span::ZERO); 2] }
+        Self { rate, effective_from: Instant::ZERO, free_at, cached_times: [(0, Span::ZERO); 2] }
     }
 
     #[inline]
     fn send(&mut self, ready: Instant, bytes: u64) -> Transmission {
-        let (start, busy) = (self.free_at.max(ready), self.time_for(bytes));
-        self.free_at = start + busy;
-        Transmission { start, departure: self.free_at, busy }
+        let (start, serialisation_time) = (self.free_at.max(ready), self.time_for(bytes));
+        self.free_at = start + serialisation_time;
+        Transmission { start, departure: self.free_at, serialisation_time }
     }
 
     #[inline]

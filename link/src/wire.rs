@@ -2,7 +2,7 @@
 
 use crate::config::PipeConfig;
 use std::collections::VecDeque;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Packets on their way, in order.
 ///
@@ -59,7 +59,7 @@ impl<P> Wire<P> {
 
     /// Takes a packet that leaves the transmitter at `departure`; `None` for one that will not arrive.
     #[inline]
-    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, random: &mut Stream) {
+    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, random: &mut RngStream) {
         let arrival = self.arrival_of(departure, packet.is_some(), random);
         self.packets.push_back(WirePacket { departure, arrival, packet });
     }
@@ -97,13 +97,13 @@ impl<P> Wire<P> {
     }
 
     /// New propagation delay for what departs after `now`.
-    pub(super) fn set_delay(&mut self, now: Instant, delay: Span, random: &mut Stream) {
+    pub(super) fn set_delay(&mut self, now: Instant, delay: Span, random: &mut RngStream) {
         self.delay = delay;
         self.redraw_arrivals(now, random);
     }
 
     /// Gives the last packets new departures, all after `now`, and everything that departs after `now` a new arrival.
-    pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], random: &mut Stream) {
+    pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], random: &mut RngStream) {
         let first = self.packets.len() - departures.len();
         for (it, departure) in self.packets.range_mut(first..).zip(departures) {
             it.departure = *departure;
@@ -112,7 +112,7 @@ impl<P> Wire<P> {
     }
 
     /// Jitter is drawn anew: still uniform, still independent.
-    fn redraw_arrivals(&mut self, now: Instant, random: &mut Stream) {
+    fn redraw_arrivals(&mut self, now: Instant, random: &mut RngStream) {
         let first = self.packets.partition_point(|packet| packet.departure <= now);
         self.last_arrival = if first == 0 { Instant::ZERO } else { self.packets[first - 1].arrival };
         if let Some(delay_stage) = &mut self.delay_stage {
@@ -126,7 +126,7 @@ impl<P> Wire<P> {
     }
 
     #[inline]
-    fn arrival_of(&mut self, departure: Instant, live: bool, random: &mut Stream) -> Instant {
+    fn arrival_of(&mut self, departure: Instant, live: bool, random: &mut RngStream) -> Instant {
         let extra = if self.jitter == Span::ZERO { 0 } else { random.below(self.jitter.0.saturating_add(1)) };
         self.last_arrival = (departure + self.delay + Span(extra)).max(self.last_arrival);
         if let (Some(delay_stage), true) = (&mut self.delay_stage, live) {

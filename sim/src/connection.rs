@@ -28,7 +28,7 @@ pub(crate) enum SenderOutput {
     /// Send this segment on its subflow.
     Mptcp(mptcp::Segment),
     /// Poll again at this instant or after the next input.
-    Until(Instant),
+    WaitUntil(Instant),
 }
 
 impl Connection {
@@ -39,9 +39,9 @@ impl Connection {
         }
     }
 
-    pub(crate) fn write(&mut self, now: Instant, segments: u64, runt: bool) {
+    pub(crate) fn write(&mut self, now: Instant, segments: u64, last_is_small: bool) {
         match self {
-            Self::Single(it) => it.sender.handle(now, tcp::Input::Write { segments, runt }),
+            Self::Single(it) => it.sender.handle(now, tcp::Input::Write { segments, last_is_small }),
             Self::Multi(it) => it.sender.handle(now, mptcp::Input::Write(segments)),
         }
     }
@@ -64,14 +64,14 @@ impl Connection {
     /// The sending host's own interface dropped the segment just sent.
     pub(crate) fn refuse(&mut self, now: Instant, segment: tcp::Segment) {
         if let Self::Single(it) = self {
-            it.sender.handle(now, tcp::Input::Refused(segment));
+            it.sender.handle(now, tcp::Input::LocalDrop(segment));
         }
     }
 
     /// The sending host's own interface dropped the segment just sent on a subflow.
     pub(crate) fn refuse_mptcp(&mut self, now: Instant, segment: mptcp::Segment) {
         if let Self::Multi(it) = self {
-            it.sender.handle(now, mptcp::Input::Refused(segment));
+            it.sender.handle(now, mptcp::Input::LocalDrop(segment));
         }
     }
 
@@ -81,11 +81,11 @@ impl Connection {
         match self {
             Self::Single(it) => match it.sender.poll(now) {
                 tcp::Output::Transmit(segment) => SenderOutput::Tcp(segment),
-                tcp::Output::Until(deadline) => SenderOutput::Until(deadline),
+                tcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
             },
             Self::Multi(it) => match it.sender.poll(now) {
                 mptcp::Output::Transmit(segment) => SenderOutput::Mptcp(segment),
-                mptcp::Output::Until(deadline) => SenderOutput::Until(deadline),
+                mptcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
             },
         }
     }

@@ -6,7 +6,7 @@ use crate::tcp::TcpFlow;
 use crate::tcp_setup::TcpSetup;
 use record::Distribution;
 use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Both ends of a flow, and its route.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
 
 impl FlowState {
     pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
-        let offset = Stream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
+        let offset = RngStream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
         let start = flow.start + Span(offset);
         let protocol = match &flow.kind {
             FlowKind::Tcp { congestion, application, size, host, multipath } => {

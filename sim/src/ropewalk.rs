@@ -12,7 +12,7 @@ use machine::{
 };
 use scenario::model::{self, OFF};
 use schedule::{Fill, Scheduler};
-use units::{Instant, PathId, Stream};
+use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
 
 /// An inner packet or a fragment of it, bytes `from` to `to`.
@@ -87,7 +87,7 @@ impl Ropewalk {
             return Err(fault(format!("{} paths, of which it can have {MAX_PATHS}", tunnel.paths.len())));
         }
         let end = |name: &str| -> Result<End, Error> {
-            let seed = Stream::named(seed, &format!("tunnel {name}")).bits();
+            let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
             let mut machine = Endpoint::new(setup(tunnel, settings, seed)?);
             for (position, path) in tunnel.paths.iter().enumerate() {
                 machine.set_path(PathId(position as u16), path_setup(tunnel, settings, position, paths[*path].mtu));

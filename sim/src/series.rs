@@ -143,7 +143,7 @@ fn path_row(subject: &mut Subject, network: &mut Network, index: usize, interval
         dropped += pipe.counters().dropped + pipe.counters().lost;
         marked += pipe.counters().marked;
         bytes = pipe.counters().bytes_delivered;
-        let most = pipe.capacity(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
+        let most = pipe.bytes_between(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
         capacity = capacity.min(most);
     }
     let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();

@@ -118,9 +118,9 @@ impl TcpFlow {
     /// A timer of the source: the application writes what is due, and the sender's timers expire.
     pub(crate) fn wake_source(&mut self, now: Instant) {
         if !self.stopped
-            && let Some((segments, runt)) = self.application.write(now, &self.message)
+            && let Some((segments, last_is_small)) = self.application.write(now, &self.message)
         {
-            self.write(now, segments, runt);
+            self.write(now, segments, last_is_small);
         }
         self.connection.wake(now);
     }
@@ -139,8 +139,8 @@ impl TcpFlow {
         }
     }
 
-    fn write(&mut self, now: Instant, segments: u64, runt: bool) {
-        self.connection.write(now, segments, runt);
+    fn write(&mut self, now: Instant, segments: u64, last_is_small: bool) {
+        self.connection.write(now, segments, last_is_small);
     }
 
     /// The number of the request that the client sends now, if one is due.

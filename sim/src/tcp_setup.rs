@@ -8,7 +8,7 @@ use scenario::model::{self, AlgorithmChoice, Host, Recovery, Rules};
 use std::collections::BTreeMap;
 use transport::mptcp;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
-use units::Stream;
+use units::RngStream;
 
 /// A TCP header without options, bytes.
 const TCP_HEADER: u32 = 20;
@@ -101,8 +101,8 @@ impl TcpSetup {
     pub(crate) fn connection(&self, number: u16) -> Connection {
         let controller = self.entry.controller(&self.parameters).expect("`new` has checked the parameters");
         let rng = match number {
-            0 => Stream::named(self.seed, &self.stream),
-            number => Stream::named(self.seed, &format!("{} {number}", self.stream)),
+            0 => RngStream::named(self.seed, &self.stream),
+            number => RngStream::named(self.seed, &format!("{} {number}", self.stream)),
         };
         if let Some(multipath) = &self.multipath {
             return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
@@ -111,7 +111,7 @@ impl TcpSetup {
         Connection::Single(Box::new(TcpConnection { sender, receiver: Receiver::new(self.receiver) }))
     }
 
-    fn multipath(&self, mptcp: &MptcpSetup, controller: Box<dyn Controller>, rng: Stream) -> MptcpConnection {
+    fn multipath(&self, mptcp: &MptcpSetup, controller: Box<dyn Controller>, rng: RngStream) -> MptcpConnection {
         let MptcpSetup { model, entry, parameters } = mptcp;
         let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("`new` has checked the parameters");
         let config = mptcp_config(self.sender, model);
@@ -146,7 +146,7 @@ fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::Send
         },
         handshake: host.handshake,
         initial_rto: host.initial_timeout,
-        max_window: host.window.unwrap_or(u32::MAX),
+        window_clamp: host.window.unwrap_or(u32::MAX),
     }
 }
 

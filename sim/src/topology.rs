@@ -3,7 +3,7 @@
 use crate::packet::{Direction, PacketDescriptor};
 use link::Pipe;
 use scenario::model::{Change, Directions, Experiment};
-use units::{Instant, Stream};
+use units::{Instant, RngStream};
 
 /// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Topology {
 impl Topology {
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Self {
         let pipe =
-            |config, name: &str, way: &str| Pipe::new(config, Stream::named(seed, &format!("link {name} {way}")));
+            |config, name: &str, way: &str| Pipe::new(config, RngStream::named(seed, &format!("link {name} {way}")));
         let mut pipes = Vec::new();
         for link in &experiment.links {
             pipes.push(pipe(&link.forward, &link.name, "forward"));

@@ -1,7 +1,7 @@
 //! One direction of a path.
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 /// What happens to datagrams that are sent in one direction of a path.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl LinkConfig {
     }
 
     /// A random Internet path.
-    pub fn draw(rng: &mut Stream) -> Self {
+    pub fn draw(rng: &mut RngStream) -> Self {
         let outage = rng.chance(0.3).then(|| {
             let from = Instant::ZERO + Span::from_millis(rng.below(4000));
             (from, from + Span::from_millis(rng.below(3000)))
@@ -109,7 +109,7 @@ impl LinkConfig {
 }
 
 /// Up to `max` random paths, each with two directions.
-pub fn random_paths(rng: &mut Stream, max: u64) -> Vec<[LinkConfig; 2]> {
+pub fn random_paths(rng: &mut RngStream, max: u64) -> Vec<[LinkConfig; 2]> {
     (0..1 + rng.below(max)).map(|_| [LinkConfig::draw(rng), LinkConfig::draw(rng)]).collect()
 }
 

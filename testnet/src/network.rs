@@ -3,7 +3,7 @@
 use crate::LinkConfig;
 use link::{Packet, Pipe};
 use std::collections::BTreeMap;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// A packet that arrives.
 #[derive(Clone, Debug)]
@@ -50,14 +50,14 @@ pub struct Network<D> {
     /// Packets behind their pipes, by arrival.
     arrivals: BTreeMap<(Instant, u64, usize), Arrival<D>>,
     sent: u64,
-    rng: Stream,
+    rng: RngStream,
 }
 
 impl<D: Clone> Network<D> {
     /// An empty network over these paths.
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>) -> Self {
-        let pipe = |link: LinkConfig| Pipe::new(&link.pipe(), Stream::named(seed, "pipe"));
+        let pipe = |link: LinkConfig| Pipe::new(&link.pipe(), RngStream::named(seed, "pipe"));
         let pipes = links.iter().map(|both| both.map(pipe)).collect();
         let configured = links.clone();
         Self {
@@ -67,7 +67,7 @@ impl<D: Clone> Network<D> {
             configured,
             arrivals: BTreeMap::new(),
             sent: 0,
-            rng: Stream::named(seed, "network"),
+            rng: RngStream::named(seed, "network"),
         }
     }
 
@@ -88,7 +88,7 @@ impl<D: Clone> Network<D> {
         from: (usize, usize),
         bytes: u32,
         datagram: D,
-        corrupt: impl FnOnce(D, &mut Stream) -> Option<D>,
+        corrupt: impl FnOnce(D, &mut RngStream) -> Option<D>,
     ) -> bool {
         let link = self.links[from.1][from.0];
         if link.is_down(now) || bytes > link.mtu || self.rng.chance(link.loss) {

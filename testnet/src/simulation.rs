@@ -1,7 +1,7 @@
 //! Two hosts with a virtual clock, and the network between them.
 
 use crate::{Arrival, LinkConfig, Network};
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// A host of a simulation.
 pub trait Host {
@@ -18,7 +18,7 @@ pub trait Host {
     /// Takes what the host has delivered; called after everything was sent.
     fn collect(&mut self, now: Instant);
     /// The datagram with a flipped bit; `None` if no host would accept it.
-    fn corrupt(datagram: Self::Datagram, rng: &mut Stream) -> Option<Self::Datagram>;
+    fn corrupt(datagram: Self::Datagram, rng: &mut RngStream) -> Option<Self::Datagram>;
     /// Whether the datagram's destination on the path is this host.
     fn is_at(&self, _path: usize, _datagram: &Self::Datagram) -> bool {
         true
@@ -41,7 +41,7 @@ pub struct Simulation<H: Host> {
     /// Some datagrams that arrived, for [`replay`](Self::replay).
     recorded: Vec<Arrival<H::Datagram>>,
     seed: u64,
-    rng: Stream,
+    rng: RngStream,
     /// Datagrams that each host has sent on each path.
     pub sent: [Vec<u64>; 2],
     /// Datagrams that were corrupted.
@@ -61,7 +61,7 @@ impl<H: Host> Simulation<H> {
             network: Network::new(seed, links),
             recorded: Vec::new(),
             seed,
-            rng: Stream::named(seed, "replay"),
+            rng: RngStream::named(seed, "replay"),
             corrupted: 0,
             replayed: 0,
         };

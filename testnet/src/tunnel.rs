@@ -2,7 +2,7 @@
 
 use machine::{Delivery, EndpointConfig, EndpointStatus, PathConfig};
 use std::collections::BTreeMap;
-use units::{Span, Stream};
+use units::{RngStream, Span};
 
 const CONGESTION: [&str; 6] = ["bbr", "cubic", "reno", "off", "bbr3", "balia"];
 const SCHEDULERS: [&str; 8] =
@@ -36,7 +36,7 @@ impl EndpointOptions {
     }
 
     /// Random algorithms and modes.
-    pub fn draw(rng: &mut Stream) -> Self {
+    pub fn draw(rng: &mut RngStream) -> Self {
         let mut one_of = |names: &[&'static str]| names[rng.below(names.len() as u64) as usize];
         let (congestion, scheduler) = (one_of(&CONGESTION), one_of(&SCHEDULERS));
         Self { congestion, scheduler, retransmit: rng.chance(0.8), in_order: rng.chance(0.9) }

@@ -1,33 +1,34 @@
-//! Parameters: declared once with meaning, default and range; checked when set; shown by `list algorithms`.
+//! Parameters of algorithms: an algorithm declares them with description, default and range; values are checked against
+//! that; `ropewalk list` shows them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One tunable of an algorithm.
+/// A parameter of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     /// The scenario key.
     pub name: &'static str,
-    /// Its meaning in one line, with the unit.
-    pub meaning: &'static str,
-    /// Default and what is allowed.
-    pub default: ParamDefault,
+    /// One line for `ropewalk list`, with the unit.
+    pub description: &'static str,
+    /// Default value and allowed values.
+    pub kind: ParamKind,
 }
 
-/// A parameter's default and range.
+/// Default value and allowed values of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum ParamDefault {
-    /// A number within `least..=most`.
+pub enum ParamKind {
+    /// A number within `min..=max`.
     Number {
-        /// The default.
-        value: f64,
-        /// Least allowed value.
-        least: f64,
-        /// Greatest allowed value.
-        most: f64,
+        /// Default value.
+        default: f64,
+        /// Smallest allowed value.
+        min: f64,
+        /// Largest allowed value.
+        max: f64,
     },
-    /// One of a few words; the first is the default.
-    Word(&'static [&'static str]),
+    /// One of several strings; the first is the default.
+    Choice(&'static [&'static str]),
 }
 
 /// A parameter's value as a scenario gives it.
@@ -35,25 +36,25 @@ pub enum ParamDefault {
 pub enum ParamValue {
     /// A number (booleans count as 0 and 1).
     Number(f64),
-    /// A word.
-    Word(String),
+    /// One of the strings of [`ParamKind::Choice`].
+    Choice(String),
 }
 
 impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
-            Self::Word(word) => f.write_str(word),
+            Self::Choice(choice) => f.write_str(choice),
         }
     }
 }
 
-/// An algorithm of a registry by name, with parameters.
+/// Name and parameters of an algorithm in a registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlgorithmChoice {
     /// Name or alias in the registry.
     pub name: String,
-    /// The parameters that are given; the registry checks them.
+    /// Parameters that were given; the registry checks them.
     pub parameters: BTreeMap<String, ParamValue>,
 }
 
@@ -63,12 +64,12 @@ impl From<&str> for AlgorithmChoice {
     }
 }
 
-/// A parameter that does not exist or a value that is not allowed; its text says what would be right.
+/// An unknown parameter or a value that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
-    /// The offending key.
+    /// The wrong key.
     pub key: String,
-    /// The mistake, and the allowed values.
+    /// What is wrong, and what is allowed.
     pub message: String,
 }
 
@@ -116,15 +117,15 @@ impl Params {
         }
     }
 
-    /// A word parameter.
+    /// A parameter with several choices.
     ///
     /// # Panics
-    /// If the algorithm did not declare it as a word: a mistake in the algorithm's own file.
+    /// If the algorithm did not declare it as a choice: a mistake in the algorithm's own file.
     #[must_use]
-    pub fn word(&self, name: &str) -> &str {
+    pub fn choice(&self, name: &str) -> &str {
         match self.0.get(name) {
-            Some(ParamValue::Word(word)) => word,
-            _ => panic!("`{name}` is not declared as a word"),
+            Some(ParamValue::Choice(choice)) => choice,
+            _ => panic!("`{name}` is not declared as a choice"),
         }
     }
 }
@@ -133,25 +134,25 @@ impl Parameter {
     /// The default as a value.
     #[must_use]
     pub fn default_value(&self) -> ParamValue {
-        match self.default {
-            ParamDefault::Number { value, .. } => ParamValue::Number(value),
-            ParamDefault::Word(words) => ParamValue::Word(words[0].to_owned()),
+        match self.kind {
+            ParamKind::Number { default, .. } => ParamValue::Number(default),
+            ParamKind::Choice(choices) => ParamValue::Choice(choices[0].to_owned()),
         }
     }
 
-    /// The allowed values in words: `0.1 to 1`, or `one of on, off`.
+    /// The allowed values as text: `0.1 to 1`, or `one of on, off`.
     #[must_use]
     pub fn range(&self) -> String {
-        match self.default {
-            ParamDefault::Number { least, most, .. } => format!("{least} to {most}"),
-            ParamDefault::Word(words) => format!("one of {}", words.join(", ")),
+        match self.kind {
+            ParamKind::Number { min, max, .. } => format!("{min} to {max}"),
+            ParamKind::Choice(choices) => format!("one of {}", choices.join(", ")),
         }
     }
 
     fn check(&self, value: &ParamValue) -> Result<(), ParamError> {
-        let allowed = match (self.default, value) {
-            (ParamDefault::Number { least, most, .. }, ParamValue::Number(number)) => (least..=most).contains(number),
-            (ParamDefault::Word(words), ParamValue::Word(word)) => words.contains(&word.as_str()),
+        let allowed = match (self.kind, value) {
+            (ParamKind::Number { min, max, .. }, ParamValue::Number(number)) => (min..=max).contains(number),
+            (ParamKind::Choice(choices), ParamValue::Choice(choice)) => choices.contains(&choice.as_str()),
             _ => false,
         };
         if allowed {

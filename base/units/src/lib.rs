@@ -7,7 +7,7 @@ mod random;
 mod rate;
 mod time;
 
-pub use random::Stream;
+pub use random::RngStream;
 pub use rate::Rate;
 pub use time::{Instant, Span};
 

@@ -8,11 +8,11 @@ use std::fmt;
 ///
 /// A stream is named by the run's seed and the component ("link eno2 loss"), so that adding a component does not
 /// change another's luck. The same seed and name give the same draws on every machine.
-pub struct Stream {
+pub struct RngStream {
     generator: Pcg64,
 }
 
-impl Stream {
+impl RngStream {
     /// The stream `name` of a run with this `seed`.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
@@ -40,9 +40,9 @@ impl Stream {
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for RngStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stream")
+        f.write_str("RngStream")
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn same_name_same_luck_other_name_other_luck() {
-        let draw = |seed, name: &str| Stream::named(seed, name).bits();
+        let draw = |seed, name: &str| RngStream::named(seed, name).bits();
         assert_eq!(draw(1, "link eno2 loss"), draw(1, "link eno2 loss"));
         assert_ne!(draw(1, "link eno2 loss"), draw(1, "link eno1 loss"));
         assert_ne!(draw(1, "link eno2 loss"), draw(2, "link eno2 loss"));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn uniform_draws_have_the_right_mean_and_range() {
-        let mut stream = Stream::named(7, "test");
+        let mut stream = RngStream::named(7, "test");
         let mean = (0..100_000).map(|_| stream.unit()).sum::<f64>() / 100_000.0;
         assert!((mean - 0.5).abs() < 0.005, "{mean}: more than five standard errors from 1/2");
         assert!((0..10_000).all(|_| stream.below(7) < 7));

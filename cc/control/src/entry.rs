@@ -17,35 +17,35 @@ pub struct AlgorithmEntry {
     /// Declared parameters.
     pub parameters: &'static [Parameter],
     /// What sets it apart from most.
-    pub traits: Traits,
+    pub properties: Properties,
     /// Builds an instance.
     pub constructor: Constructor,
 }
 
-/// What an algorithm needs of its surroundings, and where it departs from the others.
+/// What an algorithm needs of its surroundings, and where it deviates from the others.
 #[derive(Clone, Copy, Debug)]
-pub struct Traits {
+pub struct Properties {
     /// ECN that it needs with these parameters.
     pub ecn: fn(&Params) -> Ecn,
     /// Least congestion window outside a reduction, packets.
     pub min_cwnd: u32,
-    /// Departures from what all others do, each with its reason: the suites over the registry except them.
-    pub departures: &'static [(Departure, &'static str)],
+    /// Deviations from what all others do, each with its reason: the suites over the registry except them.
+    pub deviations: &'static [(Deviation, &'static str)],
     /// Of a coupled algorithm: the single-path algorithm that it is on a path alone, if it is one.
     pub single_path: Option<&'static str>,
     /// Its colour in reports, `#rrggbb` on a white and on a black page; without one it gets one of a palette.
     pub colour: Option<[&'static str; 2]>,
 }
 
-impl Traits {
-    /// Classic ECN, two packets, no departures, Reno on a path alone, no colour.
+impl Properties {
+    /// Classic ECN, two packets, no deviations, Reno on a path alone, no colour.
     pub const DEFAULT: Self =
-        Self { ecn: |_| Ecn::Classic, min_cwnd: 2, departures: &[], single_path: Some("reno"), colour: None };
+        Self { ecn: |_| Ecn::Classic, min_cwnd: 2, deviations: &[], single_path: Some("reno"), colour: None };
 }
 
 /// A departure from what controllers do in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
+pub enum Deviation {
     /// Raises a congestion window that the sender does not fill.
     RaisesUnfilledCwnd,
     /// Does not return to the earlier window and threshold when a loss proved spurious.
@@ -72,10 +72,10 @@ impl AlgorithmEntry {
         matches!(self.constructor, Constructor::Coupled(_))
     }
 
-    /// Whether it departs from the others in this.
+    /// Whether it deviates from the others in this.
     #[must_use]
-    pub fn departs(&self, departure: Departure) -> bool {
-        self.traits.departures.iter().any(|(other, _)| *other == departure)
+    pub fn deviates(&self, deviation: Deviation) -> bool {
+        self.properties.deviations.iter().any(|(other, _)| *other == deviation)
     }
 
     /// ECN that the algorithm needs with the parameters `given`.
@@ -83,7 +83,7 @@ impl AlgorithmEntry {
     /// # Errors
     /// A parameter that the algorithm does not have, or a value outside its range.
     pub fn ecn(&self, given: &BTreeMap<String, ParamValue>) -> Result<Ecn, ParamError> {
-        Ok((self.traits.ecn)(&Params::new(self.parameters, given)?))
+        Ok((self.properties.ecn)(&Params::new(self.parameters, given)?))
     }
 
     /// A controller for a group of paths with the parameters `given`.

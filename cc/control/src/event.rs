@@ -17,7 +17,7 @@ pub enum PathEvent {
         cause: Cause,
         /// False for a timeout within an episode that has reduced the window already. (Whether any other cause comes
         /// during a reduction, the controller knows.)
-        cut: bool,
+        reduce_cwnd: bool,
         /// Packets in flight once the losses are counted.
         in_flight: u32,
     },
@@ -91,7 +91,7 @@ pub enum Cause {
     /// The sender's own interface refused a packet.
     LocalDrop,
     /// A tail-loss probe repaired a loss.
-    TlpRepair,
+    TlpRecovery,
 }
 
 /// Congestion state of a sender, in the order of Linux `enum tcp_ca_state`.

@@ -2,7 +2,7 @@
 //!
 //! Senders know one interface, [`Controller`], for a *group* of paths. A single-path algorithm implements
 //! [`PathController`]; [`Uncoupled`] runs one instance a path. A window-based single-path algorithm states a
-//! [`common::WindowRule`] only; [`common::WindowController`] supplies slow start, proportional rate reduction, one
+//! [`common::CongestionOps`] only; [`common::CwndController`] supplies slow start, proportional rate reduction, one
 //! reduction a window and undo. An algorithm that couples the windows of several paths states a [`common::Coupling`],
 //! and [`common::CoupledController`] supplies the same.
 //!
@@ -19,13 +19,13 @@ pub mod registry;
 pub mod single;
 mod uncoupled;
 
-pub use entry::{AlgorithmEntry, Constructor, Departure, Traits};
+pub use entry::{AlgorithmEntry, Constructor, Deviation, Properties};
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
-pub use params::{AlgorithmChoice, ParamDefault, ParamError, ParamValue, Parameter, Params};
+pub use params::{AlgorithmChoice, ParamError, ParamKind, ParamValue, Parameter, Params};
 pub use uncoupled::Uncoupled;
 
 use std::fmt::Debug;
-use units::{Instant, PathId, Rate, Stream};
+use units::{Instant, PathId, Rate, RngStream};
 
 /// What a controller allows a path. Nothing else leaves a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Context<'a> {
     /// The present.
     pub now: Instant,
     /// Random stream of this group of paths.
-    pub rng: &'a mut Stream,
+    pub rng: &'a mut RngStream,
 }
 
 /// Controls a group of paths: the only interface that senders know.

@@ -23,8 +23,8 @@
 //! - a path without a bandwidth sample is redundant by its window alone.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, Packet, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use crate::{Fill, Needs, PacketChoice, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -37,17 +37,17 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     parameters: &[
         Parameter {
             name: "normal",
-            meaning: "how paths are chosen",
-            default: ParamDefault::Word(&["roundrobin", "minrtt"]),
+            description: "how paths are chosen",
+            kind: ParamKind::Choice(&["roundrobin", "minrtt"]),
         },
         Parameter {
             name: "window",
-            meaning: "a path whose window has so many packets or fewer is redundant",
-            default: ParamDefault::Number { value: 4.0, least: 0.0, most: 1e6 },
+            description: "a path whose window has so many packets or fewer is redundant",
+            kind: ParamKind::Number { default: 4.0, min: 0.0, max: 1e6 },
         },
     ],
     constructor: |setup| {
-        let turns = (setup.params.word("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
+        let turns = (setup.params.choice("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
         Box::new(AdaptiveRedundant::new(turns, setup.params.number("window") as u32))
     },
 };
@@ -82,9 +82,9 @@ impl AdaptiveRedundant {
 
     fn redundant(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         let slow = || {
-            let least = view.usable().map(|(_, path)| path.srtt).min().unwrap_or_default();
-            let share = alpha(path.delivery_rate, view.usable().map(|(_, path)| path.delivery_rate));
-            share < threshold(path.srtt, least, view.usable().count())
+            let least = view.usable_paths().map(|(_, path)| path.srtt).min().unwrap_or_default();
+            let share = alpha(path.delivery_rate, view.usable_paths().map(|(_, path)| path.delivery_rate));
+            share < threshold(path.srtt, least, view.usable_paths().count())
         };
         path.cwnd <= self.small_cwnd || path.delivery_rate.0 > 0 && slow()
     }
@@ -92,20 +92,20 @@ impl AdaptiveRedundant {
     fn normal(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         match &mut self.round_robin {
             Some(turns) => turns.next_path(view),
-            None => fastest(view.open()).map(|(path, _)| path),
+            None => fastest(view.paths_with_room()).map(|(path, _)| path),
         }
     }
 }
 
 impl Scheduler for AdaptiveRedundant {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
-            let (path, _) = view.open().find(|(_, path)| self.redundant(view, path))?;
-            return Some(Pick { path, packet: Packet::OldestUnacked });
+        if view.sendable_packets() == 0 {
+            let (path, _) = view.paths_with_room().find(|(_, path)| self.redundant(view, path))?;
+            return Some(Pick { path, packet: PacketChoice::OldestUnacked });
         }
         let path = self.normal(view)?;
         let copies = self.redundant(view, &view.paths[path.index()]);
-        Some(Pick { path, packet: if copies { Packet::OldestUnacked } else { Packet::Next } })
+        Some(Pick { path, packet: if copies { PacketChoice::OldestUnacked } else { PacketChoice::Next } })
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
         let bad = path(20, 3, 0);
         let picks =
             fill(&mut AdaptiveRedundant::new(Some(RoundRobin::new(1, false)), 4), 6, &mut [path(20, 9, 0), bad]);
-        let oldest = Pick { path: PathId(1), packet: Packet::OldestUnacked };
+        let oldest = Pick { path: PathId(1), packet: PacketChoice::OldestUnacked };
         assert_eq!(picks, [Pick::next(PathId(0)), oldest].repeat(3));
     }
 
@@ -168,6 +168,6 @@ mod tests {
     fn copies_leave_although_there_are_no_new_data() {
         let paths = [path(20, 9, 0), path(60, 3, 0)];
         let pick = AdaptiveRedundant::new(None, 4).pick(&SchedulerView { unsent: 0, paths: &paths, ..VIEW });
-        assert_eq!(pick, Some(Pick { path: PathId(1), packet: Packet::OldestUnacked }));
+        assert_eq!(pick, Some(Pick { path: PathId(1), packet: PacketChoice::OldestUnacked }));
     }
 }

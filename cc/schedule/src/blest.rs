@@ -12,7 +12,7 @@
 //!
 //! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this
 //! packet included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood
-//! still in the meantime ([`SchedulerView::window_stalls`]), and falls by 0.01 if not.
+//! still in the meantime ([`SchedulerView::rwnd_stalls`]), and falls by 0.01 if not.
 //!
 //! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
 //! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the
@@ -20,7 +20,7 @@
 
 use crate::min_rtt::fastest;
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter, Params};
+use params::{ParamKind, Parameter, Params};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -40,8 +40,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(Blest::new(setup.params)),
 };
 
-const fn factor(name: &'static str, meaning: &'static str, value: f64) -> Parameter {
-    Parameter { name, meaning, default: ParamDefault::Number { value, least: 0.0, most: 100.0 } }
+const fn factor(name: &'static str, description: &'static str, value: f64) -> Parameter {
+    Parameter { name, description, kind: ParamKind::Number { default: value, min: 0.0, max: 100.0 } }
 }
 
 /// Rounds of the first slow start that are looked ahead: the window doubles in each.
@@ -56,7 +56,7 @@ pub struct Blest {
     raise: u64,
     lower: u64,
     last_adjusted: Instant,
-    window_stalls: u64,
+    rwnd_stalls: u64,
     /// Least and greatest smoothed RTT of each path; (0, 0) before the first.
     rtt_ranges: Vec<(Span, Span)>,
 }
@@ -73,7 +73,7 @@ impl Blest {
             raise,
             lower,
             last_adjusted: Instant::ZERO,
-            window_stalls: 0,
+            rwnd_stalls: 0,
             rtt_ranges: Vec::new(),
         }
     }
@@ -93,16 +93,16 @@ impl Blest {
         if view.now.since(self.last_adjusted) < rtt {
             return;
         }
-        let stood = view.window_stalls > self.window_stalls;
+        let stood = view.rwnd_stalls > self.rwnd_stalls;
         let next = if stood { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
         self.lambda = next.min(self.max_lambda).max(self.min_lambda);
-        (self.last_adjusted, self.window_stalls) = (view.now, view.window_stalls);
+        (self.last_adjusted, self.rwnd_stalls) = (view.now, view.rwnd_stalls);
     }
 
     /// How long a packet on this path holds its place in the far end's window.
     fn linger(&self, id: PathId, path: &PathView) -> Span {
         let (least, most) = self.rtt_ranges[id.index()];
-        let held = (most.saturating_sub(least) * u64::from(path.held())) / u64::from(path.cwnd.max(1));
+        let held = (most.saturating_sub(least) * u64::from(path.buffered_packets())) / u64::from(path.cwnd.max(1));
         (least + held).max(path.srtt)
     }
 
@@ -120,27 +120,27 @@ impl Blest {
     /// Bytes that the far end's window must have for the fast path alone, if a packet is to leave on the slow one.
     fn needed(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> u64 {
         let packets = self.packets(fast.0, fast.1, self.linger(slow.0, slow.1));
-        packets.saturating_mul(u64::from(view.bytes)).saturating_mul(self.lambda) / 1000
+        packets.saturating_mul(u64::from(view.packet_bytes)).saturating_mul(self.lambda) / 1000
     }
 
     fn blocks(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
-        let bytes = u64::from(view.bytes);
+        let bytes = u64::from(view.packet_bytes);
         let window = view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left).saturating_mul(bytes);
-        self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.held()) + 1) * bytes)
+        self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
     }
 }
 
 impl Scheduler for Blest {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.update_rtt_ranges(view.paths);
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let fast = fastest(view.usable())?;
-        if fast.1.open {
+        let fast = fastest(view.usable_paths())?;
+        if fast.1.has_room {
             return Some(Pick::next(fast.0));
         }
-        let slow = fastest(view.open())?;
+        let slow = fastest(view.paths_with_room())?;
         self.update_lambda(view, slow.1.srtt);
         (!self.blocks(view, fast, slow)).then(|| Pick::next(slow.0))
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut it = blest();
         let mut at = |ms: u64, blocked: u64| {
             it.update_lambda(
-                &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), window_stalls: blocked, ..VIEW },
+                &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), rwnd_stalls: blocked, ..VIEW },
                 Span::from_millis(100),
             );
             it.lambda

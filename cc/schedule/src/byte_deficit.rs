@@ -52,10 +52,13 @@ impl Scheduler for ByteDeficit {
         let paths = view.paths.len();
         self.weights.resize(paths, 1);
         self.virtual_bytes.resize(paths, 0);
-        let charge = |path: usize| (u64::from(view.bytes) << FRACTION) / self.weights[path];
+        let charge = |path: usize| (u64::from(view.packet_bytes) << FRACTION) / self.weights[path];
         let turn = |path: usize| (path + paths - self.first) % paths;
         let debt = |path: usize| (self.virtual_bytes[path] + charge(path), turn(path));
-        let (chosen, _) = view.open().filter(|_| view.sendable() > 0).min_by_key(|(path, _)| debt(path.index()))?;
+        let (chosen, _) = view
+            .paths_with_room()
+            .filter(|_| view.sendable_packets() > 0)
+            .min_by_key(|(path, _)| debt(path.index()))?;
         self.virtual_bytes[chosen.index()] += charge(chosen.index());
         self.normalise();
         Some(Pick::next(chosen))
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn bytes_follow_the_weights_whatever_the_packet_sizes() {
         let mut deficit = ByteDeficit::new(&[3, 1], 0);
-        let mut random = units::Stream::named(1, "sizes");
+        let mut random = units::RngStream::named(1, "sizes");
         let mut carried = [0u64; 2];
         for _ in 0..40_000 {
             let bytes = if random.chance(0.5) { 40 } else { 1500 };

@@ -9,18 +9,18 @@
 //! w_j * min(floor((k + 1) d_i / d_j), lcm / d_j)
 //! ```
 //!
-//! What of these has not been sent is left out for the others ([`Packet::Ahead`]); hence the plan needs no list. Of the
+//! What of these has not been sent is left out for the others ([`PacketChoice::SkipAhead`]); hence the plan needs no list. Of the
 //! open paths the one whose burst arrives first is served. When no open path has a part of the plan left, or the set of
 //! paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the window.
 //!
 //! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014; grain and smoothing as in Ferlin's kernel module.
-//! Readings and departures: smoothing happens once a plan; a plan spans one second at most (the common multiple may be
+//! Readings and deviations: smoothing happens once a plan; a plan spans one second at most (the common multiple may be
 //! minutes); a path that has sent its part does not wait for the others. Before each path has an RTT it is minrtt.
 
 use crate::min_rtt::fastest;
 use crate::packet_round_robin::gcd;
-use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use crate::{Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamKind, Parameter};
 use units::{PathId, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -33,13 +33,13 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     parameters: &[
         Parameter {
             name: "grain",
-            meaning: "one-way delays are rounded to multiples of so many ms",
-            default: ParamDefault::Number { value: 4.0, least: 0.001, most: 1000.0 },
+            description: "one-way delays are rounded to multiples of so many ms",
+            kind: ParamKind::Number { default: 4.0, min: 0.001, max: 1000.0 },
         },
         Parameter {
             name: "horizon",
-            meaning: "a plan spans so many ms at most",
-            default: ParamDefault::Number { value: 1000.0, least: 1.0, most: 1e6 },
+            description: "a plan spans so many ms at most",
+            kind: ParamKind::Number { default: 1000.0, min: 1.0, max: 1e6 },
         },
     ],
     constructor: |setup| {
@@ -108,18 +108,18 @@ impl Daps {
     /// Whether the plan is about the paths that are usable now.
     fn covers(&self, view: &SchedulerView<'_>) -> bool {
         let planned = (0..).map(PathId).zip(&self.plans).filter(|(_, lane)| lane.one_way_delay > 0);
-        planned.map(|(id, _)| id).eq(view.usable().map(|(id, _)| id))
+        planned.map(|(id, _)| id).eq(view.usable_paths().map(|(id, _)| id))
     }
 
     fn plan(&mut self, view: &SchedulerView<'_>) {
         self.plans.resize(view.paths.len(), PathPlan::default());
         self.plans.iter_mut().for_each(|lane| (lane.one_way_delay, lane.bursts, lane.sent) = (0, 0, 0));
-        if view.usable().any(|(_, path)| path.srtt == Span::ZERO) {
+        if view.usable_paths().any(|(_, path)| path.srtt == Span::ZERO) {
             return;
         }
         let most = (self.horizon.0 / self.time_unit.0.max(1)).max(1);
         let mut span = 1;
-        for (id, path) in view.usable() {
+        for (id, path) in view.usable_paths() {
             let delay = self.delay(path);
             span = (span / gcd(span, delay)).saturating_mul(delay).min(most);
             let lane = &mut self.plans[id.index()];
@@ -143,22 +143,22 @@ impl Daps {
 
 impl Scheduler for Daps {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let open = |it: &Self| view.open().any(|(id, _)| it.plans[id.index()].left());
+        let open = |it: &Self| view.paths_with_room().any(|(id, _)| it.plans[id.index()].left());
         if !self.covers(view) || !open(self) {
             self.plan(view);
         }
         if !open(self) {
-            return fastest(view.open()).map(|(path, _)| Pick::next(path));
+            return fastest(view.paths_with_room()).map(|(path, _)| Pick::next(path));
         }
-        let parts = view.open().map(|(id, _)| id).filter(|id| self.plans[id.index()].left());
+        let parts = view.paths_with_room().map(|(id, _)| id).filter(|id| self.plans[id.index()].left());
         let parts = parts.map(|id| (self.plans[id.index()].arrival(), id, self.ahead(id)));
-        let (_, path, ahead) = parts.filter(|(_, _, ahead)| *ahead < view.sendable()).min()?;
+        let (_, path, ahead) = parts.filter(|(_, _, ahead)| *ahead < view.sendable_packets()).min()?;
         self.plans[path.index()].sent += 1;
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        Some(Pick { path, packet: if ahead == 0 { Packet::Next } else { Packet::Ahead(ahead) } })
+        Some(Pick { path, packet: if ahead == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(ahead) } })
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
         let picks = fill(&mut it, 20, &mut [path(24, 10, 0), path(104, 5, 0)]);
         let fast = Pick::next(PathId(0));
         // Four fast bursts arrive within 52 ms. The first has been sent, so that 30 packets are left out.
-        let slow = Pick { path: PathId(1), packet: Packet::Ahead(30) };
+        let slow = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(30) };
         assert_eq!(picks, [[fast; 10].as_slice(), &[slow; 5]].concat());
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let picks: Vec<_> = (0..32).filter_map(|_| pick(&mut it, &paths)).collect();
         let order: String = picks.iter().map(|pick| if pick.path.0 == 0 { 'f' } else { 's' }).collect();
         assert_eq!(order, "ffffffffssffffffffssffffffffffss", "slow at 52, 104 and 156 ms");
-        assert!(picks.iter().all(|pick| pick.packet == Packet::Next));
+        assert!(picks.iter().all(|pick| pick.packet == PacketChoice::Next));
     }
 
     #[test]

@@ -36,9 +36,9 @@ fn arrival(path: &PathView, bytes: u32) -> Span {
 
 impl Scheduler for Earliest {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let usable = view.usable().filter(|_| view.sendable() > 0);
-        let (path, state) = usable.min_by_key(|(_, path)| arrival(path, view.bytes))?;
-        state.open.then(|| Pick::next(path))
+        let usable = view.usable_paths().filter(|_| view.sendable_packets() > 0);
+        let (path, state) = usable.min_by_key(|(_, path)| arrival(path, view.packet_bytes))?;
+        state.has_room.then(|| Pick::next(path))
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn data_wait_for_a_full_path_that_delivers_first_until_it_dies() {
-        let full = PathView { open: false, queued: 20, ..path(20, 10, 0) };
+        let full = PathView { has_room: false, queued: 20, ..path(20, 10, 0) };
         let slow = path(200, 10, 0);
         // 10 ms and what 21 packets take at ten in 20 ms, against 100 ms and more.
         assert_eq!(pick(&mut Earliest, &[full, slow]), None);

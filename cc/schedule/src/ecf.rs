@@ -15,7 +15,7 @@
 
 use crate::min_rtt::fastest;
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use params::{ParamKind, Parameter};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "ecf",
@@ -26,8 +26,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "beta",
-        meaning: "how much longer it goes on waiting than it would begin to",
-        default: ParamDefault::Number { value: 0.25, least: 0.0, most: 100.0 },
+        description: "how much longer it goes on waiting than it would begin to",
+        kind: ParamKind::Number { default: 0.25, min: 0.0, max: 100.0 },
     }],
     constructor: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
 };
@@ -66,14 +66,14 @@ impl Ecf {
 
 impl Scheduler for Ecf {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let (fast, at_fast) = fastest(view.usable())?;
-        if at_fast.open {
+        let (fast, at_fast) = fastest(view.usable_paths())?;
+        if at_fast.has_room {
             return Some(Pick::next(fast));
         }
-        let (slow, at_slow) = fastest(view.open())?;
+        let (slow, at_slow) = fastest(view.paths_with_room())?;
         (!self.waits(view.unsent, at_fast, at_slow)).then(|| Pick::next(slow))
     }
 }

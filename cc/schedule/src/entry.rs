@@ -34,10 +34,10 @@ pub enum Needs {
     Measurements,
 }
 
-/// How far a path is filled: what [`PathView::open`](crate::PathView::open) means to a connection that has windows.
+/// How far a path is filled: what [`PathView::has_room`](crate::PathView::has_room) means to a connection that has windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path is open while it [holds](crate::PathView::held) less than its congestion window. Packets wait at the
+    /// A path is open while it [holds](crate::PathView::buffered_packets) less than its congestion window. Packets wait at the
     /// connection and their path is decided late (out-of-tree MPTCP kernel).
     Cwnd,
     /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early

@@ -37,7 +37,7 @@ pub use packet_round_robin::PacketRoundRobin;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
 pub use stms::Stms;
-pub use view::{Packet, PathView, Pick, SchedulerView};
+pub use view::{PacketChoice, PathView, Pick, SchedulerView};
 pub use weighted::Weighted;
 
 /// Chooses what is sent next, and on which path.
@@ -47,8 +47,8 @@ pub trait Scheduler: std::fmt::Debug + Send {
     /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path
     /// has nothing of the kind that was picked, the sender closes it for the rest of the round and asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::open), or new data
-    /// where none are [sendable](SchedulerView::sendable); and to wait for a path that holds nothing, since no
+    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::paths_with_room), or new data
+    /// where none are [sendable](SchedulerView::sendable_packets); and to wait for a path that holds nothing, since no
     /// acknowledgement will come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }

@@ -16,12 +16,12 @@
 //!
 //! If the chosen path's buffer is full, data wait for it although another one may be open.
 //!
-//! Source: Linux 6.1 `net/mptcp/protocol.c`. Held is what the socket's buffer holds, in flight included. Departures:
+//! Source: Linux 6.1 `net/mptcp/protocol.c`. Held is what the socket's buffer holds, in flight included. Deviations:
 //! held bytes are packets times the size of the next one; a path without a rate lingers for no time, so that it gets
 //! one.
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -33,8 +33,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::SendBuffer,
     parameters: &[Parameter {
         name: "burst",
-        meaning: "bytes for which a path keeps the turn",
-        default: ParamDefault::Number { value: 65428.0, least: 1.0, most: 1e9 },
+        description: "bytes for which a path keeps the turn",
+        kind: ParamKind::Number { default: 65428.0, min: 1.0, max: 1e9 },
     }],
     constructor: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
 };
@@ -64,22 +64,22 @@ impl Linger {
     fn linger(&self, id: PathId, path: &PathView, bytes: u64) -> Span {
         let known = |rate: &Rate| rate.0 > 0;
         let rate = Some(self.average_rates[id.index()]).filter(known).or(Some(path.pacing_rate)).filter(known);
-        rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.held()) * bytes))
+        rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.buffered_packets()) * bytes))
     }
 
     /// The next burst goes to the path that lingers least, if it is open.
     fn begin_burst(&mut self, view: &SchedulerView<'_>) -> Option<Burst> {
         self.average_rates.resize(view.paths.len(), Rate(0));
-        let bytes = u64::from(view.bytes);
-        let (path, state) = view.usable().min_by_key(|(id, path)| self.linger(*id, path, bytes))?;
-        if !state.open {
+        let bytes = u64::from(view.packet_bytes);
+        let (path, state) = view.usable_paths().min_by_key(|(id, path)| self.linger(*id, path, bytes))?;
+        if !state.has_room {
             return None;
         }
         let burst = self.burst_bytes.min(view.rwnd_left.saturating_mul(bytes));
         let average = &mut self.average_rates[path.index()];
         *average = match average.0 {
             0 => state.pacing_rate,
-            _ => mean(*average, u64::from(state.held()) * bytes, state.pacing_rate, burst),
+            _ => mean(*average, u64::from(state.buffered_packets()) * bytes, state.pacing_rate, burst),
         };
         Some(Burst { path, left: burst })
     }
@@ -94,12 +94,12 @@ fn mean(one: Rate, of_one: u64, other: Rate, of_other: u64) -> Rate {
 
 impl Scheduler for Linger {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let keeps = |burst: &Burst| burst.left > 0 && view.open().any(|(id, _)| id == burst.path);
+        let keeps = |burst: &Burst| burst.left > 0 && view.paths_with_room().any(|(id, _)| id == burst.path);
         let burst = self.burst.filter(keeps).or_else(|| self.begin_burst(view))?;
-        self.burst = Some(Burst { left: burst.left.saturating_sub(u64::from(view.bytes)), ..burst });
+        self.burst = Some(Burst { left: burst.left.saturating_sub(u64::from(view.packet_bytes)), ..burst });
         Some(Pick::next(burst.path))
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn data_wait_for_a_full_path_that_lingers_least_until_it_dies() {
-        let full = PathView { open: false, ..holding(10, Rate::from_mbit(100)) };
+        let full = PathView { has_room: false, ..holding(10, Rate::from_mbit(100)) };
         let other = holding(1, Rate::from_mbit(5));
         let mut it = Linger::new(65428);
         assert_eq!(pick(&mut it, &[full, other]), None);

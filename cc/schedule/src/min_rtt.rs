@@ -33,7 +33,7 @@ pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -
 
 impl Scheduler for MinRtt {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let open = view.open().filter(|_| view.sendable() > 0);
+        let open = view.paths_with_room().filter(|_| view.sendable_packets() > 0);
         fastest(open).map(|(path, _)| Pick::next(path))
     }
 }

@@ -13,7 +13,7 @@
 //! of the flows inside. But not while it is much slower than usual itself, because a queue has grown in it.
 //!
 //! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of
-//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue) is as long as a backlog would have to be,
+//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue_delay) is as long as a backlog would have to be,
 //! unless the detour is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path
 //! with room even if the fast one would take it, into a queue in the network. With no such room, it does take it.
 //!
@@ -70,7 +70,7 @@ impl Overflow {
     fn overflows(&mut self, view: &SchedulerView<'_>, faster: &FasterPaths, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
         let slower_by = faster.delay_difference(path);
-        let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.bytes)));
+        let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.packet_bytes)));
         if self.slow_paths.len() <= id.index() {
             self.slow_paths.resize(id.index() + 1, SlowPath::default());
         }
@@ -101,7 +101,7 @@ impl Overflow {
 
 impl Scheduler for Overflow {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
         self.update_backlog(view);
@@ -112,9 +112,9 @@ impl Scheduler for Overflow {
                 None => (true, true),
                 Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
             };
-            if path.open && used && (full || chosen.is_none()) {
+            if path.has_room && used && (full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
-                if path.phantom_queue.is_none_or(|phantom| phantom < MIN_BURST) {
+                if path.phantom_queue_delay.is_none_or(|phantom| phantom < MIN_BURST) {
                     break;
                 }
             }
@@ -131,7 +131,7 @@ struct FasterPaths {
     /// Rate of the faster paths together.
     rate: Rate,
     /// The shortest of their phantom queues, if all are counted.
-    phantom_queue: Option<Span>,
+    phantom_queue_delay: Option<Span>,
     last: (Span, PathId),
 }
 
@@ -140,12 +140,12 @@ impl FasterPaths {
         let before = faster.unwrap_or(Self {
             srtt: path.srtt,
             rate: Rate(0),
-            phantom_queue: Some(Span::MAX),
+            phantom_queue_delay: Some(Span::MAX),
             last: (path.srtt, id),
         });
         let rate = Rate(before.rate.0.saturating_add(path.pacing_rate.0));
-        let phantom = before.phantom_queue.zip(path.phantom_queue).map(|(all, this)| all.min(this));
-        Self { rate, phantom_queue: phantom, last: (path.srtt, id), ..before }
+        let phantom = before.phantom_queue_delay.zip(path.phantom_queue_delay).map(|(all, this)| all.min(this));
+        Self { rate, phantom_queue_delay: phantom, last: (path.srtt, id), ..before }
     }
 
     /// How much slower than the fastest this one is, one way.
@@ -155,7 +155,7 @@ impl FasterPaths {
 
     /// Whether the faster paths carry nearly all that they can.
     fn are_busy(&self) -> bool {
-        self.phantom_queue.is_none_or(|phantom| phantom >= MIN_BURST)
+        self.phantom_queue_delay.is_none_or(|phantom| phantom >= MIN_BURST)
     }
 
     /// Whether the faster paths are full, by their phantom queues, for longer than it is worth to wait for them. A flow
@@ -165,15 +165,15 @@ impl FasterPaths {
         if self.delay_difference(path) > self.srtt {
             return false;
         }
-        let burst = self.rate.time_for(MIN_BACKLOG_PACKETS * u64::from(view.bytes)).max(MIN_BURST);
-        self.phantom_queue.is_some_and(|phantom| phantom >= self.delay_difference(path).min(MAX_BURST).max(burst))
+        let burst = self.rate.time_for(MIN_BACKLOG_PACKETS * u64::from(view.packet_bytes)).max(MIN_BURST);
+        self.phantom_queue_delay.is_some_and(|phantom| phantom >= self.delay_difference(path).min(MAX_BURST).max(burst))
     }
 }
 
 /// The fastest usable path that comes after `last` by round trip and number.
 fn next<'a>(view: &'a SchedulerView<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a PathView)> {
     let key = |(id, path): &(PathId, &PathView)| (path.srtt, *id);
-    view.usable().filter(|each| last.is_none_or(|last| key(each) > last)).min_by_key(key)
+    view.usable_paths().filter(|each| last.is_none_or(|last| key(each) > last)).min_by_key(key)
 }
 
 #[cfg(test)]
@@ -187,11 +187,11 @@ mod tests {
     fn pick(it: &mut Overflow, at: u64, unsent: u64, open: [bool; 2]) -> Option<u16> {
         let paths = [(100, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
             pacing_rate: RATE,
-            open,
+            has_room: open,
             ..path(srtt, 10, 0)
         });
         let now = Instant::ZERO + Span::from_millis(at);
-        it.pick(&SchedulerView { now, unsent, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        it.pick(&SchedulerView { now, unsent, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
@@ -228,8 +228,11 @@ mod tests {
     #[test]
     fn paths_alike_are_used_alike() {
         let mut it = Overflow::default();
-        let paths =
-            [(20, false), (20, true)].map(|(srtt, open)| PathView { pacing_rate: RATE, open, ..path(srtt, 10, 0) });
+        let paths = [(20, false), (20, true)].map(|(srtt, open)| PathView {
+            pacing_rate: RATE,
+            has_room: open,
+            ..path(srtt, 10, 0)
+        });
         let view = SchedulerView { unsent: 1, paths: &paths, ..VIEW };
         assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
     }
@@ -238,12 +241,12 @@ mod tests {
     fn pick_beside(it: &mut Overflow, phantom: u64, slow: u64, open: [bool; 2]) -> Option<u16> {
         let mut paths = [(slow, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
             pacing_rate: RATE,
-            open,
+            has_room: open,
             ..path(srtt, 10, 0)
         });
-        paths[0].phantom_queue = Some(Span::ZERO);
-        paths[1].phantom_queue = Some(Span::from_millis(phantom));
-        it.pick(&SchedulerView { unsent: 1, bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        paths[0].phantom_queue_delay = Some(Span::ZERO);
+        paths[1].phantom_queue_delay = Some(Span::from_millis(phantom));
+        it.pick(&SchedulerView { unsent: 1, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]

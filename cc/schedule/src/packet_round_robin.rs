@@ -4,7 +4,7 @@
 //! least goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
 //! weight / gcd(weights) times.
 //!
-//! Source: draft-lencse-tsvwg-mpt section 5.1. Departures: totals are 64-bit, and the cycle is not stored but walked,
+//! Source: draft-lencse-tsvwg-mpt section 5.1. Deviations: totals are 64-bit, and the cycle is not stored but walked,
 //! so that no set of weights can overflow a table.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -70,11 +70,11 @@ impl Scheduler for PacketRoundRobin {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.strides.resize(view.paths.len(), self.common_multiple);
         self.totals.resize(view.paths.len(), 0);
-        view.open().next().filter(|_| view.sendable() > 0)?;
+        view.paths_with_room().next().filter(|_| view.sendable_packets() > 0)?;
         // Paths that are down are walked over, so that the others keep their proportions.
         loop {
             let path = PathId(self.step() as u16);
-            if view.open().any(|(open, _)| open == path) {
+            if view.paths_with_room().any(|(open, _)| open == path) {
                 return Some(Pick::next(path));
             }
         }

@@ -7,7 +7,7 @@
 //!
 //! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
 
-use crate::{Fill, Needs, Packet, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Fill, Needs, PacketChoice, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
@@ -28,10 +28,10 @@ pub struct Redundant {
 
 impl Scheduler for Redundant {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let after = view.open().find(|(path, _)| path.0 >= self.next_path);
-        let (path, _) = after.or_else(|| view.open().next())?;
+        let after = view.paths_with_room().find(|(path, _)| path.0 >= self.next_path);
+        let (path, _) = after.or_else(|| view.paths_with_room().next())?;
         self.next_path = path.0 + 1;
-        Some(Pick { path, packet: Packet::OldestUnacked })
+        Some(Pick { path, packet: PacketChoice::OldestUnacked })
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
     fn open_paths_take_turns_with_the_oldest_packet_they_have_not_carried() {
         let mut paths = [path(20, 2, 0), path(60, 9, 0), path(40, 3, 0)];
         let picks = fill(&mut Redundant::default(), 9, &mut paths);
-        assert!(picks.iter().all(|pick| pick.packet == Packet::OldestUnacked));
+        assert!(picks.iter().all(|pick| pick.packet == PacketChoice::OldestUnacked));
         let order: Vec<_> = picks.iter().map(|pick| pick.path.0).collect();
         assert_eq!(order, [0, 1, 2, 0, 1, 2, 1, 2, 1]);
     }

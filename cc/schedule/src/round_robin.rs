@@ -7,11 +7,11 @@
 //! window and the paths carry what their windows let out. With 0 the turns are strict: data wait for the path whose
 //! turn it is.
 //!
-//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Departure: where several paths have
+//! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: where several paths have
 //! not had their turn, the lower index begins (the kernel takes the last of its list).
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use params::{ParamKind, Parameter};
 use units::PathId;
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -24,13 +24,13 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     parameters: &[
         Parameter {
             name: "num_segments",
-            meaning: "packets of one turn",
-            default: ParamDefault::Number { value: 1.0, least: 1.0, most: 1e6 },
+            description: "packets of one turn",
+            kind: ParamKind::Number { default: 1.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "cwnd_limited",
-            meaning: "1 passes over a path whose window is full, 0 waits for it",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
+            description: "1 passes over a path whose window is full, 0 waits for it",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],
     constructor: |setup| {
@@ -58,7 +58,7 @@ impl RoundRobin {
     pub(crate) fn next_path(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         self.segments_used.resize(view.paths.len(), 0);
         let Self { num_segments, waits_for_cwnd, segments_used } = self;
-        let considered = || view.usable().filter(|(_, path)| *waits_for_cwnd || path.open);
+        let considered = || view.usable_paths().filter(|(_, path)| *waits_for_cwnd || path.has_room);
         let had = |(id, _): &(PathId, _)| segments_used[id.index()];
         let begun = considered().find(|path| (1..*num_segments).contains(&had(path)));
         let chosen = begun.or_else(|| considered().find(|path| had(path) == 0));
@@ -66,7 +66,7 @@ impl RoundRobin {
             segments_used.fill(0);
             considered().next()
         })?;
-        if !state.open {
+        if !state.has_room {
             return None;
         }
         segments_used[path.index()] += 1;
@@ -76,7 +76,7 @@ impl RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
         self.next_path(view).map(Pick::next)

@@ -17,8 +17,8 @@
 //! The number of the watched packet is exact with two paths, an estimate with more.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use crate::{Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use params::{ParamKind, Parameter};
 use units::{Instant, Rate};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -30,8 +30,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "step",
-        meaning: "change of a gap, as a share, for each packet that was watched",
-        default: ParamDefault::Number { value: 0.05, least: 0.0, most: 0.5 },
+        description: "change of a gap, as a share, for each packet that was watched",
+        kind: ParamKind::Number { default: 0.05, min: 0.0, max: 0.5 },
     }],
     constructor: |setup| Box::new(Stms::new(setup.params.number("step"))),
 };
@@ -89,21 +89,21 @@ impl Stms {
 
     /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
     fn gap(&self, view: &SchedulerView<'_>, lane: usize, path: &PathView) -> u64 {
-        let faster = view.usable().filter(|(_, other)| other.srtt < path.srtt);
+        let faster = view.usable_paths().filter(|(_, other)| other.srtt < path.srtt);
         let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
-        (self.gaps[lane].scale * bits / f64::from(view.bytes.max(1) * 8)) as u64
+        (self.gaps[lane].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
     }
 
     /// The fastest of the open paths whose gap leaves it something to send.
     fn pick_slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let beyond = self.sent_ahead(view);
-        let open = view.open().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
+        let open = view.paths_with_room().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
         let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.rwnd_left);
         let (id, path, gap) = able.min_by_key(|(_, path, _)| path.srtt)?;
         let due = view.now + path.srtt + path.rttvar;
         self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + beyond, due });
         let gap = u32::try_from(gap).unwrap_or(u32::MAX);
-        Some(Pick { path: id, packet: if gap == 0 { Packet::Next } else { Packet::Ahead(gap) } })
+        Some(Pick { path: id, packet: if gap == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(gap) } })
     }
 }
 
@@ -115,11 +115,11 @@ fn rate(path: &PathView) -> Rate {
 impl Scheduler for Stms {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         self.update_scales(view);
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let (fast, state) = fastest(view.usable())?;
-        let chosen = if state.open { Some(Pick::next(fast)) } else { self.pick_slower(view) };
+        let (fast, state) = fastest(view.usable_paths())?;
+        let chosen = if state.has_room { Some(Pick::next(fast)) } else { self.pick_slower(view) };
         self.sent += u64::from(chosen.is_some());
         chosen
     }
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn the_gap_is_what_the_fast_path_delivers_meanwhile() {
-        let ahead = Pick { path: PathId(1), packet: Packet::Ahead(20) };
+        let ahead = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(20) };
         assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(ahead));
         let [fast, slow] = paths();
-        let open = PathView { open: true, ..fast };
+        let open = PathView { has_room: true, ..fast };
         assert_eq!(pick(&mut Stms::new(0.05), &[open, slow]), Some(Pick::next(PathId(0))));
         let dead = PathView { active: false, ..fast };
         assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "nobody to wait for");

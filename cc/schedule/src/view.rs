@@ -2,12 +2,12 @@
 
 use units::{Instant, PathId, Rate, Span};
 
-/// A path as a scheduler sees it. A tunnel that measures nothing fills in [`open`](Self::open) alone.
+/// A path as a scheduler sees it. A tunnel that measures nothing fills in [`open`](Self::has_room) alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
     /// Whether the path takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open
     /// paths are active.
-    pub open: bool,
+    pub has_room: bool,
     /// Whether the path is established, and neither failed nor stale: if it is not open now, it will be.
     pub active: bool,
     /// Whether the path is used only while no regular path is active (RFC 8684, B bit).
@@ -31,7 +31,7 @@ pub struct PathView {
     pub delivery_rate: Rate,
     /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is
     /// full, even if nothing waits. `None` where it is not counted.
-    pub phantom_queue: Option<Span>,
+    pub phantom_queue_delay: Option<Span>,
 }
 
 impl PathView {
@@ -39,7 +39,7 @@ impl PathView {
     #[must_use]
     pub fn unmeasured() -> Self {
         Self {
-            open: true,
+            has_room: true,
             active: true,
             backup: false,
             srtt: Span::ZERO,
@@ -50,20 +50,20 @@ impl PathView {
             queued: 0,
             pacing_rate: Rate(0),
             delivery_rate: Rate(0),
-            phantom_queue: None,
+            phantom_queue_delay: None,
         }
     }
 
     /// Packets that the path holds: those in flight and those that wait at it.
     #[must_use]
-    pub fn held(&self) -> u32 {
+    pub fn buffered_packets(&self) -> u32 {
         self.in_flight.saturating_add(self.queued)
     }
 
     /// Packets that the window lets out beyond those that the path holds.
     #[must_use]
     pub fn cwnd_space(&self) -> u32 {
-        self.cwnd.saturating_sub(self.held())
+        self.cwnd.saturating_sub(self.buffered_packets())
     }
 }
 
@@ -73,7 +73,7 @@ pub struct SchedulerView<'a> {
     /// The present.
     pub now: Instant,
     /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
-    pub bytes: u32,
+    pub packet_bytes: u32,
     /// All paths, by their [`PathId`].
     pub paths: &'a [PathView],
     /// Number of the oldest packet that has not been sent on any path.
@@ -83,29 +83,29 @@ pub struct SchedulerView<'a> {
     /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
     pub unsent: u64,
     /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. With 0, no
-    /// [`Packet::Next`] leaves.
+    /// [`PacketChoice::Next`] leaves.
     pub rwnd_left: u64,
     /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
     /// retransmissions and penalties).
-    pub window_stalls: u64,
+    pub rwnd_stalls: u64,
 }
 
 impl SchedulerView<'_> {
     /// Paths that a packet may wait for: active ones, backups only while no other path is active.
-    pub fn usable(&self) -> impl Iterator<Item = (PathId, &PathView)> {
+    pub fn usable_paths(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         let numbered = (0..).map(PathId).zip(self.paths);
         numbered.filter(move |(_, path)| path.active && path.backup != regular)
     }
 
-    /// Paths that may be given a packet: the [usable](Self::usable) ones that are open.
-    pub fn open(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        self.usable().filter(|(_, path)| path.open)
+    /// Paths that may be given a packet: the [usable](Self::usable_paths) ones that are open.
+    pub fn paths_with_room(&self) -> impl Iterator<Item = (PathId, &PathView)> {
+        self.usable_paths().filter(|(_, path)| path.has_room)
     }
 
     /// New packets that may leave now: a scheduler that sends only those has nothing to pick at 0.
     #[must_use]
-    pub fn sendable(&self) -> u64 {
+    pub fn sendable_packets(&self) -> u64 {
         self.unsent.min(self.rwnd_left)
     }
 }
@@ -116,26 +116,26 @@ pub struct Pick {
     /// The path that carries it.
     pub path: PathId,
     /// Which packet.
-    pub packet: Packet,
+    pub packet: PacketChoice,
 }
 
 /// Which packet a path is to carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum PacketChoice {
     /// The oldest that was sent on no path.
     Next,
     /// The oldest that is not acknowledged and that this path has not carried: a copy, if another path has.
     OldestUnacked,
     /// As `Next`, but so many unsent packets are left out for others to send: it will be due when this slow path has
     /// delivered it.
-    Ahead(u32),
+    SkipAhead(u32),
 }
 
 impl Pick {
     /// The next packet on `path`.
     #[must_use]
     pub fn next(path: PathId) -> Self {
-        Self { path, packet: Packet::Next }
+        Self { path, packet: PacketChoice::Next }
     }
 }
 
@@ -146,8 +146,8 @@ pub(crate) mod tests {
 
     /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these are open.
     pub(crate) fn picks<const N: usize>(it: &mut dyn Scheduler, count: u32, bytes: u32, open: [bool; N]) -> Vec<u16> {
-        let paths = open.map(|open| PathView { open, active: open, ..PathView::unmeasured() });
-        let view = SchedulerView { bytes, paths: &paths, ..VIEW };
+        let paths = open.map(|open| PathView { has_room: open, active: open, ..PathView::unmeasured() });
+        let view = SchedulerView { packet_bytes: bytes, paths: &paths, ..VIEW };
         (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
     }
 
@@ -164,7 +164,7 @@ pub(crate) mod tests {
             delivery_rate: rate,
             ..PathView::unmeasured()
         };
-        PathView { open, ssthresh: window.saturating_sub(1), ..measured }
+        PathView { has_room: open, ssthresh: window.saturating_sub(1), ..measured }
     }
 
     /// The one pick over these paths.
@@ -178,7 +178,7 @@ pub(crate) mod tests {
             let chosen = pick(it, &*paths)?;
             let path = &mut paths[chosen.path.index()];
             path.in_flight += 1;
-            path.open = path.in_flight < path.cwnd;
+            path.has_room = path.in_flight < path.cwnd;
             Some(chosen)
         };
         (0..count).map_while(&mut one).collect()
@@ -196,22 +196,22 @@ pub(crate) mod tests {
         let backup = PathView { backup: true, ..regular };
         let open = |paths: &[PathView]| {
             let view = SchedulerView { paths, ..VIEW };
-            view.open().map(|(path, _)| path.0).collect::<Vec<_>>()
+            view.paths_with_room().map(|(path, _)| path.0).collect::<Vec<_>>()
         };
         assert_eq!(open(&[backup, regular]), [1]);
-        assert_eq!(open(&[backup, PathView { open: false, ..regular }]), [], "it is full, not dead");
-        assert_eq!(open(&[backup, PathView { open: false, active: false, ..regular }]), [0]);
+        assert_eq!(open(&[backup, PathView { has_room: false, ..regular }]), [], "it is full, not dead");
+        assert_eq!(open(&[backup, PathView { has_room: false, active: false, ..regular }]), [0]);
     }
 
     /// An endless source of full packets, and a far end whose window has no limit.
     pub(crate) const VIEW: SchedulerView<'static> = SchedulerView {
         now: Instant::ZERO,
-        bytes: 1448,
+        packet_bytes: 1448,
         paths: &[],
         snd_nxt: 0,
         snd_una: 0,
         unsent: u64::MAX,
         rwnd_left: u64::MAX,
-        window_stalls: 0,
+        rwnd_stalls: 0,
     };
 }

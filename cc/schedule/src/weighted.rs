@@ -12,7 +12,7 @@
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -24,8 +24,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "strict",
-        meaning: "1 waits for the path whose turn it is, 0 passes over it",
-        default: ParamDefault::Number { value: 0.0, least: 0.0, most: 1.0 },
+        description: "1 waits for the path whose turn it is, 0 passes over it",
+        kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
     }],
     constructor: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
 };
@@ -71,14 +71,14 @@ impl Weighted {
 
 impl Scheduler for Weighted {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
         self.clocks.resize(view.paths.len(), Span::ZERO);
-        let considered = view.usable().filter(|(_, path)| path.open || self.strict);
-        let after = |id: PathId| self.clocks[id.index()] + self.rate(view, id).time_for(u64::from(view.bytes));
+        let considered = view.usable_paths().filter(|(_, path)| path.has_room || self.strict);
+        let after = |id: PathId| self.clocks[id.index()] + self.rate(view, id).time_for(u64::from(view.packet_bytes));
         let (clock, path) = considered.map(|(id, _)| (after(id), id)).min()?;
-        if !view.paths[path.index()].open {
+        if !view.paths[path.index()].has_room {
             return None;
         }
         self.clocks[path.index()] = clock;
@@ -118,7 +118,7 @@ mod tests {
     fn a_path_that_was_down_is_owed_64_kib() {
         let mut it = Weighted::new(&[1, 1], false);
         let up = path(20, 10, 0);
-        let down = PathView { open: false, active: false, ..up };
+        let down = PathView { has_room: false, active: false, ..up };
         (0..10_000).for_each(|_| assert_eq!(pick(&mut it, &[up, down]), Some(Pick::next(PathId(0)))));
         let behind = (0..).take_while(|_| pick(&mut it, &[up, up]) == Some(Pick::next(PathId(1)))).count();
         assert_eq!(behind, 65536_usize.div_ceil(1448));

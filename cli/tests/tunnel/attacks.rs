@@ -83,7 +83,7 @@ fn a_flood_of_handshakes_neither_stops_the_tunnel_nor_fills_its_memory_nor_is_an
     let mut echo = Echo::start(&ends, LEFT);
     assert!(echo.answers());
     let before = memory(ends.pid(RIGHT));
-    let mut random = units::Stream::named(7, "flood");
+    let mut random = units::RngStream::named(7, "flood");
     let [count, times] = FLOOD;
     for time in 1..=times {
         for _ in 0..count {

@@ -25,7 +25,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tap::{ETHERNET, Tap};
-use units::{Instant, Stream};
+use units::{Instant, RngStream};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -46,7 +46,7 @@ pub(crate) fn main(words: &[&str]) -> Outcome<()> {
     let taps = [Tap::create(left, left_device)?, Tap::create(right, right_device)?];
     let seed = u64::from(std::process::id());
     let pipes = [(forward, "there"), (reverse, "back")];
-    let directions = pipes.map(|(shape, name)| Direction::new(&shape, Stream::named(seed, name)));
+    let directions = pipes.map(|(shape, name)| Direction::new(&shape, RngStream::named(seed, name)));
     print_line("ready")?;
     Link { taps, directions, start: std::time::Instant::now(), buffer: vec![0; BUFFER] }.run(&stdin_lines())
 }
@@ -82,7 +82,7 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(shape: &Shape, rng: Stream) -> Self {
+    fn new(shape: &Shape, rng: RngStream) -> Self {
         Self { pipe: Pipe::new(&shape.pipe, rng), mtu: shape.mtu }
     }
 

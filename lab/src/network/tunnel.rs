@@ -167,7 +167,7 @@ fn table(algorithm: &AlgorithmChoice) -> String {
     for (key, value) in &algorithm.parameters {
         let _ = match value {
             ParamValue::Number(number) => write!(text, ", {key} = {number}"),
-            ParamValue::Word(word) => write!(text, ", {key} = \"{word}\""),
+            ParamValue::Choice(word) => write!(text, ", {key} = \"{word}\""),
         };
     }
     text + " }"

@@ -154,7 +154,7 @@ pub(super) fn codel_never() -> QueueDiscipline {
 }
 
 /// Exponential gaps of this mean, ns.
-fn poisson(random: &mut Stream, mean: f64) -> u64 {
+fn poisson(random: &mut RngStream, mean: f64) -> u64 {
     (-libm::log(1.0 - random.unit()) * mean) as u64
 }
 
@@ -164,7 +164,7 @@ fn littles_law_holds_exactly_for_a_random_load() {
     const STEP: u64 = 10 * US;
     for discipline in [QueueDiscipline::DropTail, codel_never()] {
         let queue = QueueConfig { limit: QueueLimit::Packets(12), discipline, ecn: false };
-        let (mut pipe, mut random) = (pipe(&PipeConfig { queue, ..link() }), Stream::named(2, "load"));
+        let (mut pipe, mut random) = (pipe(&PipeConfig { queue, ..link() }), RngStream::named(2, "load"));
         let (mut due, mut area) = (0, 0);
         for step in 0..200_000u64 {
             while due <= step {
@@ -187,7 +187,7 @@ fn littles_law_holds_exactly_for_a_random_load() {
 #[test]
 fn the_mean_wait_of_poisson_arrivals_is_pollaczek_and_khinchines() {
     // M/D/1 at load 0.8: W = load x service / (2 (1 - load)) = 240 us.
-    let (mut pipe, mut random) = (pipe(&link()), Stream::named(4, "load"));
+    let (mut pipe, mut random) = (pipe(&link()), RngStream::named(4, "load"));
     let (mut now, mut before) = (0, 0);
     let batches: Vec<f64> = (0..100)
         .map(|_| {

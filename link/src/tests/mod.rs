@@ -8,7 +8,7 @@ mod property;
 
 use super::{Packet, Pipe, Verdict};
 use crate::config::*;
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 /// Nanoseconds in a microsecond and in a millisecond.
 const US: u64 = 1_000;
@@ -58,7 +58,7 @@ fn link() -> PipeConfig {
 }
 
 fn pipe(config: &PipeConfig) -> Pipe<Numbered> {
-    Pipe::new(config, Stream::named(1, "link test forward"))
+    Pipe::new(config, RngStream::named(1, "link test forward"))
 }
 
 /// Everything that arrives until `end`, with its time in ns.

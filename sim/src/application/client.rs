@@ -9,13 +9,13 @@ use record::Distribution;
 use scenario::model::Requests;
 use transport::recovery::RttEstimator;
 use transport::tcp::{Ack, Segment, SegmentKind};
-use units::{Instant, Stream};
+use units::{Instant, RngStream};
 
 /// The client of a flow of requests.
 #[derive(Debug)]
 pub(crate) struct Client {
     model: Requests,
-    rng: Stream,
+    rng: RngStream,
     state: State,
     /// Number of the current request, from 1.
     number: u32,
@@ -55,7 +55,7 @@ pub(crate) enum RequestKind {
 }
 
 impl Client {
-    pub(super) fn new(model: Requests, start: Instant, rng: Stream) -> Self {
+    pub(super) fn new(model: Requests, start: Instant, rng: RngStream) -> Self {
         Self {
             model,
             rng,
@@ -165,7 +165,7 @@ mod tests {
     fn client() -> Client {
         let model =
             Requests { size: Distribution::Fixed(5000.0), think: Distribution::Fixed(2e6), new_connections: false };
-        Client::new(model, Instant(1_000_000), Stream::named(1, "client"))
+        Client::new(model, Instant(1_000_000), RngStream::named(1, "client"))
     }
 
     fn data(seq: u64) -> Segment {

@@ -9,7 +9,7 @@ pub(crate) use client::{Client, RequestKind};
 pub(crate) use video::Video;
 
 use scenario::model;
-use units::{Instant, Rate, Stream};
+use units::{Instant, Rate, RngStream};
 
 /// The application of a flow.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Application {
                 Self::Requests(Box::new(Client::new(*requests, start, model::Requests::random_stream(seed, flow))))
             }
             model::Application::Video(video) => {
-                let rng = Stream::named(seed, &format!("flow {flow} video"));
+                let rng = RngStream::named(seed, &format!("flow {flow} video"));
                 Self::Video(Box::new(Video::new(video, start, mss, rng)))
             }
         }
@@ -161,12 +161,12 @@ impl Writer {
             self.writes += 1;
         }
         let written = self.writes * self.write;
-        let (segments, runt) = match message.bytes {
+        let (segments, last_is_small) = match message.bytes {
             Some(bytes) if written >= bytes => (message.segments(), message.has_runt()),
             _ => (written / message.mss, false),
         };
         let new = segments - std::mem::replace(&mut self.segments, segments);
-        (new > 0).then_some((new, runt))
+        (new > 0).then_some((new, last_is_small))
     }
 }
 

@@ -163,7 +163,7 @@ impl Engine {
                         tcp.connection.refuse_mptcp(now, segment);
                     }
                 }
-                SenderOutput::Until(deadline) => {
+                SenderOutput::WaitUntil(deadline) => {
                     let deadline =
                         if tcp.stopped { deadline } else { deadline.min(*stop).min(tcp.next_write()).max(now) };
                     return self.network.schedule(Component::Source(flow), deadline);

@@ -11,7 +11,7 @@ use scenario::model::{
     Resequence, Route, Rules, Tunnel,
 };
 use std::collections::BTreeSet;
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 const EXPERIMENTS: u64 = 300;
 const DURATION: Span = Span::from_secs(3);
@@ -55,7 +55,7 @@ impl Drop for Shown<'_> {
 fn random_experiments_conserve_packets_and_reach_every_situation() {
     let mut seen = BTreeSet::new();
     for seed in 0..EXPERIMENTS {
-        let experiment = Draw(Stream::named(seed, "swarm")).experiment();
+        let experiment = Draw(RngStream::named(seed, "swarm")).experiment();
         let shown = Shown(seed, &experiment);
         let [run, again] = [0, 1].map(|_| ropewalk_sim::run(&experiment, seed).expect("all are registered"));
         assert_eq!(run.digest, again.digest);
@@ -126,7 +126,7 @@ fn requested(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
 const ENDLESS: QueueLimit = QueueLimit::Packets(u64::MAX);
 
 /// Draws an experiment.
-struct Draw(Stream);
+struct Draw(RngStream);
 
 impl Draw {
     fn experiment(mut self) -> Experiment {

@@ -13,7 +13,7 @@ pub use ack::{AckedPackets, PriorState};
 
 use crate::recovery::{CwndValidation, Pacer, RateSampler, RttEstimator, SendSnapshot, SendTotals, WindowedMin};
 use control::{CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo};
-use units::{INFINITE_SSTHRESH, Instant, PathId, Rate, Span, Stream};
+use units::{INFINITE_SSTHRESH, Instant, PathId, Rate, RngStream, Span};
 
 /// Window of the minimum RTT filter (`tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Span = Span::from_secs(300);
@@ -25,7 +25,7 @@ pub struct ControllerHandle {
     /// The controller of all paths; `None` sends without congestion control.
     pub controller: Option<Box<dyn Controller>>,
     /// The random stream that the controller draws from.
-    pub rng: Stream,
+    pub rng: RngStream,
 }
 
 /// Packets outstanding on a path, as its machine knows them.
@@ -56,7 +56,7 @@ pub struct PathSender {
     cwnd_validation: CwndValidation,
     /// Packets sent since the last acknowledgement sample, or since the reduction began if that is later.
     pub(crate) sent_since_sample: u32,
-    sent_in_round: bool,
+    sent_since_validation: bool,
     last_sent: Instant,
     pub(crate) lost: u64,
     marked: u64,
@@ -77,7 +77,7 @@ impl PathSender {
             pacer: Pacer::default(),
             cwnd_validation: CwndValidation::default(),
             sent_since_sample: 0,
-            sent_in_round: false,
+            sent_since_validation: false,
             last_sent: Instant::ZERO,
             lost: 0,
             marked: 0,
@@ -189,7 +189,7 @@ impl PathSender {
     /// A packet is sent, counted in `in_flight`; `outstanding` if others are. The snapshot is to be stored with it.
     pub fn on_sent(&mut self, now: Instant, outstanding: bool, in_flight: u32) -> SendSnapshot {
         self.sent_since_sample += 1;
-        self.sent_in_round = true;
+        self.sent_since_validation = true;
         self.last_sent = now;
         self.rate.on_sent(now, outstanding, self.totals(in_flight))
     }
@@ -208,8 +208,8 @@ impl PathSender {
 
     /// When the pacer lets the next packet go.
     #[must_use]
-    pub fn release(&self) -> Instant {
-        self.pacer.release()
+    pub fn next_send_time(&self) -> Instant {
+        self.pacer.next_send_time()
     }
 
     /// Packets of one burst at `rate`, with `payload` bytes a packet.
@@ -225,13 +225,13 @@ impl PathSender {
     }
 
     /// Ends an open burst: there is nothing more to send.
-    pub fn close_burst(&mut self) {
-        self.pacer.close_burst();
+    pub fn end_burst(&mut self) {
+        self.pacer.end_burst();
     }
 
     /// Ends a round of sending with congestion window validation (Linux `tcp_cwnd_validate`). `held_by_host` if not the
     /// application but the host's send buffer limited the sender. Returns whether the window is full.
-    pub fn end_round(
+    pub fn validate_cwnd(
         &mut self,
         now: Instant,
         outstanding: &Outstanding,
@@ -239,7 +239,7 @@ impl PathSender {
         controller: &mut ControllerHandle,
     ) -> bool {
         let full = !self.has_room(outstanding.in_flight);
-        if self.sent_in_round || full {
+        if self.sent_since_validation || full {
             let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
             self.cwnd_validation.on_sent(full, packets_out, snd_una, snd_nxt);
             let limited = self.is_cwnd_limited();
@@ -250,7 +250,7 @@ impl PathSender {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }
         }
-        self.sent_in_round = false;
+        self.sent_since_validation = false;
         full
     }
 
@@ -283,22 +283,26 @@ impl PathSender {
             self.high_seq = outstanding.snd_nxt;
             self.sent_since_sample = 0;
         }
-        self.notify(now, &PathEvent::Congestion { cause, cut: true, in_flight: outstanding.in_flight }, controller);
+        self.notify(
+            now,
+            &PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: outstanding.in_flight },
+            controller,
+        );
         self.ca_state = state;
     }
 
-    /// A retransmission timeout: enters the state Loss; `cut` if the window is to be reduced (Linux `tcp_enter_loss`).
+    /// A retransmission timeout: enters the state Loss; `reduce_cwnd` if the window is to be reduced (Linux `tcp_enter_loss`).
     pub(crate) fn enter_loss(
         &mut self,
         now: Instant,
-        cut: bool,
+        reduce_cwnd: bool,
         outstanding: &Outstanding,
         controller: &mut ControllerHandle,
     ) {
         self.high_seq = outstanding.snd_nxt;
         self.sent_since_sample = 0;
         let in_flight = outstanding.in_flight;
-        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight }, controller);
+        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight }, controller);
         self.ca_state = CaState::Loss;
     }
 

@@ -9,7 +9,7 @@ fn at(ms: u64) -> Instant {
 
 /// A path without a controller: its window stays what it was.
 fn path() -> (PathSender, ControllerHandle) {
-    let handle = ControllerHandle { controller: None, rng: Stream::named(1, "path") };
+    let handle = ControllerHandle { controller: None, rng: RngStream::named(1, "path") };
     (PathSender::new(PathId(0), INITIAL_CWND, Span::from_secs(1)), handle)
 }
 
@@ -44,7 +44,7 @@ fn a_round_that_fills_the_window_is_cwnd_limited_and_others_are_not() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
         path.on_sent(at(1), false, in_flight);
-        let full = path.end_round(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
+        let full = path.validate_cwnd(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
         (full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
     };
     assert_eq!(round(10, 0, 10), (true, true));

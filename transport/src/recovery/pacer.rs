@@ -21,7 +21,7 @@ pub struct Pacer {
 impl Pacer {
     /// When the next packet may be sent.
     #[must_use]
-    pub fn release(&self) -> Instant {
+    pub fn next_send_time(&self) -> Instant {
         if self.left > 0 { Instant::ZERO } else { self.next }
     }
 
@@ -44,7 +44,7 @@ impl Pacer {
     }
 
     /// Ends an open burst: there was nothing more to send.
-    pub fn close_burst(&mut self) {
+    pub fn end_burst(&mut self) {
         self.left = 0;
     }
 
@@ -67,7 +67,7 @@ mod tests {
         let rate = Rate::from_mbit(100);
         let mut now = Instant::ZERO;
         for _ in 0..10_010 {
-            now = now.max(pacer.release());
+            now = now.max(pacer.next_send_time());
             pacer.on_sent(now, 1250, rate, 8);
         }
         // 10 000 paced packets of 0.1 ms; the last burst's time is still to be waited for.

@@ -163,7 +163,7 @@ impl Scoreboard {
     }
 
     /// Removes the newest packet, which was not sent after all.
-    pub fn take_back(&mut self) {
+    pub fn remove_newest(&mut self) {
         debug_assert!(self.snd_una < self.snd_nxt && !self.packet(self.snd_nxt - 1).was_retransmitted());
         self.snd_nxt -= 1;
         self.counts.packets_out -= 1;
@@ -185,7 +185,7 @@ impl Scoreboard {
     }
 
     /// A packet is retransmitted as a tail-loss probe: the pipe does not count it (Linux `tcp_send_loss_probe`).
-    pub fn retransmit_as_probe(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
+    pub fn retransmit_as_tlp(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
         self.resend(seq, sent, snapshot, EVER_RETRANSMITTED);
     }
 

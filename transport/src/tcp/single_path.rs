@@ -4,7 +4,7 @@ use super::sender::{Input, Output, Sender, SenderConfig};
 use crate::path::ControllerHandle;
 use control::Controller;
 use std::ops::Deref;
-use units::{Instant, PathId, Stream};
+use units::{Instant, PathId, RngStream};
 
 /// The sender of a TCP connection and its congestion controller.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub struct SinglePathSender {
 impl SinglePathSender {
     /// A sender controlled by `controller`, which draws from `rng`. It has nothing to send yet.
     #[must_use]
-    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, rng: Stream) -> Self {
+    pub fn new(config: SenderConfig, controller: Box<dyn Controller>, rng: RngStream) -> Self {
         let controller = ControllerHandle { controller: Some(controller), rng };
         Self { sender: Sender::new(config, PathId(0)), controller }
     }
 
-    /// Handles one input. Poll until [`Output::Until`] before the next one.
+    /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         self.sender.handle(now, input, &mut self.controller);
     }

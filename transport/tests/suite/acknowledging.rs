@@ -139,7 +139,7 @@ fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_
 fn with_an_echo_per_packet_acknowledgements_count_the_marks_exactly_whatever_their_pattern() {
     for share in [0.02, 0.3, 0.5, 0.9] {
         let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
-        let mut random = units::Stream::named(1, "marks");
+        let mut random = units::RngStream::named(1, "marks");
         let (mut sent, mut counted, mut acked) = (0, 0, 0);
         for seq in 0..10_000 {
             let now = Instant::ZERO + Span::from_micros(100 * seq);

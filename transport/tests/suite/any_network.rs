@@ -5,7 +5,7 @@ use crate::garbage;
 use crate::lockstep::{Connection, Fate, ONE_WAY, Options, new_sender};
 use control::Ecn;
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// How unkind a network is.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ struct Impairments {
     stall: u64,
 }
 
-fn impairments(stream: &mut Stream) -> Impairments {
+fn impairments(stream: &mut RngStream) -> Impairments {
     Impairments {
         loss: stream.unit() * 0.2,
         duplication: stream.unit() * 0.1,
@@ -26,7 +26,7 @@ fn impairments(stream: &mut Stream) -> Impairments {
     }
 }
 
-fn fate(impairments: Impairments, now: Instant, stream: &mut Stream) -> Fate {
+fn fate(impairments: Impairments, now: Instant, stream: &mut RngStream) -> Fate {
     let mut copies = Vec::new();
     let stalled = (now.as_millis() / 500) % 4 == 3;
     for copy in 0..2 {
@@ -40,7 +40,7 @@ fn fate(impairments: Impairments, now: Instant, stream: &mut Stream) -> Fate {
 }
 
 fn run(seed: u64) -> SenderCounters {
-    let mut stream = Stream::named(seed, "any network");
+    let mut stream = RngStream::named(seed, "any network");
     let options = Options {
         segments: 300,
         sack: !stream.chance(0.2),
@@ -53,7 +53,7 @@ fn run(seed: u64) -> SenderCounters {
         quick_ack: seed % 16 == 15,
     };
     let (forward, back) = (impairments(&mut stream), impairments(&mut stream));
-    let mut rng = Stream::named(seed, "back");
+    let mut rng = RngStream::named(seed, "back");
     let mut connection = Connection::new(
         options,
         Box::new(move |now, _| fate(forward, now, &mut stream)),
@@ -73,10 +73,10 @@ fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
     let reached = |what: fn(&SenderCounters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
     assert!(reached(|c| c.recoveries) > 100);
     assert!(reached(|c| c.timeouts) > 100);
-    assert!(reached(|c| c.probes) > 100);
+    assert!(reached(|c| c.tlp_probes) > 100);
     assert!(reached(|c| c.undone) > 20);
     assert!(reached(|c| c.spurious_timeouts) > 5);
-    assert!(reached(|c| c.probe_repairs) > 5);
+    assert!(reached(|c| c.tlp_recoveries) > 5);
     assert!(reached(|c| c.lost_retransmissions) > 20);
     assert!(reached(|c| c.duplicates) > 100);
 }
@@ -84,7 +84,7 @@ fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
 #[test]
 fn acknowledgements_made_up_at_random_do_no_harm() {
     for seed in 0..300 {
-        let mut stream = Stream::named(seed, "garbage");
+        let mut stream = RngStream::named(seed, "garbage");
         let options = Options { sack: !stream.chance(0.2), ecn: true, ..Options::default() };
         let mut sender = new_sender(options);
         let mut now = Instant::ZERO + Span::from_secs(1);

@@ -8,7 +8,7 @@ use ropewalk_transport::mptcp::{
 };
 use ropewalk_transport::tcp::{self, SegmentKind};
 use testnet::LinkConfig;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 const SEGMENTS: u64 = 600;
 
@@ -22,7 +22,7 @@ struct Impairments {
     dead: (u64, u64),
 }
 
-fn impairment(stream: &mut Stream, first: bool) -> Impairments {
+fn impairment(stream: &mut RngStream, first: bool) -> Impairments {
     let from = 1050 + stream.below(1000);
     let dead = match stream.below(3) {
         0 if !first => (from, u64::MAX),
@@ -33,7 +33,7 @@ fn impairment(stream: &mut Stream, first: bool) -> Impairments {
     Impairments { loss, duplication, lateness, dead }
 }
 
-fn fate(impairment: Impairments, now: Instant, stream: &mut Stream) -> Copies {
+fn fate(impairment: Impairments, now: Instant, stream: &mut RngStream) -> Copies {
     let mut copies = Vec::new();
     if (impairment.dead.0..impairment.dead.1).contains(&now.as_millis()) {
         return copies;
@@ -54,9 +54,9 @@ struct Reached {
     failures: u64,
 }
 
-fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<[LinkConfig; 2]>) {
+fn options(seed: u64, stream: &mut RngStream) -> (Options, Vec<[LinkConfig; 2]>) {
     let paths = 1 + stream.below(4) as usize;
-    let subflow = |stream: &mut Stream, first: bool| SubflowConfig {
+    let subflow = |stream: &mut RngStream, first: bool| SubflowConfig {
         backup: !first && stream.chance(0.2),
         join: if first { Span::ZERO } else { Span::from_millis(stream.below(300)) },
         leave: (!first && stream.chance(0.2)).then(|| Span::from_millis(301 + stream.below(1000))),
@@ -79,11 +79,11 @@ fn options(seed: u64, stream: &mut Stream) -> (Options, Vec<[LinkConfig; 2]>) {
 }
 
 fn run(seed: u64) -> Reached {
-    let mut stream = Stream::named(seed, "any paths");
+    let mut stream = RngStream::named(seed, "any paths");
     let (options, paths) = options(seed, &mut stream);
     let impairments: Vec<Impairments> = (0..paths.len()).map(|index| impairment(&mut stream, index == 0)).collect();
     let back = impairments.clone();
-    let mut rng = Stream::named(seed, "back");
+    let mut rng = RngStream::named(seed, "back");
     let mut connection = Connection::new(
         &options,
         &paths,
@@ -120,7 +120,7 @@ fn all_data_arrives_and_every_kind_of_repair_is_reached() {
 #[test]
 fn acknowledgements_made_up_at_random_do_no_harm() {
     for seed in 0..300 {
-        let mut stream = Stream::named(seed, "garbage");
+        let mut stream = RngStream::named(seed, "garbage");
         let options = options(seed, &mut stream).0;
         let mut sender = new_sender(&options);
         let mut now = Instant::ZERO + Span::from_secs(1);
@@ -140,7 +140,7 @@ fn acknowledgements_made_up_at_random_do_no_harm() {
 #[test]
 fn segments_made_up_at_random_do_no_harm() {
     for seed in 0..300 {
-        let mut stream = Stream::named(seed, "garbage for a receiver");
+        let mut stream = RngStream::named(seed, "garbage for a receiver");
         let mut receiver = new_receiver(&options(seed, &mut stream).0);
         let mut now = Instant::ZERO + Span::from_secs(1);
         for _ in 0..1000 {

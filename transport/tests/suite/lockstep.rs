@@ -6,7 +6,7 @@ use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, SinglePathSender, receiver, sender};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 pub(crate) const MSS: u32 = 1000;
 pub(crate) const ONE_WAY: Span = Span::from_millis(10);
@@ -87,7 +87,7 @@ pub(crate) fn new_sender(options: Options) -> SinglePathSender {
     let reno = control::registry::find("reno").expect("reno is registered");
     let controller = reno.controller(&BTreeMap::new()).expect("reno needs no parameters");
     let mut sender = sender_with(options, controller);
-    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, runt: true });
+    sender.handle(Instant::ZERO, Input::Write { segments: options.segments, last_is_small: true });
     sender
 }
 
@@ -108,9 +108,9 @@ pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> 
         recovery: options.recovery,
         handshake: options.handshake,
         initial_rto: Span::from_secs(1),
-        max_window: u32::MAX,
+        window_clamp: u32::MAX,
     };
-    SinglePathSender::new(config, controller, Stream::named(1, "lockstep"))
+    SinglePathSender::new(config, controller, RngStream::named(1, "lockstep"))
 }
 
 pub(crate) fn new_receiver(options: Options) -> Receiver {
@@ -166,7 +166,7 @@ impl Connection {
         loop {
             match self.sender.poll(self.now) {
                 Output::Transmit(segment) => self.send(segment),
-                Output::Until(deadline) => return deadline,
+                Output::WaitUntil(deadline) => return deadline,
             }
         }
     }

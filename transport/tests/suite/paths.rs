@@ -7,7 +7,7 @@ use ropewalk_transport::mptcp::{
 use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 pub(crate) const MSS: u32 = 1000;
 
@@ -94,7 +94,7 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
         recovery: sender::LossRecovery::Rack,
         handshake: true,
         initial_rto: Span::from_secs(1),
-        max_window: options.window,
+        window_clamp: options.window,
     };
     let config = ConnectionConfig {
         tcp,
@@ -107,7 +107,7 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
     let control = control.controller(&BTreeMap::new()).expect("no parameters");
     let entry = schedule::find(options.scheduler).expect("registered");
     let scheduler = entry.scheduler(&[], 0, &BTreeMap::new()).expect("no parameters");
-    let mut sender = Sender::new(config, control, Stream::named(1, "paths"), scheduler, entry.fill);
+    let mut sender = Sender::new(config, control, RngStream::named(1, "paths"), scheduler, entry.fill);
     sender.handle(Instant::ZERO, Input::Write(options.segments));
     sender
 }
@@ -178,7 +178,7 @@ impl Connection {
         loop {
             match self.sender.poll(self.now) {
                 Output::Transmit(segment) => self.send(segment),
-                Output::Until(deadline) => return deadline,
+                Output::WaitUntil(deadline) => return deadline,
             }
         }
     }

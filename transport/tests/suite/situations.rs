@@ -28,7 +28,7 @@ fn finished(mut connection: Connection) -> Connection {
 #[test]
 fn without_loss_nothing_is_sent_twice() {
     let c = counters(Options::default(), |_, _| pass());
-    let trouble = (c.retransmitted, c.recoveries, c.timeouts, c.duplicates, c.probes);
+    let trouble = (c.retransmitted, c.recoveries, c.timeouts, c.duplicates, c.tlp_probes);
     assert_eq!((c.sent, trouble), (400, (0, 0, 0, 0, 0)));
 }
 
@@ -62,7 +62,7 @@ fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_
     let c = counters(fack, losing(&[100], 2));
     assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
     let c = counters(Options { segments: 40, ..fack }, losing(&[37, 38, 39], 1));
-    assert_eq!((c.probes, c.timeouts, c.retransmitted), (0, 1, 3), "a lost tail costs a timeout");
+    assert_eq!((c.tlp_probes, c.timeouts, c.retransmitted), (0, 1, 3), "a lost tail costs a timeout");
     let c = counters(Options { timestamps: false, ..fack }, stalled(390));
     assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 0), "{c:?}");
 }
@@ -95,7 +95,7 @@ fn without_a_handshake_data_leaves_at_once() {
 #[test]
 fn a_lost_tail_is_probed_and_then_repaired_by_fast_recovery() {
     let c = counters(Options { segments: 40, ..Options::default() }, losing(&[37, 38, 39], 1));
-    assert_eq!((c.probes, c.recoveries, c.timeouts, c.retransmitted), (1, 1, 0, 3));
+    assert_eq!((c.tlp_probes, c.recoveries, c.timeouts, c.retransmitted), (1, 1, 0, 3));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_loss_that_the_probe_repairs_costs_one_reduction() {
     let options = Options { send_buffer: 1, segments: 60, ..Options::default() };
     let connection = finished(Connection::with(options, losing(&[30], 1)));
     let c = connection.sender.counters();
-    assert_eq!((c.probes, c.probe_repairs, c.timeouts, c.recoveries, c.retransmitted), (1, 1, 0, 0, 1));
+    assert_eq!((c.tlp_probes, c.tlp_recoveries, c.timeouts, c.recoveries, c.retransmitted), (1, 1, 0, 0, 1));
     assert!(connection.sender.decision().ssthresh < 1000, "reduced");
 }
 
@@ -118,7 +118,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
         }),
     );
     let c = finished(connection).sender.counters();
-    assert_eq!((c.probes, c.duplicates, c.probe_repairs, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
+    assert_eq!((c.tlp_probes, c.duplicates, c.tlp_recoveries, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
 }
 
 /// What is sent between 60 and 200 ms after the start stands still and then arrives in order, from so many milliseconds
@@ -263,7 +263,7 @@ fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
 fn without_sack_three_duplicates_start_recovery_and_each_partial_acknowledgement_repairs_one_loss() {
     let options = Options { sack: false, ..Options::default() };
     let c = counters(options, losing(&[100], 1));
-    assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.probes), (1, 1, 0, 0));
+    assert_eq!((c.recoveries, c.retransmitted, c.timeouts, c.tlp_probes), (1, 1, 0, 0));
     let c = counters(options, losing(&[100, 104, 108], 1));
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (1, 3, 0));
 }

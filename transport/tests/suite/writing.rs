@@ -37,7 +37,7 @@ fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     let mut connection = Connection::with(Options::default(), |_, _| lockstep::pass());
     connection.sender = sender_with(Options::default(), Box::new(spy));
     for segments in [5, 5, 500] {
-        connection.sender.handle(connection.now, Input::Write { segments, runt: false });
+        connection.sender.handle(connection.now, Input::Write { segments, last_is_small: false });
         assert!(connection.run(Span::from_secs(10)));
         connection.now += Span::from_millis(100);
     }

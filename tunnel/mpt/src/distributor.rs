@@ -21,7 +21,7 @@ impl Distributor {
     /// Sets whether a path can be used.
     pub fn set_usable(&mut self, path: PathId, usable: bool) {
         let path = &mut self.paths[path.index()];
-        (path.open, path.active) = (usable, usable);
+        (path.has_room, path.active) = (usable, usable);
     }
 
     /// The sequence number and the path of the next packet of `bytes`; `None`, and no number is used, if no path is usable.
@@ -29,13 +29,13 @@ impl Distributor {
         let sequence = self.next_sequence;
         let view = SchedulerView {
             now,
-            bytes,
+            packet_bytes: bytes,
             paths: &self.paths,
             snd_nxt: sequence,
             snd_una: sequence,
             unsent: 1,
             rwnd_left: u64::MAX,
-            window_stalls: 0,
+            rwnd_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
         self.next_sequence += 1;

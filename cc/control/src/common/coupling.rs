@@ -1,15 +1,15 @@
 //! The controller of the paths of a connection that is made of a coupling.
 //!
-//! Every event moves a path's window by the same steps as any single window ([`super::WindowController`]): slow start,
+//! Every event moves a path's window by the same steps as any single window ([`super::CwndController`]): slow start,
 //! one reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
 //! siblings are not active (not up, or without an RTT sample) is Reno.
 //!
 //! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
+use super::congestion_ops::RuleDriver;
 use super::path_controllers::PathControllers;
 use super::subflows::{SubflowGroup, SubflowView};
-use super::window_rule::RuleDriver;
-use super::{CwndState, WindowRule, reno_cong_avoid, reno_ssthresh};
+use super::{CongestionOps, CwndState, reno_cong_avoid, reno_ssthresh};
 use crate::{AckSample, CaState, Context, Controller, Decision, PathController, PathEvent, PathInfo};
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
@@ -101,7 +101,7 @@ impl<C: Coupling> Controller for CoupledController<C> {
         let own = path.index();
         self.ensure_path(own);
         let state = &mut self.states[own];
-        let mut rule = CoupledRule {
+        let mut rule = CoupledOps {
             coupling: &mut self.coupling,
             group: SubflowGroup { subflows: &mut self.subflows, own },
             path_controller_allows_more: self.path_controllers.allows_more(own, state),
@@ -131,14 +131,14 @@ impl<M: Default> SubflowView<M> {
 
 /// One path's window rule, for the time of one event.
 #[derive(Debug)]
-struct CoupledRule<'a, C: Coupling> {
+struct CoupledOps<'a, C: Coupling> {
     coupling: &'a mut C,
     group: SubflowGroup<'a, C::PathState>,
     path_controller_allows_more: bool,
     has_path_controllers: bool,
 }
 
-impl<C: Coupling> CoupledRule<'_, C> {
+impl<C: Coupling> CoupledOps<'_, C> {
     fn own(&mut self) -> &mut SubflowView<C::PathState> {
         &mut self.group.subflows[self.group.own]
     }
@@ -149,7 +149,7 @@ impl<C: Coupling> CoupledRule<'_, C> {
     }
 }
 
-impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
+impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         let rtt = path.rtt.map_or(0.0, Span::as_secs_f64);
         *self.own() =
@@ -203,7 +203,7 @@ impl<C: Coupling> WindowRule for CoupledRule<'_, C> {
 mod tests {
     use super::*;
     use crate::{Cause, Reduction};
-    use units::{INFINITE_SSTHRESH, Stream};
+    use units::{INFINITE_SSTHRESH, RngStream};
 
     /// Grows by a hundredth of the siblings' windows for each packet; counts reductions.
     #[derive(Debug)]
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn tell(group: &mut CoupledController<Hundredth>, path: u16, event: &PathEvent) -> u32 {
-        let mut rng = Stream::named(1, "test");
+        let mut rng = RngStream::named(1, "test");
         group.on_event(PathId(path), event, &mut Context { now: Instant::ZERO, rng: &mut rng });
         group.decision(PathId(path)).cwnd
     }
@@ -263,7 +263,7 @@ mod tests {
         })
     }
 
-    const LOSS: PathEvent = PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: 20 };
+    const LOSS: PathEvent = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20 };
     const RECOVERED: PathEvent = PathEvent::Recovered { to_ssthresh: true };
 
     /// Two paths with ten packets each, in congestion avoidance.
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_sibling_in_recovery_counts_with_its_threshold() {
         let mut group = two(CoupledController::new(Hundredth));
-        tell(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: 9 });
+        tell(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9 });
         assert_eq!((group.states[1].cwnd, group.subflows[1].cwnd), (10, 5.0));
         assert_eq!(tell(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
     }

@@ -1,9 +1,10 @@
 //! Parts that algorithms share.
 //!
-//! [`WindowController`] owns the congestion window of one path: states, proportional rate reduction, undo. The
-//! algorithm states its [`WindowRule`]. [`CoupledController`] does the same for the paths of a connection, over a
+//! [`CwndController`] owns the congestion window of one path: states, proportional rate reduction, undo. The
+//! algorithm states its [`CongestionOps`]. [`CoupledController`] does the same for the paths of a connection, over a
 //! [`Coupling`].
 
+mod congestion_ops;
 mod coupling;
 mod cwnd;
 mod path_controllers;
@@ -13,9 +14,9 @@ mod reno;
 mod round_trip;
 pub(crate) mod subflows;
 mod vegas_rtt;
-mod window_rule;
 mod windowed_max;
 
+pub use congestion_ops::{CongestionOps, CwndController};
 pub use coupling::{CoupledController, Coupling};
 pub use cwnd::CwndState;
 pub use rate_halving::RateHalving;
@@ -23,5 +24,4 @@ pub use reno::{cong_avoid_ai, reno_cong_avoid, reno_ssthresh, slow_start};
 pub use round_trip::RoundTrip;
 pub use subflows::{SubflowGroup, SubflowView};
 pub use vegas_rtt::VegasRtt;
-pub use window_rule::{WindowController, WindowRule};
 pub use windowed_max::WindowedMax;

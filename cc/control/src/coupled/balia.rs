@@ -8,12 +8,12 @@
 //!
 //! Source: Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design and implementation" (IEEE/ACM ToN 2016);
 //! draft-walid-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Departures: the least threshold is two packets (the kernel's is one). The increase is computed afresh at each
+//! Deviations: the least threshold is two packets (the kernel's is one). The increase is computed afresh at each
 //! acknowledgement; the kernel does when a window moved.
 
 use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
+use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
 use units::Instant;
 
 /// Registration.
@@ -23,7 +23,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "balanced linked adaptation: couples the decrease as well as the increase",
     source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    traits: Traits { colour: Some(["#228833", "#5cbf6e"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#228833", "#5cbf6e"]), ..Properties::DEFAULT },
     constructor: Constructor::Coupled(|params| boxed(params, Balia { kernel_integers: kernel_integers(params) })),
 };
 

@@ -7,7 +7,7 @@
 //!   sharing, in five counts in a row, the slowest path stops.
 //!
 //! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
-//! the paper's text was not read. Departures from the code, which its description suggests: both checks run once a
+//! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once a
 //! cycle, as the fourth phase begins, not on each acknowledgement of it; a path's delivery rate is that since its check
 //! before. A controller cannot close a path: the one that stops stays up and holds BBR's least window of four packets.
 //! The base is this BBR v1, which also has what came after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
@@ -17,7 +17,7 @@
 
 use super::models::{BbrPath, BbrPaths};
 use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, Departure, PathEvent, Traits};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, Deviation, PathEvent, Properties};
 use units::{Instant, PathId};
 
 /// Registration.
@@ -27,11 +27,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v1 on each path; those of like bandwidth share it, a useless one stops",
     source: "Mahmud et al., IEEE Access 2020 (from its authors' code)",
     parameters: &[],
-    traits: Traits {
+    properties: Properties {
         min_cwnd: 4,
-        departures: &[(Departure::RaisesUnfilledCwnd, "as bbr"), (Departure::KeepsCwndOnUndo, "as bbr")],
+        deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
         single_path: Some("bbr"),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
     constructor: Constructor::Coupled(|_| Box::new(CMpBbr { paths: BbrPaths::new() })),
 };

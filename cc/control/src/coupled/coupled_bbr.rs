@@ -15,12 +15,12 @@
 //! - The four packets hold for the six phases that cruise, not for the two that measure.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
 //!
-//! Departure: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
+//! Deviation: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
 //! would stop the clock of acknowledgements, and a path with alpha just below zero would be faster than one just above.
 
 use super::models::{BbrPath, BbrPaths};
 use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
-use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, Departure, PathEvent, Traits};
+use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, Deviation, PathEvent, Properties};
 use units::PathId;
 
 /// Registration.
@@ -30,11 +30,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v1 on each path, in all no faster than the best",
     source: "Han et al., SIGCOMM 2019 poster",
     parameters: &[],
-    traits: Traits {
+    properties: Properties {
         min_cwnd: 4,
-        departures: &[(Departure::RaisesUnfilledCwnd, "as bbr"), (Departure::KeepsCwndOnUndo, "as bbr")],
+        deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
         single_path: Some("bbr"),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
     constructor: Constructor::Coupled(|_| Box::new(CoupledBbr { paths: BbrPaths::new() })),
 };

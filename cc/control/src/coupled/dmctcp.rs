@@ -8,12 +8,12 @@
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
 //! Source: Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014), as its kernel module has it; the paper itself
-//! was not read. Departures: a path that waits begins slow start also when it is left alone. Of several paths with the
+//! was not read. Deviations: a path that waits begins slow start also when it is left alone. Of several paths with the
 //! smallest window, each counts as the smallest.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
-use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
+use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// Registration.
@@ -23,7 +23,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "desynchronized: only the path with the largest window backs off",
     source: "Cui et al., ICCCN 2014 (from its kernel module)",
     parameters: &[PATH],
-    traits: Traits::DEFAULT,
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Dmctcp::default())),
 };
 

@@ -10,7 +10,7 @@
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor, Traits};
+use crate::{AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -19,7 +19,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "equally weighted: each of n paths an n-th of Reno, none linked to another",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[PATH],
-    traits: Traits::DEFAULT,
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Ewtcp)),
 };
 

@@ -10,7 +10,7 @@
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor, Traits};
+use crate::{AlgorithmEntry, Constructor, Properties};
 use units::Instant;
 
 /// Registration.
@@ -20,7 +20,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "all windows as one: everything to the least congested path",
     source: "Kelly and Voice, CCR 2005; Wischik et al., NSDI 2011",
     parameters: &[PATH],
-    traits: Traits::DEFAULT,
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, FullyCoupled)),
 };
 

@@ -7,12 +7,12 @@
 //!
 //! Source: RFC 6356; Wischik, Raiciu, Greenhalgh and Handley, "Design, implementation and evaluation of congestion
 //! control for multipath TCP" (NSDI 2011). With `steps = "linux"`, the integers of the out-of-tree MPTCP kernel.
-//! Departures: windows are packets, so that a difference in packet size between paths does not count (the kernel's
+//! Deviations: windows are packets, so that a difference in packet size between paths does not count (the kernel's
 //! choice; the RFC has bytes). Alpha is computed afresh at each acknowledgement; RFC and kernel do when a window moved.
 
 use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
+use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -21,7 +21,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "linked increases: as much in all as one TCP on the best path",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[PATH, STEPS],
-    traits: Traits { colour: Some(["#4477aa", "#7fa9d6"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#4477aa", "#7fa9d6"]), ..Properties::DEFAULT },
     constructor: Constructor::Coupled(|params| boxed(params, Lia { kernel_integers: kernel_integers(params) })),
 };
 

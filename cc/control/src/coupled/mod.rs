@@ -14,20 +14,20 @@ pub mod wvegas;
 
 use crate::common::{CoupledController, Coupling, CwndState, SubflowGroup, reno_cong_avoid, slow_start};
 use crate::single::bbr::Bbr;
-use crate::{Controller, ParamDefault, Parameter, Params};
+use crate::{Controller, ParamKind, Parameter, Params};
 
 /// Every coupling of windows can stand over a controller of each path.
 const PATH: Parameter = Parameter {
     name: "path",
-    meaning: "what controls each path: the coupled window alone (it is Reno's, coupled), or BBR v1 with it",
-    default: ParamDefault::Word(&["reno", "bbr"]),
+    description: "what controls each path: the coupled window alone (it is Reno's, coupled), or BBR v1 with it",
+    kind: ParamKind::Choice(&["reno", "bbr"]),
 };
 
 /// For algorithms whose kernel module counts in integers.
 const STEPS: Parameter = Parameter {
     name: "steps",
-    meaning: "paper: by packets acknowledged, in fractions; linux: by acknowledgements, in the kernel module's integers",
-    default: ParamDefault::Word(&["paper", "linux"]),
+    description: "paper: by packets acknowledged, in fractions; linux: by acknowledgements, in the kernel module's integers",
+    kind: ParamKind::Choice(&["paper", "linux"]),
 };
 
 /// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and
@@ -52,14 +52,14 @@ fn cong_avoid<M>(
 /// A coupling as its settings want it.
 fn boxed<C: Coupling + 'static>(params: &Params, coupling: C) -> Box<dyn Controller> {
     let coupled = CoupledController::new(coupling);
-    if params.word(PATH.name) == "bbr" {
+    if params.choice(PATH.name) == "bbr" {
         return Box::new(coupled.over(|| Box::new(Bbr::new())));
     }
     Box::new(coupled)
 }
 
 fn kernel_integers(params: &Params) -> bool {
-    params.word(STEPS.name) == "linux"
+    params.choice(STEPS.name) == "linux"
 }
 
 /// The kernel modules' additive increase: one packet after `period` acknowledgements, of whatever size, and one more.

@@ -10,12 +10,12 @@
 //!
 //! Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal" (CoNEXT 2012);
 //! draft-khalili-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Departures: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
+//! Deviations: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
 //! threshold is two packets, as in the kernel.
 
 use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor, Traits};
+use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -24,7 +24,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "opportunistic linked increases: moves window from the largest to the best paths",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control",
     parameters: &[PATH, STEPS],
-    traits: Traits { colour: Some(["#d4475a", "#ff8c9a"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#d4475a", "#ff8c9a"]), ..Properties::DEFAULT },
     constructor: Constructor::Coupled(|params| boxed(params, Olia { kernel_integers: kernel_integers(params) })),
 };
 

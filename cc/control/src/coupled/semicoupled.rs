@@ -9,7 +9,7 @@
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
-use crate::{AlgorithmEntry, Constructor, ParamDefault, Parameter, Traits};
+use crate::{AlgorithmEntry, Constructor, ParamKind, Parameter, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -20,12 +20,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "a",
-            meaning: "packets by which all windows together grow while one total window is acknowledged",
-            default: ParamDefault::Number { value: 1.0, least: 0.001, most: 100.0 },
+            description: "packets by which all windows together grow while one total window is acknowledged",
+            kind: ParamKind::Number { default: 1.0, min: 0.001, max: 100.0 },
         },
         PATH,
     ],
-    traits: Traits::DEFAULT,
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|params| boxed(params, Semicoupled { a: params.number("a") })),
 };
 

@@ -21,7 +21,7 @@
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid, slow_start};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Departure, ParamDefault, Parameter, Params, Traits};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Deviation, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -32,27 +32,27 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "total_alpha",
-            meaning: "packets that all paths together keep queued",
-            default: ParamDefault::Number { value: 10.0, least: 1.0, most: 1000.0 },
+            description: "packets that all paths together keep queued",
+            kind: ParamKind::Number { default: 10.0, min: 1.0, max: 1000.0 },
         },
         Parameter {
             name: "gamma",
-            meaning: "leave slow start when more packets than this are queued",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1000.0 },
+            description: "leave slow start when more packets than this are queued",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1000.0 },
         },
         Parameter {
             name: "backoff",
-            meaning: "drain the queue where its delay is twice the least that was seen",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "drain the queue where its delay is twice the least that was seen",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         PATH,
     ],
-    traits: Traits {
-        departures: &[(Departure::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
+    properties: Properties {
+        deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
         colour: Some(["#aa3377", "#d66ca5"]),
         // Alone it is Vegas with all of its alpha.
         single_path: None,
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
     constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
 };
@@ -110,7 +110,7 @@ impl WVegasPath {
 impl WVegas {
     fn new(params: &Params) -> Self {
         let (total_alpha, gamma) = (params.number("total_alpha"), params.number("gamma") as u64);
-        Self { total_alpha, gamma, backoff: params.word("backoff") == "on" }
+        Self { total_alpha, gamma, backoff: params.choice("backoff") == "on" }
     }
 
     /// The step at the end of a round with this mean RTT, microseconds.

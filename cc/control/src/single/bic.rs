@@ -6,11 +6,11 @@
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks" (INFOCOM
 //! 2004); constants and integer steps as in Linux 6.1 (`tcp_bic.c`), clock ticks of 1 ms.
-//! Departure from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
+//! Deviation from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
 //! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
-use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -19,8 +19,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "binary search for the window of the last loss",
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
     parameters: &[],
-    traits: Traits { colour: Some(["#3f9fdc", "#7cc8f2"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|_| WindowController::with_rate_halving(Bic::default(), RateHalving::ToSsthresh)),
+    properties: Properties { colour: Some(["#3f9fdc", "#7cc8f2"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|_| CwndController::with_rate_halving(Bic::default(), RateHalving::ToSsthresh)),
 };
 
 /// Most packets of growth a round trip (S_max).
@@ -92,7 +92,7 @@ impl Bic {
     }
 }
 
-impl WindowRule for Bic {
+impl CongestionOps for Bic {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
         let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
         if left > 0 {
@@ -126,14 +126,17 @@ impl WindowRule for Bic {
 mod tests {
     use super::*;
     use crate::single::testing::context;
-    use units::Stream;
+    use units::RngStream;
 
     fn after_loss_at(last_max: u32) -> Bic {
         Bic { last_max_cwnd: last_max, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
     }
 
     fn ssthresh(bic: &mut Bic, size: u32) -> u32 {
-        bic.ssthresh(&CwndState { cwnd: size, ..CwndState::default() }, &mut context(0, &mut Stream::named(1, "test")))
+        bic.ssthresh(
+            &CwndState { cwnd: size, ..CwndState::default() },
+            &mut context(0, &mut RngStream::named(1, "test")),
+        )
     }
 
     #[test]
@@ -156,7 +159,7 @@ mod tests {
             let (mut bic, mut state) = (Bic::default(), CwndState::default());
             let sample = AckSample { pkts_acked: 4, prior_ca_state: ca_state, ..AckSample::default() };
             for _ in 0..100 {
-                bic.on_ack(&mut state, &sample, &mut context(0, &mut Stream::named(1, "test")));
+                bic.on_ack(&mut state, &sample, &mut context(0, &mut RngStream::named(1, "test")));
             }
             bic.delayed_ack >> ACK_RATIO_SHIFT
         };

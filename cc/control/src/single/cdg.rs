@@ -11,16 +11,16 @@
 //!
 //! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
 //! integers and order of Linux 6.1 (`tcp_cdg.c`).
-//! Departures from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
-//! Departure from Linux: the exponential is exact (Linux: a table, within 1e-4).
+//! Deviations from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
+//! Deviation from Linux: the exponential is exact (Linux: a table, within 1e-4).
 //!
 //! A backoff goes down over a round trip, in proportion to what is acknowledged (as Linux's reductions do; here it is
 //! the algorithm's own, for only the sender begins those). A window cut at once would fall silent, and its next packet
 //! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
 
-use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 
 /// Registration.
@@ -32,32 +32,32 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "backoff_beta",
-            meaning: "window after a backoff, as a share of the window before it",
-            default: ParamDefault::Number { value: std::f64::consts::FRAC_1_SQRT_2, least: 0.1, most: 0.95 },
+            description: "window after a backoff, as a share of the window before it",
+            kind: ParamKind::Number { default: std::f64::consts::FRAC_1_SQRT_2, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "backoff_factor",
-            meaning: "backoff probability is 1 - exp(-factor * gradient), factor in 1/s",
-            default: ParamDefault::Number { value: 42.0, least: 0.0, most: 10_000.0 },
+            description: "backoff probability is 1 - exp(-factor * gradient), factor in 1/s",
+            kind: ParamKind::Number { default: 42.0, min: 0.0, max: 10_000.0 },
         },
         Parameter {
             name: "ineffective",
-            meaning: "backoffs without effect before they are suspended; 0: never",
-            default: ParamDefault::Number { value: 5.0, least: 0.0, most: 1000.0 },
+            description: "backoffs without effect before they are suspended; 0: never",
+            kind: ParamKind::Number { default: 5.0, min: 0.0, max: 1000.0 },
         },
         Parameter {
             name: "shadow",
-            meaning: "after a loss keep at least half of the window that there would be without backoffs",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "after a loss keep at least half of the window that there would be without backoffs",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "hystart",
-            meaning: "leave slow start by delay or ACK train",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "leave slow start by delay or ACK train",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
     ],
-    traits: Traits { colour: Some(["#6b5a00", "#b7a338"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Cdg::new(params))),
+    properties: Properties { colour: Some(["#6b5a00", "#b7a338"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Cdg::new(params))),
 };
 
 /// Rounds in a gradient.
@@ -157,8 +157,8 @@ impl Cdg {
             backoff_beta: libm::round(params.number("backoff_beta") * 1024.0) as u64,
             backoff_factor: params.number("backoff_factor"),
             ineffective: params.number("ineffective") as u32,
-            use_shadow: params.word("shadow") == "on",
-            hystart: params.word("hystart") == "on",
+            use_shadow: params.choice("shadow") == "on",
+            hystart: params.choice("hystart") == "on",
             shadow_wnd: 0,
             rtt_seq: RoundTrip::default(),
             rtt: None,
@@ -263,7 +263,7 @@ impl Cdg {
     }
 }
 
-impl WindowRule for Cdg {
+impl CongestionOps for Cdg {
     /// The handshake's RTT belongs to the first round: its packets are small, so that the first gradient is that of a
     /// transmission time and not that of the initial window's burst.
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
@@ -343,7 +343,7 @@ impl WindowRule for Cdg {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::{Span, Stream};
+    use units::{RngStream, Span};
 
     fn cdg() -> Cdg {
         Cdg::new(&defaults(&ENTRY))
@@ -359,12 +359,12 @@ mod tests {
         state: CwndState,
         una: u64,
         now: u64,
-        rng: Stream,
+        rng: RngStream,
     }
 
     impl Flow {
         fn new(cdg: Cdg, state: CwndState) -> Self {
-            Self { cdg, state, una: 0, now: 0, rng: Stream::named(1, "test") }
+            Self { cdg, state, una: 0, now: 0, rng: RngStream::named(1, "test") }
         }
 
         fn round(&mut self, rtt_us: u64) {
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_loss_keeps_half_of_the_shadow() {
-        let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
+        let (mut cdg, mut stream) = (cdg(), RngStream::named(1, "test"));
         cdg.shadow_wnd = 90;
         assert_eq!(cdg.ssthresh(&state(50), &mut context(0, &mut stream)), 45);
         assert_eq!(cdg.shadow_wnd, 45);
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn after_five_backoffs_without_effect_it_does_not_yield_any_more() {
         let mut cdg = Cdg { backoff_factor: 1e9, ..cdg() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let yielded: Vec<bool> = (0..7).map(|_| cdg.backoff_due(1000, &mut context(0, &mut stream))).collect();
         assert_eq!(yielded, [true, true, true, true, true, false, false]);
         cdg.rtt = Some(MinMax { min: 900, max: 1000 });
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn after_pairs_a_lone_acknowledgement_raises_nothing() {
-        let (mut cdg, mut stream) = (cdg(), Stream::named(1, "test"));
+        let (mut cdg, mut stream) = (cdg(), RngStream::named(1, "test"));
         let mut sample = |released, rtt| {
             let sample = AckSample { pkts_acked: released, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
             cdg.on_ack(&mut state(10), &sample, &mut context(0, &mut stream));

@@ -14,8 +14,8 @@
 //! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of
 //! 1/2. Proportional rate reduction and undo are Linux 6.1's.
 
-use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -26,42 +26,42 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha",
-            meaning: "growth of the delay window a round trip, times window^k, packets",
-            default: ParamDefault::Number { value: 0.125, least: 0.0, most: 10.0 },
+            description: "growth of the delay window a round trip, times window^k, packets",
+            kind: ParamKind::Number { default: 0.125, min: 0.0, max: 10.0 },
         },
         Parameter {
             name: "beta",
-            meaning: "decrease on loss, as a share of the window",
-            default: ParamDefault::Number { value: 0.5, least: 0.05, most: 0.95 },
+            description: "decrease on loss, as a share of the window",
+            kind: ParamKind::Number { default: 0.5, min: 0.05, max: 0.95 },
         },
         Parameter {
             name: "k",
-            meaning: "exponent of the window in the growth of the delay window",
-            default: ParamDefault::Number { value: 0.75, least: 0.0, most: 1.0 },
+            description: "exponent of the window in the growth of the delay window",
+            kind: ParamKind::Number { default: 0.75, min: 0.0, max: 1.0 },
         },
         Parameter {
             name: "gamma",
-            meaning: "backlog from which the delay window shrinks, packets (at first, if tuned)",
-            default: ParamDefault::Number { value: 30.0, least: 1.0, most: 1e6 },
+            description: "backlog from which the delay window shrinks, packets (at first, if tuned)",
+            kind: ParamKind::Number { default: 30.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "gamma_tuning",
-            meaning: "let gamma follow what a Reno flow would queue",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "let gamma follow what a Reno flow would queue",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "zeta",
-            meaning: "how much of the backlog the delay window gives back a round trip",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 10.0 },
+            description: "how much of the backlog the delay window gives back a round trip",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 10.0 },
         },
         Parameter {
             name: "low_window",
-            meaning: "Reno up to here, packets",
-            default: ParamDefault::Number { value: 41.0, least: 0.0, most: 1e6 },
+            description: "Reno up to here, packets",
+            kind: ParamKind::Number { default: 41.0, min: 0.0, max: 1e6 },
         },
     ],
-    traits: Traits::DEFAULT,
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Compound::new(params))),
+    properties: Properties::DEFAULT,
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Compound::new(params))),
 };
 
 /// Gamma stays within these bounds when tuned, packets.
@@ -114,7 +114,7 @@ impl Compound {
                 low_window: params.number("low_window") as u32,
             },
             gamma: params.number("gamma"),
-            gamma_tuning: params.word("gamma_tuning") == "on",
+            gamma_tuning: params.choice("gamma_tuning") == "on",
             vegas: VegasRtt::default(),
             queueing_share: 0.0,
             dwnd: 0.0,
@@ -149,7 +149,7 @@ impl Compound {
     }
 }
 
-impl WindowRule for Compound {
+impl CongestionOps for Compound {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         let slow = state.in_slow_start();
         if slow {
@@ -195,7 +195,7 @@ impl WindowRule for Compound {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     fn compound(extra: f64) -> Compound {
         Compound { dwnd: extra, ..Compound::new(&defaults(&ENTRY)) }
@@ -215,7 +215,7 @@ mod tests {
             (compound(extra), CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() });
         (compound.vegas.base_rtt, compound.vegas.min_rtt, compound.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 101, ..AckSample::default() };
-        compound.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        compound.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut RngStream::named(1, "test")));
         (state.cwnd, compound.dwnd)
     }
 
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_loss_halves_both_windows() {
-        let (mut compound, mut stream) = (compound(60.0), Stream::named(1, "test"));
+        let (mut compound, mut stream) = (compound(60.0), RngStream::named(1, "test"));
         let state = CwndState { cwnd: 100, ..CwndState::default() };
         assert_eq!(compound.ssthresh(&state, &mut context(0, &mut stream)), 50);
         assert_eq!(compound.dwnd, 30.0);
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_timeout_ends_the_delay_window() {
         let (mut compound, mut state) = (compound(60.0), CwndState::default());
-        compound.set_state(&mut state, CaState::Loss, &mut context(0, &mut Stream::named(1, "test")));
+        compound.set_state(&mut state, CaState::Loss, &mut context(0, &mut RngStream::named(1, "test")));
         assert_eq!(compound.dwnd, 0.0);
     }
 }

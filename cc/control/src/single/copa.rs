@@ -11,7 +11,7 @@
 //! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
 //!
 //! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
-//! Departures from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the
+//! Deviations from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the
 //! window, so that the window changes by no more than itself a round trip (the paper sets no bound); it grows only
 //! while it is filled (the paper is silent); and the competitive mode is off unless asked for, as in the implementation
 //! that is deployed (mvfst has none): on a short path the queue of a lone flow's own slow start can bring it about, and
@@ -20,8 +20,8 @@
 
 use crate::common::{RoundTrip, WindowedMax};
 use crate::{
-    AckSample, AlgorithmEntry, Cause, Constructor, Context, Decision, Departure, ParamDefault, Parameter, Params,
-    PathController, PathEvent, PathInfo, Traits,
+    AckSample, AlgorithmEntry, Cause, Constructor, Context, Decision, Deviation, ParamKind, Parameter, Params,
+    PathController, PathEvent, PathInfo, Properties,
 };
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
@@ -34,18 +34,18 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "delta",
-            meaning: "1 / packets that the flow keeps in the queue",
-            default: ParamDefault::Number { value: 0.5, least: 0.004, most: 1.0 },
+            description: "1 / packets that the flow keeps in the queue",
+            kind: ParamKind::Number { default: 0.5, min: 0.004, max: 1.0 },
         },
         Parameter {
             name: "competitive",
-            meaning: "hold its own where others fill the queue",
-            default: ParamDefault::Word(&["off", "on"]),
+            description: "hold its own where others fill the queue",
+            kind: ParamKind::Choice(&["off", "on"]),
         },
     ],
-    traits: Traits {
-        departures: &[(Departure::KeepsCwndOnUndo, "loss does not reduce the window")],
-        ..Traits::DEFAULT
+    properties: Properties {
+        deviations: &[(Deviation::KeepsCwndOnUndo, "loss does not reduce the window")],
+        ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| Box::new(Copa::new(params))),
 };
@@ -158,7 +158,7 @@ impl Copa {
             slow_start: true,
             default_inv_delta: share,
             inv_delta: share,
-            competitive: params.word("competitive") == "on",
+            competitive: params.choice("competitive") == "on",
             rtts: Rtts::default(),
             velocity: Velocity::new(10 * PACKET),
             round: RoundTrip::default(),
@@ -261,7 +261,9 @@ impl PathController for Copa {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx.now),
             PathEvent::PathUp(path) => self.init(path, cx.now),
-            PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight } => self.on_timeout(*cut, *in_flight),
+            PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight } => {
+                self.on_timeout(*reduce_cwnd, *in_flight)
+            }
             PathEvent::Congestion { cause, .. } => {
                 self.lost |= *cause != Cause::EcnMark;
                 self.prior = None;
@@ -278,9 +280,9 @@ impl PathController for Copa {
 
     fn decision(&self) -> Decision {
         let standing = self.rtts.standing_rtt();
-        let known = (1..u64::MAX).contains(&standing);
+        let has_standing_rtt = (1..u64::MAX).contains(&standing);
         let bytes = (2 * u128::from(self.cwnd) * u128::from(self.mss) / u128::from(PACKET)) as u64;
-        let pacing_rate = known.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
+        let pacing_rate = has_standing_rtt.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
         Decision { cwnd: self.packets().max(1) as u32, ssthresh: self.ssthresh, pacing_rate }
     }
 }
@@ -289,7 +291,7 @@ impl PathController for Copa {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     /// After slow start, with a least RTT of 100 ms and this standing RTT.
     fn copa(cwnd: u64, standing_ms: u64) -> Copa {
@@ -311,7 +313,7 @@ mod tests {
             ..AckSample::default()
         };
         change(&mut sample);
-        copa.on_event(&PathEvent::Ack(sample), &mut context(now_ms, &mut Stream::named(1, "test")));
+        copa.on_event(&PathEvent::Ack(sample), &mut context(now_ms, &mut RngStream::named(1, "test")));
     }
 
     #[test]
@@ -381,12 +383,12 @@ mod tests {
     #[test]
     fn loss_does_not_move_the_window_and_a_timeout_begins_anew() {
         let mut copa = copa(50, 100);
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let mut tell = |copa: &mut Copa, event| {
             copa.on_event(&event, &mut context(0, &mut stream));
             (copa.packets(), copa.slow_start)
         };
-        let congestion = |cause| PathEvent::Congestion { cause, cut: true, in_flight: 0 };
+        let congestion = |cause| PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0 };
         assert_eq!(tell(&mut copa, congestion(Cause::Loss)), (50, false));
         assert_eq!(tell(&mut copa, congestion(Cause::Timeout)), (1, true));
         assert_eq!(tell(&mut copa, PathEvent::SpuriousLoss), (50, false));

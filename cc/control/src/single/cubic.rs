@@ -7,14 +7,14 @@
 //! - Slow start ends by loss, by HyStart (`hystart.rs`) or by HyStart++ (`hystart_plus.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
-//! Departures from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
+//! Deviations from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
 //! half a window a round trip instead of the target at 1.5 windows; the Reno estimate keeps its slope (8/15); a timeout
-//! resets `W_max`; undo does not restore the curve. Departure from Linux: the cube root is exact (Linux: to 0.2 %).
+//! resets `W_max`; undo does not restore the curve. Deviation from Linux: the cube root is exact (Linux: to 0.2 %).
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
-use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{INFINITE_SSTHRESH, Span};
 
 /// Registration.
@@ -26,33 +26,33 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "beta",
-            meaning: "window after a loss, as a share of the window before it",
-            default: ParamDefault::Number { value: 0.7, least: 0.1, most: 0.95 },
+            description: "window after a loss, as a share of the window before it",
+            kind: ParamKind::Number { default: 0.7, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "c",
-            meaning: "steepness of the curve, packets/s^3",
-            default: ParamDefault::Number { value: 0.4, least: 0.01, most: 10.0 },
+            description: "steepness of the curve, packets/s^3",
+            kind: ParamKind::Number { default: 0.4, min: 0.01, max: 10.0 },
         },
         Parameter {
             name: "fast_convergence",
-            meaning: "aim lower after a loss below the last maximum",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "aim lower after a loss below the last maximum",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "friendliness",
-            meaning: "never grow slower than Reno would",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "never grow slower than Reno would",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "hystart",
-            meaning: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406)",
-            default: ParamDefault::Word(&["on", "plus-plus", "off"]),
+            description: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406)",
+            kind: ParamKind::Choice(&["on", "plus-plus", "off"]),
         },
     ],
-    traits: Traits { colour: Some(["#0072b2", "#4ba3db"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#0072b2", "#4ba3db"]), ..Properties::DEFAULT },
     constructor: Constructor::PerPath(|params| {
-        WindowController::with_rate_halving(Cubic::new(params), RateHalving::ToSsthresh)
+        CwndController::with_rate_halving(Cubic::new(params), RateHalving::ToSsthresh)
     }),
 };
 
@@ -116,13 +116,13 @@ struct Epoch {
 
 impl Cubic {
     fn new(params: &Params) -> Self {
-        let on = |name| params.word(name) == "on";
+        let on = |name| params.choice(name) == "on";
         Self {
             cubic: CubicFunction::new(params.number("beta"), params.number("c")),
             fast_convergence: on("fast_convergence"),
             tcp_friendliness: on("friendliness"),
             hystart: on("hystart"),
-            hystart_plus: (params.word("hystart") == "plus-plus").then(HyStartPlus::default),
+            hystart_plus: (params.choice("hystart") == "plus-plus").then(HyStartPlus::default),
             ca: Bictcp::default(),
         }
     }
@@ -224,7 +224,7 @@ fn cube_root(value: u64) -> u64 {
     root
 }
 
-impl WindowRule for Cubic {
+impl CongestionOps for Cubic {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
         let left =
             if state.in_slow_start() { common::slow_start(state, self.slow_start_acked(state, acked)) } else { acked };
@@ -330,14 +330,14 @@ mod tests {
 
     #[test]
     fn a_loss_keeps_seven_tenths() {
-        let mut stream = units::Stream::named(1, "test");
+        let mut stream = units::RngStream::named(1, "test");
         assert_eq!(cubic().ssthresh(&state(100), &mut context(0, &mut stream)), 70);
         assert_eq!(cubic().ssthresh(&state(2), &mut context(0, &mut stream)), 2);
     }
 
     #[test]
     fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
-        let mut stream = units::Stream::named(1, "test");
+        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
         cubic.ssthresh(&state(100), &mut context(0, &mut stream));
         assert_eq!(cubic.ca.last_max_cwnd, 100);
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_everything() {
-        let mut stream = units::Stream::named(1, "test");
+        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
         cubic.ssthresh(&state(100), &mut context(0, &mut stream));
         cubic.ca.delay_min_us = 7;
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn idle_time_is_not_time_on_the_curve() {
-        let mut stream = units::Stream::named(1, "test");
+        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
         cubic.update(&state(100), 1, 1000);
         let start = |cubic: &Cubic| cubic.ca.epoch.map(|epoch| epoch.epoch_start);
@@ -403,10 +403,10 @@ mod tests {
 
     /// The window and threshold after so many rounds of ten acknowledgements, the first of 100 ms, the others of 150.
     fn after_rounds_with(hystart: &str, ssthresh: u32, rounds: u64) -> (u32, u32) {
-        let given = [("hystart".to_owned(), crate::ParamValue::Word(hystart.to_owned()))].into();
+        let given = [("hystart".to_owned(), crate::ParamValue::Choice(hystart.to_owned()))].into();
         let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
         let (mut state, mut stream) =
-            (CwndState { cwnd: 10, ssthresh, ..CwndState::default() }, units::Stream::named(1, "test"));
+            (CwndState { cwnd: 10, ssthresh, ..CwndState::default() }, units::RngStream::named(1, "test"));
         for ack in 1..=rounds * 10 {
             let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn delay_is_not_measured_for_a_second_after_an_epoch_begins() {
-        let mut stream = units::Stream::named(1, "test");
+        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
         cubic.update(&state(100), 1, 1000);
         let sample = AckSample { rtt: Some(Span::from_micros(50)), ..AckSample::default() };

@@ -10,12 +10,12 @@
 //! trip of marks, which makes alpha too large. Where no queue marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
-//! Departures from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
+//! Deviations from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
 //! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, Departure, Ecn, ParamDefault, Parameter, Params, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, Ecn, ParamKind, Parameter, Params, Properties,
 };
 
 /// Registration.
@@ -27,25 +27,25 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "gain_shift",
-            meaning: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
-            default: ParamDefault::Number { value: 4.0, least: 1.0, most: 10.0 },
+            description: "g = 2^-gain_shift: how fast the estimate of the marked share follows",
+            kind: ParamKind::Number { default: 4.0, min: 1.0, max: 10.0 },
         },
         Parameter {
             name: "alpha",
-            meaning: "estimate of the marked share before the first round trip",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1.0 },
+            description: "estimate of the marked share before the first round trip",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],
-    traits: Traits {
+    properties: Properties {
         ecn: |_| Ecn::PerPacket,
-        departures: &[(
-            Departure::ReducesOnLossAfterMark,
+        deviations: &[(
+            Deviation::ReducesOnLossAfterMark,
             "a mark costs a share of alpha, loss always half (Linux dctcp_react_to_loss)",
         )],
         colour: Some(["#96700b", "#ddb040"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Dctcp::new(params))),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Dctcp::new(params))),
 };
 
 /// An alpha of one.
@@ -88,7 +88,7 @@ impl Dctcp {
     }
 }
 
-impl WindowRule for Dctcp {
+impl CongestionOps for Dctcp {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         common::reno_cong_avoid(state, acked);
     }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path};
     use crate::{Cause, PathEvent};
-    use units::Stream;
+    use units::RngStream;
 
     fn dctcp(alpha: u64) -> Dctcp {
         Dctcp { alpha, ..Dctcp::new(&defaults(&ENTRY)) }
@@ -138,7 +138,7 @@ mod tests {
     fn after_round(alpha: u64, marked: u32) -> u64 {
         let mut dctcp = dctcp(alpha);
         let sample = AckSample { acked: 100, marked, snd_una: 100, snd_nxt: 200, ..AckSample::default() };
-        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut Stream::named(1, "test")));
+        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut RngStream::named(1, "test")));
         dctcp.alpha
     }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn alpha_is_estimated_once_a_round() {
         let mut dctcp = dctcp(1024);
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         for una in (10..=200).step_by(10) {
             let sample = AckSample { acked: 10, snd_una: una, snd_nxt: 100 + una, ..AckSample::default() };
             dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut stream));
@@ -171,7 +171,7 @@ mod tests {
     fn a_mark_costs_half_of_alpha() {
         let cut = |alpha| {
             let state = CwndState { cwnd: 100, ..CwndState::default() };
-            dctcp(alpha).ssthresh(&state, &mut context(0, &mut Stream::named(1, "test")))
+            dctcp(alpha).ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test")))
         };
         assert_eq!([1024, 512, 64].map(cut), [50, 75, 97]);
     }
@@ -180,11 +180,11 @@ mod tests {
     fn ssthresh(alpha: f64, causes: &[(Cause, bool)]) -> u32 {
         let params = [("alpha".to_owned(), crate::ParamValue::Number(alpha))].into();
         let params = Params::new(ENTRY.parameters, &params).expect("allowed");
-        let mut flow = WindowController::boxed(Dctcp::new(&params));
-        let mut stream = Stream::named(1, "test");
+        let mut flow = CwndController::boxed(Dctcp::new(&params));
+        let mut stream = RngStream::named(1, "test");
         flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0, &mut stream));
-        for &(cause, cut) in causes {
-            let event = PathEvent::Congestion { cause, cut, in_flight: 90 };
+        for &(cause, reduce_cwnd) in causes {
+            let event = PathEvent::Congestion { cause, reduce_cwnd, in_flight: 90 };
             flow.on_event(&event, &mut context(0, &mut stream));
         }
         flow.decision().ssthresh

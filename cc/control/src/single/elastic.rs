@@ -7,11 +7,11 @@
 //! Source: Alrshah, Al-Maqri, Othman, "Elastic-TCP: flexible congestion control algorithm to adapt for high-BDP
 //! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, the steps around the law are those of the
 //! Linux modules written for the paper: slow start and loss are Reno's, what slow start leaves is dropped.
-//! Departures: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
+//! Deviations: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
 //! whether an acknowledgement of many packets counts once or for each: `count`.
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -21,11 +21,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Alrshah, Al-Maqri, Othman, IEEE Systems Journal 2019",
     parameters: &[Parameter {
         name: "count",
-        meaning: "what brings growth: each acknowledgement, or each packet acknowledged",
-        default: ParamDefault::Word(&["acknowledgements", "packets"]),
+        description: "what brings growth: each acknowledgement, or each packet acknowledged",
+        kind: ParamKind::Choice(&["acknowledgements", "packets"]),
     }],
-    traits: Traits::DEFAULT,
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Elastic::new(params))),
+    properties: Properties::DEFAULT,
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Elastic::new(params))),
 };
 
 /// Weights are kept in 1/64 packets.
@@ -43,7 +43,7 @@ pub struct Elastic {
 
 impl Elastic {
     fn new(params: &Params) -> Self {
-        Self { per_packet: params.word("count") == "packets", max_rtt: 0, rtt: 1, cwnd_fraction: 0 }
+        Self { per_packet: params.choice("count") == "packets", max_rtt: 0, rtt: 1, cwnd_fraction: 0 }
     }
 
     /// The window-weighting function, in 1/64 packets.
@@ -63,7 +63,7 @@ impl Elastic {
     }
 }
 
-impl WindowRule for Elastic {
+impl CongestionOps for Elastic {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.in_slow_start() {
             common::slow_start(state, acked);
@@ -94,7 +94,7 @@ impl WindowRule for Elastic {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::{Span, Stream};
+    use units::{RngStream, Span};
 
     fn elastic(greatest: u64, present: u64) -> Elastic {
         Elastic { max_rtt: greatest, rtt: present, ..Elastic::new(&defaults(&ENTRY)) }
@@ -128,14 +128,14 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_the_greatest_rtt() {
-        let (mut elastic, mut state, mut stream) = (elastic(0, 1), CwndState::default(), Stream::named(1, "test"));
+        let (mut elastic, mut state, mut stream) = (elastic(0, 1), CwndState::default(), RngStream::named(1, "test"));
         let mut sample = |elastic: &mut Elastic, rtt| {
             let sample = AckSample { rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
             elastic.on_ack(&mut state, &sample, &mut context(0, &mut stream));
             elastic.max_rtt
         };
         assert_eq!([900, 400].map(|rtt| sample(&mut elastic, rtt)), [901, 901]);
-        elastic.on_timeout(&mut CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));
+        elastic.on_timeout(&mut CwndState::default(), &mut context(0, &mut RngStream::named(1, "test")));
         assert_eq!(sample(&mut elastic, 400), 401);
     }
 }

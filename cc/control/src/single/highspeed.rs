@@ -5,12 +5,12 @@
 //! - `a(w) = w^2 p(w) 2 b(w) / (2 - b(w))` with the response `p(w) = 1 / (12.8 w^1.2)`
 //!
 //! Source: RFC 3649 (Floyd 2003), table of appendix B; steps as in Linux 6.1 (`tcp_highspeed.c`).
-//! Departures from the RFC, all Linux's: `a` is added per acknowledgement, not per packet, so that delayed
+//! Deviations from the RFC, all Linux's: `a` is added per acknowledgement, not per packet, so that delayed
 //! acknowledgements halve the growth; what slow start leaves of an acknowledgement is dropped; the row of the table is
 //! looked up in congestion avoidance only, so that a loss in slow start still uses the row before (at first: one half).
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -19,8 +19,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "HighSpeed TCP: faster up and less down as the window grows",
     source: "RFC 3649; Linux 6.1 tcp_highspeed.c",
     parameters: &[],
-    traits: Traits { colour: Some(["#cc8d00", "#f0b733"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|_| WindowController::boxed(HighSpeed { aimd_vals: table(), ai: 0 })),
+    properties: Properties { colour: Some(["#cc8d00", "#f0b733"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|_| CwndController::boxed(HighSpeed { aimd_vals: table(), ai: 0 })),
 };
 
 /// Reno up to here, packets (RFC 3649 Low_Window).
@@ -93,7 +93,7 @@ impl HighSpeed {
     }
 }
 
-impl WindowRule for HighSpeed {
+impl CongestionOps for HighSpeed {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.in_slow_start() {
             common::slow_start(state, acked);
@@ -119,7 +119,7 @@ impl WindowRule for HighSpeed {
 mod tests {
     use super::*;
     use crate::single::testing::context;
-    use units::Stream;
+    use units::RngStream;
 
     #[test]
     fn the_table_is_the_rfcs() {
@@ -142,7 +142,7 @@ mod tests {
     fn grows_by_the_rows_increase_per_acknowledgement() {
         let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
         let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         for _ in 0..50 {
             flow.cong_avoid(&mut state, 7, &AckSample::default(), &mut context(0, &mut stream));
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_loss_in_slow_start_halves() {
         let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let state = CwndState { cwnd: 328, ..CwndState::default() };
         assert_eq!(flow.ssthresh(&state, &mut context(0, &mut stream)), 164);
     }

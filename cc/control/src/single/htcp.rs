@@ -8,13 +8,13 @@
 //!   before.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as
-//! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Departures from the paper,
+//! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Deviations from the paper,
 //! Linux's: the greatest RTT loses a twentieth of its distance from the least with every congestion and ignores a
 //! sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
-use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 use units::Span;
 
@@ -27,33 +27,33 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "low_speed_s",
-            meaning: "time after a congestion in which growth is Reno's (Delta_L), s",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 3600.0 },
+            description: "time after a congestion in which growth is Reno's (Delta_L), s",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 3600.0 },
         },
         Parameter {
             name: "beta_min",
-            meaning: "least window after a loss, as a share of the window before it",
-            default: ParamDefault::Number { value: 0.5, least: 0.1, most: 0.95 },
+            description: "least window after a loss, as a share of the window before it",
+            kind: ParamKind::Number { default: 0.5, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "beta_max",
-            meaning: "greatest window after a loss, as a share of the window before it",
-            default: ParamDefault::Number { value: 0.8, least: 0.1, most: 0.95 },
+            description: "greatest window after a loss, as a share of the window before it",
+            kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "rtt_scaling",
-            meaning: "make growth a second independent of the round-trip time",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "make growth a second independent of the round-trip time",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
         Parameter {
             name: "bandwidth_switch",
-            meaning: "halve where the throughput changed since the last congestion",
-            default: ParamDefault::Word(&["on", "off"]),
+            description: "halve where the throughput changed since the last congestion",
+            kind: ParamKind::Choice(&["on", "off"]),
         },
     ],
-    traits: Traits { colour: Some(["#aa4499", "#d27bc3"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#aa4499", "#d27bc3"]), ..Properties::DEFAULT },
     constructor: Constructor::PerPath(|params| {
-        WindowController::with_rate_halving(Htcp::new(params), RateHalving::ToSsthresh)
+        CwndController::with_rate_halving(Htcp::new(params), RateHalving::ToSsthresh)
     }),
 };
 
@@ -117,7 +117,7 @@ fn hz(state: &CwndState) -> u64 {
 impl Htcp {
     fn new(params: &Params) -> Self {
         let share = |name| (params.number(name) * ONE as f64) as u64;
-        let on = |name| params.word(name) == "on";
+        let on = |name| params.choice(name) == "on";
         let beta = (share("beta_min"), share("beta_max").max(share("beta_min")));
         Self {
             alpha: ONE,
@@ -205,7 +205,7 @@ impl Htcp {
     }
 }
 
-impl WindowRule for Htcp {
+impl CongestionOps for Htcp {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         let now = state.jiffies(cx.now);
         (self.epoch.last_cong, self.throughput.lasttime) = (now, now);
@@ -270,7 +270,7 @@ impl WindowRule for Htcp {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     fn htcp() -> Htcp {
         Htcp::new(&defaults(&ENTRY))
@@ -335,13 +335,13 @@ mod tests {
             htcp.epoch.max_rtt
         };
         assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
-        htcp.ssthresh(&CwndState::default(), &mut context(0, &mut Stream::named(1, "test")));
+        htcp.ssthresh(&CwndState::default(), &mut context(0, &mut RngStream::named(1, "test")));
         assert_eq!(htcp.epoch.max_rtt, 138);
     }
 
     #[test]
     fn undo_returns_to_the_epoch_that_was_cut() {
-        let (mut htcp, mut stream) = (htcp(), Stream::named(1, "test"));
+        let (mut htcp, mut stream) = (htcp(), RngStream::named(1, "test"));
         let mut state = CwndState { cwnd: 50, prior_cwnd: 100, ..CwndState::default() };
         htcp.throughput.max_b = 500;
         htcp.ssthresh(&state, &mut context(7000, &mut stream));
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn time_begins_again_when_the_reduction_is_over() {
-        let (mut htcp, mut stream, mut state) = (htcp(), Stream::named(1, "test"), CwndState::default());
+        let (mut htcp, mut stream, mut state) = (htcp(), RngStream::named(1, "test"), CwndState::default());
         htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
         htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
         assert_eq!(htcp.epoch.last_cong, 7100);

@@ -6,14 +6,14 @@
 //! - Decrease: half, as Reno. Reno's growth outside the open state.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
-//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far. Departures from the paper, Linux's: the
+//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far. Deviations from the paper, Linux's: the
 //! flow begins with a window of `rho` packets; rho in eighths, at most 16 in the exponent; a step an acknowledgement,
-//! however many packets it covers; no window above 65535 packets. Departure from Linux: without a sample from the
+//! however many packets it covers; no window above 65535 packets. Deviation from Linux: without a sample from the
 //! handshake the flow begins with the initial window and the first sample sets rho (there rho then stays 1 for ever).
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 use units::Span;
 
@@ -25,11 +25,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Caini and Firrincieli, Int. J. Satellite Communications 2004; Linux 6.1 tcp_hybla.c",
     parameters: &[Parameter {
         name: "rtt0_ms",
-        meaning: "round-trip time whose growth all flows are given, ms",
-        default: ParamDefault::Number { value: 25.0, least: 1.0, most: 10_000.0 },
+        description: "round-trip time whose growth all flows are given, ms",
+        kind: ParamKind::Number { default: 25.0, min: 1.0, max: 10_000.0 },
     }],
-    traits: Traits { colour: Some(["#882255", "#d0679b"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Hybla::new(params))),
+    properties: Properties { colour: Some(["#882255", "#d0679b"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Hybla::new(params))),
 };
 
 /// Growth is counted in 1/128 packets.
@@ -90,7 +90,7 @@ impl Hybla {
     }
 }
 
-impl WindowRule for Hybla {
+impl CongestionOps for Hybla {
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         self.recalc_param(path.rtt.unwrap_or(Span::ZERO));
         state.cwnd_clamp = state.cwnd_clamp.min(CLAMP);
@@ -132,7 +132,7 @@ impl WindowRule for Hybla {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path};
-    use units::Stream;
+    use units::RngStream;
 
     fn at(rtt_ms: u64) -> Hybla {
         let mut hybla = Hybla::new(&defaults(&ENTRY));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn grown(mut hybla: Hybla, mut state: CwndState, acks: u32) -> CwndState {
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
         for _ in 0..acks {
             hybla.cong_avoid(&mut state, 2, &sample, &mut context(0, &mut stream));
@@ -183,7 +183,7 @@ mod tests {
         let first = |rtt_ms| {
             let (mut hybla, mut state) = (Hybla::new(&defaults(&ENTRY)), CwndState::default());
             let path = path(10, Some(Span::from_millis(rtt_ms)));
-            hybla.init(&mut state, &path, &mut context(0, &mut Stream::named(1, "test")));
+            hybla.init(&mut state, &path, &mut context(0, &mut RngStream::named(1, "test")));
             state.cwnd
         };
         assert_eq!([10, 50, 600].map(first), [1, 2, 24]);

@@ -9,7 +9,7 @@
 //! threshold.
 //!
 //! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
-//! Departure from the RFC: growth counts packets, not bytes; the fraction is carried over.
+//! Deviation from the RFC: growth counts packets, not bytes; the fraction is carried over.
 
 use crate::AckSample;
 use crate::common::RoundTrip;

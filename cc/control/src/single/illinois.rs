@@ -8,11 +8,11 @@
 //!
 //! Source: Liu, Basar, Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
 //! networks" (Performance Evaluation 2008); fixed point and order as in Linux 6.1 (`tcp_illinois.c`).
-//! Departures from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that one
+//! Deviations from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that one
 //! freak RTT makes the flow bold for ever; what slow start leaves of an acknowledgement is dropped.
 
-use crate::common::{self, CwndState, RoundTrip, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -23,37 +23,37 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha_min",
-            meaning: "growth at the greatest delay, packets a round trip",
-            default: ParamDefault::Number { value: 0.3, least: 0.01, most: 10.0 },
+            description: "growth at the greatest delay, packets a round trip",
+            kind: ParamKind::Number { default: 0.3, min: 0.01, max: 10.0 },
         },
         Parameter {
             name: "alpha_max",
-            meaning: "growth without delay, packets a round trip",
-            default: ParamDefault::Number { value: 10.0, least: 0.01, most: 1000.0 },
+            description: "growth without delay, packets a round trip",
+            kind: ParamKind::Number { default: 10.0, min: 0.01, max: 1000.0 },
         },
         Parameter {
             name: "beta_min",
-            meaning: "decrease at little delay, as a share of the window",
-            default: ParamDefault::Number { value: 0.125, least: 0.0, most: 0.9 },
+            description: "decrease at little delay, as a share of the window",
+            kind: ParamKind::Number { default: 0.125, min: 0.0, max: 0.9 },
         },
         Parameter {
             name: "beta_max",
-            meaning: "decrease at much delay, as a share of the window",
-            default: ParamDefault::Number { value: 0.5, least: 0.0, most: 0.9 },
+            description: "decrease at much delay, as a share of the window",
+            kind: ParamKind::Number { default: 0.5, min: 0.0, max: 0.9 },
         },
         Parameter {
             name: "window_threshold",
-            meaning: "Reno below so many packets",
-            default: ParamDefault::Number { value: 15.0, least: 0.0, most: 1e6 },
+            description: "Reno below so many packets",
+            kind: ParamKind::Number { default: 15.0, min: 0.0, max: 1e6 },
         },
         Parameter {
             name: "theta",
-            meaning: "rounds without delay that bring alpha back to its greatest",
-            default: ParamDefault::Number { value: 5.0, least: 0.0, most: 255.0 },
+            description: "rounds without delay that bring alpha back to its greatest",
+            kind: ParamKind::Number { default: 5.0, min: 0.0, max: 255.0 },
         },
     ],
-    traits: Traits { colour: Some(["#c2619a", "#e29bc4"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Illinois::new(params))),
+    properties: Properties { colour: Some(["#c2619a", "#e29bc4"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Illinois::new(params))),
 };
 
 /// Alpha is kept in 1/128, beta in 1/64.
@@ -181,7 +181,7 @@ impl Illinois {
     }
 }
 
-impl WindowRule for Illinois {
+impl CongestionOps for Illinois {
     /// Rounds are counted also while the window is not filled; `cong_avoid` does not grow it then.
     fn ignores_cwnd_limited(&self) -> bool {
         true
@@ -232,7 +232,7 @@ impl WindowRule for Illinois {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::{Span, Stream};
+    use units::{RngStream, Span};
 
     /// Alpha in packets and beta in 1/64 after a round with this mean delay; 100 ms is the greatest.
     fn after_a_round(da: u64) -> (f64, u64) {
@@ -275,7 +275,7 @@ mod tests {
     fn grows_ten_packets_a_window_without_delay() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
         let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         for una in 1..=5 {
             let sample =
                 AckSample { pkts_acked: 2, cwnd_limited: true, snd_una: una, snd_nxt: 1_000, ..AckSample::default() };
@@ -289,7 +289,7 @@ mod tests {
     fn a_timeout_falls_back_to_reno_and_begins_a_round() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
         let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let sample = AckSample { rtt: Some(Span::from_millis(50)), ..AckSample::default() };
         illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
         illinois.set_state(&mut state, CaState::Loss, &mut context(0, &mut stream));

@@ -10,7 +10,7 @@
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`).
-//! Departures from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion resets
+//! Deviations from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion resets
 //! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the least
 //! and the greatest at once) halves the window.
 //!
@@ -20,8 +20,8 @@
 //! yields for no good reason. That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{Instant, Span};
 
 /// Registration.
@@ -33,27 +33,27 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "threshold",
-            meaning: "early congestion begins at this share of the range of delays",
-            default: ParamDefault::Number { value: 0.15, least: 0.0, most: 1.0 },
+            description: "early congestion begins at this share of the range of delays",
+            kind: ParamKind::Number { default: 0.15, min: 0.0, max: 1.0 },
         },
         Parameter {
             name: "inference",
-            meaning: "how long early congestion is watched and growth suspended, round trips",
-            default: ParamDefault::Number { value: 3.0, least: 0.0, most: 100.0 },
+            description: "how long early congestion is watched and growth suspended, round trips",
+            kind: ParamKind::Number { default: 3.0, min: 0.0, max: 100.0 },
         },
         Parameter {
             name: "delay",
-            meaning: "what stands for the one-way delay: Linux's estimate, the path's delay, the round-trip time",
-            default: ParamDefault::Word(&["linux", "path", "rtt"]),
+            description: "what stands for the one-way delay: Linux's estimate, the path's delay, the round-trip time",
+            kind: ParamKind::Choice(&["linux", "path", "rtt"]),
         },
     ],
-    traits: Traits {
+    properties: Properties {
         // Early congestion seen twice leaves one packet (Kuzmanovic and Knightly).
         min_cwnd: 1,
         colour: Some(["#4f7fb3", "#8fb5de"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Lp::new(params))),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Lp::new(params))),
 };
 
 /// State of TCP-LP.
@@ -160,7 +160,7 @@ impl Lp {
         Self {
             threshold_percent: (params.number("threshold") * 100.0) as u32,
             inference_rounds: params.number("inference"),
-            delay_source: match params.word("delay") {
+            delay_source: match params.choice("delay") {
                 "path" => DelaySource::Path,
                 "rtt" => DelaySource::Rtt,
                 _ => DelaySource::Linux(RemoteClock::default()),
@@ -189,7 +189,7 @@ impl Lp {
     }
 }
 
-impl WindowRule for Lp {
+impl CongestionOps for Lp {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if !self.within_inf {
             common::reno_cong_avoid(state, acked);
@@ -217,7 +217,7 @@ impl WindowRule for Lp {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     fn new(source: DelaySource) -> Lp {
         Lp { delay_source: source, ..Lp::new(&defaults(&ENTRY)) }
@@ -236,7 +236,7 @@ mod tests {
             one_way_delay: Some(Span::from_millis(delay_ms)),
             ..AckSample::default()
         };
-        lp.on_ack(state, &sample, &mut context(now_ms, &mut Stream::named(1, "test")));
+        lp.on_ack(state, &sample, &mut context(now_ms, &mut RngStream::named(1, "test")));
     }
 
     fn state(size: u32) -> CwndState {
@@ -276,7 +276,7 @@ mod tests {
         sample(&mut lp, &mut state, 26, 1000);
         let grown = |lp: &mut Lp, state: &mut CwndState, now| {
             sample(lp, state, 26, now);
-            lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now, &mut Stream::named(1, "test")));
+            lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now, &mut RngStream::named(1, "test")));
             state.cwnd
         };
         assert_eq!(grown(&mut lp, &mut state, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
@@ -306,7 +306,7 @@ mod tests {
         let size = |source| {
             let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, state(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
-            lp.on_ack(&mut state, &sample, &mut context(1000, &mut Stream::named(1, "test")));
+            lp.on_ack(&mut state, &sample, &mut context(1000, &mut RngStream::named(1, "test")));
             state.cwnd
         };
         assert_eq!([DelaySource::Path, DelaySource::Rtt].map(size), [40, 20]);
@@ -314,7 +314,7 @@ mod tests {
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often Linux's estimate yields.
     fn yields(seed: u64) -> usize {
-        let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), Stream::named(seed, "test"));
+        let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), RngStream::named(seed, "test"));
         let once = |now: u64| {
             let mut state = state(40);
             let delay = Span::from_millis(20 + (now / 10) % 40);

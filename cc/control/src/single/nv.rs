@@ -14,13 +14,13 @@
 //!
 //! Source: Brakmo, "TCP-NV: congestion avoidance for data centers" (2010); constants, integers and order of Linux 6.1
 //! (`tcp_nv.c`).
-//! Departures from Linux: an acknowledgement without a valid delivery-rate sample is ignored; no base RTT given from
+//! Deviations from Linux: an acknowledgement without a valid delivery-rate sample is ignored; no base RTT given from
 //! outside (Linux: by a BPF program).
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, RateSample,
-    Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
+    RateSample,
 };
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
@@ -33,22 +33,22 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "pad",
-            meaning: "packets granted above what the path carries",
-            default: ParamDefault::Number { value: 10.0, least: 2.0, most: 1000.0 },
+            description: "packets granted above what the path carries",
+            kind: ParamKind::Number { default: 10.0, min: 2.0, max: 1000.0 },
         },
         Parameter {
             name: "reset_period",
-            meaning: "how long a least RTT holds, seconds",
-            default: ParamDefault::Number { value: 5.0, least: 0.1, most: 3600.0 },
+            description: "how long a least RTT holds, seconds",
+            kind: ParamKind::Number { default: 5.0, min: 0.1, max: 3600.0 },
         },
         Parameter {
             name: "beta",
-            meaning: "window after a loss, as a share of the window before it",
-            default: ParamDefault::Number { value: 0.8, least: 0.1, most: 0.95 },
+            description: "window after a loss, as a share of the window before it",
+            kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
     ],
-    traits: Traits { colour: Some(["#3a6b1f", "#8ac266"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Nv::new(params))),
+    properties: Properties { colour: Some(["#3a6b1f", "#8ac266"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Nv::new(params))),
 };
 
 /// A window this close below the greatest is neither raised nor lowered, packets.
@@ -221,7 +221,7 @@ impl Nv {
     }
 }
 
-impl WindowRule for Nv {
+impl CongestionOps for Nv {
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         self.min_rtt_reset = cx.now + INIT_RESET_PERIOD;
     }
@@ -274,7 +274,7 @@ impl WindowRule for Nv {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     fn nv() -> Nv {
         Nv::new(&defaults(&ENTRY))
@@ -296,13 +296,13 @@ mod tests {
         let interval = Span::from_micros(rtt_us);
         let delivery =
             RateSample { delivered: packets, interval, prior_delivered: 0, app_limited: false, ack_delayed: false };
-        nv.add_sample(rtt_us, &delivery, 1448, &mut context(now_ms, &mut Stream::named(1, "test")));
+        nv.add_sample(rtt_us, &delivery, 1448, &mut context(now_ms, &mut RngStream::named(1, "test")));
     }
 
     #[test]
     fn a_loss_keeps_819_of_1024() {
         let state = CwndState { cwnd: 100, ..CwndState::default() };
-        assert_eq!(nv().ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), 79);
+        assert_eq!(nv().ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test"))), 79);
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_timeout_slows_growth_by_two_until_nine_good_evaluations() {
-        let (mut nv, mut stream) = (nv(), Stream::named(1, "test"));
+        let (mut nv, mut stream) = (nv(), RngStream::named(1, "test"));
         nv.set_state(&mut CwndState::default(), CaState::Loss, &mut context(0, &mut stream));
         assert_eq!((nv.cwnd_growth_shift, nv.allow_cwnd_growth, nv.catchup), (1, false, true));
         for evaluation in 1..=9 {
@@ -365,7 +365,7 @@ mod tests {
         let period = |slowed| {
             let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
             let mut nv = Nv { cwnd_growth_shift: slowed, ..super::tests::nv() };
-            nv.cong_avoid(&mut state, 15, &AckSample::default(), &mut context(0, &mut Stream::named(1, "test")));
+            nv.cong_avoid(&mut state, 15, &AckSample::default(), &mut context(0, &mut RngStream::named(1, "test")));
             (state.cwnd, state.cwnd_cnt)
         };
         assert_eq!([period(0), period(1)], [(11, 5), (10, 15)]);
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_evaluation_starts_over_after_a_reduction() {
-        let (mut nv, mut stream) = (evaluated(50, 3), Stream::named(1, "test"));
+        let (mut nv, mut stream) = (evaluated(50, 3), RngStream::named(1, "test"));
         for ca_state in [CaState::Recovery, CaState::Open] {
             nv.set_state(&mut CwndState::default(), ca_state, &mut context(0, &mut stream));
         }

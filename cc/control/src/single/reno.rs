@@ -4,11 +4,11 @@
 //! - Decrease: threshold = window / 2, at least 2 packets.
 //!
 //! Source: RFC 5681, RFC 6582; constants and integer steps as in Linux 6.1 (`tcp_cong.c`).
-//! Departures from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
+//! Deviations from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -17,15 +17,15 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "additive increase, multiplicative decrease (NewReno)",
     source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c",
     parameters: &[],
-    traits: Traits { colour: Some(["#332288", "#9a8cf0"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|_| WindowController::boxed(Reno)),
+    properties: Properties { colour: Some(["#332288", "#9a8cf0"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|_| CwndController::boxed(Reno)),
 };
 
 /// Reno has no state.
 #[derive(Debug)]
 pub struct Reno;
 
-impl WindowRule for Reno {
+impl CongestionOps for Reno {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         common::reno_cong_avoid(state, acked);
     }

@@ -7,8 +7,8 @@
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); integer steps as in
 //! Linux 6.1 (`tcp_scalable.c`).
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -18,11 +18,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Kelly, CCR 2003; Linux 6.1 tcp_scalable.c",
     parameters: &[Parameter {
         name: "period",
-        meaning: "packets acked per packet of growth (the paper's 1 / a)",
-        default: ParamDefault::Number { value: 100.0, least: 1.0, most: 1e6 },
+        description: "packets acked per packet of growth (the paper's 1 / a)",
+        kind: ParamKind::Number { default: 100.0, min: 1.0, max: 1e6 },
     }],
-    traits: Traits { colour: Some(["#86862b", "#bdbd55"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Scalable::new(params))),
+    properties: Properties { colour: Some(["#86862b", "#bdbd55"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Scalable::new(params))),
 };
 
 /// The window shrinks by 2^-3 (the paper's b = 0.125).
@@ -40,7 +40,7 @@ impl Scalable {
     }
 }
 
-impl WindowRule for Scalable {
+impl CongestionOps for Scalable {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
         if left > 0 {
@@ -57,12 +57,12 @@ impl WindowRule for Scalable {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     /// The window after `acked` packets in congestion avoidance.
     fn grown(size: u32, acked: u32) -> u32 {
         let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         Scalable::new(&defaults(&ENTRY)).cong_avoid(
             &mut state,
             acked,
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn loses_an_eighth() {
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let mut at = |size| {
             Scalable::new(&defaults(&ENTRY))
                 .ssthresh(&CwndState { cwnd: size, ..CwndState::default() }, &mut context(0, &mut stream))

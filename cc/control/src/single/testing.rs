@@ -3,7 +3,7 @@
 use crate::AlgorithmEntry;
 use crate::{Context, Params, PathInfo, Reduction};
 use std::collections::BTreeMap;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Default parameters of an algorithm.
 pub(super) fn defaults(entry: &AlgorithmEntry) -> Params {
@@ -17,6 +17,6 @@ pub(super) fn path(initial_window: u32, rtt: Option<Span>) -> PathInfo {
 }
 
 /// A call at `millis`.
-pub(super) fn context(millis: u64, rng: &mut Stream) -> Context<'_> {
+pub(super) fn context(millis: u64, rng: &mut RngStream) -> Context<'_> {
     Context { now: Instant::ZERO + Span::from_millis(millis), rng }
 }

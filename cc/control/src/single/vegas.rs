@@ -8,12 +8,12 @@
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); integer
 //! steps as in Linux 6.1 (`tcp_vegas.c`).
-//! Departures from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
+//! Deviations from the paper, all Linux's: `diff` is scaled by rtt / base and so reacts a little earlier; slow start
 //! doubles every round trip instead of every other; no retransmission rules of its own.
 
-use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, Departure, ParamDefault, Parameter, Params, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, ParamKind, Parameter, Params, Properties,
 };
 use units::Span;
 
@@ -26,26 +26,26 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha",
-            meaning: "grow while fewer packets than this are queued",
-            default: ParamDefault::Number { value: 2.0, least: 0.0, most: 1000.0 },
+            description: "grow while fewer packets than this are queued",
+            kind: ParamKind::Number { default: 2.0, min: 0.0, max: 1000.0 },
         },
         Parameter {
             name: "beta",
-            meaning: "shrink while more packets than this are queued",
-            default: ParamDefault::Number { value: 4.0, least: 0.0, most: 1000.0 },
+            description: "shrink while more packets than this are queued",
+            kind: ParamKind::Number { default: 4.0, min: 0.0, max: 1000.0 },
         },
         Parameter {
             name: "gamma",
-            meaning: "leave slow start when more packets than this are queued",
-            default: ParamDefault::Number { value: 1.0, least: 0.0, most: 1000.0 },
+            description: "leave slow start when more packets than this are queued",
+            kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1000.0 },
         },
     ],
-    traits: Traits {
-        departures: &[(Departure::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
+    properties: Properties {
+        deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
         colour: Some(["#009e73", "#2bc79b"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Vegas::new(params))),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Vegas::new(params))),
 };
 
 /// State of Vegas.
@@ -92,7 +92,7 @@ fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
     }
 }
 
-impl WindowRule for Vegas {
+impl CongestionOps for Vegas {
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }
@@ -134,14 +134,14 @@ impl WindowRule for Vegas {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     /// A round of three samples ends; the base RTT is 100 ms.
     fn after_a_round(rtt_ms: u64, mut state: CwndState) -> CwndState {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
-        vegas.cong_avoid(&mut state, 1, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        vegas.cong_avoid(&mut state, 1, &sample, &mut context(0, &mut RngStream::named(1, "test")));
         state
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn a_round_with_two_samples_is_renos() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let mut state = CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() };
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, 110_000, 2);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
         vegas.cong_avoid(&mut state, 50, &sample, &mut context(0, &mut stream));
@@ -179,7 +179,7 @@ mod tests {
     fn an_rtt_below_the_clock_is_one_microsecond() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
-        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut Stream::named(1, "test")));
+        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut RngStream::named(1, "test")));
         assert_eq!((vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt), (1, 1, 1));
     }
 
@@ -187,7 +187,7 @@ mod tests {
     fn the_base_is_forgotten_when_transmission_starts_again() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         vegas.vegas.base_rtt = 100_000;
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0, &mut stream));
         assert_eq!(vegas.vegas.base_rtt, u64::MAX);
     }

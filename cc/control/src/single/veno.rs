@@ -6,11 +6,11 @@
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); integer
 //! steps as in Linux 6.1 (`tcp_veno.c`).
-//! Departures from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
+//! Deviations from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
 //! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
 
-use crate::common::{self, CwndState, RateHalving, WindowController, WindowRule};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, Traits};
+use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::Span;
 
 /// Registration.
@@ -22,18 +22,18 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "beta",
-            meaning: "packets in the queue from which a loss counts as congestion (halves)",
-            default: ParamDefault::Number { value: 3.0, least: 0.0, most: 1000.0 },
+            description: "packets in the queue from which a loss counts as congestion (halves)",
+            kind: ParamKind::Number { default: 3.0, min: 0.0, max: 1000.0 },
         },
         Parameter {
             name: "random_decrease",
-            meaning: "window after a loss that looks random, as a share of the window before it",
-            default: ParamDefault::Number { value: 0.8, least: 0.5, most: 1.0 },
+            description: "window after a loss that looks random, as a share of the window before it",
+            kind: ParamKind::Number { default: 0.8, min: 0.5, max: 1.0 },
         },
     ],
-    traits: Traits { colour: Some(["#2f9486", "#66ccbb"]), ..Traits::DEFAULT },
+    properties: Properties { colour: Some(["#2f9486", "#66ccbb"]), ..Properties::DEFAULT },
     constructor: Constructor::PerPath(|params| {
-        WindowController::with_rate_halving(Veno::new(params), RateHalving::ToSsthresh)
+        CwndController::with_rate_halving(Veno::new(params), RateHalving::ToSsthresh)
     }),
 };
 
@@ -89,7 +89,7 @@ impl Veno {
     }
 }
 
-impl WindowRule for Veno {
+impl CongestionOps for Veno {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
         if state.ca_state != CaState::Open {
             return common::reno_cong_avoid(state, acked);
@@ -142,7 +142,7 @@ impl WindowRule for Veno {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     /// A flow in congestion avoidance that has just seen these RTTs.
     fn veno(base_ms: u64, rtt_ms: u64) -> Veno {
@@ -156,7 +156,7 @@ mod tests {
             veno.update_diff(cwnd);
             assert_eq!(veno.diff, diff, "in half packets");
             let state = CwndState { cwnd, ..CwndState::default() };
-            assert_eq!(veno.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test"))), ssthresh);
+            assert_eq!(veno.ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test"))), ssthresh);
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
         // The first packet has been grown by: the flag has turned.
         veno.inc = false;
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let mut acks = 0;
         while state.cwnd == size {
             acks += 1;
@@ -186,7 +186,7 @@ mod tests {
     fn outside_the_open_phase_veno_is_reno() {
         let mut veno = veno(100, 150);
         let mut state = CwndState { cwnd: 20, ssthresh: 2, ca_state: CaState::Disorder, ..CwndState::default() };
-        veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0, &mut Stream::named(1, "test")));
+        veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0, &mut RngStream::named(1, "test")));
         assert_eq!((state.cwnd, veno.diff), (21, 0));
     }
 }

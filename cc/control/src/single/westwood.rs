@@ -9,13 +9,13 @@
 //! Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
 //! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the
 //! bandwidth whole bytes a tick.
-//! Departure from the paper, Linux's: the window falls to a half first and jumps to the estimate at the end, also when
-//! the episode was undone (`decrease = "estimate"`: the paper's). Departure from Linux: duplicates are accounted for on
+//! Deviation from the paper, Linux's: the window falls to a half first and jumps to the estimate at the end, also when
+//! the episode was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are accounted for on
 //! every acknowledgement; Linux omits it where header prediction took its fast path.
 
-use crate::common::{self, CwndState, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, Constructor, Context, Departure, ParamDefault, Parameter, Params, PathInfo, Traits,
+    AckSample, AlgorithmEntry, Constructor, Context, Deviation, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 use units::Span;
 
@@ -28,24 +28,24 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "decrease",
-            meaning: "where a reduction leads: to a half and to the estimate at its end, or to the estimate at once",
-            default: ParamDefault::Word(&["half", "estimate"]),
+            description: "where a reduction leads: to a half and to the estimate at its end, or to the estimate at once",
+            kind: ParamKind::Choice(&["half", "estimate"]),
         },
         Parameter {
             name: "sample_ms",
-            meaning: "shortest time of a bandwidth sample, ms",
-            default: ParamDefault::Number { value: 50.0, least: 1.0, most: 10_000.0 },
+            description: "shortest time of a bandwidth sample, ms",
+            kind: ParamKind::Number { default: 50.0, min: 1.0, max: 10_000.0 },
         },
     ],
-    traits: Traits {
-        departures: &[(
-            Departure::SetsCwndOnRecovered,
+    properties: Properties {
+        deviations: &[(
+            Deviation::SetsCwndOnRecovered,
             "both come from the measured bandwidth (Linux CA_EVENT_COMPLETE_CWR)",
         )],
         colour: Some(["#117733", "#55b36f"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Westwood::new(params))),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Westwood::new(params))),
 };
 
 /// The RTT before any sample: long enough that no bandwidth sample ends.
@@ -55,7 +55,7 @@ const INIT_RTT: Span = Span::from_secs(20);
 #[derive(Debug)]
 pub struct Westwood {
     ssthresh_is_estimate: bool,
-    rtt_win_min: Span,
+    min_sample_interval: Span,
     bandwidth: Bandwidth,
     rtt: u64,
     rtt_min: u64,
@@ -83,7 +83,7 @@ fn filter(old: u64, new: u64) -> u64 {
 }
 
 impl Bandwidth {
-    fn end_sample(&mut self, elapsed: u64) {
+    fn filter(&mut self, elapsed: u64) {
         let sample = self.bk / elapsed;
         if (self.bw_ns_est, self.bw_est) == (0, 0) {
             (self.bw_ns_est, self.bw_est) = (sample, sample);
@@ -115,8 +115,8 @@ impl Bandwidth {
 impl Westwood {
     fn new(params: &Params) -> Self {
         Self {
-            ssthresh_is_estimate: params.word("decrease") == "estimate",
-            rtt_win_min: Span::from_secs_f64(params.number("sample_ms") / 1000.0),
+            ssthresh_is_estimate: params.choice("decrease") == "estimate",
+            min_sample_interval: Span::from_secs_f64(params.number("sample_ms") / 1000.0),
             bandwidth: Bandwidth::default(),
             rtt: 0,
             rtt_min: 0,
@@ -131,7 +131,7 @@ impl Westwood {
     }
 }
 
-impl WindowRule for Westwood {
+impl CongestionOps for Westwood {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
         // The first acknowledgement's number is where counting begins; itself it counts as a duplicate.
@@ -157,13 +157,13 @@ impl WindowRule for Westwood {
         let now = state.jiffies(cx.now);
         let elapsed = now - self.bandwidth.rtt_win_sx;
         // What this acknowledgement brings belongs to the next sample.
-        if elapsed > self.rtt.max(state.jiffies_in(self.rtt_win_min)) {
-            self.bandwidth.end_sample(elapsed);
+        if elapsed > self.rtt.max(state.jiffies_in(self.min_sample_interval)) {
+            self.bandwidth.filter(elapsed);
             self.bandwidth.rtt_win_sx = now;
         }
         self.bandwidth.bk += self.bandwidth.acked_count(sample.snd_una, u64::from(state.mss));
-        let known = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
-        self.rtt_min = known.min(self.rtt);
+        let prior_rtt_min = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
+        self.rtt_min = prior_rtt_min.min(self.rtt);
     }
 
     fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
@@ -181,14 +181,14 @@ impl WindowRule for Westwood {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path};
-    use units::Stream;
+    use units::RngStream;
 
     #[test]
     fn the_bandwidth_passes_two_filters() {
         let mut bandwidth = Bandwidth { bw_ns_est: 1000, bw_est: 1000, ..Bandwidth::default() };
         let mut sample = || {
             bandwidth.bk = 2000 * 50;
-            bandwidth.end_sample(50);
+            bandwidth.filter(50);
             (bandwidth.bw_ns_est, bandwidth.bw_est)
         };
         assert_eq!([sample(), sample(), sample()], [(1125, 1015), (1234, 1042), (1329, 1077)]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
-    fn flow(state: &mut CwndState, stream: &mut Stream) -> Westwood {
+    fn flow(state: &mut CwndState, stream: &mut RngStream) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
         westwood.init(state, &path(10, None), &mut context(0, stream));
         for ack in 1..=1000 {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_window_comes_back_to_what_the_bandwidth_fills() {
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let mut state = CwndState { cwnd: 500, ..CwndState::default() };
         let mut westwood = flow(&mut state, &mut stream);
         assert_eq!(westwood.ssthresh(&state, &mut context(10_000, &mut stream)), 250);
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_timeout_begins_the_least_rtt_anew() {
-        let mut stream = Stream::named(1, "test");
+        let mut stream = RngStream::named(1, "test");
         let mut state = CwndState { cwnd: 500, ..CwndState::default() };
         let mut westwood = flow(&mut state, &mut stream);
         westwood.on_timeout(&mut state, &mut context(10_000, &mut stream));

@@ -11,12 +11,12 @@
 //!
 //! Source: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); integer steps as in
 //! Linux 6.1 (`tcp_yeah.c`).
-//! Departures from the paper, Linux's: one queue limit serves for both modes and for decongestion; the queue is not
+//! Deviations from the paper, Linux's: one queue limit serves for both modes and for decongestion; the queue is not
 //! smoothed.
 
-use crate::common::{self, CwndState, VegasRtt, WindowController, WindowRule};
+use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamDefault, Parameter, Params, PathInfo, Traits,
+    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
 use units::Span;
 
@@ -29,27 +29,27 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "alpha",
-            meaning: "most packets left in the queue",
-            default: ParamDefault::Number { value: 80.0, least: 1.0, most: 1e6 },
+            description: "most packets left in the queue",
+            kind: ParamKind::Number { default: 80.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "phi",
-            meaning: "slow mode where the queueing delay exceeds the base RTT over this",
-            default: ParamDefault::Number { value: 8.0, least: 1.0, most: 1e6 },
+            description: "slow mode where the queueing delay exceeds the base RTT over this",
+            kind: ParamKind::Number { default: 8.0, min: 1.0, max: 1e6 },
         },
         Parameter {
             name: "rho",
-            meaning: "rounds of slow mode after which a loss halves",
-            default: ParamDefault::Number { value: 16.0, least: 0.0, most: 1e6 },
+            description: "rounds of slow mode after which a loss halves",
+            kind: ParamKind::Number { default: 16.0, min: 0.0, max: 1e6 },
         },
         Parameter {
             name: "zeta",
-            meaning: "rounds of fast mode that make the estimate of Reno's window start anew",
-            default: ParamDefault::Number { value: 50.0, least: 0.0, most: 1e6 },
+            description: "rounds of fast mode that make the estimate of Reno's window start anew",
+            kind: ParamKind::Number { default: 50.0, min: 0.0, max: 1e6 },
         },
     ],
-    traits: Traits { colour: Some(["#661100", "#c46a55"]), ..Traits::DEFAULT },
-    constructor: Constructor::PerPath(|params| WindowController::boxed(Yeah::new(params))),
+    properties: Properties { colour: Some(["#661100", "#c46a55"]), ..Properties::DEFAULT },
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Yeah::new(params))),
 };
 
 /// Packets acked per packet of growth in fast mode.
@@ -125,7 +125,7 @@ impl Yeah {
     }
 }
 
-impl WindowRule for Yeah {
+impl CongestionOps for Yeah {
     /// Clamps the window as Linux does, whose arithmetic has 32 bits.
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {
         state.cwnd_clamp = state.cwnd_clamp.min(u32::MAX / 128);
@@ -170,7 +170,7 @@ impl WindowRule for Yeah {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::Stream;
+    use units::RngStream;
 
     /// A flow and its window of 1000 packets after a round at this RTT; the base is 100 ms.
     fn after_a_round(rtt_ms: u64) -> (Yeah, CwndState) {
@@ -178,7 +178,7 @@ mod tests {
             (Yeah::new(&defaults(&ENTRY)), CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() });
         (yeah.vegas.base_rtt, yeah.vegas.min_rtt, yeah.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 1001, ..AckSample::default() };
-        yeah.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut Stream::named(1, "test")));
+        yeah.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut RngStream::named(1, "test")));
         (yeah, state)
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let state = CwndState { cwnd: 1000, ..CwndState::default() };
         let after = |queue, slow_rounds| {
             let mut yeah = Yeah { last_q: queue, doing_reno_now: slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
-            yeah.ssthresh(&state, &mut context(0, &mut Stream::named(1, "test")))
+            yeah.ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test")))
         };
         assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
     }

@@ -2,7 +2,7 @@
 
 use crate::world::{Act, World};
 use control::registry::REGISTRY;
-use control::{AlgorithmEntry, Decision, ParamDefault, ParamValue};
+use control::{AlgorithmEntry, Decision, ParamKind, ParamValue};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -45,11 +45,11 @@ type Given = BTreeMap<String, ParamValue>;
 /// The defaults, and each word that stands for another way to work.
 fn variants(entry: &AlgorithmEntry) -> Vec<Given> {
     let ways = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
-    let words = ways.filter_map(|parameter| match parameter.default {
-        ParamDefault::Word(words) => Some((parameter.name, words)),
-        ParamDefault::Number { .. } => None,
+    let words = ways.filter_map(|parameter| match parameter.kind {
+        ParamKind::Choice(words) => Some((parameter.name, words)),
+        ParamKind::Number { .. } => None,
     });
-    let set = |name: &str, word: &str| Given::from([(name.to_owned(), ParamValue::Word(word.to_owned()))]);
+    let set = |name: &str, word: &str| Given::from([(name.to_owned(), ParamValue::Choice(word.to_owned()))]);
     let others = words.flat_map(|(name, words)| words[1..].iter().map(move |word| set(name, word)));
     std::iter::once(Given::new()).chain(others).collect()
 }

@@ -7,7 +7,7 @@
 //! Source: Honda et al., "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 
 use control::common::{CoupledController, Coupling, SubflowGroup};
-use control::{AlgorithmEntry, Constructor, Traits};
+use control::{AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -16,7 +16,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "each of n paths an n-th of Reno",
     source: "Honda et al., PFLDNeT 2009",
     parameters: &[],
-    traits: Traits::DEFAULT,
+    properties: Properties::DEFAULT,
     constructor: Constructor::Coupled(|_| Box::new(CoupledController::new(EqualShares))),
 };
 

@@ -17,7 +17,7 @@ const LINK: Link = Link {
 };
 
 fn words(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
-    set.iter().map(|(key, word)| ((*key).to_owned(), ParamValue::Word((*word).to_owned()))).collect()
+    set.iter().map(|(key, word)| ((*key).to_owned(), ParamValue::Choice((*word).to_owned()))).collect()
 }
 
 /// A life on the first of three paths while `others` of the rest are up, without RTT.
@@ -40,7 +40,7 @@ fn alone(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, o
 #[test]
 fn a_path_alone_is_its_single_path_algorithm() {
     for entry in REGISTRY.iter().filter(|entry| entry.is_coupled()) {
-        let Some(single) = entry.traits.single_path else { continue };
+        let Some(single) = entry.properties.single_path else { continue };
         let single = find(single).expect("registered");
         let expected = alone(single, &BTreeMap::new(), true);
         assert_eq!(alone(entry, &BTreeMap::new(), true), expected, "{} beside paths without RTT", entry.name);
@@ -132,7 +132,7 @@ fn wvegas_without_backoff_queues_on_each_path_its_share_of_the_rate() {
     // Alphas: 10 alone, 5 and 5, and 7 and 2 where the rates are as three to one. A window moves by one packet a round.
     let slow = Link { service: Span::from_millis(3), delay: Span::from_millis(57), ..LINK };
     let fast = Link { delay: Span::from_millis(59), ..LINK };
-    let off = [("backoff", ParamValue::Word("off".to_owned()))];
+    let off = [("backoff", ParamValue::Choice("off".to_owned()))];
     assert_windows(&off, &[LINK], &[20 + 10]);
     assert_windows(&off, &[LINK; 2], &[20 + 5; 2]);
     assert_windows(&off, &[fast, slow], &[60 + 7, 20 + 2]);
@@ -188,7 +188,7 @@ fn c_mpbbr_shares_between_paths_of_like_bandwidth_only() {
 const COUPLED: [&str; 4] = ["lia", "olia", "balia", "dmctcp"];
 
 fn over_bbr() -> [(&'static str, ParamValue); 1] {
-    [("path", ParamValue::Word("bbr".to_owned()))]
+    [("path", ParamValue::Choice("bbr".to_owned()))]
 }
 
 #[test]

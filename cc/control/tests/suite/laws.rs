@@ -69,7 +69,7 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
 
 #[test]
 fn cubic_walks_the_rfcs_curve_after_a_loss_at_100_packets() {
-    let mut flow = cut_at(100, "cubic", &[("hystart", ParamValue::Word("off".to_owned()))]);
+    let mut flow = cut_at(100, "cubic", &[("hystart", ParamValue::Choice("off".to_owned()))]);
     // The reduction takes a round trip; then the curve begins at 70.
     let epoch = flow.now + Span::from_millis(100);
     for (millis, packets) in [(0, 70), (1000, 86), (2000, 95), (4200, 100), (6000, 102)] {

@@ -9,7 +9,7 @@ use control::{
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, RngStream, Span};
 
 /// Acknowledgements that a receiver sends at once before it begins to delay them.
 const QUICK: u64 = 16;
@@ -46,7 +46,7 @@ pub(crate) struct Flow {
     /// Of all paths of the connection.
     controller: Rc<RefCell<Box<dyn Controller>>>,
     path: PathId,
-    rng: Stream,
+    rng: RngStream,
     pub(crate) link: Link,
     pub(crate) now: Instant,
     idle_at: Instant,
@@ -85,7 +85,7 @@ impl Flow {
         let mut flow = Self {
             controller,
             path,
-            rng: Stream::named(1, "controller"),
+            rng: RngStream::named(1, "controller"),
             link,
             now: Instant::ZERO,
             idle_at: Instant::ZERO,
@@ -265,7 +265,7 @@ impl Flow {
 
     fn cut(&mut self, cause: Cause) {
         if self.ca_state < CaState::Cwr {
-            self.tell(&PathEvent::Congestion { cause, cut: true, in_flight: self.in_flight() });
+            self.tell(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight() });
             (self.ca_state, self.high, self.sent) = (CaState::Cwr, self.next, 0);
             self.cuts.push(self.now);
         }

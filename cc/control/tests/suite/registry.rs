@@ -2,7 +2,7 @@
 
 use crate::world::{Act, World};
 use control::registry::{REGISTRY, find};
-use control::{AlgorithmEntry, Decision, Departure, Ecn, ParamDefault, ParamValue, Params};
+use control::{AlgorithmEntry, Decision, Deviation, Ecn, ParamKind, ParamValue, Params};
 use std::collections::{BTreeMap, BTreeSet};
 use units::INFINITE_SSTHRESH;
 
@@ -22,7 +22,7 @@ fn names_and_aliases_are_unique_and_found() {
 fn every_entry_says_what_it_is_and_where_it_comes_from() {
     for entry in REGISTRY {
         assert!(!entry.title.is_empty() && !entry.source.is_empty(), "{}", entry.name);
-        assert!(entry.parameters.iter().all(|parameter| !parameter.meaning.is_empty()), "{}", entry.name);
+        assert!(entry.parameters.iter().all(|parameter| !parameter.description.is_empty()), "{}", entry.name);
     }
 }
 
@@ -33,7 +33,7 @@ fn algorithms_that_count_marks_need_an_echo_per_packet() {
         REGISTRY.iter().filter(|entry| asks(entry, BTreeMap::new())).map(|entry| entry.name).collect();
     assert_eq!(by_default, ["dctcp"]);
     let bbr3 = find("bbr3").expect("registered");
-    assert!(asks(bbr3, BTreeMap::from([("ecn".to_owned(), ParamValue::Word("on".to_owned()))])));
+    assert!(asks(bbr3, BTreeMap::from([("ecn".to_owned(), ParamValue::Choice("on".to_owned()))])));
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn every_default_is_allowed_and_what_lies_outside_is_not() {
             let given = |value| BTreeMap::from([(parameter.name.to_owned(), value)]);
             let text = format!("{} of {}", parameter.name, entry.name);
             assert!(Params::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{text}");
-            let wrong = match parameter.default {
-                ParamDefault::Number { most, .. } => ParamValue::Number(most + 1.0),
-                ParamDefault::Word(_) => ParamValue::Word("no such word".to_owned()),
+            let wrong = match parameter.kind {
+                ParamKind::Number { max, .. } => ParamValue::Number(max + 1.0),
+                ParamKind::Choice(_) => ParamValue::Choice("no such word".to_owned()),
             };
             let error = entry.controller(&given(wrong)).expect_err(&text);
             assert!(error.to_string().contains(&parameter.range()), "{error}");
@@ -87,10 +87,10 @@ fn ack(acked: u32, lost: u32) -> Act {
 
 #[test]
 fn undo_restores_the_window_and_the_threshold() {
-    let departs = |entry: &AlgorithmEntry| {
-        entry.departs(Departure::KeepsCwndOnUndo) || entry.departs(Departure::SetsCwndOnRecovered)
+    let deviates = |entry: &AlgorithmEntry| {
+        entry.deviates(Deviation::KeepsCwndOnUndo) || entry.deviates(Deviation::SetsCwndOnRecovered)
     };
-    for entry in REGISTRY.iter().copied().filter(|entry| !departs(entry)) {
+    for entry in REGISTRY.iter().copied().filter(|entry| !deviates(entry)) {
         let mut world = flow(entry);
         let before = world.decision(0);
         world.act(0, ack(3, 1));
@@ -105,7 +105,7 @@ fn undo_restores_the_window_and_the_threshold() {
 
 #[test]
 fn a_mark_is_never_undone() {
-    for entry in REGISTRY.iter().copied().filter(|entry| !entry.departs(Departure::SetsCwndOnRecovered)) {
+    for entry in REGISTRY.iter().copied().filter(|entry| !entry.deviates(Deviation::SetsCwndOnRecovered)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         world.act(0, ack(3, 1));
@@ -117,7 +117,7 @@ fn a_mark_is_never_undone() {
 
 #[test]
 fn one_window_is_reduced_once_by_marks_drops_and_losses() {
-    for entry in REGISTRY.iter().copied().filter(|entry| !entry.departs(Departure::ReducesOnLossAfterMark)) {
+    for entry in REGISTRY.iter().copied().filter(|entry| !entry.deviates(Deviation::ReducesOnLossAfterMark)) {
         let mut world = flow(entry);
         world.act(0, Act::Mark);
         let cut = world.decision(0).ssthresh;

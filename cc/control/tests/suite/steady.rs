@@ -102,7 +102,7 @@ fn low_priority_flows_leave_the_queue_short() {
         let mut flow = Flow::new(algorithm, parameters, 10, Link { queue: 60, ..LINK });
         mean(&windows(&mut flow, 20..60)) - 20.0
     };
-    let (lp, reno) = (queue("lp", &[("delay", ParamValue::Word("path".to_owned()))]), queue("reno", &[]));
+    let (lp, reno) = (queue("lp", &[("delay", ParamValue::Choice("path".to_owned()))]), queue("reno", &[]));
     assert!(lp < reno / 2.0, "LP {lp}, Reno {reno}");
 }
 

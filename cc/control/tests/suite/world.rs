@@ -1,11 +1,11 @@
 //! A sender that keeps its books straight, driven by arbitrary acts, and the promises that every controller keeps.
 
 use control::{
-    AckSample, AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Departure, ParamValue, PathEvent,
+    AckSample, AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Deviation, ParamValue, PathEvent,
     PathInfo, RateSample, Reduction, SendState,
 };
 use std::collections::BTreeMap;
-use units::{INFINITE_SSTHRESH, Instant, PathId, Span, Stream};
+use units::{INFINITE_SSTHRESH, Instant, PathId, RngStream, Span};
 
 /// One thing that can happen on a path. Numbers are clipped to what is possible at that moment.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub(crate) struct World {
     paired: bool,
     entry: &'static AlgorithmEntry,
     controller: Box<dyn Controller>,
-    rng: Stream,
+    rng: RngStream,
     now: Instant,
     paths: [Path; 3],
 }
@@ -95,8 +95,8 @@ impl World {
     /// The same with these parameters.
     pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
         let controller = entry.controller(given).expect("allowed");
-        let paired = given.get("path").is_some_and(|path| *path != ParamValue::Word("reno".to_owned()));
-        let rng = Stream::named(1, "controller");
+        let paired = given.get("path").is_some_and(|path| *path != ParamValue::Choice("reno".to_owned()));
+        let rng = RngStream::named(1, "controller");
         let mut world = Self { paired, entry, controller, rng, now: Instant::ZERO, paths: Default::default() };
         (0..world.paths.len()).for_each(|path| world.bring_up(path));
         world
@@ -105,7 +105,7 @@ impl World {
     /// The path comes up, for the first time or again; with the same luck, so that its lives can be compared.
     pub(crate) fn bring_up(&mut self, path: usize) {
         self.paths[path] = Path { last_send: self.now, ..Path::default() };
-        self.rng = Stream::named(1, "controller");
+        self.rng = RngStream::named(1, "controller");
         let event = PathEvent::PathUp(INFO);
         self.controller.on_event(PathId(path as u16), &event, &mut context(self.now, &mut self.rng));
     }
@@ -239,7 +239,7 @@ impl World {
         let in_flight = books.in_flight;
         // Told before the phase is noted: the promises are about the phase in which it struck.
         if begins || cause != Cause::Loss {
-            self.tell(path, &PathEvent::Congestion { cause, cut: true, in_flight });
+            self.tell(path, &PathEvent::Congestion { cause, reduce_cwnd: true, in_flight });
         }
         let books = &mut self.paths[path];
         books.ca_state = books.ca_state.max(to);
@@ -261,13 +261,13 @@ impl World {
         if books.una() == books.next {
             return;
         }
-        let cut = books.ca_state < CaState::Cwr || books.una() >= books.high;
+        let reduce_cwnd = books.ca_state < CaState::Cwr || books.una() >= books.high;
         books.lost += books.in_flight;
         books.in_flight = 0;
-        books.undoable |= cut;
+        books.undoable |= reduce_cwnd;
         books.ca_state = CaState::Loss;
         books.high = books.next;
-        self.tell(path, &PathEvent::Congestion { cause: Cause::Timeout, cut, in_flight: 0 });
+        self.tell(path, &PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight: 0 });
     }
 
     fn undo(&mut self, path: usize) {
@@ -286,7 +286,7 @@ impl World {
         let books = &self.paths[path];
         if books.ca_state < CaState::Cwr {
             let in_flight = books.in_flight;
-            self.tell(path, &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight });
+            self.tell(path, &PathEvent::Congestion { cause: Cause::TlpRecovery, reduce_cwnd: true, in_flight });
         }
     }
 
@@ -308,26 +308,26 @@ impl World {
         assert!((2..=INFINITE_SSTHRESH).contains(&after.ssthresh), "the threshold is at least two packets: {}", says());
         assert!(after.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "a rate of zero never sends: {}", says());
         if ca_state < CaState::Cwr && !matches!(event, PathEvent::Congestion { .. }) {
-            let least = self.entry.traits.min_cwnd.min(before.cwnd);
+            let least = self.entry.properties.min_cwnd.min(before.cwnd);
             assert!(after.cwnd >= least, "below its minimum outside a reduction: {}", says());
         }
         if let PathEvent::Ack(sample) = event {
             let may_rise = sample.cwnd_limited
                 || matches!(sample.ca_state, CaState::Cwr | CaState::Recovery)
-                || self.entry.departs(Departure::RaisesUnfilledCwnd)
+                || self.entry.deviates(Deviation::RaisesUnfilledCwnd)
                 || self.paired;
             assert!(may_rise || after.cwnd <= before.cwnd, "grew though the window is not filled: {}", says());
         }
-        if let PathEvent::Congestion { cause, cut, .. } = event {
+        if let PathEvent::Congestion { cause, reduce_cwnd, .. } = event {
             let deepens = *cause == Cause::Loss
                 && ca_state == CaState::Cwr
-                && self.entry.departs(Departure::ReducesOnLossAfterMark);
-            let paid = !cut || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
+                && self.entry.deviates(Deviation::ReducesOnLossAfterMark);
+            let paid = !reduce_cwnd || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !deepens;
             assert!(!paid || after.ssthresh == before.ssthresh, "cut twice in one window: {}", says());
         }
     }
 }
 
-fn context(now: Instant, rng: &mut Stream) -> Context<'_> {
+fn context(now: Instant, rng: &mut RngStream) -> Context<'_> {
     Context { now, rng }
 }

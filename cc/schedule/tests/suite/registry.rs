@@ -34,13 +34,13 @@ fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
             let paths = [PathView::unmeasured(); 3];
             let view = SchedulerView {
                 now,
-                bytes: 1500,
+                packet_bytes: 1500,
                 paths: &paths,
                 snd_nxt: 0,
                 snd_una: 0,
                 unsent: 1,
                 rwnd_left: u64::MAX,
-                window_stalls: 0,
+                rwnd_stalls: 0,
             };
             let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("open").path.0).collect();
             assert_eq!(used.len(), 3, "{} with weights {weights:?}", entry.name);

@@ -1,7 +1,7 @@
 //! A small MPTCP-like sender, as simple as the contract of a scheduler allows: numbers instead of packets,
 //! acknowledgements when the test says so. It checks each pick against the promises.
 
-use schedule::{Fill, Packet, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use schedule::{Fill, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Instant, Rate, Span};
 
@@ -140,7 +140,7 @@ impl World {
                 Fill::Cwnd => path.cwnd,
                 Fill::SendBuffer => path.cwnd + SEND_BUFFER,
             };
-            path.open = path.active && held < limit;
+            path.has_room = path.active && held < limit;
         }
     }
 
@@ -153,7 +153,7 @@ impl World {
         self.refresh();
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         while let Some(number) = self.again.first().copied() {
-            let Some(path) = self.paths.iter().position(|path| path.open && path.backup != regular) else { return };
+            let Some(path) = self.paths.iter().position(|path| path.has_room && path.backup != regular) else { return };
             self.again.pop_first();
             self.give(path, number);
             self.refresh();
@@ -172,7 +172,7 @@ impl World {
         let mut closed = vec![false; self.paths.len()];
         let mut first = true;
         loop {
-            closed.iter().zip(&mut self.paths).for_each(|(closed, path)| path.open &= !closed);
+            closed.iter().zip(&mut self.paths).for_each(|(closed, path)| path.has_room &= !closed);
             let Some(pick) = self.ask(first) else { return };
             first = false;
             match self.number(pick) {
@@ -190,29 +190,33 @@ impl World {
         let (unsent, room) = (self.unsent.len() as u64, self.edge().saturating_sub(next));
         let view = SchedulerView {
             now,
-            bytes: BYTES,
+            packet_bytes: BYTES,
             paths: &self.paths,
             snd_nxt: next,
             snd_una: acknowledged,
             unsent,
             rwnd_left: room,
-            window_stalls: blocked,
+            rwnd_stalls: blocked,
         };
         let pick = self.scheduler.pick(&view);
         let name = self.entry.name;
         let Some(pick) = pick else {
-            let idle = view.open().next().is_some() && view.usable().all(|(_, path)| path.held() == 0);
-            let stuck = first && idle && view.sendable() > 0;
+            let idle = view.paths_with_room().next().is_some()
+                && view.usable_paths().all(|(_, path)| path.buffered_packets() == 0);
+            let stuck = first && idle && view.sendable_packets() > 0;
             assert!(!stuck, "{name} waits, and nothing is under way that could end it: {view:?}");
             return None;
         };
         let path = &self.paths[pick.path.index()];
-        assert!(path.open, "{name} picks a closed path");
+        assert!(path.has_room, "{name} picks a closed path");
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
         assert!(!path.backup || !regular, "{name} picks a backup while a regular path is active");
-        assert!(self.entry.fill == Fill::SendBuffer || path.held() < path.cwnd, "{name} overfills a window");
         assert!(
-            pick.packet == Packet::OldestUnacked || view.sendable() > 0,
+            self.entry.fill == Fill::SendBuffer || path.buffered_packets() < path.cwnd,
+            "{name} overfills a window"
+        );
+        assert!(
+            pick.packet == PacketChoice::OldestUnacked || view.sendable_packets() > 0,
             "{name} picks new data where there are none"
         );
         self.picks.push(pick);
@@ -222,9 +226,9 @@ impl World {
     /// The packet that was picked, if there is one.
     fn number(&self, pick: Pick) -> Option<u64> {
         let number = match pick.packet {
-            Packet::Next => self.unsent.first().copied(),
-            Packet::Ahead(others) => self.unsent.iter().nth(others as usize).copied(),
-            Packet::OldestUnacked => {
+            PacketChoice::Next => self.unsent.first().copied(),
+            PacketChoice::SkipAhead(others) => self.unsent.iter().nth(others as usize).copied(),
+            PacketChoice::OldestUnacked => {
                 let carried = &self.lanes[pick.path.index()].carried;
                 (self.acknowledged..self.written).find(|number| !carried.contains(number))
             }

@@ -6,7 +6,7 @@
 //! Source: an example; nobody has shown that it is good for anything.
 
 use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
-use params::{ParamDefault, Parameter};
+use params::{ParamKind, Parameter};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "least-filled",
@@ -17,8 +17,8 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "most",
-        meaning: "a path is passed over that uses more than this part of its window",
-        default: ParamDefault::Number { value: 0.9, least: 0.0, most: 1.0 },
+        description: "a path is passed over that uses more than this part of its window",
+        kind: ParamKind::Number { default: 0.9, min: 0.0, max: 1.0 },
     }],
     constructor: |setup| Box::new(LeastFilled { most: setup.params.number("most") }),
 };
@@ -30,16 +30,16 @@ struct LeastFilled {
 }
 
 fn fill(path: &PathView) -> f64 {
-    f64::from(path.held()) / f64::from(path.cwnd.max(1))
+    f64::from(path.buffered_packets()) / f64::from(path.cwnd.max(1))
 }
 
 impl Scheduler for LeastFilled {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        if view.sendable() == 0 {
+        if view.sendable_packets() == 0 {
             return None;
         }
-        let idle = view.usable().all(|(_, path)| path.held() == 0);
-        let able = view.open().filter(|(_, path)| idle || fill(path) <= self.most);
+        let idle = view.usable_paths().all(|(_, path)| path.buffered_packets() == 0);
+        let able = view.paths_with_room().filter(|(_, path)| idle || fill(path) <= self.most);
         able.min_by(|(_, one), (_, other)| fill(one).total_cmp(&fill(other))).map(|(path, _)| Pick::next(path))
     }
 }

@@ -16,18 +16,18 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
     let next = |next: u64| {
         let view = SchedulerView {
             now,
-            bytes: 1448,
+            packet_bytes: 1448,
             paths: &paths,
             snd_nxt: next,
             snd_una: 0,
             unsent,
             rwnd_left: room,
-            window_stalls: 0,
+            rwnd_stalls: 0,
         };
         let path = scheduler.pick(&view)?.path;
         let chosen = &mut paths[path.index()];
         chosen.in_flight += 1;
-        chosen.open = chosen.in_flight < chosen.cwnd;
+        chosen.has_room = chosen.in_flight < chosen.cwnd;
         Some(path.0)
     };
     (0..).map_while(next).collect()

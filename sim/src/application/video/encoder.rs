@@ -10,7 +10,7 @@
 //! single frames average out in half a second; the bursts that matter to a network are those of groups.
 
 use scenario::model::Video;
-use units::{Rate, Stream};
+use units::{Rate, RngStream};
 
 /// Draws the sizes of frames.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ pub(super) struct Encoder {
     scene: f64,
     /// Remainder of rounding, bytes.
     carry: f64,
-    rng: Stream,
+    rng: RngStream,
 }
 
 impl Encoder {
-    pub(super) fn new(video: &Video, rng: Stream) -> Self {
+    pub(super) fn new(video: &Video, rng: RngStream) -> Self {
         let gop = f64::from(video.gop);
         let p_frame = gop / (gop - 1.0 + video.intra);
         Self {
@@ -76,7 +76,7 @@ impl LogNormal {
     }
 
     /// exp(sigma z - sigma^2 / 2), z standard normal by Box and Muller's transform.
-    fn draw(self, rng: &mut Stream) -> f64 {
+    fn draw(self, rng: &mut RngStream) -> f64 {
         if self.sigma == 0.0 {
             return 1.0;
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn sizes(video: &Video, rate: Rate, count: u64) -> Vec<f64> {
-        let mut encoder = Encoder::new(video, Stream::named(1, "video"));
+        let mut encoder = Encoder::new(video, RngStream::named(1, "video"));
         (0..count).map(|number| encoder.frame(number, rate) as f64).collect()
     }
 

@@ -21,7 +21,7 @@ use player::Player;
 use record::Distribution;
 use scenario::model::{self, Playback};
 use std::collections::VecDeque;
-use units::{Instant, Rate, Span, Stream};
+use units::{Instant, Rate, RngStream, Span};
 
 /// Both ends of a flow of video.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct Frame {
 }
 
 impl Video {
-    pub(crate) fn new(video: &model::Video, start: Instant, mss: u32, rng: Stream) -> Self {
+    pub(crate) fn new(video: &model::Video, start: Instant, mss: u32, rng: RngStream) -> Self {
         let player = Player::new(video.playback, video.fps, start);
         let gop = u64::from(video.gop);
         Self {

@@ -117,7 +117,7 @@ impl Visitor<'_> for GivenVisitor {
     }
 
     fn visit_str<E: Error>(self, word: &str) -> Result<Given, E> {
-        Ok(Given(ParamValue::Word(word.to_owned())))
+        Ok(Given(ParamValue::Choice(word.to_owned())))
     }
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<Given, E> {

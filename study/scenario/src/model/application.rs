@@ -1,7 +1,7 @@
 //! What runs on top of a TCP or MPTCP connection.
 
 use serde::{Deserialize, Serialize};
-use units::{Rate, Span, Stream};
+use units::{Rate, RngStream, Span};
 
 /// What the application on top of a TCP flow does.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,24 +92,24 @@ impl Requests {
 
     /// The random stream of the requests of flow `name`, from which each takes the size of its answer, then its pause.
     #[must_use]
-    pub fn random_stream(seed: u64, name: &str) -> Stream {
-        Stream::named(seed, &format!("flow {name} requests"))
+    pub fn random_stream(seed: u64, name: &str) -> RngStream {
+        RngStream::named(seed, &format!("flow {name} requests"))
     }
 
     /// Bytes of the next answer, at least one.
-    pub fn next_size(&self, rng: &mut Stream) -> u64 {
+    pub fn next_size(&self, rng: &mut RngStream) -> u64 {
         (self.size.next(rng) as u64).max(1)
     }
 
     /// The pause after it.
-    pub fn next_think(&self, rng: &mut Stream) -> Span {
+    pub fn next_think(&self, rng: &mut RngStream) -> Span {
         Span::from_nanos(self.think.next(rng) as u64)
     }
 }
 
 impl Distribution {
     /// By inversion of the distribution function.
-    fn next(&self, rng: &mut Stream) -> f64 {
+    fn next(&self, rng: &mut RngStream) -> f64 {
         match *self {
             Self::Fixed(value) => value,
             Self::Exponential(mean) => -libm::log(1.0 - rng.unit()) * mean,
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn draws(quantity: Distribution, count: usize) -> Vec<f64> {
-        let mut rng = Stream::named(1, "draws");
+        let mut rng = RngStream::named(1, "draws");
         let mut all: Vec<f64> = (0..count).map(|_| quantity.next(&mut rng)).collect();
         all.sort_by(f64::total_cmp);
         all

@@ -183,8 +183,8 @@ fn tunnel() -> Tunnel {
 fn flows() -> Vec<Flow> {
     let parameters = BTreeMap::from([
         ("beta".into(), ParamValue::Number(0.7)),
-        ("hystart".into(), ParamValue::Word("off".into())),
-        ("fast_convergence".into(), ParamValue::Word("off".into())),
+        ("hystart".into(), ParamValue::Choice("off".into())),
+        ("fast_convergence".into(), ParamValue::Choice("off".into())),
     ]);
     let host = Host {
         mss: Some(1000),

@@ -9,7 +9,7 @@ impl Sender {
         if self.connected.is_none() {
             self.connected = Some(now);
             if !self.config.tcp.handshake {
-                self.receive_window_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
+                self.snd_wnd_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
             }
             self.join(now, 0);
         }

@@ -1,4 +1,4 @@
-//! The MPTCP sender. One input, then poll until [`Output::Until`].
+//! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Split by concern: `send_queue` (the data), `subflow` (one subflow), `scheduling` (which subflow is assigned which
 //! data), `reinjection` (data sent again on another subflow), `membership` (subflows join and leave).
@@ -20,7 +20,7 @@ use send_queue::SendQueue;
 use std::collections::VecDeque;
 use subflow::Subflow;
 pub use subflow::SubflowState;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
@@ -75,7 +75,7 @@ pub enum Input<'a> {
     /// A deadline passed. An early call does nothing.
     Timeout,
     /// The host's own queue refused the segment just polled.
-    Refused(Segment),
+    LocalDrop(Segment),
     /// The application has written so many segments more; the sum saturates, so that `u64::MAX` is an endless stream.
     Write(u64),
     /// The application ends: no new data is sent.
@@ -88,7 +88,7 @@ pub enum Output {
     /// A segment to send.
     Transmit(Segment),
     /// Nothing to send before this instant or the next input.
-    Until(Instant),
+    WaitUntil(Instant),
 }
 
 /// Counters of an MPTCP connection's sender, beside those of its subflows.
@@ -131,7 +131,7 @@ pub struct Sender {
     /// Zero-window probes since the window was shut.
     window_probes: u32,
     /// Right edge of the receive window, segments.
-    receive_window_end: u64,
+    snd_wnd_end: u64,
     limited_by: Option<(scheduling::SendLimit, Instant)>,
     connected: Option<Instant>,
     /// Delays of the data acknowledged since the last drain: from its first assignment to DATA_ACK, and the part of it
@@ -150,7 +150,7 @@ impl Sender {
     pub fn new(
         config: ConnectionConfig,
         controller: Box<dyn Controller>,
-        rng: Stream,
+        rng: RngStream,
         scheduler: Box<dyn Scheduler>,
         fill: Fill,
     ) -> Self {
@@ -158,7 +158,7 @@ impl Sender {
         let subflows = config.subflows.iter().enumerate();
         let subflows: Vec<Subflow> = subflows.map(|(index, it)| Subflow::new(*it, index, &config)).collect();
         Self {
-            views: vec![PathView { open: false, active: false, ..PathView::unmeasured() }; subflows.len()],
+            views: vec![PathView { has_room: false, active: false, ..PathView::unmeasured() }; subflows.len()],
             subflows,
             config,
             controller: ControllerHandle { controller: Some(controller), rng },
@@ -172,7 +172,7 @@ impl Sender {
             retransmission_at: Instant::NEVER,
             persist_at: Instant::NEVER,
             window_probes: 0,
-            receive_window_end: 0,
+            snd_wnd_end: 0,
             limited_by: None,
             connected: None,
             delays: Vec::new(),
@@ -180,13 +180,13 @@ impl Sender {
         }
     }
 
-    /// Handles one input. Poll until [`Output::Until`] before the next one.
+    /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Connect => self.connect(now),
             Input::Ack(ack) => self.on_ack(now, ack),
             Input::Timeout => self.on_timeout(now),
-            Input::Refused(segment) => self.on_refused(now, &segment),
+            Input::LocalDrop(segment) => self.on_local_drop(now, &segment),
             Input::Write(segments) => self.queue.write(segments),
             Input::Stop => self.queue.stop(),
         }
@@ -205,14 +205,14 @@ impl Sender {
                     let (data, copy) = self.subflows[index].mapping(&tcp);
                     return Output::Transmit(Segment { subflow: index as u16, tcp, data_seq: data, copy });
                 }
-                tcp::Output::Until(deadline) => {
+                tcp::Output::WaitUntil(deadline) => {
                     self.subflows[index].deadline = deadline;
                     self.to_poll &= !(1 << index);
                     self.note_open(now, index);
                 }
             }
         }
-        Output::Until(self.deadline())
+        Output::WaitUntil(self.deadline())
     }
 
     /// The counters.
@@ -263,8 +263,8 @@ impl Sender {
             return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
-        self.receive_window_end =
-            self.receive_window_end.max(ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
+        self.snd_wnd_end =
+            self.snd_wnd_end.max(ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
         let tcp = tcp::Ack { receive_window: UNLIMITED_WINDOW, ..ack.tcp };
         self.handle_subflow(now, index, tcp::Input::Ack(&tcp));
         let subflow = &mut self.subflows[index];
@@ -303,9 +303,9 @@ impl Sender {
         }
     }
 
-    fn on_refused(&mut self, now: Instant, segment: &Segment) {
+    fn on_local_drop(&mut self, now: Instant, segment: &Segment) {
         let index = usize::from(segment.subflow);
-        self.handle_subflow(now, index, tcp::Input::Refused(segment.tcp));
+        self.handle_subflow(now, index, tcp::Input::LocalDrop(segment.tcp));
     }
 
     fn deadline(&self) -> Instant {

@@ -67,7 +67,7 @@ impl Sender {
         let active = |index: &usize| self.views[*index].active && self.views[*index].backup != regular;
         let mut all = (0..self.views.len()).filter(active);
         let any_preferred = all.any(&preferred);
-        let candidates = (0..self.views.len()).filter(active).filter(|index| self.views[*index].open);
+        let candidates = (0..self.views.len()).filter(active).filter(|index| self.views[*index].has_room);
         let candidates = candidates.filter(|index| !any_preferred || preferred(*index));
         candidates.min_by_key(|index| self.views[*index].srtt)
     }

@@ -2,7 +2,7 @@
 
 use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp::receiver::receive_window::TRUE_SIZE;
-use schedule::{Packet, Pick, SchedulerView};
+use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
 /// What limits the connection other than its subflows.
@@ -25,7 +25,7 @@ impl Sender {
                     self.counters.copies += u64::from(copy);
                 }
                 // The subflow has no such data: it is closed until the next input.
-                None => self.views[pick.path.index()].open = false,
+                None => self.views[pick.path.index()].has_room = false,
             }
         }
         self.note_send_limit(now);
@@ -39,7 +39,7 @@ impl Sender {
             if self.changed & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
             } else {
-                self.views[index].open = subflow.takes_more(&self.views[index], self.fill);
+                self.views[index].has_room = subflow.takes_more(&self.views[index], self.fill);
             }
         }
         self.changed = 0;
@@ -47,7 +47,7 @@ impl Sender {
 
     /// The end of the data that the receive window and the send buffer allow.
     fn limit(&self) -> u64 {
-        self.receive_window_end.min(self.queue.snd_una() + self.buffer())
+        self.snd_wnd_end.min(self.queue.snd_una() + self.buffer())
     }
 
     /// Size of the connection's send buffer, segments. In upstream Linux it is the sum of the subflows' own buffers
@@ -66,13 +66,13 @@ impl Sender {
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
         let view = SchedulerView {
             now,
-            bytes: self.config.tcp.mss,
+            packet_bytes: self.config.tcp.mss,
             paths: &self.views,
             snd_nxt: self.queue.snd_nxt(),
             snd_una: self.queue.snd_una(),
             unsent: self.queue.unsent(),
             rwnd_left: limit.saturating_sub(self.queue.snd_nxt()),
-            window_stalls: self.counters.blocked,
+            rwnd_stalls: self.counters.blocked,
         };
         self.scheduler.pick(&view)
     }
@@ -80,9 +80,9 @@ impl Sender {
     /// The data that was picked, if there is such data.
     fn picked(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
         match pick.packet {
-            Packet::Next => self.queue.unsent_after(0, limit),
-            Packet::Ahead(skip) => self.queue.unsent_after(skip, limit),
-            Packet::OldestUnacked => {
+            PacketChoice::Next => self.queue.unsent_after(0, limit),
+            PacketChoice::SkipAhead(skip) => self.queue.unsent_after(skip, limit),
+            PacketChoice::OldestUnacked => {
                 let subflow = &mut self.subflows[pick.path.index()];
                 let data = self.queue.oldest_without(pick.path.index(), subflow.cursor).filter(|data| *data < limit)?;
                 subflow.cursor = data;
@@ -100,7 +100,7 @@ impl Sender {
         self.changed |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
-        view.open = subflow.takes_more(view, self.fill);
+        view.has_room = subflow.takes_more(view, self.fill);
         copy
     }
 
@@ -112,7 +112,7 @@ impl Sender {
         } else if self.queue.unsent() == 0 {
             self.mark_app_limited();
             None
-        } else if self.queue.snd_nxt() >= self.receive_window_end {
+        } else if self.queue.snd_nxt() >= self.snd_wnd_end {
             Some(SendLimit::ReceiveWindow)
         } else if self.queue.snd_nxt() >= self.limit() {
             Some(SendLimit::SendBuffer)

@@ -136,7 +136,7 @@ impl Subflow {
         let decision = self.sender.decision();
         self.max_cwnd = self.max_cwnd.max(decision.cwnd);
         let mut view = PathView {
-            open: false,
+            has_room: false,
             // The out-of-tree kernel's schedulers skip a subflow in the state Loss.
             active: self.is_active() && (fill == Fill::SendBuffer || self.sender.ca_state() != CaState::Loss),
             backup: self.config.backup,
@@ -148,9 +148,9 @@ impl Subflow {
             queued: self.sender.unsent(),
             pacing_rate: self.sender.pacing_rate(),
             delivery_rate: Rate(self.delivery_rate.get()),
-            phantom_queue: None,
+            phantom_queue_delay: None,
         };
-        view.open = self.takes_more(&view, fill);
+        view.has_room = self.takes_more(&view, fill);
         view
     }
 

@@ -54,7 +54,7 @@ fn what_was_judged_and_pardoned_is_not_judged_again_until_it_is_sent_again() {
 #[test]
 fn a_probe_is_judged_but_not_counted_in_the_pipe() {
     let mut scoreboard = ten();
-    scoreboard.retransmit_as_probe(9, ms(20), SendSnapshot::default());
+    scoreboard.retransmit_as_tlp(9, ms(20), SendSnapshot::default());
     assert_eq!(scoreboard.counts().in_flight(), 10);
     assert!(scoreboard.packet(9).was_retransmitted() && !scoreboard.packet(9).is_retransmitted());
     assert_eq!(scoreboard.expire((ms(30), 9), |sent| sent == ms(20)).0, 1);

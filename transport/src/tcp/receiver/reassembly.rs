@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_set_under_any_order() {
-        let mut stream = units::Stream::named(3, "reassembly");
+        let mut stream = units::RngStream::named(3, "reassembly");
         let mut reassembly = Reassembly::default();
         let (mut seen, mut next) = (std::collections::BTreeSet::new(), 0);
         for _ in 0..20_000 {

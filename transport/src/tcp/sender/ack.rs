@@ -18,7 +18,7 @@ pub(super) struct AckOutcome {
     /// A duplicate was reported (DSACK).
     pub dsack: bool,
     /// The DSACK reports the tail-loss probe.
-    pub dsack_of_probe: bool,
+    pub dsack_of_tlp: bool,
     /// A duplicate acknowledgement in the sense of RFC 5681.
     pub is_dupack: bool,
     /// Retransmission and probe timer are to be restarted (Linux `FLAG_SET_XMIT_TIMER`).
@@ -124,9 +124,9 @@ impl Sender {
     fn update_window(&mut self, ack: &Ack) -> bool {
         let mss = u64::from(self.config.mss);
         let edge = ack.ack.saturating_mul(mss).saturating_add(ack.receive_window);
-        let wider = edge > self.receive_window_edge;
-        self.receive_window_edge = self.receive_window_edge.max(edge);
-        self.receive_window_end = self.receive_window_edge / mss;
+        let wider = edge > self.snd_wnd_edge;
+        self.snd_wnd_edge = self.snd_wnd_edge.max(edge);
+        self.snd_wnd_end = self.snd_wnd_edge / mss;
         wider
     }
 
@@ -220,9 +220,9 @@ impl Sender {
             return;
         }
         outcome.dsack = true;
-        outcome.dsack_of_probe = self.probe_explains(block);
+        outcome.dsack_of_tlp = self.dsack_reports_tlp(block);
         self.path.rate.count(count);
-        if !outcome.dsack_of_probe {
+        if !outcome.dsack_of_tlp {
             self.rack.on_dsack();
         }
         self.undo.on_dsack(block, count);
@@ -262,7 +262,7 @@ impl Sender {
         }
         outcome.set_timers = outcome.acked.pkts_acked > 0;
         if !self.config.sack && outcome.acked.pkts_acked > 0 {
-            self.release_without_sack(outcome);
+            self.count_delivered_without_sack(outcome);
         }
     }
 
@@ -311,7 +311,7 @@ impl Sender {
         outcome.acked.pkts_acked == 1
             && prior.counts.sacked_out == 0
             && self.scoreboard.snd_una() == prior.una + 1
-            && Some(self.scoreboard.snd_una()) == self.runt_end
+            && Some(self.scoreboard.snd_una()) == self.snd_sml
             && outcome.acked.rate_sample.prior_delivered() + 1 == self.path.rate.delivered()
             && !outcome.newly_sacked
             && !outcome.dsack

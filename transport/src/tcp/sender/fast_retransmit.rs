@@ -104,7 +104,7 @@ impl Sender {
         if !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }
-        let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.probe_retransmitted());
+        let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.tlp_retransmitted());
         self.init_undo(self.scoreboard.snd_una(), outstanding);
         self.enter_reduction(now, Cause::Loss, CaState::Recovery, controller);
         if marked {
@@ -123,7 +123,7 @@ impl Sender {
 
     fn enter_reduction(&mut self, now: Instant, cause: Cause, state: CaState, controller: &mut ControllerHandle) {
         if self.path.ca_state != CaState::Cwr {
-            self.transmit.forget_probe();
+            self.transmit.clear_tlp();
             self.transmit.cwr_pending = self.config.ecn;
         }
         let outstanding = self.outstanding();
@@ -134,7 +134,11 @@ impl Sender {
     fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.undo.marked = true;
         let in_flight = self.in_flight();
-        self.path.notify(now, &PathEvent::Congestion { cause: Cause::EcnMark, cut: false, in_flight }, controller);
+        self.path.notify(
+            now,
+            &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: false, in_flight },
+            controller,
+        );
     }
 
     fn try_to_open(&mut self, now: Instant, marked: bool, controller: &mut ControllerHandle) {

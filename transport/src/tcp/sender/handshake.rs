@@ -13,13 +13,13 @@ pub(super) enum Handshake {
     #[default]
     Closed,
     /// The SYN is to be sent.
-    Opening,
+    SynPending,
     /// The SYN was sent, `tries` times so far, the last time at `sent`.
-    Waiting { sent: Instant, tries: u32 },
+    SynSent { sent: Instant, tries: u32 },
     /// The SYN-ACK has arrived; the third packet is to be sent.
-    Answered,
+    AckPending,
     /// Established: data may be sent.
-    Open,
+    Established,
 }
 
 impl Sender {
@@ -28,32 +28,32 @@ impl Sender {
             return;
         }
         if self.config.handshake {
-            self.handshake = Handshake::Opening;
+            self.handshake = Handshake::SynPending;
         } else {
             // The receive window is not known before the first acknowledgement.
-            self.receive_window_end = u64::from(self.config.initial_window);
-            self.handshake = Handshake::Open;
+            self.snd_wnd_end = u64::from(self.config.initial_window);
+            self.handshake = Handshake::Established;
             self.start(now, None, controller);
         }
     }
 
     /// A SYN-ACK arrived.
     pub(super) fn on_handshake(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
-        let Handshake::Waiting { sent, tries } = self.handshake else { return };
+        let Handshake::SynSent { sent, tries } = self.handshake else { return };
         let rtt = (tries == 1).then(|| now.since(sent));
         if let Some(rtt) = rtt {
             self.path.update_min_rtt(now, rtt);
             self.path.rtt.update(rtt, 0, 0);
         }
-        self.receive_window_end = ack.receive_window / u64::from(self.config.mss);
+        self.snd_wnd_end = ack.receive_window / u64::from(self.config.mss);
         self.ts_recent = ack.tsval;
-        self.handshake = Handshake::Answered;
+        self.handshake = Handshake::AckPending;
         self.start(now, rtt, controller);
     }
 
     /// The connection is established: the controller is told of the path.
     fn start(&mut self, now: Instant, rtt: Option<Span>, controller: &mut ControllerHandle) {
-        let SenderConfig { mss, initial_window, tick, recovery, max_window: cwnd_clamp, .. } = self.config;
+        let SenderConfig { mss, initial_window, tick, recovery, window_clamp: cwnd_clamp, .. } = self.config;
         let reduction = match recovery {
             LossRecovery::Rack => Reduction::Proportional,
             LossRecovery::Fack => Reduction::Halving,
@@ -64,16 +64,16 @@ impl Sender {
     /// Returns the handshake's next packet if one is due.
     pub(super) fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
         let kind = match self.handshake {
-            Handshake::Opening => {
-                self.handshake = Handshake::Waiting { sent: now, tries: 1 };
+            Handshake::SynPending => {
+                self.handshake = Handshake::SynSent { sent: now, tries: 1 };
                 SegmentKind::Syn
             }
-            Handshake::Waiting { tries, .. } if self.syn_deadline() <= now => {
-                self.handshake = Handshake::Waiting { sent: now, tries: tries + 1 };
+            Handshake::SynSent { tries, .. } if self.syn_deadline() <= now => {
+                self.handshake = Handshake::SynSent { sent: now, tries: tries + 1 };
                 SegmentKind::Syn
             }
-            Handshake::Answered => {
-                self.handshake = Handshake::Open;
+            Handshake::AckPending => {
+                self.handshake = Handshake::Established;
                 SegmentKind::HandshakeAck
             }
             _ => return None,
@@ -84,7 +84,7 @@ impl Sender {
     /// When the SYN is retransmitted: the wait doubles at each try.
     pub(super) fn syn_deadline(&self) -> Instant {
         match self.handshake {
-            Handshake::Waiting { sent, tries } => sent + self.config.initial_rto * (1 << (tries - 1).min(6)),
+            Handshake::SynSent { sent, tries } => sent + self.config.initial_rto * (1 << (tries - 1).min(6)),
             _ => Instant::NEVER,
         }
     }

@@ -1,4 +1,4 @@
-//! The TCP sender. One input, then poll until [`Output::Until`].
+//! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Split by concern: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack`
 //! (recovery without SACK), `undo`, `timers`, `transmit` (what is sent next), `subflow` (methods for MPTCP).
@@ -53,7 +53,7 @@ pub struct SenderConfig {
     pub initial_rto: Span,
     /// Upper bound of the congestion window and of the packets outstanding, whatever the receiver offers, segments
     /// (Linux `snd_cwnd_clamp`, ns-2 `window_`).
-    pub max_window: u32,
+    pub window_clamp: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
 }
@@ -77,14 +77,14 @@ pub enum Input<'a> {
     Ack(&'a Ack),
     /// A deadline passed. An early call does nothing.
     Timeout,
-    /// The host's own queue refused the segment just polled (Linux: `NET_XMIT_DROP`).
-    Refused(Segment),
+    /// The host's own queue local_drop the segment just polled (Linux: `NET_XMIT_DROP`).
+    LocalDrop(Segment),
     /// The application has written more data.
     Write {
         /// Segments; the sum saturates, so that `u64::MAX` is an endless stream.
         segments: u64,
         /// The last of them carries less than one MSS.
-        runt: bool,
+        last_is_small: bool,
     },
     /// The application ends: no new data is sent.
     Stop,
@@ -96,7 +96,7 @@ pub enum Output {
     /// A segment to send.
     Transmit(Segment),
     /// Nothing to send before this instant or the next input.
-    Until(Instant),
+    WaitUntil(Instant),
 }
 
 /// Counters of a sender.
@@ -119,9 +119,9 @@ pub struct SenderCounters {
     /// Timeouts that F-RTO found to be spurious.
     pub spurious_timeouts: u64,
     /// Tail-loss probes.
-    pub probes: u64,
+    pub tlp_probes: u64,
     /// Losses that a tail-loss probe repaired.
-    pub probe_repairs: u64,
+    pub tlp_recoveries: u64,
     /// Times that the receiver reneged on its SACKs.
     pub renegings: u64,
     /// Retransmissions found lost.
@@ -149,12 +149,12 @@ pub struct Sender {
     handshake: handshake::Handshake,
     transmit: transmit::Transmit,
     /// Right edge of the receive window, bytes.
-    receive_window_edge: u64,
+    snd_wnd_edge: u64,
     /// The first segment beyond the receive window.
-    receive_window_end: u64,
+    snd_wnd_end: u64,
     write_seq: u64,
     /// The end of the latest segment that carries less than one MSS (Linux `snd_sml`).
-    runt_end: Option<u64>,
+    snd_sml: Option<u64>,
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
     recv_sack_cache: crate::tcp::SackBlocks,
     ts_recent: u32,
@@ -177,10 +177,10 @@ impl Sender {
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
             transmit: transmit::Transmit::default(),
-            receive_window_edge: 0,
-            receive_window_end: 0,
+            snd_wnd_edge: 0,
+            snd_wnd_end: 0,
             write_seq: 0,
-            runt_end: None,
+            snd_sml: None,
             recv_sack_cache: crate::tcp::SackBlocks::default(),
             ts_recent: 0,
             last_rtt: None,
@@ -189,15 +189,15 @@ impl Sender {
         }
     }
 
-    /// Handles one input. Poll until [`Output::Until`] before the next one.
+    /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
         match input {
             Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),
             Input::Ack(ack) => self.on_ack(now, ack, controller),
             Input::Timeout => self.on_timeout(now, controller),
-            Input::Refused(segment) => self.on_refused(now, segment, controller),
+            Input::LocalDrop(segment) => self.on_local_drop(now, segment, controller),
             Input::Connect => self.connect(now, controller),
-            Input::Write { segments, runt } => self.on_write(segments, runt),
+            Input::Write { segments, last_is_small } => self.on_write(segments, last_is_small),
             Input::Stop => self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt()),
         }
     }
@@ -256,13 +256,13 @@ impl Sender {
         SenderCounters { lost: self.path.lost(), marked: self.path.marked(), ..self.counters }
     }
 
-    fn on_write(&mut self, segments: u64, runt: bool) {
+    fn on_write(&mut self, segments: u64, last_is_small: bool) {
         if self.scoreboard.snd_nxt() >= self.write_seq {
             self.check_app_limited();
         }
         self.write_seq = self.write_seq.saturating_add(segments);
-        if runt {
-            self.runt_end = Some(self.write_seq);
+        if last_is_small {
+            self.snd_sml = Some(self.write_seq);
         }
     }
 

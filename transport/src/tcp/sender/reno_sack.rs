@@ -22,7 +22,7 @@ impl Sender {
 
     /// Data was cumulatively acknowledged: one packet filled the hole, the others were counted at their duplicate
     /// acknowledgements.
-    pub(super) fn release_without_sack(&mut self, outcome: &mut AckOutcome) {
+    pub(super) fn count_delivered_without_sack(&mut self, outcome: &mut AckOutcome) {
         let counted = self.scoreboard.counts().sacked_out;
         self.path.rate.count(outcome.acked.pkts_acked.saturating_sub(counted).max(1));
         self.scoreboard.remove_reno_sacks(outcome.acked.pkts_acked - 1);

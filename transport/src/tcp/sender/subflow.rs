@@ -8,7 +8,7 @@ use units::{Instant, Rate, Span};
 impl Sender {
     /// True once the connection is established.
     pub(crate) fn is_open(&self) -> bool {
-        self.handshake == Handshake::Open
+        self.handshake == Handshake::Established
     }
 
     /// Adds one segment to send. Unlike [`Input::Write`](super::Input::Write), it does not mark rate samples as

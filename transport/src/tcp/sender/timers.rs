@@ -10,7 +10,7 @@ use units::{Instant, Span};
 pub(super) struct Timers {
     retransmission: Instant,
     reordering: Instant,
-    probe: Instant,
+    tlp: Instant,
     /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
     pub backoff: u32,
     /// Timeouts since the last progress (Linux `icsk_retransmits`).
@@ -22,7 +22,7 @@ impl Default for Timers {
         Self {
             retransmission: Instant::NEVER,
             reordering: Instant::NEVER,
-            probe: Instant::NEVER,
+            tlp: Instant::NEVER,
             backoff: 0,
             retransmissions: 0,
         }
@@ -34,7 +34,7 @@ const SLACK: Span = Span::from_millis(2);
 /// Longest delay of the acknowledgement of a lone packet (`TCP_RTO_MIN`).
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// Probe timeout without an RTT sample.
-const BLIND_PROBE: Span = Span::from_secs(1);
+const TLP_WITHOUT_RTT: Span = Span::from_secs(1);
 /// Greatest timeout (`TCP_RTO_MAX`).
 const MAX_TIMEOUT: Span = Span::from_secs(120);
 /// Least wait before SACK reneging is taken for certain.
@@ -60,7 +60,7 @@ impl Timers {
 
     pub(super) fn expire_soon(&mut self, now: Instant, wait: Span, tick: Span) {
         self.retransmission = expiry(now, wait.max(RENEGING_WAIT), tick);
-        self.probe = Instant::NEVER;
+        self.tlp = Instant::NEVER;
         self.reordering = Instant::NEVER;
     }
 }
@@ -68,7 +68,7 @@ impl Timers {
 impl Sender {
     /// The earliest expiry of all timers.
     pub(super) fn deadline(&self) -> Instant {
-        self.timers.retransmission.min(self.timers.reordering).min(self.timers.probe).min(self.syn_deadline())
+        self.timers.retransmission.min(self.timers.reordering).min(self.timers.tlp).min(self.syn_deadline())
     }
 
     fn timeout(&self) -> Span {
@@ -83,7 +83,7 @@ impl Sender {
             return;
         }
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
-        self.schedule_probe(now);
+        self.schedule_tlp(now);
     }
 
     /// Restarts the retransmission timer after the head was retransmitted.
@@ -96,41 +96,41 @@ impl Sender {
         if was_empty {
             self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
-        self.schedule_probe(now);
+        self.schedule_tlp(now);
     }
 
     /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only.
-    fn schedule_probe(&mut self, now: Instant) {
+    fn schedule_tlp(&mut self, now: Instant) {
         let out = self.scoreboard.counts().packets_out;
         if !self.config.sack
             || self.fack.is_some()
             || out == 0
             || !matches!(self.path.ca_state, CaState::Open | CaState::Cwr)
-            || self.transmit.probe_outstanding()
+            || self.transmit.tlp_outstanding()
         {
-            self.timers.probe = Instant::NEVER;
+            self.timers.tlp = Instant::NEVER;
             return;
         }
         let srtt = self.path.rtt.srtt();
         let wait = match out {
-            _ if srtt == Span::ZERO => BLIND_PROBE,
+            _ if srtt == Span::ZERO => TLP_WITHOUT_RTT,
             1 => srtt * 2 + DELAYED_ACK,
             _ => srtt * 2 + SLACK,
         };
-        self.timers.probe = expiry(now, wait, self.config.tick).min(self.timers.retransmission);
+        self.timers.tlp = expiry(now, wait, self.config.tick).min(self.timers.retransmission);
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if self.handshake != Handshake::Open {
+        if self.handshake != Handshake::Established {
             return;
         }
         if self.timers.reordering <= now {
             self.timers.reordering = Instant::NEVER;
             self.on_reordering_timeout(now, controller);
         }
-        if self.timers.probe <= now && self.timers.probe <= self.timers.retransmission {
-            self.timers.probe = Instant::NEVER;
-            self.transmit.request_probe();
+        if self.timers.tlp <= now && self.timers.tlp <= self.timers.retransmission {
+            self.timers.tlp = Instant::NEVER;
+            self.transmit.request_tlp();
             self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         }
         if self.timers.retransmission <= now {
@@ -170,7 +170,7 @@ impl Sender {
         }
         let first = self.path.ca_state < CaState::Recovery;
         let (una, next) = (self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
-        let cut = self.path.ca_state <= CaState::Disorder
+        let reduce_cwnd = self.path.ca_state <= CaState::Disorder
             || una >= self.path.high_seq
             || (self.path.ca_state == CaState::Loss && self.timers.retransmissions == 0);
         let reneged = self.forget_sacks();
@@ -179,21 +179,21 @@ impl Sender {
                 self.path.count_lost(u32::from(self.scoreboard.mark_lost(seq)));
             }
         }
-        if cut {
-            let probe = u32::from(self.transmit.probe_retransmitted());
-            self.init_undo(una, self.scoreboard.counts().retrans_out + probe);
+        if reduce_cwnd {
+            let tlp = u32::from(self.transmit.tlp_retransmitted());
+            self.init_undo(una, self.scoreboard.counts().retrans_out + tlp);
         }
         self.transmit.frto = self.fack.is_none() && (first || self.timers.retransmissions > 0);
         self.transmit.new_data_only = false;
-        self.transmit.forget_probe();
+        self.transmit.clear_tlp();
         self.timers.retransmissions += 1;
         self.timers.backoff += 1;
-        self.timers.probe = Instant::NEVER;
+        self.timers.tlp = Instant::NEVER;
         self.timers.reordering = Instant::NEVER;
         self.timers.retransmission = expiry(now, self.timeout(), self.config.tick);
         self.transmit.cwr_pending = self.config.ecn;
         let outstanding = self.outstanding();
-        self.path.enter_loss(now, cut, &outstanding, controller);
+        self.path.enter_loss(now, reduce_cwnd, &outstanding, controller);
     }
 
     /// Forgets every SACK if the head is SACKed: the receiver has reneged. Returns whether. Without SACK, duplicate

@@ -10,21 +10,21 @@ use units::Instant;
 /// State of [`Sender::poll`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transmit {
-    probe: Probe,
+    tlp: TlpState,
     /// Retransmissions wait, because an undo is likely (F-RTO step 2b, partial undo).
     pub new_data_only: bool,
     /// F-RTO has not decided yet whether the timeout was spurious (Linux `tp->frto`).
     pub frto: bool,
     /// The next new segment carries CWR.
     pub cwr_pending: bool,
-    /// The host's own queue refused a segment: nothing more is sent until the next input.
-    refused: bool,
+    /// The host's own queue local_drop a segment: nothing more is sent until the next input.
+    local_drop: bool,
     limited_by: Option<(SendLimit, Instant)>,
 }
 
 /// A tail-loss probe (RFC 8985 section 7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Probe {
+enum TlpState {
     #[default]
     None,
     Requested,
@@ -43,43 +43,43 @@ enum SendLimit {
 }
 
 impl Transmit {
-    pub(super) fn request_probe(&mut self) {
-        self.probe = Probe::Requested;
+    pub(super) fn request_tlp(&mut self) {
+        self.tlp = TlpState::Requested;
     }
 
-    pub(super) fn forget_probe(&mut self) {
-        self.probe = Probe::None;
+    pub(super) fn clear_tlp(&mut self) {
+        self.tlp = TlpState::None;
     }
 
-    pub(super) fn probe_outstanding(&self) -> bool {
-        matches!(self.probe, Probe::Outstanding { .. })
+    pub(super) fn tlp_outstanding(&self) -> bool {
+        matches!(self.tlp, TlpState::Outstanding { .. })
     }
 
-    pub(super) fn probe_retransmitted(&self) -> bool {
-        matches!(self.probe, Probe::Outstanding { retransmission: Some(_), .. })
+    pub(super) fn tlp_retransmitted(&self) -> bool {
+        matches!(self.tlp, TlpState::Outstanding { retransmission: Some(_), .. })
     }
 }
 
 impl Sender {
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
-        if self.handshake != Handshake::Open {
+        if self.handshake != Handshake::Established {
             return match self.poll_handshake(now) {
                 Some(segment) => Output::Transmit(segment),
-                None => Output::Until(self.deadline()),
+                None => Output::WaitUntil(self.deadline()),
             };
         }
         match self.next_segment(now, controller) {
             Some(segment) => Output::Transmit(segment),
-            None => Output::Until(self.end_round(now, controller)),
+            None => Output::WaitUntil(self.finish_transmit(now, controller)),
         }
     }
 
     fn next_segment(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
-        if self.transmit.probe == Probe::Requested {
-            return self.send_probe(now, controller);
+        if self.transmit.tlp == TlpState::Requested {
+            return self.send_tlp(now, controller);
         }
-        if !self.path.has_room(self.in_flight()) || self.transmit.refused || self.path.pacer.release() > now {
+        if !self.path.has_room(self.in_flight()) || self.transmit.local_drop || self.path.pacer.next_send_time() > now {
             return None;
         }
         let counts = self.scoreboard.counts();
@@ -100,7 +100,7 @@ impl Sender {
 
     fn send_limit(&self) -> Option<SendLimit> {
         let out = self.scoreboard.counts().packets_out;
-        if self.scoreboard.snd_nxt() >= self.receive_window_end || out >= self.config.max_window {
+        if self.scoreboard.snd_nxt() >= self.snd_wnd_end || out >= self.config.window_clamp {
             Some(SendLimit::ReceiveWindow)
         } else if u64::from(out) >= self.config.send_buffer {
             Some(SendLimit::SendBuffer)
@@ -135,15 +135,8 @@ impl Sender {
         if self.path.decision.pacing_rate.is_some() || self.config.pacing {
             self.pace(now);
         }
-        let reduced = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
-        Segment {
-            kind: SegmentKind::Data,
-            seq,
-            tsval: timestamp(now),
-            tsecr: self.ts_recent,
-            cwr: reduced,
-            retransmission,
-        }
+        let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
+        Segment { kind: SegmentKind::Data, seq, tsval: timestamp(now), tsecr: self.ts_recent, cwr, retransmission }
     }
 
     fn pace(&mut self, now: Instant) {
@@ -154,7 +147,7 @@ impl Sender {
     }
 
     /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
-    pub(super) fn on_refused(&mut self, now: Instant, segment: Segment, controller: &mut ControllerHandle) {
+    pub(super) fn on_local_drop(&mut self, now: Instant, segment: Segment, controller: &mut ControllerHandle) {
         if segment.kind != SegmentKind::Data {
             return;
         }
@@ -165,30 +158,31 @@ impl Sender {
             self.scoreboard.clear_retransmission(segment.seq);
             self.scoreboard.mark_lost(segment.seq);
         } else {
-            self.scoreboard.take_back();
+            self.scoreboard.remove_newest();
         }
-        self.transmit.refused = true;
+        self.transmit.local_drop = true;
         self.enter_cwr(now, Cause::LocalDrop, controller);
     }
 
     /// Ends a round of sending: records what limited it, and returns the deadline of the next poll.
-    fn end_round(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
+    fn finish_transmit(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
         let limit = self.send_limit();
         // A full send buffer is the host's limit, not the application's lack of data.
         let outstanding = self.outstanding();
-        let full = self.path.end_round(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
-        let limit = if full { None } else { limit };
+        let cwnd_full = self.path.validate_cwnd(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
+        let limit = if cwnd_full { None } else { limit };
         self.note_send_limit(now, limit);
         if limit == Some(SendLimit::SendBuffer) {
             self.check_app_limited();
         }
-        let refused = std::mem::take(&mut self.transmit.refused);
-        let release = self.path.pacer.release();
-        if release > now && !full && !refused && (self.can_send_new() || counts.lost_out > counts.retrans_out) {
-            return release.min(self.deadline());
+        let local_drop = std::mem::take(&mut self.transmit.local_drop);
+        let send_time = self.path.pacer.next_send_time();
+        if send_time > now && !cwnd_full && !local_drop && (self.can_send_new() || counts.lost_out > counts.retrans_out)
+        {
+            return send_time.min(self.deadline());
         }
-        self.path.pacer.close_burst();
+        self.path.pacer.end_burst();
         self.deadline()
     }
 
@@ -213,15 +207,15 @@ impl Sender {
     }
 
     /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
-    fn send_probe(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
-        self.transmit.probe = Probe::None;
+    fn send_tlp(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
+        self.transmit.tlp = TlpState::None;
         if self.scoreboard.counts().packets_out == 0 {
             return None;
         }
-        self.counters.probes += 1;
+        self.counters.tlp_probes += 1;
         if self.can_send_new() {
-            self.transmit.probe =
-                Probe::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt() + 1, retransmission: None };
+            self.transmit.tlp =
+                TlpState::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt() + 1, retransmission: None };
             return Some(self.send_new(now, controller));
         }
         let last = self.scoreboard.snd_nxt() - 1;
@@ -230,18 +224,18 @@ impl Sender {
             return None;
         }
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);
-        self.scoreboard.retransmit_as_probe(last, now, snapshot);
+        self.scoreboard.retransmit_as_tlp(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
         let segment = self.segment(now, last, true);
-        self.transmit.probe =
-            Probe::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt(), retransmission: Some(last) };
+        self.transmit.tlp =
+            TlpState::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt(), retransmission: Some(last) };
         Some(segment)
     }
 
     /// True if a DSACK block reports the tail-loss probe and nothing else.
-    pub(super) fn probe_explains(&self, block: (u64, u64)) -> bool {
-        matches!(self.transmit.probe, Probe::Outstanding { retransmission: Some(seq), .. } if block == (seq, seq + 1))
+    pub(super) fn dsack_reports_tlp(&self, block: (u64, u64)) -> bool {
+        matches!(self.transmit.tlp, TlpState::Outstanding { retransmission: Some(seq), .. } if block == (seq, seq + 1))
     }
 
     /// Finds out whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
@@ -252,27 +246,27 @@ impl Sender {
         outcome: &super::ack::AckOutcome,
         controller: &mut ControllerHandle,
     ) {
-        let Probe::Outstanding { tlp_high_seq, retransmission } = self.transmit.probe else { return };
+        let TlpState::Outstanding { tlp_high_seq, retransmission } = self.transmit.tlp else { return };
         if ack.ack < tlp_high_seq {
             return;
         }
-        if retransmission.is_none() || outcome.dsack_of_probe {
-            self.transmit.forget_probe();
+        if retransmission.is_none() || outcome.dsack_of_tlp {
+            self.transmit.clear_tlp();
         } else if ack.ack > tlp_high_seq {
-            self.transmit.forget_probe();
+            self.transmit.clear_tlp();
             if self.path.ca_state < CaState::Cwr {
-                self.counters.probe_repairs += 1;
+                self.counters.tlp_recoveries += 1;
                 self.transmit.cwr_pending = self.config.ecn;
                 let in_flight = self.in_flight();
                 self.path.notify(
                     now,
-                    &PathEvent::Congestion { cause: Cause::TlpRepair, cut: true, in_flight },
+                    &PathEvent::Congestion { cause: Cause::TlpRecovery, reduce_cwnd: true, in_flight },
                     controller,
                 );
                 self.try_keep_open();
             }
         } else if outcome.is_dupack && !outcome.newly_sacked {
-            self.transmit.forget_probe();
+            self.transmit.clear_tlp();
         }
     }
 }

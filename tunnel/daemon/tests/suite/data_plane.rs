@@ -149,7 +149,7 @@ fn ropewalk(side: usize) -> EngineConfig {
 
 /// Random bytes.
 fn stream_of(bytes: usize) -> Vec<u8> {
-    let mut random = units::Stream::named(1, "content");
+    let mut random = units::RngStream::named(1, "content");
     (0..bytes / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 

@@ -28,7 +28,7 @@ use super::status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus}
 use schedule::Scheduler;
 use std::collections::VecDeque;
 use transport::path::ControllerHandle;
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, RngStream, Span};
 use wire::frame::{Ack, Frame, PathState};
 
 /// The tunnel counts as in use until this long after the latest data.
@@ -104,7 +104,10 @@ impl<P: Payload> Endpoint<P> {
         };
         Self {
             scheduler: config.scheduler,
-            controller: ControllerHandle { controller: config.controller, rng: Stream::named(config.seed, "tunnel") },
+            controller: ControllerHandle {
+                controller: config.controller,
+                rng: RngStream::named(config.seed, "tunnel"),
+            },
             retransmit: config.retransmit,
             max_reorder_timeout: config.max_reorder_timeout,
             probe_interval: config.probe_interval,
@@ -312,7 +315,7 @@ impl<P: Payload> Endpoint<P> {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
         let next = self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_new(now));
         if next.is_none() && std::mem::take(&mut self.had_input) {
-            self.end_round(now);
+            self.validate_cwnd(now);
         }
         next
     }
@@ -346,7 +349,7 @@ impl<P: Payload> Endpoint<P> {
         let policy = self.policy(now);
         let has_data = self.has_new() || self.fragments.has_retransmissions();
         let of_path = |path: &TunnelPath| {
-            let release = if has_data && path.has_room() { path.release() } else { Instant::NEVER };
+            let release = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
             // A release in the past is not what the path waits for.
             let release = if release > now { release } else { Instant::NEVER };
             path.deadline(policy).min(release)

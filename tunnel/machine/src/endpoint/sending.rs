@@ -3,7 +3,7 @@
 use super::{Endpoint, PartlySent};
 use crate::packet::{Content, Fragment, Payload, Transmit};
 use crate::path::TunnelPath;
-use schedule::{Packet, SchedulerView};
+use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
 
 impl<P: Payload> Endpoint<P> {
@@ -83,23 +83,23 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn pick(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
         self.views.clear();
-        let absent = schedule::PathView { open: false, active: false, ..schedule::PathView::unmeasured() };
+        let absent = schedule::PathView { has_room: false, active: false, ..schedule::PathView::unmeasured() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
         self.level_round_trips();
         let rest = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
         let view = SchedulerView {
             now,
-            bytes: size,
+            packet_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next(),
             snd_una: self.fragments.base(),
             unsent: (self.ingress.bytes() + u64::from(rest)).div_ceil(u64::from(size)),
             rwnd_left: u64::MAX,
-            window_stalls: 0,
+            rwnd_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
         let path = self.path(pick.path).filter(|path| path.is_open(now))?;
-        if pick.packet == Packet::OldestUnacked {
+        if pick.packet == PacketChoice::OldestUnacked {
             return self.send_redundant(now, pick.path).or_else(|| self.send_next(now, pick.path, size));
         }
         self.burst = Some((pick.path, path.burst().saturating_sub(1)));
@@ -159,9 +159,9 @@ impl<P: Payload> Endpoint<P> {
         self.send_fragment(now, path, number, fragment)
     }
 
-    pub(super) fn end_round(&mut self, now: Instant) {
+    pub(super) fn validate_cwnd(&mut self, now: Instant) {
         let starved = !self.has_new();
-        self.paths.iter_mut().flatten().for_each(|path| path.end_round(now, starved, &mut self.controller));
+        self.paths.iter_mut().flatten().for_each(|path| path.validate_cwnd(now, starved, &mut self.controller));
     }
 }
 

@@ -18,7 +18,7 @@ use control::{CaState, Cause, PathEvent, PathInfo, Reduction};
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
 use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
-use units::{Instant, PathId, Rate, Span, Stream};
+use units::{Instant, PathId, Rate, RngStream, Span};
 use validation::PathValidation;
 use wire::frame::{Ack, Frame};
 
@@ -169,19 +169,19 @@ impl TunnelPath {
 
     /// True if a packet may be sent now.
     pub(super) fn is_open(&self, now: Instant) -> bool {
-        self.has_room() && self.release() <= now
+        self.has_room() && self.next_send_time() <= now
     }
 
     /// When pacing lets the next packet go: [`PACING_SLACK`] early, since timers are late.
-    pub(super) fn release(&self) -> Instant {
-        Instant(self.sender.release().0.saturating_sub(PACING_SLACK.0))
+    pub(super) fn next_send_time(&self) -> Instant {
+        Instant(self.sender.next_send_time().0.saturating_sub(PACING_SLACK.0))
     }
 
     /// The path as a scheduler sees it.
     pub(super) fn view(&self, now: Instant) -> schedule::PathView {
         let decision = self.sender.decision();
         schedule::PathView {
-            open: self.is_open(now),
+            has_room: self.is_open(now),
             active: self.validation.up,
             backup: self.is_backup(),
             srtt: self.srtt(),
@@ -192,7 +192,7 @@ impl TunnelPath {
             queued: 0,
             pacing_rate: self.pacing_rate(),
             delivery_rate: self.phantom_queue.bandwidth(),
-            phantom_queue: Some(self.phantom_queue.length(now)),
+            phantom_queue_delay: Some(self.phantom_queue.length(now)),
         }
     }
 
@@ -236,7 +236,7 @@ impl TunnelPath {
         let rate = self.pacing_rate();
         if rate != UNPACED {
             // A packet that is sent early is charged from its time on.
-            let due = now.max(self.sender.release());
+            let due = now.max(self.sender.next_send_time());
             self.sender.pace(due, body + self.config.header_bytes, rate, self.datagram());
         }
         packet_number
@@ -248,13 +248,13 @@ impl TunnelPath {
     }
 
     /// Ends a round of sending; `app_limited` if there is no more data.
-    pub(super) fn end_round(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
-        let full = self.sender.end_round(now, &self.sent.outstanding(), false, controller);
+    pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
+        let full = self.sender.validate_cwnd(now, &self.sent.outstanding(), false, controller);
         if app_limited && !full {
             if !self.is_filled() {
                 self.sender.mark_app_limited(self.sent.in_flight);
             }
-            self.sender.close_burst();
+            self.sender.end_burst();
         }
     }
 
@@ -368,7 +368,7 @@ impl TunnelPath {
         &mut self,
         now: Instant,
         policy: ProbePolicy,
-        rng: &mut Stream,
+        rng: &mut RngStream,
     ) -> Option<(u64, Option<u32>)> {
         self.validation.poll(now, self.policy(policy), rng)
     }
@@ -384,7 +384,7 @@ impl TunnelPath {
 
     /// The host refused a datagram as too large.
     pub(super) fn on_too_large(&mut self, now: Instant) {
-        self.validation.pmtud.on_refused(now);
+        self.validation.pmtud.on_local_drop(now);
     }
 
     /// Handles expired timers.

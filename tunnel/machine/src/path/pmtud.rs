@@ -89,7 +89,7 @@ impl PmtuSearch {
     }
 
     /// The host refused a probe as too large for its link.
-    pub(super) fn on_refused(&mut self, now: Instant) {
+    pub(super) fn on_local_drop(&mut self, now: Instant) {
         if self.probed_size.is_some() {
             (self.probe_count, self.due) = (MAX_PROBES, now);
         }

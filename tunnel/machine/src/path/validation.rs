@@ -5,7 +5,7 @@
 //! path is not pinged; a failed one is pinged on, and used again after the first answer.
 
 use super::pmtud::PmtuSearch;
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// Unanswered pings in a row after which a path has failed.
 const MAX_MISSED: u32 = 3;
@@ -109,7 +109,12 @@ impl PathValidation {
 
     /// The token of a ping to send now, and the datagram's size if it probes the path MTU, bytes. `None` if nothing is
     /// due, or if the path has just failed: [`up`](Self::up) is then false.
-    pub(super) fn poll(&mut self, now: Instant, policy: ProbePolicy, rng: &mut Stream) -> Option<(u64, Option<u32>)> {
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        policy: ProbePolicy,
+        rng: &mut RngStream,
+    ) -> Option<(u64, Option<u32>)> {
         if self.validation_due(policy) <= now {
             let waited = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
             if self.up && waited {
@@ -127,7 +132,7 @@ impl PathValidation {
         Some((self.ping(now, Some(size), rng), Some(size)))
     }
 
-    fn ping(&mut self, now: Instant, probe_size: Option<u32>, rng: &mut Stream) -> u64 {
+    fn ping(&mut self, now: Instant, probe_size: Option<u32>, rng: &mut RngStream) -> u64 {
         if self.outstanding.len() == MAX_OUTSTANDING {
             self.outstanding.remove(0);
         }

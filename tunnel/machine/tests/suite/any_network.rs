@@ -4,7 +4,7 @@
 use crate::simulation::{offer, simulation};
 use std::collections::BTreeSet;
 use testnet::EndpointOptions;
-use units::{Span, Stream};
+use units::{RngStream, Span};
 
 /// Counts of rare situations, each of which the campaign has to reach.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ struct Met {
 }
 
 fn run(seed: u64, met: &mut Met) {
-    let mut random = Stream::named(seed, "any world");
+    let mut random = RngStream::named(seed, "any world");
     let links = testnet::random_paths(&mut random, 4);
     let options = EndpointOptions::draw(&mut random);
     // Clocks are told modulo 2^32 us, and compared: so far apart, differences turn over.

@@ -3,7 +3,7 @@
 use ropewalk_machine::{Arrival, Content, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
 use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, RngStream, Span};
 use wire::frame::Frame;
 
 /// Bytes `from` to `to` of inner packet `id`.
@@ -153,7 +153,7 @@ impl testnet::Host for TestHost {
     }
 
     /// None: the AEAD's tag would not match.
-    fn corrupt(_: Datagram, _: &mut Stream) -> Option<Datagram> {
+    fn corrupt(_: Datagram, _: &mut RngStream) -> Option<Datagram> {
         None
     }
 }

@@ -7,7 +7,7 @@ mod simulation;
 use ropewalk_node::{Malformed, NodeEvent};
 use simulation::{Simulation, add_path, offer, rebind, remove_path, restart, share, simulation, take_after_restart};
 use testnet::{EndpointOptions, LinkConfig, ms};
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, RngStream, Span};
 
 /// Time limit for packets to be delivered after the network has recovered.
 const RECOVERY: Span = Span::from_secs(8);
@@ -223,7 +223,7 @@ struct Met {
 }
 
 fn run(seed: u64, met: &mut Met) {
-    let mut random = Stream::named(seed, "campaign");
+    let mut random = RngStream::named(seed, "campaign");
     let links = testnet::random_paths(&mut random, 3);
     let options = EndpointOptions::draw(&mut random);
     let paths = links.len() as u64;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
-use units::{Instant, PathId, Span, Stream};
+use units::{Instant, PathId, RngStream, Span};
 
 /// Where somebody can be reached: a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +88,7 @@ pub(crate) type Simulation = testnet::Simulation<TestHost>;
 
 /// A client that knows the server's addresses, and a server that knows none of the client's.
 pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: EndpointOptions) -> Simulation {
-    let mut random = Stream::named(seed, "keys");
+    let mut random = RngStream::named(seed, "keys");
     let mut keys = [[0; 32]; 2];
     keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
     let hosts = [0, 1].map(|index| {
@@ -152,7 +152,7 @@ fn place(index: usize, path: usize) -> Place {
 
 /// The content of packet `id`.
 fn content(id: u64, length: usize) -> Vec<u8> {
-    let mut random = Stream::named(id, "content");
+    let mut random = RngStream::named(id, "content");
     let mut bytes = [id.to_be_bytes(), (length as u64).to_be_bytes()].concat();
     bytes.extend((16..length).map(|_| random.bits() as u8));
     bytes
@@ -161,7 +161,7 @@ fn content(id: u64, length: usize) -> Vec<u8> {
 impl TestHost {
     fn new(now: Instant, identity: Identity, places: Vec<Place>) -> Self {
         let Identity { seed, index, private, other, options } = identity.clone();
-        let mut random = Stream::named(seed + index as u64, "entropy");
+        let mut random = RngStream::named(seed + index as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut host = Node::new(peers, Box::new(|_| PATH));
@@ -271,7 +271,7 @@ impl testnet::Host for TestHost {
         EndpointOptions::memory(&self.status())
     }
 
-    fn corrupt(mut datagram: Datagram, random: &mut Stream) -> Option<Datagram> {
+    fn corrupt(mut datagram: Datagram, random: &mut RngStream) -> Option<Datagram> {
         let at = random.below(datagram.bytes.len() as u64) as usize;
         datagram.bytes[at] ^= 1 << random.below(8);
         Some(datagram)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use seal::{HandshakeMessage, PresharedKey, SealConfig};
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 use crate::world::{End, WALL_CLOCK, entropy, key};
 
@@ -87,7 +87,7 @@ impl Side {
 }
 
 /// Something happens to what is on its way.
-fn disturb(rng: &mut Stream, datagram: Datagram, inbox: &mut Vec<Datagram>, recorded: &mut Vec<Datagram>) {
+fn disturb(rng: &mut RngStream, datagram: Datagram, inbox: &mut Vec<Datagram>, recorded: &mut Vec<Datagram>) {
     recorded.push(datagram.clone());
     match rng.below(10) {
         0 | 1 => {}
@@ -108,7 +108,7 @@ fn disturb(rng: &mut Stream, datagram: Datagram, inbox: &mut Vec<Datagram>, reco
 }
 
 /// One step: an end sends, initiates, receives, restarts or has its clock moved.
-fn step(seed: u64, now: Instant, rng: &mut Stream, me: &mut Side, you: &mut Side, recorded: &mut Vec<Datagram>) {
+fn step(seed: u64, now: Instant, rng: &mut RngStream, me: &mut Side, you: &mut Side, recorded: &mut Vec<Datagram>) {
     if let Some(initiation) = me.initiation(now) {
         disturb(rng, Datagram::Handshake(initiation.as_bytes().to_vec()), &mut you.inbox, recorded);
     }
@@ -132,7 +132,7 @@ fn step(seed: u64, now: Instant, rng: &mut Stream, me: &mut Side, you: &mut Side
 }
 
 fn run(seed: u64) -> (u64, u64) {
-    let mut rng = Stream::named(seed, "network");
+    let mut rng = RngStream::named(seed, "network");
     let (mut a, mut b) = (Side::new(seed, "a", "b", 0), Side::new(seed, "b", "a", 0));
     let (mut now, mut recorded) = (Instant::ZERO, Vec::new());
     for _ in 0..600 {

@@ -1,7 +1,7 @@
 //! Rekeying while data is in flight: nothing is lost, however deep the reordering.
 
 use seal::DropReason;
-use units::{Span, Stream};
+use units::{RngStream, Span};
 
 use crate::world::{at, establish, pair};
 
@@ -9,7 +9,7 @@ use crate::world::{at, establish, pair};
 fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let mut order = Stream::named(5, "order");
+    let mut order = RngStream::named(5, "order");
     let (mut on_the_way, mut opened, mut sent) = (Vec::new(), 0, 0);
     for step in 0..2000u64 {
         let now = at(2) + Span::from_millis(10 * step);

@@ -1,14 +1,14 @@
 //! Two ends with seeded random bytes and one clock, and messages between them that a test can lose, keep or change.
 
 use seal::{DropReason, Established, HandshakeMessage, OVERHEAD, Opened, PeerId, Peers, PrivateKey, SealConfig};
-use units::{Instant, Span, Stream};
+use units::{Instant, RngStream, Span};
 
 /// 2026-01-01 in nanoseconds since 1970.
 pub(crate) const WALL_CLOCK: u64 = 1_767_225_600_000_000_000;
 
 /// A random stream from a seed.
-pub(crate) fn stream(seed: u64, name: &str) -> Stream {
-    Stream::named(seed, name)
+pub(crate) fn stream(seed: u64, name: &str) -> RngStream {
+    RngStream::named(seed, name)
 }
 
 pub(crate) fn entropy(seed: u64, name: &str) -> impl FnMut(&mut [u8]) + Send + 'static {

@@ -27,7 +27,7 @@ const MUTATIONS: u64 = 20_000;
 
 #[test]
 fn mutations_of_the_saved_inputs_pass_every_check() {
-    let mut random = units::Stream::named(1, "near the corpus");
+    let mut random = units::RngStream::named(1, "near the corpus");
     for (target, check) in TARGETS {
         let inputs = saved(target);
         for _ in 0..MUTATIONS {

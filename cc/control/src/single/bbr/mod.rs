@@ -13,7 +13,7 @@
 //!
 //! Source: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); constants, integer units and
 //! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`).
-//! Departure from Linux: when the pacer will release its next packet is not known here, so packets in flight "by then"
+//! Deviation from Linux: when the pacer will release its next packet is not known here, so packets in flight "by then"
 //! are those in flight now (at most one burst more).
 
 pub(super) mod aggregation;
@@ -27,8 +27,8 @@ mod tests;
 
 use crate::common::WindowedMax;
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Departure, PathController, PathEvent,
-    PathInfo, RateSample, Traits,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Deviation, PathController, PathEvent,
+    PathInfo, Properties, RateSample,
 };
 use aggregation::Aggregation;
 use bandwidth::GAIN_ONE;
@@ -45,17 +45,17 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v1: paces at the measured bandwidth, probes it and the RTT in turn",
     source: "Cardwell et al., ACM Queue 2016; Linux 6.1 tcp_bbr.c",
     parameters: &[],
-    traits: Traits {
+    properties: Properties {
         min_cwnd: 4,
-        departures: &[
+        deviations: &[
             (
-                Departure::RaisesUnfilledCwnd,
+                Deviation::RaisesUnfilledCwnd,
                 "the window follows the model; samples of an idle application do not enter it",
             ),
-            (Departure::KeepsCwndOnUndo, "loss does not reduce the window"),
+            (Deviation::KeepsCwndOnUndo, "loss does not reduce the window"),
         ],
         colour: Some(["#d55e00", "#f0803c"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|_| Box::new(Bbr::new())),
 };
@@ -292,7 +292,9 @@ impl PathController for Bbr {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx),
             PathEvent::PathUp(path) => self.init(path, cx.now),
-            PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+                self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx)
+            }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,

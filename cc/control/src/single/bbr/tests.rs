@@ -3,7 +3,7 @@
 use super::bandwidth::{bytes_per_second, rate};
 use super::*;
 use crate::single::testing::{context, path};
-use units::Stream;
+use units::RngStream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
 const MBIT_100: u64 = 144_830;
@@ -52,7 +52,7 @@ struct Flow {
     rtt: u64,
     now: u64,
     delivered: u64,
-    rng: Stream,
+    rng: RngStream,
 }
 
 impl Flow {
@@ -61,7 +61,7 @@ impl Flow {
     }
 
     fn with_rtt(rtt: u64) -> Self {
-        let (mut bbr, mut rng) = (Bbr::new(), Stream::named(1, "test"));
+        let (mut bbr, mut rng) = (Bbr::new(), RngStream::named(1, "test"));
         let path = path(10, Some(Span::from_millis(rtt)));
         bbr.on_event(&PathEvent::PathUp(path), &mut context(0, &mut rng));
         Self { bbr, rtt, now: 0, delivered: 0, rng }
@@ -203,7 +203,7 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
     flow.come_to(2);
     flow.round(100);
     let cwnd = flow.bbr.cwnd;
-    flow.event(&PathEvent::Congestion { cause: Cause::Loss, cut: true, in_flight: 60 });
+    flow.event(&PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 60 });
     flow.round_with(2, |sample| {
         (sample.ca_state, sample.in_flight, sample.lost) = (CaState::Recovery, 60, 5);
         sample.rate_sample = None;
@@ -219,7 +219,7 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
 fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
     let mut flow = Flow::new();
     flow.rounds(3, 100);
-    flow.event(&PathEvent::Congestion { cause: Cause::Timeout, cut: true, in_flight: 0 });
+    flow.event(&PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, in_flight: 0 });
     assert_eq!((flow.bbr.cwnd, flow.bbr.full_bw.full_bw), (1, 0));
 }
 

@@ -27,7 +27,7 @@
 //! Where the two disagree, Linux's way: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
 //! much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
 //! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
-//! Departures from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
+//! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
 //! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
 //! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
 
@@ -45,8 +45,8 @@ use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
 use super::bbr::probe_rtt::ProbeRtt;
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Departure, Ecn, ParamDefault, Parameter,
-    Params, PathController, PathEvent, PathInfo, RateSample, Traits,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Deviation, Ecn, ParamKind, Parameter,
+    Params, PathController, PathEvent, PathInfo, Properties, RateSample,
 };
 use bandwidth::GAIN_ONE;
 use cycle::{Cycle, Mode};
@@ -66,43 +66,43 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     parameters: &[
         Parameter {
             name: "loss_threshold",
-            meaning: "share of lost packets above which a probe was too much",
-            default: ParamDefault::Number { value: 0.02, least: 0.0, most: 0.5 },
+            description: "share of lost packets above which a probe was too much",
+            kind: ParamKind::Number { default: 0.02, min: 0.0, max: 0.5 },
         },
         Parameter {
             name: "beta",
-            meaning: "what a round with loss leaves of a bound, at least",
-            default: ParamDefault::Number { value: 0.7, least: 0.1, most: 1.0 },
+            description: "what a round with loss leaves of a bound, at least",
+            kind: ParamKind::Number { default: 0.7, min: 0.1, max: 1.0 },
         },
         Parameter {
             name: "headroom",
-            meaning: "share of the long-term bound left to others while cruising",
-            default: ParamDefault::Number { value: 0.15, least: 0.0, most: 0.9 },
+            description: "share of the long-term bound left to others while cruising",
+            kind: ParamKind::Number { default: 0.15, min: 0.0, max: 0.9 },
         },
         Parameter {
             name: "probe_wait",
-            meaning: "least time between bandwidth probes, seconds (up to one more at random)",
-            default: ParamDefault::Number { value: 2.0, least: 0.0, most: 100.0 },
+            description: "least time between bandwidth probes, seconds (up to one more at random)",
+            kind: ParamKind::Number { default: 2.0, min: 0.0, max: 100.0 },
         },
         Parameter {
             name: "ecn",
-            meaning: "answer CE marks, where the least RTT is at most 5 ms",
-            default: ParamDefault::Word(&["off", "on"]),
+            description: "answer CE marks, where the least RTT is at most 5 ms",
+            kind: ParamKind::Choice(&["off", "on"]),
         },
     ],
-    traits: Traits {
+    properties: Properties {
         // Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).
-        ecn: |params| if params.word("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
+        ecn: |params| if params.choice("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
         min_cwnd: 4,
-        departures: &[
+        deviations: &[
             (
-                Departure::RaisesUnfilledCwnd,
+                Deviation::RaisesUnfilledCwnd,
                 "the window follows the model; samples of an idle application do not enter it",
             ),
-            (Departure::KeepsCwndOnUndo, "loss does not set the threshold; what it did to the bounds is undone"),
+            (Deviation::KeepsCwndOnUndo, "loss does not set the threshold; what it did to the bounds is undone"),
         ],
         colour: Some(["#a33c00", "#ff9a63"]),
-        ..Traits::DEFAULT
+        ..Properties::DEFAULT
     },
     constructor: Constructor::PerPath(|params| Box::new(Bbr3::new(params))),
 };
@@ -269,7 +269,7 @@ impl Bbr3 {
         }
         match cause {
             Cause::Timeout => self.on_timeout(in_flight),
-            Cause::TlpRepair => self.on_probe_repair(cx),
+            Cause::TlpRecovery => self.on_probe_repair(cx),
             Cause::Loss | Cause::EcnMark | Cause::LocalDrop => {}
         }
     }
@@ -315,7 +315,9 @@ impl PathController for Bbr3 {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx),
             PathEvent::PathUp(path) => self.init(path, cx.now),
-            PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+                self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx)
+            }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,

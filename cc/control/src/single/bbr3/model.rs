@@ -40,7 +40,7 @@ impl Constants {
             beta: GAIN_ONE - share(1.0 - params.number("beta")),
             headroom: share(params.number("headroom")),
             probe_wait: Span::from_secs_f64(params.number("probe_wait")),
-            ecn: params.word("ecn") == "on",
+            ecn: params.choice("ecn") == "on",
         }
     }
 }

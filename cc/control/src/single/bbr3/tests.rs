@@ -7,7 +7,7 @@ use super::cycle::ProbeUp;
 use super::*;
 use crate::single::testing::{context, defaults, path};
 use crate::{ParamValue, SendState};
-use units::Stream;
+use units::RngStream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
 const MBIT_100: u64 = 144_830;
@@ -93,7 +93,7 @@ struct Flow {
     now: u64,
     delivered: u64,
     prior: u64,
-    rng: Stream,
+    rng: RngStream,
 }
 
 const RTT: u64 = 50;
@@ -106,7 +106,7 @@ impl Flow {
     fn with(set: &[(&str, ParamValue)]) -> Self {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let bbr = Bbr3::new(&Params::new(ENTRY.parameters, &set).expect("allowed"));
-        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, rng: Stream::named(1, "test") };
+        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, rng: RngStream::named(1, "test") };
         flow.event(&PathEvent::PathUp(path(10, Some(Span::from_millis(RTT)))));
         flow
     }
@@ -116,7 +116,7 @@ impl Flow {
     }
 
     fn congestion(&mut self, cause: Cause) {
-        self.event(&PathEvent::Congestion { cause, cut: true, in_flight: 0 });
+        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0 });
     }
 
     /// One acknowledgement of a packet sent when `self.prior` were delivered.

@@ -45,7 +45,7 @@ fn named(at: &At<NameOrTable>) -> AlgorithmChoice {
     let value = |scalar: &Scalar| match scalar {
         Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
         Scalar::Number(number) => ParamValue::Number(*number),
-        Scalar::Word(word) => ParamValue::Word(word.clone()),
+        Scalar::Word(word) => ParamValue::Choice(word.clone()),
     };
     match at.get() {
         NameOrTable::Name(name) => name.as_str().into(),

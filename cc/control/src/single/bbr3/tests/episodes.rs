@@ -45,7 +45,7 @@ fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
     let mut flow = Flow::probing();
     flow.bbr.congestion.delivered = 40;
     let target = flow.bbr.target_inflight();
-    flow.congestion(Cause::TlpRepair);
+    flow.congestion(Cause::TlpRecovery);
     assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true));
     // One of 41 is more than 2 %, as Linux rounds; the bound is those 41, or 0.7 of the target.
     assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180).max(41));
@@ -62,7 +62,7 @@ fn a_restart_paces_at_the_bandwidth() {
 #[test]
 fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
     let marked = |ecn: &str, rtt_us| {
-        let mut flow = Flow::with(&[("ecn", ParamValue::Word(ecn.to_owned()))]);
+        let mut flow = Flow::with(&[("ecn", ParamValue::Choice(ecn.to_owned()))]);
         flow.bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
         (0..3).for_each(|_| flow.round_with(10, |sample| sample.marked = 10));
         (flow.bbr.ecn.ecn_eligible, flow.bbr.full_bw.full_bw_reached)

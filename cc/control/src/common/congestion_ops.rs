@@ -7,13 +7,13 @@ use std::fmt::Debug;
 use units::{INFINITE_SSTHRESH, Span};
 
 /// What a window-based algorithm states (Linux `tcp_congestion_ops`): how its window grows, and to what it is reduced.
-pub trait WindowRule: Debug + Send {
+pub trait CongestionOps: Debug + Send {
     /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 
     /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not
     /// called during a reduction, nor while the sender does not fill the window, unless the rule
-    /// [ignores](WindowRule::ignores_cwnd_limited) that.
+    /// [ignores](CongestionOps::ignores_cwnd_limited) that.
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>);
 
     /// The slow-start threshold after congestion (Linux `ssthresh`).
@@ -50,14 +50,14 @@ pub trait WindowRule: Debug + Send {
     }
 }
 
-/// The controller of one path by a [`WindowRule`].
+/// The controller of one path by a [`CongestionOps`].
 #[derive(Debug)]
-pub struct WindowController<R> {
+pub struct CwndController<R> {
     state: CwndState,
     rule: R,
 }
 
-impl<R: WindowRule + 'static> WindowController<R> {
+impl<R: CongestionOps + 'static> CwndController<R> {
     /// A controller by this rule, for an algorithm's registration.
     pub fn boxed(rule: R) -> Box<dyn PathController> {
         Self::with_rate_halving(rule, RateHalving::default())
@@ -69,7 +69,7 @@ impl<R: WindowRule + 'static> WindowController<R> {
     }
 }
 
-impl<R: WindowRule> PathController for WindowController<R> {
+impl<R: CongestionOps> PathController for CwndController<R> {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         RuleDriver { state: &mut self.state, rule: &mut self.rule }.on_event(event, cx);
     }
@@ -85,13 +85,15 @@ pub(super) struct RuleDriver<'a, R> {
     pub(super) rule: &'a mut R,
 }
 
-impl<R: WindowRule> RuleDriver<'_, R> {
+impl<R: CongestionOps> RuleDriver<'_, R> {
     pub(super) fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx),
             PathEvent::PathUp(path) => self.init(path, cx),
             PathEvent::PathDown => {}
-            PathEvent::Congestion { cause, cut, in_flight } => self.on_congestion(*cause, *cut, *in_flight, cx),
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+                self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx)
+            }
             PathEvent::SpuriousLoss => self.on_spurious_loss(cx),
             PathEvent::Recovered { to_ssthresh } => self.on_recovered(*to_ssthresh, cx),
             PathEvent::IdleRestart { idle, rto } => self.on_idle_restart(*idle, *rto, cx),
@@ -121,9 +123,9 @@ impl<R: WindowRule> RuleDriver<'_, R> {
     }
 
     /// Sets the threshold, once an episode; [`CwndState::reduce_cwnd`] lowers the window.
-    fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
+    fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
         match cause {
-            Cause::Timeout => self.on_timeout(cut, in_flight, cx),
+            Cause::Timeout => self.on_timeout(reduce_cwnd, in_flight, cx),
             Cause::Loss => {
                 let prior_ssthresh = if self.state.in_cwnd_reduction() { 0 } else { self.state.current_ssthresh() };
                 self.begin_reduction(prior_ssthresh, cx);
@@ -140,7 +142,7 @@ impl<R: WindowRule> RuleDriver<'_, R> {
                 self.set_state(CaState::Cwr, cx);
             }
             Cause::EcnMark | Cause::LocalDrop => self.state.prior_ssthresh = 0,
-            Cause::TlpRepair => {
+            Cause::TlpRecovery => {
                 self.begin_reduction(0, cx);
                 self.set_state(CaState::Cwr, cx);
                 self.on_recovered(true, cx);
@@ -160,8 +162,8 @@ impl<R: WindowRule> RuleDriver<'_, R> {
         }
     }
 
-    fn on_timeout(&mut self, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
-        if cut {
+    fn on_timeout(&mut self, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
+        if reduce_cwnd {
             self.state.prior_ssthresh = self.state.current_ssthresh();
             self.state.prior_cwnd = self.state.cwnd;
             self.state.ssthresh = self.rule.ssthresh(self.state, cx);
@@ -245,14 +247,14 @@ impl<R: WindowRule> RuleDriver<'_, R> {
 mod tests {
     use super::*;
     use crate::single::reno::Reno;
-    use units::{Instant, Stream};
+    use units::{Instant, RngStream};
 
     /// The state of Reno with this window after `events`, from the open state.
     fn after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
         let state = CwndState { cwnd, ssthresh, ..CwndState::default() };
-        let mut flow = WindowController { state, rule: Reno };
+        let mut flow = CwndController { state, rule: Reno };
         for event in events {
-            flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut Stream::named(1, "test") });
+            flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut RngStream::named(1, "test") });
         }
         flow.state
     }
@@ -261,8 +263,8 @@ mod tests {
         PathEvent::IdleRestart { idle: Span::from_millis(idle), rto: Span::from_millis(250) }
     }
 
-    fn congestion(cause: Cause, cut: bool, in_flight: u32) -> PathEvent {
-        PathEvent::Congestion { cause, cut, in_flight }
+    fn congestion(cause: Cause, reduce_cwnd: bool, in_flight: u32) -> PathEvent {
+        PathEvent::Congestion { cause, reduce_cwnd, in_flight }
     }
 
     #[test]
@@ -323,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_repaired_a_loss_costs_one_reduction_at_once() {
-        let state = after(100, INFINITE_SSTHRESH, &[congestion(Cause::TlpRepair, true, 1)]);
+        let state = after(100, INFINITE_SSTHRESH, &[congestion(Cause::TlpRecovery, true, 1)]);
         assert_eq!((state.cwnd, state.ssthresh, state.ca_state), (50, 50, CaState::Open));
     }
 
