@@ -1,18 +1,18 @@
-//! The controller of one path that is made of a window rule.
+//! The operations of a window-based algorithm, and the controller of one path that calls them.
 
+use super::CwndState;
 use super::prr::Prr;
-use super::{CwndState, RateHalving};
 use crate::{AckSample, CaState, Cause, Context, Decision, PathController, PathEvent, PathInfo, Reduction};
 use std::fmt::Debug;
 use units::{INFINITE_SSTHRESH, Span};
 
-/// What a window-based algorithm states (Linux `tcp_congestion_ops`): how its window grows, and to what it is reduced.
+/// The operations of a window-based algorithm, with the names of Linux's `tcp_congestion_ops`.
 pub trait CongestionOps: Debug + Send {
     /// The path came up; the window is the initial one (Linux `init`, which runs after the handshake).
     fn init(&mut self, _state: &mut CwndState, _path: &PathInfo, _cx: &mut Context<'_>) {}
 
     /// An acknowledgement that may raise the window; `acked` packets were newly delivered (Linux `cong_avoid`). Not
-    /// called during a reduction, nor while the sender does not fill the window, unless the rule
+    /// called during a reduction, nor while the sender does not fill the window, unless the algorithm
     /// [ignores](CongestionOps::ignores_cwnd_limited) that.
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, cx: &mut Context<'_>);
 
@@ -44,6 +44,11 @@ pub trait CongestionOps: Debug + Send {
     /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
+    /// Least window of rate halving (Linux before 3.2: `min_cwnd`).
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh / 2
+    }
+
     /// The window after an episode that proved spurious (Linux `undo_cwnd`).
     fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
         state.cwnd.max(state.prior_cwnd)
@@ -52,26 +57,21 @@ pub trait CongestionOps: Debug + Send {
 
 /// The controller of one path by a [`CongestionOps`].
 #[derive(Debug)]
-pub struct CwndController<R> {
+pub struct CwndController<O> {
     state: CwndState,
-    rule: R,
+    ops: O,
 }
 
-impl<R: CongestionOps + 'static> CwndController<R> {
-    /// A controller by this rule, for an algorithm's registration.
-    pub fn boxed(rule: R) -> Box<dyn PathController> {
-        Self::with_rate_halving(rule, RateHalving::default())
-    }
-
-    /// The same, where the rule has its own bound for hosts that halve the rate.
-    pub fn with_rate_halving(rule: R, rate_halving: RateHalving) -> Box<dyn PathController> {
-        Box::new(Self { state: CwndState { rate_halving, ..CwndState::default() }, rule })
+impl<O: CongestionOps + 'static> CwndController<O> {
+    /// A controller that uses these operations, for an algorithm's registration.
+    pub fn boxed(ops: O) -> Box<dyn PathController> {
+        Box::new(Self { state: CwndState::default(), ops })
     }
 }
 
-impl<R: CongestionOps> PathController for CwndController<R> {
+impl<O: CongestionOps> PathController for CwndController<O> {
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
-        RuleDriver { state: &mut self.state, rule: &mut self.rule }.on_event(event, cx);
+        self.state.on_event(&mut self.ops, event, cx);
     }
 
     fn decision(&self) -> Decision {
@@ -79,166 +79,163 @@ impl<R: CongestionOps> PathController for CwndController<R> {
     }
 }
 
-/// Applies events to a window by a rule: the same for a path on its own and for a coupled one.
-pub(super) struct RuleDriver<'a, R> {
-    pub(super) state: &'a mut CwndState,
-    pub(super) rule: &'a mut R,
-}
-
-impl<R: CongestionOps> RuleDriver<'_, R> {
-    pub(super) fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>) {
+impl CwndState {
+    /// Handles an event of the path with the algorithm's `ops`, coupled or not.
+    pub(super) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
-            PathEvent::Ack(sample) => self.on_ack(sample, cx),
-            PathEvent::PathUp(path) => self.init(path, cx),
+            PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
+            PathEvent::PathUp(path) => self.init(ops, path, cx),
             PathEvent::PathDown => {}
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
-                self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx)
+                self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, cx)
             }
-            PathEvent::SpuriousLoss => self.on_spurious_loss(cx),
-            PathEvent::Recovered { to_ssthresh } => self.on_recovered(*to_ssthresh, cx),
-            PathEvent::IdleRestart { idle, rto } => self.on_idle_restart(*idle, *rto, cx),
+            PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
+            PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),
+            PathEvent::IdleRestart { idle, rto } => self.on_idle_restart(ops, *idle, *rto, cx),
             PathEvent::ApplicationLimited { cwnd_used } => self.on_application_limited(*cwnd_used),
             PathEvent::Penalise => self.penalise(),
-            PathEvent::MssChanged { mss } => self.state.mss = *mss,
+            PathEvent::MssChanged { mss } => self.mss = *mss,
         }
     }
 
-    fn init(&mut self, path: &PathInfo, cx: &mut Context<'_>) {
-        *self.state = CwndState {
+    fn init(&mut self, ops: &mut impl CongestionOps, path: &PathInfo, cx: &mut Context<'_>) {
+        *self = Self {
             cwnd: path.initial_window,
             initial_window: path.initial_window,
             mss: path.mss,
             tick: path.tick,
             cwnd_clamp: path.cwnd_clamp.min(u32::MAX / 2),
             reduction: path.reduction,
-            rate_halving: self.state.rate_halving,
-            ..CwndState::default()
+            ..Self::default()
         };
-        self.rule.init(self.state, path, cx);
+        ops.init(self, path, cx);
     }
 
-    fn set_state(&mut self, ca_state: CaState, cx: &mut Context<'_>) {
-        self.rule.set_state(self.state, ca_state, cx);
-        self.state.ca_state = ca_state;
+    fn set_state(&mut self, ops: &mut impl CongestionOps, ca_state: CaState, cx: &mut Context<'_>) {
+        ops.set_state(self, ca_state, cx);
+        self.ca_state = ca_state;
     }
 
     /// Sets the threshold, once an episode; [`CwndState::reduce_cwnd`] lowers the window.
-    fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
+    fn on_congestion(
+        &mut self,
+        ops: &mut impl CongestionOps,
+        cause: Cause,
+        reduce_cwnd: bool,
+        in_flight: u32,
+        cx: &mut Context<'_>,
+    ) {
         match cause {
-            Cause::Timeout => self.on_timeout(reduce_cwnd, in_flight, cx),
+            Cause::Timeout => self.on_timeout(ops, reduce_cwnd, in_flight, cx),
             Cause::Loss => {
-                let prior_ssthresh = if self.state.in_cwnd_reduction() { 0 } else { self.state.current_ssthresh() };
-                self.begin_reduction(prior_ssthresh, cx);
-                self.set_state(CaState::Recovery, cx);
+                let prior_ssthresh = if self.in_cwnd_reduction() { 0 } else { self.current_ssthresh() };
+                self.begin_reduction(ops, prior_ssthresh, cx);
+                self.set_state(ops, CaState::Recovery, cx);
                 // The first retransmission goes out at once, also where a timer and not an acknowledgement found the
                 // loss.
-                if self.state.reduction == Reduction::Proportional {
-                    self.state.cwnd = in_flight + 1;
+                if self.reduction == Reduction::Proportional {
+                    self.cwnd = in_flight + 1;
                 }
             }
             // Marks and local drops are never spurious: one reduction a window, and none of that window is undone.
-            Cause::EcnMark | Cause::LocalDrop if self.state.ca_state < CaState::Cwr => {
-                self.begin_reduction(0, cx);
-                self.set_state(CaState::Cwr, cx);
+            Cause::EcnMark | Cause::LocalDrop if self.ca_state < CaState::Cwr => {
+                self.begin_reduction(ops, 0, cx);
+                self.set_state(ops, CaState::Cwr, cx);
             }
-            Cause::EcnMark | Cause::LocalDrop => self.state.prior_ssthresh = 0,
+            Cause::EcnMark | Cause::LocalDrop => self.prior_ssthresh = 0,
             Cause::TlpRecovery => {
-                self.begin_reduction(0, cx);
-                self.set_state(CaState::Cwr, cx);
-                self.on_recovered(true, cx);
+                self.begin_reduction(ops, 0, cx);
+                self.set_state(ops, CaState::Cwr, cx);
+                self.on_recovered(ops, true, cx);
             }
         }
     }
 
-    fn begin_reduction(&mut self, prior_ssthresh: u32, cx: &mut Context<'_>) {
-        let state = &mut *self.state;
-        state.prior_ssthresh = prior_ssthresh;
-        if !state.in_cwnd_reduction() {
-            state.prior_cwnd = state.cwnd;
-            state.cwnd_cnt = 0;
-            state.prr = Prr::default();
-            self.state.ssthresh = self.rule.ssthresh(self.state, cx);
-            self.state.begin_rate_halving();
+    fn begin_reduction(&mut self, ops: &mut impl CongestionOps, prior_ssthresh: u32, cx: &mut Context<'_>) {
+        self.prior_ssthresh = prior_ssthresh;
+        if !self.in_cwnd_reduction() {
+            self.prior_cwnd = self.cwnd;
+            self.cwnd_cnt = 0;
+            self.prr = Prr::default();
+            self.ssthresh = ops.ssthresh(self, cx);
+            self.min_cwnd = ops.min_cwnd(self);
         }
     }
 
-    fn on_timeout(&mut self, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
+    fn on_timeout(&mut self, ops: &mut impl CongestionOps, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
         if reduce_cwnd {
-            self.state.prior_ssthresh = self.state.current_ssthresh();
-            self.state.prior_cwnd = self.state.cwnd;
-            self.state.ssthresh = self.rule.ssthresh(self.state, cx);
-            self.rule.on_timeout(self.state, cx);
+            self.prior_ssthresh = self.current_ssthresh();
+            self.prior_cwnd = self.cwnd;
+            self.ssthresh = ops.ssthresh(self, cx);
+            ops.on_timeout(self, cx);
         }
-        self.state.cwnd = in_flight + 1;
-        self.state.cwnd_cnt = 0;
-        self.set_state(CaState::Loss, cx);
+        self.cwnd = in_flight + 1;
+        self.cwnd_cnt = 0;
+        self.set_state(ops, CaState::Loss, cx);
     }
 
-    fn on_spurious_loss(&mut self, cx: &mut Context<'_>) {
-        if self.state.prior_ssthresh > 0 {
-            self.state.cwnd = self.rule.undo_cwnd(self.state);
-            self.state.ssthresh = self.state.ssthresh.max(self.state.prior_ssthresh);
+    fn on_spurious_loss(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
+        if self.prior_ssthresh > 0 {
+            self.cwnd = ops.undo_cwnd(self);
+            self.ssthresh = self.ssthresh.max(self.prior_ssthresh);
         }
-        self.end_episode(cx);
+        self.end_episode(ops, cx);
     }
 
-    fn on_recovered(&mut self, to_ssthresh: bool, cx: &mut Context<'_>) {
-        if to_ssthresh && self.state.ssthresh < INFINITE_SSTHRESH {
-            self.state.cwnd = match self.state.reduction {
-                Reduction::Proportional => self.state.ssthresh,
-                Reduction::Halving => self.state.cwnd.min(self.state.ssthresh),
+    fn on_recovered(&mut self, ops: &mut impl CongestionOps, to_ssthresh: bool, cx: &mut Context<'_>) {
+        if to_ssthresh && self.ssthresh < INFINITE_SSTHRESH {
+            self.cwnd = match self.reduction {
+                Reduction::Proportional => self.ssthresh,
+                Reduction::Halving => self.cwnd.min(self.ssthresh),
             };
         }
-        self.rule.on_recovered(self.state, cx);
-        self.end_episode(cx);
+        ops.on_recovered(self, cx);
+        self.end_episode(ops, cx);
     }
 
     /// Not left to the acknowledgement's own event, because the same acknowledgement may begin the next episode.
-    fn end_episode(&mut self, cx: &mut Context<'_>) {
-        if self.state.ca_state >= CaState::Cwr {
-            self.set_state(CaState::Open, cx);
+    fn end_episode(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
+        if self.ca_state >= CaState::Cwr {
+            self.set_state(ops, CaState::Open, cx);
         }
     }
 
-    fn on_ack(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
-        self.rule.on_ack(self.state, sample, cx);
-        if sample.ca_state != self.state.ca_state {
-            self.set_state(sample.ca_state, cx);
+    fn on_ack(&mut self, ops: &mut impl CongestionOps, sample: &AckSample, cx: &mut Context<'_>) {
+        ops.on_ack(self, sample, cx);
+        if sample.ca_state != self.ca_state {
+            self.set_state(ops, sample.ca_state, cx);
         }
-        if self.state.in_cwnd_reduction() {
-            self.state.reduce_cwnd(sample);
-        } else if sample.may_raise_cwnd && (sample.cwnd_limited || self.rule.ignores_cwnd_limited()) {
-            self.rule.cong_avoid(self.state, sample.acked, sample, cx);
+        if self.in_cwnd_reduction() {
+            self.reduce_cwnd(sample);
+        } else if sample.may_raise_cwnd && (sample.cwnd_limited || ops.ignores_cwnd_limited()) {
+            ops.cong_avoid(self, sample.acked, sample, cx);
         }
     }
 
     /// RFC 2861: halves the window once per retransmission timeout spent idle, down to the initial window.
-    fn on_idle_restart(&mut self, idle: Span, rto: Span, cx: &mut Context<'_>) {
+    fn on_idle_restart(&mut self, ops: &mut impl CongestionOps, idle: Span, rto: Span, cx: &mut Context<'_>) {
         if rto > Span::ZERO && idle > rto {
-            self.rule.on_idle_restart(self.state, cx);
-            let state = &mut *self.state;
-            state.ssthresh = state.current_ssthresh();
-            let restart_window = state.initial_window.min(state.cwnd);
+            ops.on_idle_restart(self, cx);
+            self.ssthresh = self.current_ssthresh();
+            let restart_window = self.initial_window.min(self.cwnd);
             let halvings = ((idle.as_nanos() - 1) / rto.as_nanos()).min(31) as u32;
-            state.cwnd = (state.cwnd >> halvings).max(restart_window);
+            self.cwnd = (self.cwnd >> halvings).max(restart_window);
         }
-        self.rule.on_tx_start(self.state, idle, cx);
+        ops.on_tx_start(self, idle, cx);
     }
 
     fn penalise(&mut self) {
-        let state = &mut *self.state;
-        if !state.in_slow_start() {
-            state.ssthresh = (state.ssthresh / 2).max(2);
+        if !self.in_slow_start() {
+            self.ssthresh = (self.ssthresh / 2).max(2);
         }
-        state.cwnd = (state.cwnd / 2).max(1);
+        self.cwnd = (self.cwnd / 2).max(1);
     }
 
     fn on_application_limited(&mut self, cwnd_used: u32) {
-        let state = &mut *self.state;
-        let used = cwnd_used.max(state.initial_window);
-        if used < state.cwnd {
-            state.ssthresh = state.current_ssthresh();
-            state.cwnd = (state.cwnd + used) / 2;
+        let cwnd_used = cwnd_used.max(self.initial_window);
+        if cwnd_used < self.cwnd {
+            self.ssthresh = self.current_ssthresh();
+            self.cwnd = (self.cwnd + cwnd_used) / 2;
         }
     }
 }
@@ -252,7 +249,7 @@ mod tests {
     /// The state of Reno with this window after `events`, from the open state.
     fn after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
         let state = CwndState { cwnd, ssthresh, ..CwndState::default() };
-        let mut flow = CwndController { state, rule: Reno };
+        let mut flow = CwndController { state, ops: Reno };
         for event in events {
             flow.on_event(event, &mut Context { now: Instant::ZERO, rng: &mut RngStream::named(1, "test") });
         }
@@ -287,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_unused_window_shrinks_half_way_to_what_was_used() {
-        let state = |used| after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used: used }]).cwnd;
+        let state = |cwnd_used| after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used: cwnd_used }]).cwnd;
         assert_eq!([20, 3, 100].map(state), [60, 55, 100]);
     }
 
@@ -331,15 +328,15 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_filled_does_not_grow() {
-        let sample = |window_limited| {
+        let sample = |cwnd_limited| {
             PathEvent::Ack(AckSample {
                 acked: 100,
                 may_raise_cwnd: true,
-                cwnd_limited: window_limited,
+                cwnd_limited: cwnd_limited,
                 ..AckSample::default()
             })
         };
-        let state = |limited| after(100, 50, &[sample(limited)]).cwnd;
+        let state = |cwnd_limited| after(100, 50, &[sample(cwnd_limited)]).cwnd;
         assert_eq!((state(false), state(true)), (100, 101));
     }
 }

@@ -6,7 +6,6 @@
 //!
 //! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
-use super::congestion_ops::RuleDriver;
 use super::path_controllers::PathControllers;
 use super::subflows::{SubflowGroup, SubflowView};
 use super::{CongestionOps, CwndState, reno_cong_avoid, reno_ssthresh};
@@ -38,7 +37,7 @@ pub trait Coupling: Debug + Send {
         acked: u32,
         _sample: &AckSample,
     ) {
-        if group.alone() {
+        if group.is_alone() {
             return reno_cong_avoid(state, acked);
         }
         let increase = self.increase(group);
@@ -101,14 +100,14 @@ impl<C: Coupling> Controller for CoupledController<C> {
         let own = path.index();
         self.ensure_path(own);
         let state = &mut self.states[own];
-        let mut rule = CoupledOps {
+        let mut ops = CoupledOps {
             coupling: &mut self.coupling,
             group: SubflowGroup { subflows: &mut self.subflows, own },
             path_controller_allows_more: self.path_controllers.allows_more(own, state),
             has_path_controllers: !self.path_controllers.is_absent(),
         };
-        if !(rule.has_path_controllers && matches!(event, PathEvent::ApplicationLimited { .. })) {
-            RuleDriver { state, rule: &mut rule }.on_event(event, cx);
+        if !(ops.has_path_controllers && matches!(event, PathEvent::ApplicationLimited { .. })) {
+            state.on_event(&mut ops, event, cx);
         }
         self.path_controllers.on_event(own, event, state, cx);
         self.subflows[own].update(event, state);
@@ -129,7 +128,7 @@ impl<M: Default> SubflowView<M> {
     }
 }
 
-/// One path's window rule, for the time of one event.
+/// The operations of one path of a coupling, for the time of one event.
 #[derive(Debug)]
 struct CoupledOps<'a, C: Coupling> {
     coupling: &'a mut C,
@@ -168,14 +167,14 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
-        let most = if self.limits_sender(sample) { u32::MAX } else { state.cwnd };
+        let max_cwnd = if self.limits_sender(sample) { u32::MAX } else { state.cwnd };
         self.coupling.cong_avoid(&mut self.group, state, acked, sample);
-        state.cwnd = state.cwnd.min(most);
+        state.cwnd = state.cwnd.min(max_cwnd);
     }
 
     fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32 {
         self.coupling.on_congestion(self.group.own_state());
-        if self.group.alone() {
+        if self.group.is_alone() {
             return reno_ssthresh(state);
         }
         self.own().cwnd = f64::from(state.cwnd);
@@ -216,8 +215,8 @@ mod tests {
             group.others().filter(|path| path.active).map(|path| path.cwnd).sum::<f64>() / 100.0
         }
 
-        fn on_congestion(&mut self, cuts: &mut u32) {
-            *cuts += 1;
+        fn on_congestion(&mut self, reductions: &mut u32) {
+            *reductions += 1;
         }
     }
 
@@ -241,7 +240,7 @@ mod tests {
         Box::new(Fixed(Decision { cwnd: 1000, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }))
     }
 
-    fn tell(group: &mut CoupledController<Hundredth>, path: u16, event: &PathEvent) -> u32 {
+    fn notify(group: &mut CoupledController<Hundredth>, path: u16, event: &PathEvent) -> u32 {
         let mut rng = RngStream::named(1, "test");
         group.on_event(PathId(path), event, &mut Context { now: Instant::ZERO, rng: &mut rng });
         group.decision(PathId(path)).cwnd
@@ -267,65 +266,65 @@ mod tests {
     const RECOVERED: PathEvent = PathEvent::Recovered { to_ssthresh: true };
 
     /// Two paths with ten packets each, in congestion avoidance.
-    fn two(mut group: CoupledController<Hundredth>) -> CoupledController<Hundredth> {
+    fn two_paths(mut group: CoupledController<Hundredth>) -> CoupledController<Hundredth> {
         for path in [0, 1] {
-            tell(&mut group, path, &up(Some(Span::from_millis(100))));
-            tell(&mut group, path, &LOSS);
-            assert_eq!(tell(&mut group, path, &RECOVERED), 10);
+            notify(&mut group, path, &up(Some(Span::from_millis(100))));
+            notify(&mut group, path, &LOSS);
+            assert_eq!(notify(&mut group, path, &RECOVERED), 10);
         }
         group
     }
 
     #[test]
     fn a_path_sees_its_siblings_until_they_go_down_and_anew_when_they_come_back() {
-        let mut group = two(CoupledController::new(Hundredth));
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "ten times a tenth");
-        tell(&mut group, 1, &PathEvent::PathDown);
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11, "Reno: one packet for eleven");
-        assert_eq!(tell(&mut group, 0, &ack(1, true)), 12);
-        tell(&mut group, 1, &up(None));
+        let mut group = two_paths(CoupledController::new(Hundredth));
+        assert_eq!(notify(&mut group, 0, &ack(10, true)), 11, "ten times a tenth");
+        notify(&mut group, 1, &PathEvent::PathDown);
+        assert_eq!(notify(&mut group, 0, &ack(10, true)), 11, "Reno: one packet for eleven");
+        assert_eq!(notify(&mut group, 0, &ack(1, true)), 12);
+        notify(&mut group, 1, &up(None));
         assert_eq!(group.subflows[1].state, 0, "its cuts are forgotten");
-        assert_eq!(tell(&mut group, 0, &ack(11, true)), 12, "it is not active before its first RTT");
-        tell(&mut group, 1, &ack(0, true));
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
+        assert_eq!(notify(&mut group, 0, &ack(11, true)), 12, "it is not active before its first RTT");
+        notify(&mut group, 1, &ack(0, true));
+        assert_eq!(notify(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
     }
 
     #[test]
     fn a_sibling_in_recovery_counts_with_its_threshold() {
-        let mut group = two(CoupledController::new(Hundredth));
-        tell(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9 });
+        let mut group = two_paths(CoupledController::new(Hundredth));
+        notify(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9 });
         assert_eq!((group.states[1].cwnd, group.subflows[1].cwnd), (10, 5.0));
-        assert_eq!(tell(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
+        assert_eq!(notify(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
     }
 
     #[test]
     fn one_cut_an_episode_and_the_fraction_gained_ends_with_it() {
-        let mut group = two(CoupledController::new(Hundredth));
-        tell(&mut group, 0, &ack(9, true));
+        let mut group = two_paths(CoupledController::new(Hundredth));
+        notify(&mut group, 0, &ack(9, true));
         assert!((group.subflows[0].cwnd_fraction - 0.9).abs() < 1e-9);
-        tell(&mut group, 0, &LOSS);
-        tell(&mut group, 0, &LOSS);
+        notify(&mut group, 0, &LOSS);
+        notify(&mut group, 0, &LOSS);
         assert_eq!((group.subflows[0].state, group.subflows[0].cwnd_fraction, group.states[0].ssthresh), (2, 0.0, 5));
     }
 
     #[test]
     fn over_path_controllers_only_the_window_that_limits_grows() {
-        let mut group = two(CoupledController::new(Hundredth).over(path_controller));
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 11);
-        assert_eq!(tell(&mut group, 0, &ack(10, false)), 11, "pacing limits");
-        tell(&mut group, 0, &PathEvent::MssChanged { mss: 8 });
-        assert_eq!(tell(&mut group, 0, &ack(10, true)), 8, "the path controller limits");
+        let mut group = two_paths(CoupledController::new(Hundredth).over(path_controller));
+        assert_eq!(notify(&mut group, 0, &ack(10, true)), 11);
+        assert_eq!(notify(&mut group, 0, &ack(10, false)), 11, "pacing limits");
+        notify(&mut group, 0, &PathEvent::MssChanged { mss: 8 });
+        assert_eq!(notify(&mut group, 0, &ack(10, true)), 8, "the path controller limits");
         assert_eq!(group.states[0].cwnd, 11);
-        tell(&mut group, 0, &PathEvent::ApplicationLimited { cwnd_used: 2 });
+        notify(&mut group, 0, &PathEvent::ApplicationLimited { cwnd_used: 2 });
         assert_eq!(group.states[0].cwnd, 11, "what pacing leaves unused does not decay");
     }
 
     #[test]
     fn over_path_controllers_slow_start_ends_when_theirs_does() {
         let mut group = CoupledController::new(Hundredth).over(path_controller);
-        tell(&mut group, 0, &up(None));
-        assert_eq!(tell(&mut group, 0, &ack(20, true)), 40);
-        assert_eq!(tell(&mut group, 0, &PathEvent::MssChanged { mss: 30 }), 30);
+        notify(&mut group, 0, &up(None));
+        assert_eq!(notify(&mut group, 0, &ack(20, true)), 40);
+        assert_eq!(notify(&mut group, 0, &PathEvent::MssChanged { mss: 30 }), 30);
         assert_eq!((group.states[0].cwnd, group.states[0].ssthresh), (30, 30));
     }
 }

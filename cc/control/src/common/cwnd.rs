@@ -1,7 +1,6 @@
 //! The state of a congestion window.
 
 use super::prr::Prr;
-use super::rate_halving::RateHalving;
 use crate::{AckSample, CaState, Reduction};
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
@@ -29,7 +28,6 @@ pub struct CwndState {
     pub(crate) initial_window: u32,
     pub(crate) reduction: Reduction,
     pub(crate) prr: Prr,
-    pub(crate) rate_halving: RateHalving,
     /// Least window of the present rate halving.
     pub(crate) min_cwnd: u32,
 }
@@ -49,7 +47,6 @@ impl Default for CwndState {
             initial_window: 10,
             reduction: Reduction::default(),
             prr: Prr::default(),
-            rate_halving: RateHalving::default(),
             min_cwnd: 0,
         }
     }

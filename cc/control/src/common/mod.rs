@@ -1,8 +1,8 @@
 //! Parts that algorithms share.
 //!
-//! [`CwndController`] owns the congestion window of one path: states, proportional rate reduction, undo. The
-//! algorithm states its [`CongestionOps`]. [`CoupledController`] does the same for the paths of a connection, over a
-//! [`Coupling`].
+//! [`CwndController`] owns the congestion window of one path: congestion states, proportional rate reduction, undo. It
+//! calls the algorithm's [`CongestionOps`]. [`CoupledController`] does the same for the paths of a connection with the
+//! algorithm's [`Coupling`].
 
 mod congestion_ops;
 mod coupling;
@@ -19,8 +19,7 @@ mod windowed_max;
 pub use congestion_ops::{CongestionOps, CwndController};
 pub use coupling::{CoupledController, Coupling};
 pub use cwnd::CwndState;
-pub use rate_halving::RateHalving;
-pub use reno::{cong_avoid_ai, reno_cong_avoid, reno_ssthresh, slow_start};
+pub use reno::{cong_avoid_ai, reno_cong_avoid, reno_cong_avoid_if_limited, reno_ssthresh, slow_start};
 pub use round_trip::RoundTrip;
 pub use subflows::{SubflowGroup, SubflowView};
 pub use vegas_rtt::VegasRtt;

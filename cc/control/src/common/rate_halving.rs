@@ -3,26 +3,9 @@
 use super::CwndState;
 use crate::AckSample;
 
-/// How far rate halving goes (the former `min_cwnd` of Linux's `tcp_congestion_ops`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateHalving {
-    /// To half the slow-start threshold.
-    #[default]
-    ToHalfSsthresh,
-    /// To the slow-start threshold: for rules that mean to reduce by less than a half.
-    ToSsthresh,
-}
-
 impl CwndState {
-    /// Sets the window below which this reduction does not go.
-    pub(super) fn begin_rate_halving(&mut self) {
-        self.min_cwnd = match self.rate_halving {
-            RateHalving::ToHalfSsthresh => self.ssthresh / 2,
-            RateHalving::ToSsthresh => self.ssthresh,
-        };
-    }
-
-    /// Lowers the window by one packet every second acknowledgement, to at most one packet above those in flight.
+    /// Lowers the window by one packet every second acknowledgement, to at most one packet above those in flight and at
+    /// least [`min_cwnd`](super::CongestionOps::min_cwnd).
     pub(super) fn halve_rate(&mut self, sample: &AckSample) {
         if sample.acked == 0 || self.cwnd <= self.min_cwnd {
             return;
@@ -41,9 +24,8 @@ mod tests {
     /// As on ns-2.35's TCP-Linux agent: a window of 60 with 62 packets out, two of them lost, at the third SACK and
     /// thereafter.
     #[test]
-    fn rate_halving_sends_one_packet_for_two_delivered_down_to_its_least_window() {
-        let mut state = CwndState { reduction: Reduction::Halving, cwnd: 60, ssthresh: 110, ..CwndState::default() };
-        state.begin_rate_halving();
+    fn rate_halving_sends_one_packet_for_two_delivered_down_to_min_cwnd() {
+        let mut state = CwndState { reduction: Reduction::Halving, cwnd: 60, min_cwnd: 55, ..CwndState::default() };
         let mut in_flight = 58;
         let cwnds = [(); 12].map(|()| {
             state.reduce_cwnd(&AckSample { acked: 1, in_flight, ..AckSample::default() });

@@ -1,6 +1,7 @@
 //! Reno's steps, which many algorithms share. RFC 5681; Linux 6.1 `tcp_cong.c`.
 
 use super::CwndState;
+use crate::AckSample;
 
 /// Slow start (Linux `tcp_slow_start`): grows by the packets acknowledged up to the threshold; returns those left over.
 pub fn slow_start(state: &mut CwndState, acked: u32) -> u32 {
@@ -33,6 +34,13 @@ pub fn reno_cong_avoid(state: &mut CwndState, acked: u32) {
     let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
     if left > 0 {
         cong_avoid_ai(state, state.cwnd, left);
+    }
+}
+
+/// Reno's growth, if the congestion window limits the sender.
+pub fn reno_cong_avoid_if_limited(state: &mut CwndState, acked: u32, sample: &AckSample) {
+    if sample.cwnd_limited {
+        reno_cong_avoid(state, acked);
     }
 }
 

@@ -32,8 +32,10 @@ mod tests {
     fn rounds(windows: u64, per_ack: u64) -> usize {
         let mut round = RoundTrip::default();
         let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);
-        acks.filter(|&una| round.ends(&AckSample { snd_una: una, snd_nxt: una - per_ack + 10, ..AckSample::default() }))
-            .count()
+        acks.filter(|&snd_una| {
+            round.ends(&AckSample { snd_una: snd_una, snd_nxt: snd_una - per_ack + 10, ..AckSample::default() })
+        })
+        .count()
     }
 
     #[test]

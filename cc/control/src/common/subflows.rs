@@ -82,7 +82,7 @@ impl<'a, M> SubflowGroup<'a, M> {
 
     /// Whether there is nothing to couple: the own path is not active, or no other is.
     #[must_use]
-    pub fn alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         !self.own().active || !self.others().any(|path| path.active)
     }
 
@@ -108,10 +108,10 @@ impl<'a, M> SubflowGroup<'a, M> {
     fn change_cwnd(&mut self, state: &mut CwndState, packets: f64) {
         let own = &mut self.subflows[self.own];
         own.cwnd_fraction += packets;
-        let whole = own.cwnd_fraction as i32;
-        own.cwnd_fraction -= f64::from(whole);
-        let least = MIN_WINDOW.min(state.cwnd);
-        state.cwnd = state.cwnd.saturating_add_signed(whole).clamp(least, state.cwnd_clamp.max(least));
+        let packets_whole = own.cwnd_fraction as i32;
+        own.cwnd_fraction -= f64::from(packets_whole);
+        let min_cwnd = MIN_WINDOW.min(state.cwnd);
+        state.cwnd = state.cwnd.saturating_add_signed(packets_whole).clamp(min_cwnd, state.cwnd_clamp.max(min_cwnd));
     }
 }
 
@@ -124,9 +124,12 @@ pub(crate) mod testing {
         paths.iter().map(|&(cwnd, srtt)| SubflowView::established(cwnd, srtt)).collect()
     }
 
-    /// The answers of `ask` for each path.
-    pub(crate) fn ask<M, R>(all: &mut [SubflowView<M>], mut ask: impl FnMut(&mut SubflowGroup<'_, M>) -> R) -> Vec<R> {
-        (0..all.len()).map(|own| ask(&mut SubflowGroup::new(all, own))).collect()
+    /// The answers of `for_each_path` for each path.
+    pub(crate) fn for_each_path<M, R>(
+        all: &mut [SubflowView<M>],
+        mut for_each_path: impl FnMut(&mut SubflowGroup<'_, M>) -> R,
+    ) -> Vec<R> {
+        (0..all.len()).map(|own| for_each_path(&mut SubflowGroup::new(all, own))).collect()
     }
 }
 
@@ -140,10 +143,10 @@ mod tests {
         let mut all = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut paths = SubflowGroup::new(&mut all, 0);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
-        let mut sizes = |increase| [(); 4].map(|()| (paths.cong_avoid(&mut state, 1, increase), state.cwnd).1);
-        assert_eq!(sizes(0.25), [10, 10, 10, 11]);
-        assert_eq!(sizes(-0.5), [11, 10, 10, 9]);
-        assert_eq!(sizes(-3.5), [6, 2, 2, 2], "never below two packets");
+        let mut cwnds = |increase| [(); 4].map(|()| (paths.cong_avoid(&mut state, 1, increase), state.cwnd).1);
+        assert_eq!(cwnds(0.25), [10, 10, 10, 11]);
+        assert_eq!(cwnds(-0.5), [11, 10, 10, 9]);
+        assert_eq!(cwnds(-3.5), [6, 2, 2, 2], "never below two packets");
     }
 
     #[test]
@@ -156,12 +159,12 @@ mod tests {
 
     #[test]
     fn a_path_that_is_not_active_or_has_no_active_sibling_is_alone() {
-        let alone = |active: [bool; 3]| {
+        let is_alone = |active: [bool; 3]| {
             let mut all = siblings::<()>(&[(10.0, 0.1); 3]);
             all.iter_mut().zip(active).for_each(|(path, active)| path.active = active);
-            SubflowGroup::new(&mut all, 0).alone()
+            SubflowGroup::new(&mut all, 0).is_alone()
         };
         let cases = [[true, false, false], [false, true, true], [true, false, true], [true; 3]];
-        assert_eq!(cases.map(alone), [true, true, false, false]);
+        assert_eq!(cases.map(is_alone), [true, true, false, false]);
     }
 }

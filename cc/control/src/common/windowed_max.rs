@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn the_kernels_sequence() {
         let mut filter = WindowedMax::default();
-        let seen: Vec<u64> = [(0, 100), (1, 50), (3, 60), (6, 40), (11, 30)]
+        let maxima: Vec<u64> = [(0, 100), (1, 50), (3, 60), (6, 40), (11, 30)]
             .into_iter()
             .map(|(time, value)| filter.update(10, time, value))
             .collect();
-        assert_eq!(seen, [100, 100, 100, 100, 60]);
+        assert_eq!(maxima, [100, 100, 100, 100, 60]);
     }
 }

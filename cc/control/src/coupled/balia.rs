@@ -69,14 +69,14 @@ fn alpha(group: &SubflowGroup<'_, ()>) -> f64 {
 /// The kernel's acknowledgements per packet: the inverse of the increase, cut to an integer.
 fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
     let (own, total) = (group.own(), group.total_rate());
-    let (x, most) = (own.rate(), alpha(group) * own.rate());
-    (10.0 * total * total * own.cwnd / ((x + most) * (4.0 * x + most))) as u64
+    let (rate, max_rate) = (own.rate(), alpha(group) * own.rate());
+    (10.0 * total * total * own.cwnd / ((rate + max_rate) * (4.0 * rate + max_rate))) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     const PAPER: Balia = Balia { kernel_integers: false };
 
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn increase_decrease_and_the_kernels_period() {
         for (windows, expected) in CASES {
-            let found = ask(&mut siblings(&windows), |group| {
+            let results = for_each_path(&mut siblings(&windows), |group| {
                 (Balia { ..PAPER }.increase(group), Balia { ..PAPER }.decrease(group, Instant::ZERO), ai(group))
             });
-            for (found, expected) in found.iter().zip(expected) {
-                let near = (found.0 - expected.0).abs() < 5e-6 && (found.1 - expected.1).abs() < 1e-9;
+            for (results, expected) in results.iter().zip(expected) {
+                let close = (results.0 - expected.0).abs() < 5e-6 && (results.1 - expected.1).abs() < 1e-9;
                 // A float just below a whole number is cut to the one before.
-                assert!(near && found.2.abs_diff(expected.2) <= 1, "{windows:?}: {found:?}, not {expected:?}");
+                assert!(close && results.2.abs_diff(expected.2) <= 1, "{windows:?}: {results:?}, not {expected:?}");
             }
         }
     }
@@ -108,7 +108,7 @@ mod tests {
         let decrease = |cwnd| {
             let kernel =
                 |group: &mut SubflowGroup<'_, ()>| Balia { kernel_integers: true }.decrease(group, Instant::ZERO);
-            ask(&mut siblings(&[(10.0, 0.1), (cwnd, 0.1)]), kernel)[0]
+            for_each_path(&mut siblings(&[(10.0, 0.1), (cwnd, 0.1)]), kernel)[0]
         };
         assert_eq!([19.0, 20.0].map(decrease), [5.0, 7.0], "1.9 counts as 1, 2 as 1.5");
     }

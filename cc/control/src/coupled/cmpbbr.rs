@@ -15,9 +15,9 @@
 //!
 //! Two paths of the same speed that share nothing are taken for one bottleneck.
 
-use super::models::{BbrPath, BbrPaths};
-use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, Deviation, PathEvent, Properties};
+use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
+use crate::single::bbr::{MIN_CWND, ProbeBwGains};
+use crate::{AckSample, AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent};
 use units::{Instant, PathId};
 
 /// Registration.
@@ -27,12 +27,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v1 on each path; those of like bandwidth share it, a useless one stops",
     source: "Mahmud et al., IEEE Access 2020 (from its authors' code)",
     parameters: &[],
-    properties: Properties {
-        min_cwnd: 4,
-        deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
-        single_path: Some("bbr"),
-        ..Properties::DEFAULT
-    },
+    properties: PROPERTIES,
     constructor: Constructor::Coupled(|_| Box::new(CMpBbr { paths: BbrPaths::new() })),
 };
 
@@ -74,14 +69,14 @@ impl Default for BottleneckSharing {
 }
 
 impl BottleneckSharing {
-    /// `m` paths are alike, the own one included.
-    fn update(&mut self, m: u32) {
-        self.n = match (m > 1, self.last_n > 1) {
-            (true, true) => m,
+    /// `similar_paths` paths are alike, the own one included.
+    fn update(&mut self, similar_paths: u32) {
+        self.n = match (similar_paths > 1, self.last_n > 1) {
+            (true, true) => similar_paths,
             (false, true) => self.last_n,
             _ => 1,
         };
-        self.last_n = m.max(1);
+        self.last_n = similar_paths.max(1);
     }
 }
 
@@ -103,7 +98,7 @@ impl DeliveryRate {
     }
 }
 
-fn similar(own: f64, all: impl Iterator<Item = f64>) -> u32 {
+fn count_similar(own: f64, all: impl Iterator<Item = f64>) -> u32 {
     all.filter(|bandwidth| (bandwidth - own).abs() <= SIMILAR_BW * own).count() as u32
 }
 
@@ -118,12 +113,12 @@ impl CMpBbr {
         let bandwidth = own.bbr.max_bw();
         own.state.delivery_rate.update(sample.delivered, own.bbr.mss(), now);
         let all = self.paths.measured().map(|path| path.bbr.max_bw());
-        let m = similar(bandwidth, all.clone());
-        let (least, most) = all.fold((f64::MAX, 0.0f64), |(least, most), it| (least.min(it), most.max(it)));
+        let similar_paths = count_similar(bandwidth, all.clone());
+        let (min_bw, max_bw) = all.fold((f64::MAX, 0.0f64), |(min_bw, max_bw), it| (min_bw.min(it), max_bw.max(it)));
         let delivered: f64 = self.paths.measured().map(|path| path.state.delivery_rate.rate).sum();
-        let looks = &mut self.paths.own(path).state;
-        looks.sharing.update(m);
-        looks.update_stopped(MIN_GAIN * most > delivered && least < most, bandwidth <= least);
+        let checks = &mut self.paths.own(path).state;
+        checks.sharing.update(similar_paths);
+        checks.update_stopped(MIN_GAIN * max_bw > delivered && min_bw < max_bw, bandwidth <= min_bw);
     }
 }
 
@@ -138,8 +133,8 @@ impl CMpBbrPath {
 impl Controller for CMpBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own = self.paths.update(path, event);
-        let (before, cruise) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
-        self.paths.on_event(path, event, cruise, cx);
+        let (before, gains) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
+        self.paths.on_event(path, event, gains, cx);
         let after = self.paths.own(path).bbr.cycle_idx();
         if let PathEvent::Ack(sample) = event
             && before != after
@@ -151,8 +146,8 @@ impl Controller for CMpBbr {
 
     fn decision(&self, path: PathId) -> Decision {
         let decision = self.paths.decision(path);
-        let most = if self.paths.get(path).state.stopped { MIN_WINDOW } else { u32::MAX };
-        Decision { cwnd: decision.cwnd.min(most), ..decision }
+        let max_bw = if self.paths.get(path).state.stopped { MIN_CWND } else { u32::MAX };
+        Decision { cwnd: decision.cwnd.min(max_bw), ..decision }
     }
 }
 
@@ -163,14 +158,17 @@ mod tests {
 
     #[test]
     fn paths_within_a_fifth_of_the_own_bandwidth_are_alike() {
-        assert_eq!([79.0, 80.0, 120.0, 121.0].map(|other| similar(100.0, [100.0, other].into_iter())), [1, 2, 2, 1]);
+        assert_eq!(
+            [79.0, 80.0, 120.0, 121.0].map(|other| count_similar(100.0, [100.0, other].into_iter())),
+            [1, 2, 2, 1]
+        );
         let bandwidths = [100.0, 95.0, 30.0];
         let mut sharing = bandwidths.map(|_| BottleneckSharing::default());
         for expected in [[1, 1, 1], [2, 2, 1]] {
             sharing
                 .iter_mut()
                 .zip(bandwidths)
-                .for_each(|(sharing, own)| sharing.update(similar(own, bandwidths.into_iter())));
+                .for_each(|(sharing, own)| sharing.update(count_similar(own, bandwidths.into_iter())));
             assert_eq!([0, 1, 2].map(|path: usize| sharing[path].n), expected);
         }
     }
@@ -178,27 +176,30 @@ mod tests {
     #[test]
     fn one_look_without_company_is_forgiven() {
         let mut sharing = BottleneckSharing::default();
-        assert_eq!([3, 3, 1, 1, 2, 2].map(|m| (sharing.update(m), sharing.n).1), [1, 3, 3, 1, 1, 2]);
+        assert_eq!(
+            [3, 3, 1, 1, 2, 2].map(|similar_paths| (sharing.update(similar_paths), sharing.n).1),
+            [1, 3, 3, 1, 1, 2]
+        );
     }
 
     #[test]
     fn the_slowest_path_stops_after_five_useless_looks_in_a_row_that_sharing_does_not_explain() {
-        let stops = |useless: &[bool], slowest, n| {
-            let mut looks = CMpBbrPath { sharing: BottleneckSharing { n, last_n: n }, ..CMpBbrPath::default() };
-            useless.iter().for_each(|&useless| looks.update_stopped(useless, slowest));
-            looks.stopped
+        let stopped = |useless: &[bool], slowest, n| {
+            let mut checks = CMpBbrPath { sharing: BottleneckSharing { n, last_n: n }, ..CMpBbrPath::default() };
+            useless.iter().for_each(|&useless| checks.update_stopped(useless, slowest));
+            checks.stopped
         };
-        assert!(stops(&[true; 5], true, 1) && !stops(&[true; 4], true, 1));
-        assert!(!stops(&[true, true, true, false, true, true], true, 1), "not in a row");
-        assert!(!stops(&[true; 5], false, 1) && !stops(&[true; 5], true, 2));
+        assert!(stopped(&[true; 5], true, 1) && !stopped(&[true; 4], true, 1));
+        assert!(!stopped(&[true, true, true, false, true, true], true, 1), "not in a row");
+        assert!(!stopped(&[true; 5], false, 1) && !stopped(&[true; 5], true, 2));
     }
 
     #[test]
     fn two_that_share_send_five_eighths_each() {
         let mut own = BbrPath::<CMpBbrPath>::default();
         own.state.sharing.n = 2;
-        let cruise = f64::from(CMpBbr::probe_bw_gains(&own).pacing_gain) / 256.0;
-        assert_eq!((1.25 + 0.75 + 6.0 * cruise) / 8.0, 0.625);
+        let gains = f64::from(CMpBbr::probe_bw_gains(&own).pacing_gain) / 256.0;
+        assert_eq!((1.25 + 0.75 + 6.0 * gains) / 8.0, 0.625);
         assert_eq!(CMpBbr::probe_bw_gains(&BbrPath::default()), ProbeBwGains::default());
     }
 

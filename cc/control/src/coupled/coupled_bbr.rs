@@ -18,9 +18,9 @@
 //! Deviation: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
 //! would stop the clock of acknowledgements, and a path with alpha just below zero would be faster than one just above.
 
-use super::models::{BbrPath, BbrPaths};
-use crate::single::bbr::{MIN_WINDOW, ProbeBwGains};
-use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, Deviation, PathEvent, Properties};
+use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
+use crate::single::bbr::{MIN_CWND, ProbeBwGains};
+use crate::{AlgorithmEntry, Constructor, Context, Controller, Decision, PathEvent};
 use units::PathId;
 
 /// Registration.
@@ -30,12 +30,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     title: "BBR v1 on each path, in all no faster than the best",
     source: "Han et al., SIGCOMM 2019 poster",
     parameters: &[],
-    properties: Properties {
-        min_cwnd: 4,
-        deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
-        single_path: Some("bbr"),
-        ..Properties::DEFAULT
-    },
+    properties: PROPERTIES,
     constructor: Constructor::Coupled(|_| Box::new(CoupledBbr { paths: BbrPaths::new() })),
 };
 
@@ -60,8 +55,8 @@ fn probe_bw_gains(own: &BbrPath<()>, alpha: f64) -> ProbeBwGains {
     let pacing_gain = (alpha * ONE) as u32;
     if pacing_gain >= bbr.pacing_gain {
         bbr
-    } else if alpha < 0.0 || own.bbr.bdp_packets(pacing_gain) < u64::from(MIN_WINDOW) {
-        ProbeBwGains { max_cwnd: MIN_WINDOW, ..bbr }
+    } else if alpha < 0.0 || own.bbr.bdp_packets(pacing_gain) < u64::from(MIN_CWND) {
+        ProbeBwGains { max_cwnd: MIN_CWND, ..bbr }
     } else {
         ProbeBwGains { pacing_gain, ..bbr }
     }
@@ -81,8 +76,8 @@ impl CoupledBbr {
 impl Controller for CoupledBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         self.paths.update(path, event);
-        let cruise = self.update_gains(path);
-        self.paths.on_event(path, event, cruise, cx);
+        let gains = self.update_gains(path);
+        self.paths.on_event(path, event, gains, cx);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -112,9 +107,9 @@ mod tests {
             (&[100.0; 3], &[0.1111; 3], &[33.33; 3]),
         ];
         for (bandwidths, gains, rates) in cases {
-            let found = alphas(bandwidths);
-            let mean: Vec<f64> = found.iter().zip(bandwidths).map(|(&alpha, bw)| mean_gain(alpha) * bw).collect();
-            assert!(found.iter().zip(gains).all(|(found, gain)| (found - gain).abs() < 1e-4), "{found:?}");
+            let alphas = alphas(bandwidths);
+            let mean: Vec<f64> = alphas.iter().zip(bandwidths).map(|(&alpha, bw)| mean_gain(alpha) * bw).collect();
+            assert!(alphas.iter().zip(gains).all(|(alphas, gain)| (alphas - gain).abs() < 1e-4), "{alphas:?}");
             assert!(mean.iter().zip(rates).all(|(mean, rate)| (mean - rate).abs() < 5e-3), "{mean:?}");
             assert!((mean.iter().sum::<f64>() - 100.0).abs() < 1e-9, "the sum is the greatest bandwidth: {mean:?}");
         }

@@ -71,7 +71,7 @@ impl Coupling for Dmctcp {
             state.ssthresh = INFINITE_SSTHRESH;
             group.own_state().0 = false;
         }
-        if group.alone() {
+        if group.is_alone() {
             return reno_cong_avoid(state, acked);
         }
         let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
@@ -87,8 +87,8 @@ impl Coupling for Dmctcp {
     fn decrease(&mut self, group: &SubflowGroup<'_, DmctcpPath>, now: Instant) -> f64 {
         let own = group.own();
         let largest = group.active().all(|path| path.cwnd <= own.cwnd);
-        let rested = self.last_decrease.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
-        if !largest || !rested {
+        let rtt_elapsed = self.last_decrease.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
+        if !largest || !rtt_elapsed {
             return 0.0;
         }
         self.last_decrease = Some(now);
@@ -105,20 +105,20 @@ impl Dmctcp {
 
 /// Packets to be acknowledged for one more.
 fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
-    let least = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
-    if group.own().cwnd <= least { least } else { group.total_cwnd() - least }
+    let min_cwnd = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
+    if group.own().cwnd <= min_cwnd { min_cwnd } else { group.total_cwnd() - min_cwnd }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     const WINDOWS: [(f64, f64); 3] = [(10.0, 0.1), (30.0, 0.1), (60.0, 0.1)];
 
     #[test]
     fn the_smallest_window_grows_as_reno_the_others_by_what_is_beside_it() {
-        assert_eq!(ask(&mut siblings(&WINDOWS), |group| ai(group)), [10.0, 90.0, 90.0]);
+        assert_eq!(for_each_path(&mut siblings(&WINDOWS), |group| ai(group)), [10.0, 90.0, 90.0]);
     }
 
     #[test]

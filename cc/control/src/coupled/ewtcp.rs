@@ -39,11 +39,11 @@ impl Coupling for Ewtcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     #[test]
     fn each_of_n_paths_grows_n_squared_times_slower_than_reno() {
-        let found = ask(&mut siblings(&[(10.0, 0.1), (20.0, 0.5)]), |group| Ewtcp.increase(group));
-        assert_eq!(found, [1.0 / 40.0, 1.0 / 80.0]);
+        let increases = for_each_path(&mut siblings(&[(10.0, 0.1), (20.0, 0.5)]), |group| Ewtcp.increase(group));
+        assert_eq!(increases, [1.0 / 40.0, 1.0 / 80.0]);
     }
 }

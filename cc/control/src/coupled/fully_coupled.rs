@@ -43,13 +43,13 @@ impl Coupling for FullyCoupled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     #[test]
     fn a_loss_takes_half_of_the_total() {
         let step = |group: &mut SubflowGroup<'_, ()>| {
             (FullyCoupled.increase(group), FullyCoupled.decrease(group, Instant::ZERO))
         };
-        assert_eq!(ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), step), [(0.025, 20.0); 2]);
+        assert_eq!(for_each_path(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), step), [(0.025, 20.0); 2]);
     }
 }

@@ -67,10 +67,10 @@ fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     fn increases(group: &[(f64, f64)]) -> Vec<f64> {
-        ask(&mut siblings(group), |group| Lia { kernel_integers: false }.increase(group))
+        for_each_path(&mut siblings(group), |group| Lia { kernel_integers: false }.increase(group))
     }
 
     /// Windows and RTTs in seconds, alpha, and what each path gains per packet acknowledged.
@@ -86,8 +86,11 @@ mod tests {
     fn the_rfcs_alpha_over_the_total_window() {
         for (group, alpha, increase) in CASES {
             let total = group[0].0 + group[1].0;
-            for found in increases(&group) {
-                assert!((found - increase).abs() < 5e-6 && (found * total - alpha).abs() < 5e-5, "{group:?}: {found}");
+            for increases in increases(&group) {
+                assert!(
+                    (increases - increase).abs() < 5e-6 && (increases * total - alpha).abs() < 5e-5,
+                    "{group:?}: {increases}"
+                );
             }
         }
     }
@@ -95,16 +98,16 @@ mod tests {
     #[test]
     fn no_path_grows_faster_than_reno_on_it() {
         // The long path's window is so large that the total is small beside it.
-        let found = increases(&[(2.0, 0.01), (100.0, 1.0)]);
+        let increases = increases(&[(2.0, 0.01), (100.0, 1.0)]);
         let alpha_over_total = (2.0 / 1e-4) / (300.0f64 * 300.0);
-        assert_eq!(found, [alpha_over_total, 0.01]);
+        assert_eq!(increases, [alpha_over_total, 0.01]);
     }
 
     #[test]
     fn the_kernels_integers() {
         let expected = [40, 45, 14, 45];
         for ((group, ..), first) in CASES.iter().zip(expected) {
-            assert_eq!(ask(&mut siblings(group), |group| ai(group))[0], first, "{group:?}");
+            assert_eq!(for_each_path(&mut siblings(group), |group| ai(group))[0], first, "{group:?}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! Coupled algorithms, one file each.
 
 pub mod balia;
+mod bbr_paths;
 pub mod cmpbbr;
 pub mod coupled_bbr;
 pub mod dmctcp;
 pub mod ewtcp;
 pub mod fully_coupled;
 pub mod lia;
-mod models;
 pub mod olia;
 pub mod semicoupled;
 pub mod wvegas;
@@ -40,7 +40,7 @@ fn cong_avoid<M>(
     count: impl FnOnce(&mut SubflowGroup<'_, M>, &mut CwndState),
 ) {
     match increase {
-        _ if group.alone() => reno_cong_avoid(state, acked),
+        _ if group.is_alone() => reno_cong_avoid(state, acked),
         Some(increase) => group.cong_avoid(state, acked, increase),
         None if state.in_slow_start() => {
             slow_start(state, acked);

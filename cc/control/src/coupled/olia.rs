@@ -103,12 +103,12 @@ fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
     let best = group.active().map(path_quality).fold(0.0, f64::max);
     let largest = group.active().map(|path| path.cwnd).fold(0.0, f64::max);
     let is_largest = |path: &SubflowView<OliaPath>| path.cwnd >= largest;
-    let is_chosen = |path: &SubflowView<OliaPath>| path_quality(path) >= best && !is_largest(path);
+    let is_collected = |path: &SubflowView<OliaPath>| path_quality(path) >= best && !is_largest(path);
     let count = |of: &dyn Fn(&SubflowView<OliaPath>) -> bool| group.active().filter(|path| of(path)).count() as f64;
-    let (all, chosen) = (count(&|_| true), count(&is_chosen));
+    let (all, collected) = (count(&|_| true), count(&is_collected));
     match group.own() {
-        _ if chosen == 0.0 => 0.0,
-        own if is_chosen(own) => 1.0 / (all * chosen),
+        _ if collected == 0.0 => 0.0,
+        own if is_collected(own) => 1.0 / (all * collected),
         own if is_largest(own) => -1.0 / (all * count(&is_largest)),
         _ => 0.0,
     }
@@ -117,7 +117,7 @@ fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     fn group(windows: &[(f64, u64)]) -> Vec<SubflowView<OliaPath>> {
         let group: Vec<_> = windows.iter().map(|&(cwnd, _)| (cwnd, 0.1)).collect();
@@ -128,12 +128,12 @@ mod tests {
 
     /// Of paths with 100 ms, by window and packets since the last loss.
     fn increases(windows: &[(f64, u64)]) -> Vec<f64> {
-        ask(&mut group(windows), |group| Olia { kernel_integers: false }.increase(group))
+        for_each_path(&mut group(windows), |group| Olia { kernel_integers: false }.increase(group))
     }
 
-    fn assert_near(found: &[f64], expected: &[f64]) {
-        let near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 5e-6);
-        assert!(near && found.len() == expected.len(), "{found:?}, not {expected:?}");
+    fn assert_near(increases: &[f64], expected: &[f64]) {
+        let near = increases.iter().zip(expected).all(|(increases, expected)| (increases - expected).abs() < 5e-6);
+        assert!(near && increases.len() == expected.len(), "{increases:?}, not {expected:?}");
     }
 
     #[test]
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn several_paths_share_what_moves() {
-        let shifts = |windows: &[(f64, u64)]| ask(&mut group(windows), |group| alpha(group));
+        let alphas = |windows: &[(f64, u64)]| for_each_path(&mut group(windows), |group| alpha(group));
         // Two chosen, one largest; then one chosen, two largest, and one neither.
-        assert_near(&shifts(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
-        assert_near(&shifts(&[(5.0, 9), (20.0, 1), (20.0, 1), (10.0, 1)]), &[0.25, -0.125, -0.125, 0.0]);
+        assert_near(&alphas(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
+        assert_near(&alphas(&[(5.0, 9), (20.0, 1), (20.0, 1), (10.0, 1)]), &[0.25, -0.125, -0.125, 0.0]);
     }
 
     #[test]

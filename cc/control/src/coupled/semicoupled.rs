@@ -46,11 +46,12 @@ impl Coupling for Semicoupled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::subflows::testing::{ask, siblings};
+    use crate::common::subflows::testing::{for_each_path, siblings};
 
     #[test]
     fn every_path_grows_by_the_same_however_large() {
-        let found = ask(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |group| Semicoupled { a: 1.0 }.increase(group));
-        assert_eq!(found, [0.025, 0.025]);
+        let increases =
+            for_each_path(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |group| Semicoupled { a: 1.0 }.increase(group));
+        assert_eq!(increases, [0.025, 0.025]);
     }
 }

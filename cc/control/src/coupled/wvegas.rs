@@ -20,7 +20,7 @@
 //! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
 use super::{PATH, boxed};
-use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid, slow_start};
+use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid_if_limited, slow_start};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Deviation, ParamKind, Parameter, Params, Properties};
 
 /// Registration.
@@ -96,14 +96,14 @@ impl WVegasPath {
     }
 
     /// Takes the least down to this queueing delay; true if that is twice the least, with other nodes' packets.
-    fn backoff_due(&mut self, queueing: u64) -> bool {
-        if queueing == 0 {
+    fn backoff_due(&mut self, queueing_delay: u64) -> bool {
+        if queueing_delay == 0 {
             return false;
         }
-        let least = self.queue_delay.map_or(queueing, |least| least.min(queueing));
-        let back_off = queueing >= 2 * least;
-        self.queue_delay = (!back_off).then_some(least);
-        back_off
+        let min_delay = self.queue_delay.map_or(queueing_delay, |min_delay| min_delay.min(queueing_delay));
+        let due = queueing_delay >= 2 * min_delay;
+        self.queue_delay = (!due).then_some(min_delay);
+        due
     }
 }
 
@@ -115,31 +115,31 @@ impl WVegas {
 
     /// The step at the end of a round with this mean RTT, microseconds.
     fn end_round(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, acked: u32, rtt: u64) {
-        let (size, base) = (u64::from(state.cwnd), group.own().state.vegas.base_rtt);
-        let queued = size * (rtt - base) / rtt;
+        let (cwnd, base) = (u64::from(state.cwnd), group.own().state.vegas.base_rtt);
+        let diff = cwnd * (rtt - base) / rtt;
         if state.in_slow_start() {
-            if queued > self.gamma {
-                state.cwnd = state.cwnd.min((size * base / rtt) as u32 + 1);
+            if diff > self.gamma {
+                state.cwnd = state.cwnd.min((cwnd * base / rtt) as u32 + 1);
                 state.ssthresh = state.ssthresh.min(state.cwnd);
             } else {
                 slow_start(state, acked);
             }
         } else {
-            self.avoid_congestion(group, state, queued, rtt);
+            self.avoid_congestion(group, state, diff, rtt);
         }
         state.cwnd = state.cwnd.min(state.cwnd_clamp).max(2);
         state.ssthresh = state.current_ssthresh().max(2);
     }
 
-    fn avoid_congestion(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, queued: u64, rtt: u64) {
-        if queued >= group.own().state.alpha {
+    fn avoid_congestion(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, diff: u64, rtt: u64) {
+        if diff >= group.own().state.alpha {
             self.update_alpha(group, state.cwnd, rtt);
         }
         let delay = group.own_state();
-        if queued > delay.alpha {
+        if diff > delay.alpha {
             state.cwnd -= 1;
             state.ssthresh = state.ssthresh.min(state.cwnd);
-        } else if queued < delay.alpha {
+        } else if diff < delay.alpha {
             state.cwnd += 1;
         }
         let base = delay.vegas.base_rtt;
@@ -149,8 +149,8 @@ impl WVegas {
     }
 
     /// The own share of the rate makes the own share of the packets queued.
-    fn update_alpha(&self, group: &mut SubflowGroup<'_, WVegasPath>, size: u32, rtt: u64) {
-        let rate = f64::from(size) * 1e6 / rtt as f64;
+    fn update_alpha(&self, group: &mut SubflowGroup<'_, WVegasPath>, cwnd: u32, rtt: u64) {
+        let rate = f64::from(cwnd) * 1e6 / rtt as f64;
         group.own_state().instant_rate = rate;
         let others: f64 = group.others().filter(|path| path.active).map(|path| path.state.instant_rate).sum();
         group.own_state().alpha = MIN_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
@@ -177,7 +177,7 @@ impl Coupling for WVegas {
         sample: &AckSample,
     ) {
         if group.own().state.ca_state != CaState::Open {
-            return reno(state, acked, sample);
+            return reno_cong_avoid_if_limited(state, acked, sample);
         }
         let delay = group.own_state();
         if !delay.vegas.ends(sample) {
@@ -190,7 +190,7 @@ impl Coupling for WVegas {
             let rtt = delay.sampled_rtt / u64::from(delay.vegas.cnt_rtt);
             self.end_round(group, state, acked, rtt);
         } else {
-            reno(state, acked, sample);
+            reno_cong_avoid_if_limited(state, acked, sample);
         }
         group.own_state().reset_round();
     }
@@ -217,12 +217,6 @@ impl Coupling for WVegas {
     }
 }
 
-fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
-    if sample.cwnd_limited {
-        reno_cong_avoid(state, acked);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,10 +234,10 @@ mod tests {
     }
 
     /// The window after a round of this mean RTT.
-    fn after(all: &mut [SubflowView<WVegasPath>], size: u32, rtt_ms: u64) -> CwndState {
+    fn after(all: &mut [SubflowView<WVegasPath>], cwnd: u32, rtt_ms: u64) -> CwndState {
         let mut state = CwndState {
-            cwnd: size,
-            ssthresh: reno_ssthresh(&CwndState { cwnd: size, ..CwndState::default() }),
+            cwnd: cwnd,
+            ssthresh: reno_ssthresh(&CwndState { cwnd: cwnd, ..CwndState::default() }),
             ..CwndState::default()
         };
         WVEGAS.end_round(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
@@ -266,13 +260,13 @@ mod tests {
     fn the_window_seeks_alpha_packets_in_the_queue() {
         // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is
         // 10.
-        let size = |alpha, size, rtt| {
+        let cwnd = |alpha, cwnd, rtt| {
             let mut all = group(0.0);
             (all[0].state.alpha, all[0].state.queue_delay) = (alpha, None);
-            after(&mut all, size, rtt).cwnd
+            after(&mut all, cwnd, rtt).cwnd
         };
-        assert_eq!((size(2, 60, 102), size(10, 66, 110)), (61, 67));
-        assert_eq!(size(2, 132, 110), 131, "12 queued, 10 allowed");
+        assert_eq!((cwnd(2, 60, 102), cwnd(10, 66, 110)), (61, 67));
+        assert_eq!(cwnd(2, 132, 110), 131, "12 queued, 10 allowed");
     }
 
     #[test]

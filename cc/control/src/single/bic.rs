@@ -9,7 +9,7 @@
 //! Deviation from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
 //! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
-use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Properties};
 
 /// Registration.
@@ -20,7 +20,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux 6.1 tcp_bic.c",
     parameters: &[],
     properties: Properties { colour: Some(["#3f9fdc", "#7cc8f2"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|_| CwndController::with_rate_halving(Bic::default(), RateHalving::ToSsthresh)),
+    constructor: Constructor::PerPath(|_| CwndController::boxed(Bic::default())),
 };
 
 /// Most packets of growth a round trip (S_max).
@@ -70,8 +70,8 @@ impl Bic {
         if cwnd <= LOW_WINDOW {
             return cwnd;
         }
-        let searched = self.binary_increase_cnt(cwnd);
-        let period = if self.last_max_cwnd == 0 { searched.min(MAX_CNT_BEFORE_LOSS) } else { searched };
+        let cnt = self.binary_increase_cnt(cwnd);
+        let period = if self.last_max_cwnd == 0 { cnt.min(MAX_CNT_BEFORE_LOSS) } else { cnt };
         ((u64::from(period) << ACK_RATIO_SHIFT) / u64::from(self.delayed_ack)).max(1) as u32
     }
 
@@ -102,11 +102,15 @@ impl CongestionOps for Bic {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let size = u64::from(state.cwnd);
+        let cwnd = u64::from(state.cwnd);
         let converge = state.cwnd < self.last_max_cwnd;
-        self.last_max_cwnd = if converge { (size * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
-        let kept = if state.cwnd <= LOW_WINDOW { size / 2 } else { size * BETA / 1024 };
-        (kept as u32).max(2)
+        self.last_max_cwnd = if converge { (cwnd * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
+        let ssthresh_cwnd = if state.cwnd <= LOW_WINDOW { cwnd / 2 } else { cwnd * BETA / 1024 };
+        (ssthresh_cwnd as u32).max(2)
+    }
+
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -125,23 +129,19 @@ impl CongestionOps for Bic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::context;
-    use units::RngStream;
+    use crate::single::testing::{context, slow_start};
 
-    fn after_loss_at(last_max: u32) -> Bic {
-        Bic { last_max_cwnd: last_max, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
+    fn after_loss_at(last_max_cwnd: u32) -> Bic {
+        Bic { last_max_cwnd: last_max_cwnd, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
     }
 
-    fn ssthresh(bic: &mut Bic, size: u32) -> u32 {
-        bic.ssthresh(
-            &CwndState { cwnd: size, ..CwndState::default() },
-            &mut context(0, &mut RngStream::named(1, "test")),
-        )
+    fn ssthresh(bic: &mut Bic, cwnd: u32) -> u32 {
+        bic.ssthresh(&slow_start(cwnd), &mut context(0))
     }
 
     #[test]
     fn the_period_searches_below_and_probes_beyond_the_last_maximum() {
-        let period = |cwnd, last_max| after_loss_at(last_max).cnt_at(cwnd);
+        let period = |cwnd, last_max_cwnd| after_loss_at(last_max_cwnd).cnt_at(cwnd);
         assert_eq!([period(100, 200), period(160, 200), period(197, 200)], [6, 16, 985]);
         assert_eq!([period(200, 200), period(210, 200), period(260, 200)], [1000, 63, 16]);
         assert_eq!([period(14, 200), period(100, 0)], [14, 6]);
@@ -159,7 +159,7 @@ mod tests {
             let (mut bic, mut state) = (Bic::default(), CwndState::default());
             let sample = AckSample { pkts_acked: 4, prior_ca_state: ca_state, ..AckSample::default() };
             for _ in 0..100 {
-                bic.on_ack(&mut state, &sample, &mut context(0, &mut RngStream::named(1, "test")));
+                bic.on_ack(&mut state, &sample, &mut context(0));
             }
             bic.delayed_ack >> ACK_RATIO_SHIFT
         };
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn keeps_four_fifths_of_a_large_and_half_of_a_small_window() {
-        assert_eq!([14, 15, 100, 3].map(|size| ssthresh(&mut Bic::default(), size)), [7, 11, 79, 2]);
+        assert_eq!([14, 15, 100, 3].map(|cwnd| ssthresh(&mut Bic::default(), cwnd)), [7, 11, 79, 2]);
     }
 
     #[test]

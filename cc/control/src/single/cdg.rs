@@ -104,11 +104,11 @@ struct Backoff {
 }
 
 impl Backoff {
-    /// The window after `acked` packets, on its way to `aim`.
-    fn window(&self, aim: u32) -> u32 {
-        let way =
-            u64::from(self.prior_cwnd.saturating_sub(aim)) * u64::from(self.acked) / u64::from(self.prior_cwnd.max(1));
-        (self.prior_cwnd - way as u32).max(aim)
+    /// The window after `acked` packets, on its way to `target`.
+    fn window(&self, target: u32) -> u32 {
+        let reduction = u64::from(self.prior_cwnd.saturating_sub(target)) * u64::from(self.acked)
+            / u64::from(self.prior_cwnd.max(1));
+        (self.prior_cwnd - reduction as u32).max(target)
     }
 }
 
@@ -132,7 +132,7 @@ struct Gradients {
 #[derive(Clone, Copy, Debug)]
 struct AckTrain {
     first: u64,
-    last: u64,
+    prior: u64,
 }
 
 impl Gradients {
@@ -175,10 +175,10 @@ impl Cdg {
 
     /// The gradient of a round that just ended, if there is one before it.
     fn end_round(&mut self) -> i64 {
-        let last = self.rtt_prev;
-        self.next_round();
-        let (Some(now), Some(last)) = (self.rtt_prev, last) else { return 0 };
-        self.gradients.add_sample(MinMax { min: now.min - last.min, max: now.max - last.max });
+        let prior = self.rtt_prev;
+        self.start_round();
+        let (Some(now), Some(prior)) = (self.rtt_prev, prior) else { return 0 };
+        self.gradients.add_sample(MinMax { min: now.min - prior.min, max: now.max - prior.max });
         let sum = self.gradients.sum;
         if sum.min <= EFFECTIVE_GRADIENT || sum.max <= EFFECTIVE_GRADIENT {
             self.backoff_cnt = 0;
@@ -186,7 +186,7 @@ impl Cdg {
         self.gradients.smoothed()
     }
 
-    fn next_round(&mut self) {
+    fn start_round(&mut self) {
         self.rtt_prev = self.rtt.take();
         (self.ack_train, self.sample_cnt) = (None, 0);
     }
@@ -213,11 +213,11 @@ impl Cdg {
 
     /// Whether a backoff goes on. After it or another reduction, gradients begin with the round that saw its end.
     fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
-        let Some(rest) = &mut self.backoff else { return false };
-        rest.acked += acked;
-        let over = sample.snd_una >= rest.end_seq;
-        if rest.prior_cwnd > 0 {
-            state.cwnd = state.cwnd.min(if over { state.ssthresh } else { rest.window(state.ssthresh) });
+        let Some(backoff) = &mut self.backoff else { return false };
+        backoff.acked += acked;
+        let over = sample.snd_una >= backoff.end_seq;
+        if backoff.prior_cwnd > 0 {
+            state.cwnd = state.cwnd.min(if over { state.ssthresh } else { backoff.window(state.ssthresh) });
         }
         if over {
             self.end_backoff(sample);
@@ -227,7 +227,7 @@ impl Cdg {
 
     fn end_backoff(&mut self, sample: &AckSample) {
         self.backoff = None;
-        self.next_round();
+        self.start_round();
         self.rtt_seq.restart(sample);
     }
 
@@ -241,14 +241,14 @@ impl Cdg {
     fn ack_train_found(&mut self, sample: &AckSample, now: u64) -> bool {
         match &mut self.ack_train {
             Some(train) if sample.cwnd_limited => {
-                let close = now < train.last + HYSTART_ACK_DELTA_US;
+                let close = now < train.prior + HYSTART_ACK_DELTA_US;
                 if close {
-                    train.last = now;
+                    train.prior = now;
                 }
                 close && now > train.first + (self.delay_min / 2).max(HYSTART_DELAY_MIN_US)
             }
             train => {
-                *train = Some(AckTrain { first: now, last: now });
+                *train = Some(AckTrain { first: now, prior: now });
                 false
             }
         }
@@ -309,15 +309,15 @@ impl CongestionOps for Cdg {
             // After pairs, a lone packet's acknowledgement was probably delayed: it cannot raise anything.
             if sample.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
-                if let Some(extremes) = &mut self.rtt {
-                    extremes.min = extremes.min.min(rtt);
+                if let Some(min_max) = &mut self.rtt {
+                    min_max.min = min_max.min.min(rtt);
                 }
                 return;
             }
             self.delack += u32::from(sample.pkts_acked > 1 && self.delack < MAX_DELAYED_ACKS);
         }
-        let seen = self.rtt.get_or_insert(MinMax { min: rtt, max: rtt });
-        *seen = MinMax { min: seen.min.min(rtt), max: seen.max.max(rtt) };
+        let min_max = self.rtt.get_or_insert(MinMax { min: rtt, max: rtt });
+        *min_max = MinMax { min: min_max.min.min(rtt), max: min_max.max.max(rtt) };
     }
 
     /// The sender's reduction replaces the backoff.
@@ -342,15 +342,11 @@ impl CongestionOps for Cdg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
+    use crate::single::testing::{congestion_avoidance, context, context_with, defaults};
     use units::{RngStream, Span};
 
     fn cdg() -> Cdg {
         Cdg::new(&defaults(&ENTRY))
-    }
-
-    fn state(size: u32) -> CwndState {
-        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
     }
 
     /// Round trips of ten packets, acknowledged in pairs.
@@ -381,7 +377,7 @@ mod tests {
                     cwnd_limited: true,
                     ..AckSample::default()
                 };
-                let mut cx = context(self.now, &mut self.rng);
+                let mut cx = context_with(self.now, &mut self.rng);
                 self.cdg.on_ack(&mut self.state, &sample, &mut cx);
                 self.cdg.cong_avoid(&mut self.state, 2, &sample, &mut cx);
             }
@@ -391,10 +387,10 @@ mod tests {
     #[test]
     fn the_chance_of_a_backoff_grows_with_the_gradient() {
         // The kernel's values; its table of the exponential is good to 1e-4.
-        let kernels = [(1000, 0.0411), (4000, 0.1547), (10_000, 0.3429), (16_000, 0.4893), (24_000, 0.6350)];
-        for (gradient, kernels) in kernels {
+        let linux = [(1000, 0.0411), (4000, 0.1547), (10_000, 0.3429), (16_000, 0.4893), (24_000, 0.6350)];
+        for (gradient, linux) in linux {
             let ours = cdg().probability(gradient);
-            assert!((ours - kernels).abs() < 1e-4, "{gradient} us: {ours}");
+            assert!((ours - linux).abs() < 1e-4, "{gradient} us: {ours}");
             let exact = 1.0 - libm::exp(-42e-6 * gradient as f64);
             assert!((ours - exact).abs() < 1e-12, "{gradient} us: {ours}");
         }
@@ -402,11 +398,11 @@ mod tests {
 
     #[test]
     fn a_backoff_keeps_seven_tenths_and_remembers_the_window_in_its_shadow() {
-        let after = |size| {
-            let (mut cdg, mut state) = (cdg(), state(size));
+        let after = |cwnd| {
+            let (mut cdg, mut state) = (cdg(), congestion_avoidance(cwnd));
             cdg.begin_backoff(&mut state, 0);
             let down = |acked| Backoff { acked, ..cdg.backoff.expect("it goes down") }.window(state.ssthresh);
-            ([0, size / 2, size].map(down), state.ssthresh, cdg.shadow_wnd)
+            ([0, cwnd / 2, cwnd].map(down), state.ssthresh, cdg.shadow_wnd)
         };
         assert_eq!(after(10), ([10, 9, 7], 7, 10));
         assert_eq!(after(100), ([100, 85, 70], 70, 100));
@@ -414,33 +410,33 @@ mod tests {
 
     #[test]
     fn a_loss_keeps_half_of_the_shadow() {
-        let (mut cdg, mut stream) = (cdg(), RngStream::named(1, "test"));
+        let mut cdg = cdg();
         cdg.shadow_wnd = 90;
-        assert_eq!(cdg.ssthresh(&state(50), &mut context(0, &mut stream)), 45);
+        assert_eq!(cdg.ssthresh(&congestion_avoidance(50), &mut context(0)), 45);
         assert_eq!(cdg.shadow_wnd, 45);
-        assert_eq!(cdg.ssthresh(&state(45), &mut context(0, &mut stream)), 22, "half of the window is as much");
+        assert_eq!(cdg.ssthresh(&congestion_avoidance(45), &mut context(0)), 22, "half of the window is as much");
     }
 
     #[test]
     fn the_gradient_is_the_sum_of_eight_rounds_extrapolated_while_there_are_fewer() {
         let mut gradients = Gradients::default();
-        let mut add = |least, most| {
+        let mut smoothed = |least, most| {
             gradients.add_sample(MinMax { min: least, max: most });
             gradients.smoothed()
         };
-        assert_eq!(add(100, 0), 800);
-        assert_eq!(add(300, 0), 1600);
-        (0..6).for_each(|_| assert!(add(0, 0) > 0));
-        assert_eq!(add(50, 0), 350, "the first one has left");
-        assert_eq!(add(-400, 70), 70, "the greatest RTT counts where the least does not rise");
+        assert_eq!(smoothed(100, 0), 800);
+        assert_eq!(smoothed(300, 0), 1600);
+        (0..6).for_each(|_| assert!(smoothed(0, 0) > 0));
+        assert_eq!(smoothed(50, 0), 350, "the first one has left");
+        assert_eq!(smoothed(-400, 70), 70, "the greatest RTT counts where the least does not rise");
     }
 
     #[test]
     fn steady_delay_never_backs_off_and_grows_as_reno() {
-        let mut flow = Flow::new(cdg(), state(10));
+        let mut flow = Flow::new(cdg(), congestion_avoidance(10));
         (0..50).for_each(|_| flow.round(20_000));
         assert_eq!((flow.cdg.backoff_cnt, flow.cdg.backoff), (0, None));
-        let mut reno = state(10);
+        let mut reno = congestion_avoidance(10);
         (0..250).for_each(|_| common::reno_cong_avoid(&mut reno, 2));
         assert_eq!(flow.state.cwnd, reno.cwnd);
     }
@@ -449,7 +445,7 @@ mod tests {
     fn rising_delay_backs_off_over_a_round() {
         let params = [("backoff_factor".to_owned(), crate::ParamValue::Number(10_000.0))].into();
         let cdg = Cdg::new(&Params::new(ENTRY.parameters, &params).expect("allowed"));
-        let mut flow = Flow::new(cdg, state(10));
+        let mut flow = Flow::new(cdg, congestion_avoidance(10));
         (0..2).for_each(|_| flow.round(20_000));
         assert_eq!(flow.cdg.backoff, None);
         // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
@@ -462,21 +458,21 @@ mod tests {
     #[test]
     fn after_five_backoffs_without_effect_it_does_not_yield_any_more() {
         let mut cdg = Cdg { backoff_factor: 1e9, ..cdg() };
-        let mut stream = RngStream::named(1, "test");
-        let yielded: Vec<bool> = (0..7).map(|_| cdg.backoff_due(1000, &mut context(0, &mut stream))).collect();
-        assert_eq!(yielded, [true, true, true, true, true, false, false]);
+        let backoffs: Vec<bool> = (0..7).map(|_| cdg.backoff_due(1000, &mut context(0))).collect();
+        assert_eq!(backoffs, [true, true, true, true, true, false, false]);
         cdg.rtt = Some(MinMax { min: 900, max: 1000 });
         cdg.rtt_prev = Some(MinMax { min: 932, max: 1000 });
         cdg.end_round();
-        assert!(cdg.backoff_due(1000, &mut context(0, &mut stream)), "32 us less: it had an effect");
+        assert!(cdg.backoff_due(1000, &mut context(0)), "32 us less: it had an effect");
     }
 
     #[test]
     fn after_pairs_a_lone_acknowledgement_raises_nothing() {
-        let (mut cdg, mut stream) = (cdg(), RngStream::named(1, "test"));
-        let mut sample = |released, rtt| {
-            let sample = AckSample { pkts_acked: released, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
-            cdg.on_ack(&mut state(10), &sample, &mut context(0, &mut stream));
+        let mut cdg = cdg();
+        let mut sample = |pkts_acked, rtt| {
+            let sample =
+                AckSample { pkts_acked: pkts_acked, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
+            cdg.on_ack(&mut congestion_avoidance(10), &sample, &mut context(0));
             cdg.rtt.map(|rtt| (rtt.min, rtt.max))
         };
         assert_eq!(sample(2, 100), Some((100, 100)));
@@ -489,8 +485,8 @@ mod tests {
     #[test]
     fn slow_start_ends_when_a_rounds_least_rtt_is_an_eighth_above_the_least() {
         let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
-        let judged: Vec<bool> = (0..9).map(|_| cdg.delay_found(22_501)).collect();
-        assert_eq!(judged, [false, false, false, false, false, false, false, false, true]);
+        let found: Vec<bool> = (0..9).map(|_| cdg.delay_found(22_501)).collect();
+        assert_eq!(found, [false, false, false, false, false, false, false, false, true]);
         assert!(!cdg.delay_found(22_500));
     }
 

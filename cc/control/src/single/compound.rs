@@ -124,40 +124,40 @@ impl Compound {
 
     /// The loss window, at least one packet: a reduction may have lowered the sum of both.
     fn loss_window(&mut self, state: &CwndState) -> f64 {
-        let size = f64::from(state.cwnd);
-        self.dwnd = self.dwnd.min(size - 1.0).max(0.0);
-        size - self.dwnd
+        let cwnd = f64::from(state.cwnd);
+        self.dwnd = self.dwnd.min(cwnd - 1.0).max(0.0);
+        cwnd - self.dwnd
     }
 
     fn end_round(&mut self, state: &mut CwndState) {
         self.queueing_share = self.vegas.queueing_delay() as f64 / self.vegas.min_rtt as f64;
         let loss_window = state.cwnd - (self.dwnd as u32).min(state.cwnd - 1);
-        let size = f64::from(state.cwnd);
-        let backlog = size * self.queueing_share;
+        let cwnd = f64::from(state.cwnd);
+        let backlog = cwnd * self.queueing_share;
         if backlog >= self.gamma {
             self.dwnd = (self.dwnd - self.constants.zeta * backlog).max(0.0);
         } else if state.cwnd > self.constants.low_window {
-            self.dwnd += self.constants.increment(size);
+            self.dwnd += self.constants.increment(cwnd);
         }
         state.cwnd = loss_window.saturating_add(self.dwnd as u32).clamp(2, state.cwnd_clamp);
     }
 
     fn tune_gamma(&mut self, loss_window: f64) {
         let sample = GAMMA_SHARE * loss_window * self.queueing_share;
-        let (least, most) = GAMMA_BOUNDS;
-        self.gamma = ((1.0 - GAMMA_GAIN) * self.gamma + GAMMA_GAIN * sample).clamp(least, most);
+        let (min, max) = GAMMA_BOUNDS;
+        self.gamma = ((1.0 - GAMMA_GAIN) * self.gamma + GAMMA_GAIN * sample).clamp(min, max);
     }
 }
 
 impl CongestionOps for Compound {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
-        let slow = state.in_slow_start();
-        if slow {
+        let in_slow_start = state.in_slow_start();
+        if in_slow_start {
             self.dwnd = 0.0;
         }
         common::reno_cong_avoid(state, acked);
         if self.vegas.ends(sample) {
-            if self.vegas.has_enough_samples() && !slow {
+            if self.vegas.has_enough_samples() && !in_slow_start {
                 self.end_round(state);
             }
             self.vegas.reset_round();
@@ -194,11 +194,10 @@ impl CongestionOps for Compound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
-    fn compound(extra: f64) -> Compound {
-        Compound { dwnd: extra, ..Compound::new(&defaults(&ENTRY)) }
+    fn compound(dwnd: f64) -> Compound {
+        Compound { dwnd: dwnd, ..Compound::new(&defaults(&ENTRY)) }
     }
 
     #[test]
@@ -209,33 +208,32 @@ mod tests {
         }
     }
 
-    /// Window and delay window after a round at this RTT with `extra` of the 100 packets; the base is 100 ms.
-    fn after_a_round(size: u32, extra: f64, rtt_ms: u64) -> (u32, f64) {
-        let (mut compound, mut state) =
-            (compound(extra), CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() });
+    /// Window and delay window after a round at this RTT with `dwnd` of the 100 packets; the base is 100 ms.
+    fn after_a_round(cwnd: u32, dwnd: f64, rtt_ms: u64) -> (u32, f64) {
+        let (mut compound, mut state) = (compound(dwnd), congestion_avoidance(cwnd));
         (compound.vegas.base_rtt, compound.vegas.min_rtt, compound.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 101, ..AckSample::default() };
-        compound.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut RngStream::named(1, "test")));
+        compound.cong_avoid(&mut state, 0, &sample, &mut context(0));
         (state.cwnd, compound.dwnd)
     }
 
     #[test]
     fn the_delay_window_gives_way_to_a_backlog() {
-        let (size, extra) = after_a_round(100, 0.0, 110);
-        assert_eq!(size, 102, "9 packets wait: 2.95 more");
-        assert!((extra - 2.95).abs() < 0.005);
-        let (size, extra) = after_a_round(100, 60.0, 160);
-        assert_eq!(size, 62, "37.5 of 100 packets wait");
-        assert!((extra - 22.5).abs() < 1e-9);
+        let (cwnd, dwnd) = after_a_round(100, 0.0, 110);
+        assert_eq!(cwnd, 102, "9 packets wait: 2.95 more");
+        assert!((dwnd - 2.95).abs() < 0.005);
+        let (cwnd, dwnd) = after_a_round(100, 60.0, 160);
+        assert_eq!(cwnd, 62, "37.5 of 100 packets wait");
+        assert!((dwnd - 22.5).abs() < 1e-9);
         assert_eq!(after_a_round(100, 20.0, 160).0, 80, "the loss window stays");
         assert_eq!(after_a_round(41, 0.0, 101).0, 41, "too small a window");
     }
 
     #[test]
     fn a_loss_halves_both_windows() {
-        let (mut compound, mut stream) = (compound(60.0), RngStream::named(1, "test"));
-        let state = CwndState { cwnd: 100, ..CwndState::default() };
-        assert_eq!(compound.ssthresh(&state, &mut context(0, &mut stream)), 50);
+        let mut compound = compound(60.0);
+        let state = slow_start(100);
+        assert_eq!(compound.ssthresh(&state, &mut context(0)), 50);
         assert_eq!(compound.dwnd, 30.0);
         assert_eq!(compound.undo_cwnd(&CwndState { cwnd: 50, prior_cwnd: 100, ..state }), 100);
         assert_eq!(compound.dwnd, 60.0);
@@ -255,7 +253,7 @@ mod tests {
     #[test]
     fn a_timeout_ends_the_delay_window() {
         let (mut compound, mut state) = (compound(60.0), CwndState::default());
-        compound.set_state(&mut state, CaState::Loss, &mut context(0, &mut RngStream::named(1, "test")));
+        compound.set_state(&mut state, CaState::Loss, &mut context(0));
         assert_eq!(compound.dwnd, 0.0);
     }
 }

@@ -1,6 +1,6 @@
 //! Copa: steer for a target rate that falls as the queueing delay rises.
 //!
-//! With the queueing delay `dq = standing - least` (`standing`: the least RTT of the last half smoothed RTT, `least`:
+//! With the queueing delay `dq = standing - least` (`standing_rtt`: the least RTT of the last half smoothed RTT, `min_rtt`:
 //! of the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
 //! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
 //! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
@@ -54,9 +54,9 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const PACKET: u64 = 1 << 16;
 const INV_DELTA_ONE: u64 = 1 << 8;
 /// The least window outside a timeout.
-const MIN_WINDOW: u64 = 2 * PACKET;
+const MIN_CWND: u64 = 2 * PACKET;
 /// Never above this.
-const CLAMP: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
+const MAX_CWND: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
 /// How long a least RTT holds.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
@@ -79,17 +79,17 @@ pub struct Copa {
     default_inv_delta: u64,
     inv_delta: u64,
     competitive: bool,
-    rtts: Rtts,
+    rtts: RttFilters,
     velocity: Velocity,
     round: RoundTrip,
     lost: bool,
     /// Window and slow start before a timeout.
-    prior: Option<(u64, bool)>,
+    prior_state: Option<(u64, bool)>,
 }
 
 /// Extremes of the RTT over three windows of time, nanoseconds.
 #[derive(Debug, Default)]
-struct Rtts {
+struct RttFilters {
     /// Filters of maxima: these two hold [`u64::MAX`] minus the RTT.
     min_rtt: WindowedMax,
     standing_rtt: WindowedMax,
@@ -107,7 +107,7 @@ struct Velocity {
     prior_cwnd: u64,
 }
 
-impl Rtts {
+impl RttFilters {
     fn min_rtt(&self) -> u64 {
         u64::MAX - self.min_rtt.get()
     }
@@ -150,20 +150,20 @@ impl Velocity {
 
 impl Copa {
     fn new(params: &Params) -> Self {
-        let share = libm::round(INV_DELTA_ONE as f64 / params.number("delta")) as u64;
+        let inv_delta = libm::round(INV_DELTA_ONE as f64 / params.number("delta")) as u64;
         Self {
             cwnd: 10 * PACKET,
             ssthresh: INFINITE_SSTHRESH,
             mss: 1448,
             slow_start: true,
-            default_inv_delta: share,
-            inv_delta: share,
+            default_inv_delta: inv_delta,
+            inv_delta: inv_delta,
             competitive: params.choice("competitive") == "on",
-            rtts: Rtts::default(),
+            rtts: RttFilters::default(),
             velocity: Velocity::new(10 * PACKET),
             round: RoundTrip::default(),
             lost: false,
-            prior: None,
+            prior_state: None,
         }
     }
 
@@ -185,35 +185,35 @@ impl Copa {
         if self.round.ends(sample) {
             self.end_round(sample.srtt, now);
         }
-        let below = self.is_below_target();
-        if self.slow_start && !below {
+        let below_target = self.is_below_target();
+        if self.slow_start && !below_target {
             self.slow_start = false;
             self.ssthresh = (self.packets() as u32).max(2);
             self.velocity = Velocity::new(self.cwnd);
         }
-        let grows = sample.cwnd_limited && sample.may_raise_cwnd;
-        match (below, self.slow_start) {
-            (true, _) if !grows => {}
+        let may_grow = sample.cwnd_limited && sample.may_raise_cwnd;
+        match (below_target, self.slow_start) {
+            (true, _) if !may_grow => {}
             (true, true) => self.cwnd += u64::from(sample.acked) * PACKET,
             (true, false) => self.cwnd += self.step(sample.acked),
             (false, _) => {
-                let floor = self.cwnd.min(MIN_WINDOW);
-                self.cwnd = self.cwnd.saturating_sub(self.step(sample.acked)).max(floor);
+                let min_cwnd = self.cwnd.min(MIN_CWND);
+                self.cwnd = self.cwnd.saturating_sub(self.step(sample.acked)).max(min_cwnd);
             }
         }
-        self.cwnd = self.cwnd.min(CLAMP);
+        self.cwnd = self.cwnd.min(MAX_CWND);
     }
 
     fn end_round(&mut self, srtt: Span, now: Instant) {
         if !self.slow_start {
             self.velocity.end_round(self.cwnd);
             // A round trip changes the window by v / delta: by no more than itself.
-            let most = self.cwnd * INV_DELTA_ONE / PACKET / self.inv_delta;
-            self.velocity.value = self.velocity.value.min(most.max(1));
+            let max_velocity = self.cwnd * INV_DELTA_ONE / PACKET / self.inv_delta;
+            self.velocity.value = self.velocity.value.min(max_velocity.max(1));
         }
         let lost = std::mem::take(&mut self.lost);
-        let contested = self.competitive && now.since(self.rtts.last_nearly_empty) > srtt * EMPTY_ROUNDS;
-        self.inv_delta = match (contested, lost) {
+        let competing = self.competitive && now.since(self.rtts.last_nearly_empty) > srtt * EMPTY_ROUNDS;
+        self.inv_delta = match (competing, lost) {
             (false, _) => self.default_inv_delta,
             (true, false) => self.inv_delta + INV_DELTA_ONE,
             (true, true) => (self.inv_delta / 2).max(self.default_inv_delta),
@@ -222,17 +222,17 @@ impl Copa {
 
     /// The rate is at most the target: `window / standing <= 1 / (delta dq)`.
     fn is_below_target(&self) -> bool {
-        let (least, standing) = (self.rtts.min_rtt(), self.rtts.standing_rtt());
-        let queueing = standing.saturating_sub(least);
-        let rate = u128::from(self.cwnd) * u128::from(queueing) * u128::from(INV_DELTA_ONE);
-        rate <= u128::from(self.inv_delta) * u128::from(PACKET) * u128::from(standing)
+        let (min_rtt, standing_rtt) = (self.rtts.min_rtt(), self.rtts.standing_rtt());
+        let queueing_delay = standing_rtt.saturating_sub(min_rtt);
+        let rate = u128::from(self.cwnd) * u128::from(queueing_delay) * u128::from(INV_DELTA_ONE);
+        rate <= u128::from(self.inv_delta) * u128::from(PACKET) * u128::from(standing_rtt)
     }
 
     /// `v / (delta window)` for each of `acked` packets, in 2^-16 packets.
     fn step(&self, acked: u32) -> u64 {
         let packets =
             u128::from(acked) * u128::from(self.velocity.value) * u128::from(self.inv_delta * PACKET / INV_DELTA_ONE);
-        u64::try_from(packets * u128::from(PACKET) / u128::from(self.cwnd.max(1))).unwrap_or(CLAMP)
+        u64::try_from(packets * u128::from(PACKET) / u128::from(self.cwnd.max(1))).unwrap_or(MAX_CWND)
     }
 
     fn packets(&self) -> u64 {
@@ -241,14 +241,14 @@ impl Copa {
 
     fn on_timeout(&mut self, cut: bool, in_flight: u32) {
         if cut {
-            self.prior = Some((self.cwnd, self.slow_start));
+            self.prior_state = Some((self.cwnd, self.slow_start));
         }
         self.cwnd = u64::from(in_flight + 1) * PACKET;
         self.slow_start = true;
     }
 
     fn on_spurious_loss(&mut self) {
-        if let Some((cwnd, slow_start)) = self.prior.take() {
+        if let Some((cwnd, slow_start)) = self.prior_state.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.slow_start = slow_start;
             self.velocity = Velocity::new(self.cwnd);
@@ -266,7 +266,7 @@ impl PathController for Copa {
             }
             PathEvent::Congestion { cause, .. } => {
                 self.lost |= *cause != Cause::EcnMark;
-                self.prior = None;
+                self.prior_state = None;
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
@@ -279,10 +279,10 @@ impl PathController for Copa {
     }
 
     fn decision(&self) -> Decision {
-        let standing = self.rtts.standing_rtt();
-        let has_standing_rtt = (1..u64::MAX).contains(&standing);
+        let standing_rtt = self.rtts.standing_rtt();
+        let has_standing_rtt = (1..u64::MAX).contains(&standing_rtt);
         let bytes = (2 * u128::from(self.cwnd) * u128::from(self.mss) / u128::from(PACKET)) as u64;
-        let pacing_rate = has_standing_rtt.then(|| Rate::of(bytes, Span(standing)).max(Rate::from_bits(8)));
+        let pacing_rate = has_standing_rtt.then(|| Rate::of(bytes, Span(standing_rtt)).max(Rate::from_bits(8)));
         Decision { cwnd: self.packets().max(1) as u32, ssthresh: self.ssthresh, pacing_rate }
     }
 }
@@ -291,7 +291,6 @@ impl PathController for Copa {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::RngStream;
 
     /// After slow start, with a least RTT of 100 ms and this standing RTT.
     fn copa(cwnd: u64, standing_ms: u64) -> Copa {
@@ -313,7 +312,7 @@ mod tests {
             ..AckSample::default()
         };
         change(&mut sample);
-        copa.on_event(&PathEvent::Ack(sample), &mut context(now_ms, &mut RngStream::named(1, "test")));
+        copa.on_event(&PathEvent::Ack(sample), &mut context(now_ms));
     }
 
     #[test]
@@ -339,15 +338,15 @@ mod tests {
     #[test]
     fn the_standing_rtt_is_the_least_of_half_a_smoothed_rtt_and_the_least_of_ten_seconds() {
         let mut copa = copa(20, 110);
-        let standing = |copa: &Copa| copa.rtts.standing_rtt() / 1_000_000;
-        let least = |copa: &Copa| copa.rtts.min_rtt() / 1_000_000;
+        let standing_rtt = |copa: &Copa| copa.rtts.standing_rtt() / 1_000_000;
+        let min_rtt = |copa: &Copa| copa.rtts.min_rtt() / 1_000_000;
         ack(&mut copa, 1, 105, 1000, |_| {});
         ack(&mut copa, 1, 120, 1040, |_| {});
-        assert_eq!((standing(&copa), least(&copa)), (105, 100));
+        assert_eq!((standing_rtt(&copa), min_rtt(&copa)), (105, 100));
         ack(&mut copa, 1, 120, 1101, |_| {});
-        assert_eq!(standing(&copa), 120);
+        assert_eq!(standing_rtt(&copa), 120);
         ack(&mut copa, 1, 120, 10_001, |_| {});
-        assert!(least(&copa) > 100, "{}", least(&copa));
+        assert!(min_rtt(&copa) > 100, "{}", min_rtt(&copa));
     }
 
     #[test]
@@ -383,15 +382,14 @@ mod tests {
     #[test]
     fn loss_does_not_move_the_window_and_a_timeout_begins_anew() {
         let mut copa = copa(50, 100);
-        let mut stream = RngStream::named(1, "test");
-        let mut tell = |copa: &mut Copa, event| {
-            copa.on_event(&event, &mut context(0, &mut stream));
+        let notify = |copa: &mut Copa, event| {
+            copa.on_event(&event, &mut context(0));
             (copa.packets(), copa.slow_start)
         };
         let congestion = |cause| PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0 };
-        assert_eq!(tell(&mut copa, congestion(Cause::Loss)), (50, false));
-        assert_eq!(tell(&mut copa, congestion(Cause::Timeout)), (1, true));
-        assert_eq!(tell(&mut copa, PathEvent::SpuriousLoss), (50, false));
+        assert_eq!(notify(&mut copa, congestion(Cause::Loss)), (50, false));
+        assert_eq!(notify(&mut copa, congestion(Cause::Timeout)), (1, true));
+        assert_eq!(notify(&mut copa, PathEvent::SpuriousLoss), (50, false));
     }
 
     #[test]

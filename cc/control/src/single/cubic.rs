@@ -13,7 +13,7 @@
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
-use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{INFINITE_SSTHRESH, Span};
 
@@ -51,9 +51,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
     ],
     properties: Properties { colour: Some(["#0072b2", "#4ba3db"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|params| {
-        CwndController::with_rate_halving(Cubic::new(params), RateHalving::ToSsthresh)
-    }),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Cubic::new(params))),
 };
 
 /// The curve is recomputed when the window changed or this many milliseconds passed, and at most once a millisecond.
@@ -116,12 +114,12 @@ struct Epoch {
 
 impl Cubic {
     fn new(params: &Params) -> Self {
-        let on = |name| params.choice(name) == "on";
+        let is_on = |name| params.choice(name) == "on";
         Self {
             cubic: CubicFunction::new(params.number("beta"), params.number("c")),
-            fast_convergence: on("fast_convergence"),
-            tcp_friendliness: on("friendliness"),
-            hystart: on("hystart"),
+            fast_convergence: is_on("fast_convergence"),
+            tcp_friendliness: is_on("friendliness"),
+            hystart: is_on("hystart"),
             hystart_plus: (params.choice("hystart") == "plus-plus").then(HyStartPlus::default),
             ca: Bictcp::default(),
         }
@@ -130,7 +128,7 @@ impl Cubic {
     /// The packets by which slow start may grow.
     fn slow_start_acked(&mut self, state: &CwndState, acked: u32) -> u32 {
         match &mut self.hystart_plus {
-            Some(plus) if state.ssthresh == INFINITE_SSTHRESH => plus.cwnd_increase(acked),
+            Some(hystart_plus) if state.ssthresh == INFINITE_SSTHRESH => hystart_plus.cwnd_increase(acked),
             _ => acked,
         }
     }
@@ -203,10 +201,10 @@ impl CubicFunction {
 
     /// Moves the Reno estimate on; the longest period that keeps up with it.
     fn tcp_friendliness_cnt(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
-        let each = (u64::from(cwnd) * self.beta_scale / 8).max(1);
-        let steps = epoch.ack_cnt.saturating_sub(1) / each;
-        epoch.ack_cnt -= steps * each;
-        epoch.tcp_cwnd += steps as u32;
+        let delta = (u64::from(cwnd) * self.beta_scale / 8).max(1);
+        let increments = epoch.ack_cnt.saturating_sub(1) / delta;
+        epoch.ack_cnt -= increments * delta;
+        epoch.tcp_cwnd += increments as u32;
         cwnd.checked_div(epoch.tcp_cwnd.saturating_sub(cwnd)).unwrap_or(u32::MAX)
     }
 }
@@ -235,16 +233,20 @@ impl CongestionOps for Cubic {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let (size, beta, ca) = (u64::from(state.cwnd), self.cubic.beta, &mut self.ca);
+        let (cwnd, beta, ca) = (u64::from(state.cwnd), self.cubic.beta, &mut self.ca);
         let converge = self.fast_convergence && state.cwnd < ca.last_max_cwnd;
         ca.epoch = None;
-        ca.last_max_cwnd = if converge { (size * (1024 + beta) / 2048) as u32 } else { state.cwnd };
-        ((size * beta / 1024) as u32).max(2)
+        ca.last_max_cwnd = if converge { (cwnd * (1024 + beta) / 2048) as u32 } else { state.cwnd };
+        ((cwnd * beta / 1024) as u32).max(2)
+    }
+
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        if let Some(plus) = self.hystart_plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
-            && plus.update(sample.rtt.map(Span::as_micros), sample)
+        if let Some(hystart_plus) = self.hystart_plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
+            && hystart_plus.update(sample.rtt.map(Span::as_micros), sample)
         {
             state.ssthresh = state.cwnd;
         }
@@ -257,8 +259,8 @@ impl CongestionOps for Cubic {
         if ca.delay_min_us == 0 || rtt < ca.delay_min_us {
             ca.delay_min_us = rtt;
         }
-        let searching = self.hystart && state.in_slow_start();
-        if searching && ca.hystart_state.update(rtt, ca.delay_min_us, state, sample, cx.now.0 / 1000) {
+        let in_hystart = self.hystart && state.in_slow_start();
+        if in_hystart && ca.hystart_state.update(rtt, ca.delay_min_us, state, sample, cx.now.0 / 1000) {
             state.ssthresh = state.cwnd;
         }
     }
@@ -280,14 +282,10 @@ impl CongestionOps for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
+    use crate::single::testing::{congestion_avoidance, context, defaults};
 
     fn cubic() -> Cubic {
         Cubic::new(&defaults(&ENTRY))
-    }
-
-    fn state(size: u32) -> CwndState {
-        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
     }
 
     /// Linux approximates the root; the sheet of its values allows 0.2 %.
@@ -297,9 +295,9 @@ mod tests {
 
     #[test]
     fn the_constants_are_the_kernels() {
-        let curve = cubic().cubic;
-        assert_eq!((curve.beta, curve.c, curve.beta_scale), (717, 410, 15));
-        assert_eq!((1u64 << 40) / curve.c, 2_681_735_677);
+        let function = cubic().cubic;
+        assert_eq!((function.beta, function.c, function.beta_scale), (717, 410, 15));
+        assert_eq!((1u64 << 40) / function.c, 2_681_735_677);
     }
 
     #[test]
@@ -311,57 +309,55 @@ mod tests {
 
     #[test]
     fn k_is_the_time_to_come_back() {
-        let curve = cubic().cubic;
+        let function = cubic().cubic;
         // RFC 9438: cbrt(30 / 0.4) = 4.2172 s and cbrt(300 / 0.4) = 9.0856 s.
-        assert_eq!(curve.k(30), 4316);
-        assert!(close_to_linux(curve.k(300), 9294), "{}", curve.k(300));
-        assert!((curve.k(300) as f64 / 1024.0 - 9.0856).abs() < 0.005);
+        assert_eq!(function.k(30), 4316);
+        assert!(close_to_linux(function.k(300), 9294), "{}", function.k(300));
+        assert!((function.k(300) as f64 / 1024.0 - 9.0856).abs() < 0.005);
     }
 
     #[test]
     fn the_curve_is_the_rfcs() {
-        let curve = cubic().cubic;
-        let epoch = curve.new_epoch(70, 100, 1, 0);
+        let function = cubic().cubic;
+        let epoch = function.new_epoch(70, 100, 1, 0);
         for (second, packets) in [(0, 70.0), (1, 86.68), (2, 95.64), (5, 100.19), (6, 102.27)] {
-            let target = curve.target(&epoch, second * 1024) as f64;
+            let target = function.target(&epoch, second * 1024) as f64;
             assert!((target - packets).abs() <= 1.0, "{second} s: {target} for {packets}, beyond truncation");
         }
     }
 
     #[test]
     fn a_loss_keeps_seven_tenths() {
-        let mut stream = units::RngStream::named(1, "test");
-        assert_eq!(cubic().ssthresh(&state(100), &mut context(0, &mut stream)), 70);
-        assert_eq!(cubic().ssthresh(&state(2), &mut context(0, &mut stream)), 2);
+        assert_eq!(cubic().ssthresh(&congestion_avoidance(100), &mut context(0)), 70);
+        assert_eq!(cubic().ssthresh(&congestion_avoidance(2), &mut context(0)), 2);
     }
 
     #[test]
     fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
-        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
-        cubic.ssthresh(&state(100), &mut context(0, &mut stream));
+        cubic.ssthresh(&congestion_avoidance(100), &mut context(0));
         assert_eq!(cubic.ca.last_max_cwnd, 100);
-        cubic.ssthresh(&state(80), &mut context(0, &mut stream));
+        cubic.ssthresh(&congestion_avoidance(80), &mut context(0));
         assert_eq!(cubic.ca.last_max_cwnd, 68);
     }
 
     #[test]
     fn the_reno_estimate_takes_187_packets_a_step_at_a_window_of_100() {
-        let curve = cubic().cubic;
-        let mut epoch = curve.new_epoch(100, 100, 187, 0);
-        curve.tcp_friendliness_cnt(&mut epoch, 100);
+        let function = cubic().cubic;
+        let mut epoch = function.new_epoch(100, 100, 187, 0);
+        function.tcp_friendliness_cnt(&mut epoch, 100);
         assert_eq!(epoch.tcp_cwnd, 100, "the step is due with the packet after the 187th");
         epoch.ack_cnt += 1;
-        curve.tcp_friendliness_cnt(&mut epoch, 100);
+        function.tcp_friendliness_cnt(&mut epoch, 100);
         assert_eq!((epoch.tcp_cwnd, epoch.ack_cnt), (101, 1));
         epoch.ack_cnt += 187;
-        assert_eq!(curve.tcp_friendliness_cnt(&mut epoch, 100), 50, "two packets ahead: one packet per 50 acked");
+        assert_eq!(function.tcp_friendliness_cnt(&mut epoch, 100), 50, "two packets ahead: one packet per 50 acked");
     }
 
     #[test]
     fn before_the_first_loss_it_grows_by_a_twentieth_a_round_and_never_by_more_than_half() {
         let mut cubic = cubic();
-        cubic.update(&state(100), 1, 0);
+        cubic.update(&congestion_avoidance(100), 1, 0);
         assert_eq!(cubic.ca.cnt, 20);
         assert_eq!(cnt_towards(400, 100), 0);
         assert_eq!(cnt_towards(100, 100), 10_000);
@@ -372,7 +368,7 @@ mod tests {
         let period = |least_rtt_us| {
             let mut cubic = cubic();
             (cubic.ca.last_max_cwnd, cubic.ca.delay_min_us) = (100, least_rtt_us);
-            cubic.update(&state(70), 1, 0);
+            cubic.update(&congestion_avoidance(70), 1, 0);
             cubic.ca.cnt
         };
         assert_eq!(period(1_000_000), 70 / (87 - 70), "87 packets after a second");
@@ -381,23 +377,21 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_everything() {
-        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
-        cubic.ssthresh(&state(100), &mut context(0, &mut stream));
+        cubic.ssthresh(&congestion_avoidance(100), &mut context(0));
         cubic.ca.delay_min_us = 7;
-        cubic.set_state(&mut state(100), CaState::Loss, &mut context(0, &mut stream));
+        cubic.set_state(&mut congestion_avoidance(100), CaState::Loss, &mut context(0));
         assert_eq!((cubic.ca.last_max_cwnd, cubic.ca.delay_min_us), (0, 0));
     }
 
     #[test]
     fn idle_time_is_not_time_on_the_curve() {
-        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
-        cubic.update(&state(100), 1, 1000);
+        cubic.update(&congestion_avoidance(100), 1, 1000);
         let start = |cubic: &Cubic| cubic.ca.epoch.map(|epoch| epoch.epoch_start);
-        cubic.on_tx_start(&mut state(100), Span::from_millis(300), &mut context(2000, &mut stream));
+        cubic.on_tx_start(&mut congestion_avoidance(100), Span::from_millis(300), &mut context(2000));
         assert_eq!(start(&cubic), Some(1300));
-        cubic.on_tx_start(&mut state(100), Span::from_secs(9), &mut context(2000, &mut stream));
+        cubic.on_tx_start(&mut congestion_avoidance(100), Span::from_secs(9), &mut context(2000));
         assert_eq!(start(&cubic), Some(2000), "never ahead of the clock");
     }
 
@@ -405,13 +399,12 @@ mod tests {
     fn after_rounds_with(hystart: &str, ssthresh: u32, rounds: u64) -> (u32, u32) {
         let given = [("hystart".to_owned(), crate::ParamValue::Choice(hystart.to_owned()))].into();
         let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
-        let (mut state, mut stream) =
-            (CwndState { cwnd: 10, ssthresh, ..CwndState::default() }, units::RngStream::named(1, "test"));
+        let mut state = CwndState { cwnd: 10, ssthresh, ..CwndState::default() };
         for ack in 1..=rounds * 10 {
             let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
             let sample = AckSample { acked: 1, snd_una: una, snd_nxt: next, rtt, ..AckSample::default() };
-            let mut cx = context(ack * 10, &mut stream);
+            let mut cx = context(ack * 10);
             cubic.on_ack(&mut state, &sample, &mut cx);
             cubic.cong_avoid(&mut state, 1, &sample, &mut cx);
         }
@@ -433,13 +426,12 @@ mod tests {
 
     #[test]
     fn delay_is_not_measured_for_a_second_after_an_epoch_begins() {
-        let mut stream = units::RngStream::named(1, "test");
         let mut cubic = cubic();
-        cubic.update(&state(100), 1, 1000);
+        cubic.update(&congestion_avoidance(100), 1, 1000);
         let sample = AckSample { rtt: Some(Span::from_micros(50)), ..AckSample::default() };
-        cubic.on_ack(&mut state(100), &sample, &mut context(1999, &mut stream));
+        cubic.on_ack(&mut congestion_avoidance(100), &sample, &mut context(1999));
         assert_eq!(cubic.ca.delay_min_us, 0);
-        cubic.on_ack(&mut state(100), &sample, &mut context(2000, &mut stream));
+        cubic.on_ack(&mut congestion_avoidance(100), &sample, &mut context(2000));
         assert_eq!(cubic.ca.delay_min_us, 50);
     }
 }

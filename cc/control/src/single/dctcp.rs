@@ -80,7 +80,7 @@ impl Dctcp {
         // What is left of a small alpha goes at once, or it would stay for ever.
         self.alpha -= match self.alpha >> self.gain_shift {
             0 => self.alpha,
-            share => share,
+            decrease => decrease,
         };
         let marked = (self.delivered_ce << (MAX_ALPHA_SHIFT - self.gain_shift)) / self.delivered.max(1);
         self.alpha = (self.alpha + marked).min(MAX_ALPHA);
@@ -94,8 +94,8 @@ impl CongestionOps for Dctcp {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let given_up = (u64::from(state.cwnd) * self.alpha) >> (MAX_ALPHA_SHIFT + 1);
-        (state.cwnd - given_up as u32).max(2)
+        let reduction = (u64::from(state.cwnd) * self.alpha) >> (MAX_ALPHA_SHIFT + 1);
+        (state.cwnd - reduction as u32).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -126,9 +126,8 @@ fn halve(state: &mut CwndState) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults, path};
+    use crate::single::testing::{context, defaults, path, slow_start};
     use crate::{Cause, PathEvent};
-    use units::RngStream;
 
     fn dctcp(alpha: u64) -> Dctcp {
         Dctcp { alpha, ..Dctcp::new(&defaults(&ENTRY)) }
@@ -138,7 +137,7 @@ mod tests {
     fn after_round(alpha: u64, marked: u32) -> u64 {
         let mut dctcp = dctcp(alpha);
         let sample = AckSample { acked: 100, marked, snd_una: 100, snd_nxt: 200, ..AckSample::default() };
-        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut RngStream::named(1, "test")));
+        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0));
         dctcp.alpha
     }
 
@@ -158,10 +157,9 @@ mod tests {
     #[test]
     fn alpha_is_estimated_once_a_round() {
         let mut dctcp = dctcp(1024);
-        let mut stream = RngStream::named(1, "test");
         for una in (10..=200).step_by(10) {
             let sample = AckSample { acked: 10, snd_una: una, snd_nxt: 100 + una, ..AckSample::default() };
-            dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut stream));
+            dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0));
         }
         // Rounds end at 10 (nothing was under way before) and at 110.
         assert_eq!(dctcp.alpha, 900);
@@ -169,11 +167,11 @@ mod tests {
 
     #[test]
     fn a_mark_costs_half_of_alpha() {
-        let cut = |alpha| {
-            let state = CwndState { cwnd: 100, ..CwndState::default() };
-            dctcp(alpha).ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test")))
+        let ssthresh_after_mark = |alpha| {
+            let state = slow_start(100);
+            dctcp(alpha).ssthresh(&state, &mut context(0))
         };
-        assert_eq!([1024, 512, 64].map(cut), [50, 75, 97]);
+        assert_eq!([1024, 512, 64].map(ssthresh_after_mark), [50, 75, 97]);
     }
 
     /// The threshold of a flow of initially 100 packets and this alpha after these causes.
@@ -181,11 +179,10 @@ mod tests {
         let params = [("alpha".to_owned(), crate::ParamValue::Number(alpha))].into();
         let params = Params::new(ENTRY.parameters, &params).expect("allowed");
         let mut flow = CwndController::boxed(Dctcp::new(&params));
-        let mut stream = RngStream::named(1, "test");
-        flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0, &mut stream));
+        flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0));
         for &(cause, reduce_cwnd) in causes {
             let event = PathEvent::Congestion { cause, reduce_cwnd, in_flight: 90 };
-            flow.on_event(&event, &mut context(0, &mut stream));
+            flow.on_event(&event, &mut context(0));
         }
         flow.decision().ssthresh
     }

@@ -48,18 +48,18 @@ impl Elastic {
 
     /// The window-weighting function, in 1/64 packets.
     fn wwf(&self, cwnd: u32) -> u64 {
-        let greatest = self.max_rtt.max(self.rtt);
-        (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(greatest) / u128::from(self.rtt)).isqrt() as u64
+        let max_rtt = self.max_rtt.max(self.rtt);
+        (u128::from(cwnd) * u128::from(ONE * ONE) * u128::from(max_rtt) / u128::from(self.rtt)).isqrt() as u64
     }
 
     /// Grows by whole packets; `cwnd_fraction` keeps the rest, as [`CwndState::cwnd_cnt`] counts whole packets.
     fn increase(&mut self, state: &mut CwndState, acked: u32) {
-        let times = if self.per_packet { u64::from(acked) } else { 1 };
-        let full = u64::from(state.cwnd) * ONE;
-        self.cwnd_fraction += self.wwf(state.cwnd).saturating_mul(times);
-        let whole = (self.cwnd_fraction / full).min(u64::from(state.cwnd_clamp));
-        self.cwnd_fraction %= full;
-        state.cwnd = (state.cwnd + whole as u32).min(state.cwnd_clamp);
+        let acks = if self.per_packet { u64::from(acked) } else { 1 };
+        let cwnd_units = u64::from(state.cwnd) * ONE;
+        self.cwnd_fraction += self.wwf(state.cwnd).saturating_mul(acks);
+        let packets = (self.cwnd_fraction / cwnd_units).min(u64::from(state.cwnd_clamp));
+        self.cwnd_fraction %= cwnd_units;
+        state.cwnd = (state.cwnd + packets as u32).min(state.cwnd_clamp);
     }
 }
 
@@ -93,23 +93,23 @@ impl CongestionOps for Elastic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::{RngStream, Span};
+    use crate::single::testing::{congestion_avoidance, context, defaults};
+    use units::Span;
 
-    fn elastic(greatest: u64, present: u64) -> Elastic {
-        Elastic { max_rtt: greatest, rtt: present, ..Elastic::new(&defaults(&ENTRY)) }
+    fn elastic(max_rtt: u64, rtt: u64) -> Elastic {
+        Elastic { max_rtt: max_rtt, rtt: rtt, ..Elastic::new(&defaults(&ENTRY)) }
     }
 
     #[test]
     fn the_weight_is_the_root_of_window_times_rtt_ratio() {
-        for (cwnd, greatest, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
-            let ours = elastic(greatest, 100).wwf(cwnd) as f64 / ONE as f64;
+        for (cwnd, max_rtt, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
+            let ours = elastic(max_rtt, 100).wwf(cwnd) as f64 / ONE as f64;
             assert!((ours - weight).abs() < 0.03, "{cwnd}: {ours} instead of {weight}");
         }
     }
 
     fn acks_to_grow(mut elastic: Elastic, acked: u32) -> u32 {
-        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
+        let mut state = congestion_avoidance(100);
         let mut acks = 0;
         while state.cwnd == 100 {
             acks += 1;
@@ -128,14 +128,14 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_the_greatest_rtt() {
-        let (mut elastic, mut state, mut stream) = (elastic(0, 1), CwndState::default(), RngStream::named(1, "test"));
+        let (mut elastic, mut state) = (elastic(0, 1), CwndState::default());
         let mut sample = |elastic: &mut Elastic, rtt| {
             let sample = AckSample { rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
-            elastic.on_ack(&mut state, &sample, &mut context(0, &mut stream));
+            elastic.on_ack(&mut state, &sample, &mut context(0));
             elastic.max_rtt
         };
         assert_eq!([900, 400].map(|rtt| sample(&mut elastic, rtt)), [901, 901]);
-        elastic.on_timeout(&mut CwndState::default(), &mut context(0, &mut RngStream::named(1, "test")));
+        elastic.on_timeout(&mut CwndState::default(), &mut context(0));
         assert_eq!(sample(&mut elastic, 400), 401);
     }
 }

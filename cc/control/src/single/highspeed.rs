@@ -110,16 +110,15 @@ impl CongestionOps for HighSpeed {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let cut = (u64::from(state.cwnd) * u64::from(self.aimd_vals[self.ai].md)) >> 8;
-        (state.cwnd - cut as u32).max(2)
+        let reduction = (u64::from(state.cwnd) * u64::from(self.aimd_vals[self.ai].md)) >> 8;
+        (state.cwnd - reduction as u32).max(2)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::context;
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, slow_start};
 
     #[test]
     fn the_table_is_the_rfcs() {
@@ -133,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_formulas_give_the_rfcs_values() {
-        let near = |value: f64, known: f64| (value - known).abs() < 0.005 * known;
+        let near = |value: f64, expected: f64| (value - expected).abs() < 0.005 * expected;
         assert!(near(decrease(118.0), 0.441) && near(decrease(1058.0), 0.327) && near(decrease(83_000.0), 0.1));
         assert!(near(increase(118.0), 2.006) && near(increase(1058.0), 8.01) && near(increase(83_000.0), 70.7));
     }
@@ -141,21 +140,19 @@ mod tests {
     #[test]
     fn grows_by_the_rows_increase_per_acknowledgement() {
         let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
-        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = RngStream::named(1, "test");
+        let mut state = congestion_avoidance(100);
         for _ in 0..50 {
-            flow.cong_avoid(&mut state, 7, &AckSample::default(), &mut context(0, &mut stream));
+            flow.cong_avoid(&mut state, 7, &AckSample::default(), &mut context(0));
         }
         assert_eq!((state.cwnd, state.cwnd_cnt), (101, 0), "a(100) = 2: fifty acknowledgements of any size");
-        assert_eq!(flow.ssthresh(&CwndState { cwnd: 100, ..state }, &mut context(0, &mut stream)), 57);
+        assert_eq!(flow.ssthresh(&CwndState { cwnd: 100, ..state }, &mut context(0)), 57);
     }
 
     #[test]
     fn a_loss_in_slow_start_halves() {
         let mut flow = HighSpeed { aimd_vals: table(), ai: 0 };
-        let mut stream = RngStream::named(1, "test");
-        let state = CwndState { cwnd: 328, ..CwndState::default() };
-        assert_eq!(flow.ssthresh(&state, &mut context(0, &mut stream)), 164);
+        let state = slow_start(328);
+        assert_eq!(flow.ssthresh(&state, &mut context(0)), 164);
     }
 
     #[test]

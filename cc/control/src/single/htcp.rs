@@ -12,7 +12,7 @@
 //! Linux's: the greatest RTT loses a twentieth of its distance from the least with every congestion and ignores a
 //! sample more than 20 ms above it; no adaptive decrease with a least RTT of 10 ms or less.
 
-use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
     AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
 };
@@ -52,9 +52,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
     ],
     properties: Properties { colour: Some(["#aa4499", "#d27bc3"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|params| {
-        CwndController::with_rate_halving(Htcp::new(params), RateHalving::ToSsthresh)
-    }),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Htcp::new(params))),
 };
 
 /// Alpha and beta are kept in 1/128.
@@ -117,7 +115,7 @@ fn hz(state: &CwndState) -> u64 {
 impl Htcp {
     fn new(params: &Params) -> Self {
         let share = |name| (params.number(name) * ONE as f64) as u64;
-        let on = |name| params.choice(name) == "on";
+        let is_on = |name| params.choice(name) == "on";
         let beta = (share("beta_min"), share("beta_max").max(share("beta_min")));
         Self {
             alpha: ONE,
@@ -125,8 +123,8 @@ impl Htcp {
             constants: Constants {
                 delta_l: Span::from_secs_f64(params.number("low_speed_s")),
                 beta,
-                rtt_scaling: on("rtt_scaling"),
-                bandwidth_switch: on("bandwidth_switch"),
+                rtt_scaling: is_on("rtt_scaling"),
+                bandwidth_switch: is_on("bandwidth_switch"),
             },
             modeswitch: false,
             pkts_acked: 1,
@@ -139,10 +137,10 @@ impl Htcp {
 
     fn update_alpha(&mut self, state: &CwndState, now: u64) {
         let (hz, elapsed) = (hz(state), now - self.epoch.last_cong);
-        let beyond = elapsed.saturating_sub(state.jiffies_in(self.constants.delta_l));
+        let diff = elapsed.saturating_sub(state.jiffies_in(self.constants.delta_l));
         let mut factor = 1;
-        if beyond > 0 {
-            factor += (10 * beyond + (beyond / 2).pow(2) / hz) / hz;
+        if diff > 0 {
+            factor += (10 * diff + (diff / 2).pow(2) / hz) / hz;
         }
         if self.constants.rtt_scaling && self.min_rtt > 0 {
             // In eighths.
@@ -153,55 +151,55 @@ impl Htcp {
     }
 
     fn update_beta(&mut self, state: &CwndState) {
-        let (least, most) = self.constants.beta;
-        self.beta = least;
+        let (min, max) = self.constants.beta;
+        self.beta = min;
         if self.constants.bandwidth_switch {
             let now = self.throughput.max_b;
-            let last = std::mem::replace(&mut self.epoch.old_max_b, now);
-            if !(4 * last..=6 * last).contains(&(5 * now)) {
+            let old_max_b = std::mem::replace(&mut self.epoch.old_max_b, now);
+            if !(4 * old_max_b..=6 * old_max_b).contains(&(5 * now)) {
                 self.modeswitch = false;
                 return;
             }
         }
-        let greatest = self.epoch.max_rtt;
-        if self.modeswitch && self.min_rtt > state.jiffies_in(MIN_RATIO_RTT) && greatest > 0 {
-            self.beta = (self.min_rtt * ONE / greatest).clamp(least, most);
+        let max_rtt = self.epoch.max_rtt;
+        if self.modeswitch && self.min_rtt > state.jiffies_in(MIN_RATIO_RTT) && max_rtt > 0 {
+            self.beta = (self.min_rtt * ONE / max_rtt).clamp(min, max);
         } else {
             self.modeswitch = true;
         }
     }
 
-    fn measure_rtt(&mut self, rtt: u64, most_rise: u64, ca_state: CaState) {
+    fn measure_rtt(&mut self, rtt: u64, max_step: u64, ca_state: CaState) {
         if self.min_rtt == 0 || rtt < self.min_rtt {
             self.min_rtt = rtt;
         }
         if ca_state == CaState::Open {
-            let greatest = self.epoch.max_rtt.max(self.min_rtt);
-            self.epoch.max_rtt = if rtt <= greatest + most_rise { greatest.max(rtt) } else { greatest };
+            let max_rtt = self.epoch.max_rtt.max(self.min_rtt);
+            self.epoch.max_rtt = if rtt <= max_rtt + max_step { max_rtt.max(rtt) } else { max_rtt };
         }
     }
 
     fn measure_achieved_throughput(&mut self, state: &CwndState, sample: &AckSample, now: u64) {
-        let (least_rtt, since_cut) = (self.min_rtt, now - self.epoch.last_cong);
-        let t = &mut self.throughput;
+        let (min_rtt, since_cong) = (self.min_rtt, now - self.epoch.last_cong);
+        let throughput = &mut self.throughput;
         if sample.prior_ca_state > CaState::Disorder {
-            (t.packetcount, t.lasttime) = (0, now);
+            (throughput.packetcount, throughput.lasttime) = (0, now);
             return;
         }
-        t.packetcount += sample.pkts_acked;
-        let elapsed = now - t.lasttime;
-        let enough = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
-        if least_rtt == 0 || elapsed < least_rtt || enough.is_none_or(|enough| t.packetcount < enough) {
+        throughput.packetcount += sample.pkts_acked;
+        let elapsed = now - throughput.lasttime;
+        let required = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
+        if min_rtt == 0 || elapsed < min_rtt || required.is_none_or(|required| throughput.packetcount < required) {
             return;
         }
-        let sample = u64::from(t.packetcount) * hz(state) / elapsed;
-        if since_cut / least_rtt <= SETTLING_RTTS {
-            (t.bi, t.max_b) = (sample, sample);
+        let sample = u64::from(throughput.packetcount) * hz(state) / elapsed;
+        if since_cong / min_rtt <= SETTLING_RTTS {
+            (throughput.bi, throughput.max_b) = (sample, sample);
         } else {
-            t.bi = (3 * t.bi + sample) / 4;
-            t.max_b = t.max_b.max(t.bi);
+            throughput.bi = (3 * throughput.bi + sample) / 4;
+            throughput.max_b = throughput.max_b.max(throughput.bi);
         }
-        (t.packetcount, t.lasttime) = (0, now);
+        (throughput.packetcount, throughput.lasttime) = (0, now);
     }
 }
 
@@ -229,11 +227,15 @@ impl CongestionOps for Htcp {
     fn ssthresh(&mut self, state: &CwndState, cx: &mut Context<'_>) -> u32 {
         self.update_beta(state);
         self.update_alpha(state, state.jiffies(cx.now));
-        let greatest = &mut self.epoch.max_rtt;
-        if self.min_rtt > 0 && *greatest > self.min_rtt {
-            *greatest = self.min_rtt + (*greatest - self.min_rtt) * 95 / 100;
+        let max_rtt = &mut self.epoch.max_rtt;
+        if self.min_rtt > 0 && *max_rtt > self.min_rtt {
+            *max_rtt = self.min_rtt + (*max_rtt - self.min_rtt) * 95 / 100;
         }
         ((u64::from(state.cwnd) * self.beta / ONE) as u32).max(2)
+    }
+
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
@@ -259,8 +261,8 @@ impl CongestionOps for Htcp {
     }
 
     fn undo_cwnd(&mut self, state: &CwndState) -> u32 {
-        if let Some(before) = self.undo.take() {
-            self.epoch = before;
+        if let Some(prior) = self.undo.take() {
+            self.epoch = prior;
         }
         state.cwnd.max(state.prior_cwnd)
     }
@@ -270,7 +272,6 @@ impl CongestionOps for Htcp {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
-    use units::RngStream;
 
     fn htcp() -> Htcp {
         Htcp::new(&defaults(&ENTRY))
@@ -293,9 +294,8 @@ mod tests {
 
     #[test]
     fn growth_is_scaled_by_the_round_trip() {
-        let at = |least_rtt| {
-            [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt: least_rtt, ..htcp() }, elapsed) / ONE)
-        };
+        let at =
+            |min_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt: min_rtt, ..htcp() }, elapsed) / ONE);
         assert_eq!(at(100), [1, 11, 22, 57]);
         assert_eq!(at(10), [1, 1, 2, 5]);
         assert_eq!(at(200), [2, 22, 44, 114]);
@@ -303,21 +303,21 @@ mod tests {
 
     #[test]
     fn a_smaller_decrease_makes_a_smaller_increase() {
-        let known = alpha(Htcp { min_rtt: 100, beta: 102, ..htcp() }, 2000);
-        assert!((known as f64 / ONE as f64 - 4.47).abs() < 0.005);
+        let increase = alpha(Htcp { min_rtt: 100, beta: 102, ..htcp() }, 2000);
+        assert!((increase as f64 / ONE as f64 - 4.47).abs() < 0.005);
     }
 
-    /// Beta in 1/128 at a congestion with these RTTs; `now` and `last` are the epochs' throughputs.
-    fn beta(least_rtt: u64, greatest_rtt: u64, now: u64, last: u64) -> u64 {
-        let mut htcp = Htcp { min_rtt: least_rtt, modeswitch: true, ..htcp() };
-        (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (greatest_rtt, last, now);
+    /// Beta in 1/128 at a congestion with these RTTs; `now` and `old_max_b` are the epochs' throughputs.
+    fn beta(min_rtt: u64, max_rtt: u64, now: u64, old_max_b: u64) -> u64 {
+        let mut htcp = Htcp { min_rtt: min_rtt, modeswitch: true, ..htcp() };
+        (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (max_rtt, old_max_b, now);
         htcp.update_beta(&CwndState::default());
         htcp.beta
     }
 
     #[test]
     fn the_decrease_is_the_ratio_of_the_round_trips() {
-        assert_eq!([150, 110, 300].map(|greatest| beta(100, greatest, 1000, 1000)), [85, 102, 64]);
+        assert_eq!([150, 110, 300].map(|max_rtt| beta(100, max_rtt, 1000, 1000)), [85, 102, 64]);
         assert_eq!(beta(10, 15, 1000, 1000), 64, "too short to tell");
     }
 
@@ -335,31 +335,31 @@ mod tests {
             htcp.epoch.max_rtt
         };
         assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
-        htcp.ssthresh(&CwndState::default(), &mut context(0, &mut RngStream::named(1, "test")));
+        htcp.ssthresh(&CwndState::default(), &mut context(0));
         assert_eq!(htcp.epoch.max_rtt, 138);
     }
 
     #[test]
     fn undo_returns_to_the_epoch_that_was_cut() {
-        let (mut htcp, mut stream) = (htcp(), RngStream::named(1, "test"));
+        let mut htcp = htcp();
         let mut state = CwndState { cwnd: 50, prior_cwnd: 100, ..CwndState::default() };
         htcp.throughput.max_b = 500;
-        htcp.ssthresh(&state, &mut context(7000, &mut stream));
-        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
+        htcp.ssthresh(&state, &mut context(7000));
+        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000));
         assert_eq!(htcp.epoch.last_cong, 7000);
         assert_eq!(htcp.undo_cwnd(&state), 100);
-        htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
+        htcp.set_state(&mut state, CaState::Open, &mut context(7100));
         assert_eq!(htcp.epoch.last_cong, 0, "time goes on as if nothing had happened");
     }
 
     #[test]
     fn time_begins_again_when_the_reduction_is_over() {
-        let (mut htcp, mut stream, mut state) = (htcp(), RngStream::named(1, "test"), CwndState::default());
-        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000, &mut stream));
-        htcp.set_state(&mut state, CaState::Open, &mut context(7100, &mut stream));
+        let (mut htcp, mut state) = (htcp(), CwndState::default());
+        htcp.set_state(&mut state, CaState::Recovery, &mut context(7000));
+        htcp.set_state(&mut state, CaState::Open, &mut context(7100));
         assert_eq!(htcp.epoch.last_cong, 7100);
-        htcp.set_state(&mut state, CaState::Disorder, &mut context(7200, &mut stream));
-        htcp.set_state(&mut state, CaState::Open, &mut context(7300, &mut stream));
+        htcp.set_state(&mut state, CaState::Disorder, &mut context(7200));
+        htcp.set_state(&mut state, CaState::Open, &mut context(7300));
         assert_eq!(htcp.epoch.last_cong, 7100, "disorder is no congestion");
     }
 }

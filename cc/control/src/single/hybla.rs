@@ -77,10 +77,10 @@ impl Hybla {
 
     fn increase(&mut self, state: &mut CwndState, step: u32) {
         self.cwnd_cents += step % ONE;
-        let whole = self.cwnd_cents / ONE;
+        let packets = self.cwnd_cents / ONE;
         self.cwnd_cents %= ONE;
-        state.cwnd += step / ONE + whole;
-        if whole > 0 {
+        state.cwnd += step / ONE + packets;
+        if packets > 0 {
             state.cwnd_cnt = 0;
         }
         // A window too large for any step still grows as Reno's, if one packet an acknowledgement.
@@ -131,8 +131,7 @@ impl CongestionOps for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults, path};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, path};
 
     fn at(rtt_ms: u64) -> Hybla {
         let mut hybla = Hybla::new(&defaults(&ENTRY));
@@ -155,27 +154,26 @@ mod tests {
         assert_eq!(at(5).rho, 8, "a short round trip is no handicap");
     }
 
-    fn grown(mut hybla: Hybla, mut state: CwndState, acks: u32) -> CwndState {
-        let mut stream = RngStream::named(1, "test");
+    fn after_acks(mut hybla: Hybla, mut state: CwndState, acks: u32) -> CwndState {
         let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
         for _ in 0..acks {
-            hybla.cong_avoid(&mut state, 2, &sample, &mut context(0, &mut stream));
+            hybla.cong_avoid(&mut state, 2, &sample, &mut context(0));
         }
         state
     }
 
     #[test]
     fn fractions_add_up_to_packets() {
-        let state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
+        let state = congestion_avoidance(100);
         // 20/128 a step: the seventh makes 140/128.
-        assert_eq!([6, 7].map(|acks| grown(at(100), state.clone(), acks).cwnd), [100, 101]);
-        let state = CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() };
-        assert_eq!([999, 1000].map(|acks| grown(at(25), state.clone(), acks).cwnd), [1000, 1001], "none to add");
+        assert_eq!([6, 7].map(|acks| after_acks(at(100), state.clone(), acks).cwnd), [100, 101]);
+        let state = congestion_avoidance(1000);
+        assert_eq!([999, 1000].map(|acks| after_acks(at(25), state.clone(), acks).cwnd), [1000, 1001], "none to add");
     }
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        assert_eq!(grown(at(500), CwndState { ssthresh: 70, ..CwndState::default() }, 1).cwnd, 70);
+        assert_eq!(after_acks(at(500), CwndState { ssthresh: 70, ..CwndState::default() }, 1).cwnd, 70);
     }
 
     #[test]
@@ -183,7 +181,7 @@ mod tests {
         let first = |rtt_ms| {
             let (mut hybla, mut state) = (Hybla::new(&defaults(&ENTRY)), CwndState::default());
             let path = path(10, Some(Span::from_millis(rtt_ms)));
-            hybla.init(&mut state, &path, &mut context(0, &mut RngStream::named(1, "test")));
+            hybla.init(&mut state, &path, &mut context(0));
             state.cwnd
         };
         assert_eq!([10, 50, 600].map(first), [1, 2, 24]);

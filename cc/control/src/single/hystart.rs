@@ -31,8 +31,8 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `least` the least so far.
-    pub(super) fn update(&mut self, rtt: u64, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+    /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `delay_min` the least so far.
+    pub(super) fn update(&mut self, rtt: u64, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if self.found {
             return false;
         }
@@ -41,56 +41,57 @@ impl HyStart {
             (self.curr_rtt, self.sample_cnt) = (u64::MAX, 0);
         }
         if state.cwnd >= LOW_WINDOW {
-            let train = self.ack_train_found(least, state, sample, now);
-            self.found = self.delay_found(rtt, least) || train;
+            let train_found = self.ack_train_found(delay_min, state, sample, now);
+            self.found = self.delay_found(rtt, delay_min) || train_found;
         }
         self.found
     }
 
-    fn ack_train_found(&mut self, least: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
+    fn ack_train_found(&mut self, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if now - self.last_ack > ACK_DELTA_US {
             return false;
         }
         self.last_ack = now;
-        now - self.round_start > (least + ack_delay(state, sample)) / 2
+        now - self.round_start > (delay_min + ack_delay(state, sample)) / 2
     }
 
-    fn delay_found(&mut self, rtt: u64, least: u64) -> bool {
+    fn delay_found(&mut self, rtt: u64, delay_min: u64) -> bool {
         self.curr_rtt = self.curr_rtt.min(rtt);
         if self.sample_cnt < MIN_SAMPLES {
             self.sample_cnt += 1;
             return false;
         }
-        self.curr_rtt > least + delay_threshold(least)
+        self.curr_rtt > delay_min + delay_threshold(delay_min)
     }
 }
 
 /// How much delay is a queue, microseconds.
-fn delay_threshold(least: u64) -> u64 {
-    (least / 8).clamp(4_000, 16_000)
+fn delay_threshold(delay_min: u64) -> u64 {
+    (delay_min / 8).clamp(4_000, 16_000)
 }
 
 /// Time of four of the largest bursts at the rate that Linux estimates (`sk_pacing_rate`: twice the window a smoothed
 /// RTT, 1.2 times near the threshold), at most a millisecond.
 fn ack_delay(state: &CwndState, sample: &AckSample) -> u64 {
     let percent = if state.cwnd < state.ssthresh / 2 { 200 } else { 120 };
-    let a_round = percent * u64::from(state.mss) * u64::from(state.cwnd);
-    (4 * GSO_MAX_SIZE * 100).saturating_mul(sample.srtt.as_micros()).checked_div(a_round).unwrap_or(0).min(1_000)
+    let bytes_per_rtt = percent * u64::from(state.mss) * u64::from(state.cwnd);
+    (4 * GSO_MAX_SIZE * 100).saturating_mul(sample.srtt.as_micros()).checked_div(bytes_per_rtt).unwrap_or(0).min(1_000)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::single::testing::slow_start;
     use units::Span;
 
     /// One acknowledgement a call, `gap` apart, all of one round with this RTT; returns how many it took to find.
-    fn acks_until_found(gap: u64, rtt: u64, least: u64, most: u64) -> Option<u64> {
-        let state = CwndState { cwnd: 100, ..CwndState::default() };
-        let mut search = HyStart::default();
-        (1..=most).find(|&ack| {
+    fn acks_until_found(gap: u64, rtt: u64, delay_min: u64, max_acks: u64) -> Option<u64> {
+        let state = slow_start(100);
+        let mut hystart = HyStart::default();
+        (1..=max_acks).find(|&ack| {
             let sample =
                 AckSample { snd_una: ack, snd_nxt: 1_000, srtt: Span::from_micros(rtt), ..AckSample::default() };
-            search.update(rtt, least, &state, &sample, 1_000_000 + ack * gap)
+            hystart.update(rtt, delay_min, &state, &sample, 1_000_000 + ack * gap)
         })
     }
 
@@ -107,11 +108,11 @@ mod tests {
 
     #[test]
     fn one_fast_sample_hides_the_delay_of_its_round() {
-        let state = CwndState { cwnd: 100, ..CwndState::default() };
-        let mut search = HyStart::default();
+        let state = slow_start(100);
+        let mut hystart = HyStart::default();
         for (ack, rtt) in [100_000].into_iter().chain([150_000; 30]).enumerate() {
             let sample = AckSample { snd_una: ack as u64 + 1, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!search.update(rtt, 100_000, &state, &sample, 0));
+            assert!(!hystart.update(rtt, 100_000, &state, &sample, 0));
         }
     }
 
@@ -124,11 +125,11 @@ mod tests {
 
     #[test]
     fn windows_below_sixteen_are_left_alone() {
-        let state = CwndState { cwnd: 15, ..CwndState::default() };
-        let mut search = HyStart::default();
+        let state = slow_start(15);
+        let mut hystart = HyStart::default();
         for ack in 1..100 {
             let sample = AckSample { snd_una: ack, snd_nxt: 1_000, ..AckSample::default() };
-            assert!(!search.update(500_000, 1_000, &state, &sample, ack * 100));
+            assert!(!hystart.update(500_000, 1_000, &state, &sample, ack * 100));
         }
     }
 }

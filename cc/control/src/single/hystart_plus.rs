@@ -55,8 +55,8 @@ impl HyStartPlus {
         if self.round.ends(sample) {
             (self.last_round_min_rtt, self.current_round_min_rtt, self.rtt_sample_count) =
                 (self.current_round_min_rtt, None, 0);
-            if let Some(conservative) = &mut self.css {
-                conservative.css_round_count += 1;
+            if let Some(css) = &mut self.css {
+                css.css_round_count += 1;
             }
         }
         if let Some(rtt) = rtt {
@@ -66,15 +66,13 @@ impl HyStartPlus {
                 self.evaluate();
             }
         }
-        self.css.is_some_and(|conservative| conservative.css_round_count >= CSS_ROUNDS)
+        self.css.is_some_and(|css| css.css_round_count >= CSS_ROUNDS)
     }
 
     fn evaluate(&mut self) {
         let Some(current) = self.current_round_min_rtt else { return };
         self.css = match (self.css, self.last_round_min_rtt) {
-            (Some(conservative), _) => {
-                Some(conservative).filter(|conservative| current >= conservative.css_baseline_min_rtt)
-            }
+            (Some(css), _) => Some(css).filter(|css| current >= css.css_baseline_min_rtt),
             (None, Some(last)) if current >= last + rtt_thresh(last) => {
                 Some(Css { css_baseline_min_rtt: current, css_round_count: 0, acked: 0 })
             }
@@ -85,10 +83,10 @@ impl HyStartPlus {
     /// Packets by which the window grows for `acked` packets.
     pub(super) fn cwnd_increase(&mut self, acked: u32) -> u32 {
         let acked = acked.min(L);
-        let Some(conservative) = &mut self.css else { return acked };
-        conservative.acked += acked;
-        let growth = conservative.acked / CSS_GROWTH_DIVISOR;
-        conservative.acked %= CSS_GROWTH_DIVISOR;
+        let Some(css) = &mut self.css else { return acked };
+        css.acked += acked;
+        let growth = css.acked / CSS_GROWTH_DIVISOR;
+        css.acked %= CSS_GROWTH_DIVISOR;
         growth
     }
 }
@@ -104,12 +102,12 @@ mod tests {
 
     /// Rounds of ten acknowledgements, each with the same RTT.
     #[derive(Default)]
-    struct Search {
-        plus: HyStartPlus,
+    struct Flow {
+        hystart_plus: HyStartPlus,
         una: u64,
     }
 
-    impl Search {
+    impl Flow {
         /// True if slow start ended in this round.
         fn round(&mut self, rtt: u64) -> bool {
             (0..10).any(|_| {
@@ -117,12 +115,12 @@ mod tests {
                 // A round ends after ten acknowledgements, the first with the first.
                 let sample =
                     AckSample { snd_una: self.una, snd_nxt: (self.una - 1) / 10 * 10 + 10, ..AckSample::default() };
-                self.plus.update(Some(rtt), &sample)
+                self.hystart_plus.update(Some(rtt), &sample)
             })
         }
 
-        fn is_conservative(&self) -> bool {
-            self.plus.css.is_some()
+        fn in_css(&self) -> bool {
+            self.hystart_plus.css.is_some()
         }
     }
 
@@ -133,45 +131,45 @@ mod tests {
 
     #[test]
     fn a_rise_against_the_round_before_slows_growth_to_a_quarter() {
-        let mut search = Search::default();
-        search.round(100_000);
-        search.round(112_499);
-        assert!(!search.is_conservative());
-        assert_eq!(search.plus.cwnd_increase(5), 5);
-        search.round(112_499 + 14_062);
-        assert!(search.is_conservative(), "112.499 ms and an eighth");
-        assert_eq!([5, 5, 5, 5].map(|acked| search.plus.cwnd_increase(acked)), [1, 1, 1, 2]);
+        let mut flow = Flow::default();
+        flow.round(100_000);
+        flow.round(112_499);
+        assert!(!flow.in_css());
+        assert_eq!(flow.hystart_plus.cwnd_increase(5), 5);
+        flow.round(112_499 + 14_062);
+        assert!(flow.in_css(), "112.499 ms and an eighth");
+        assert_eq!([5, 5, 5, 5].map(|acked| flow.hystart_plus.cwnd_increase(acked)), [1, 1, 1, 2]);
     }
 
     #[test]
     fn it_takes_eight_samples() {
-        let mut search = Search::default();
-        search.round(100_000);
+        let mut flow = Flow::default();
+        flow.round(100_000);
         for ack in 1..=8 {
-            search.una += 1;
-            let sample = AckSample { snd_una: search.una, snd_nxt: 20, ..AckSample::default() };
-            search.plus.update(Some(150_000), &sample);
-            assert_eq!(search.is_conservative(), ack == 8, "sample {ack}");
+            flow.una += 1;
+            let sample = AckSample { snd_una: flow.una, snd_nxt: 20, ..AckSample::default() };
+            flow.hystart_plus.update(Some(150_000), &sample);
+            assert_eq!(flow.in_css(), ack == 8, "sample {ack}");
         }
     }
 
     #[test]
     fn five_rounds_later_slow_start_is_over() {
-        let mut search = Search::default();
-        search.round(100_000);
-        let over: Vec<bool> = (0..6).map(|_| search.round(150_000)).collect();
-        assert_eq!(over, [false, false, false, false, false, true], "the first of the next round says so");
+        let mut flow = Flow::default();
+        flow.round(100_000);
+        let ended: Vec<bool> = (0..6).map(|_| flow.round(150_000)).collect();
+        assert_eq!(ended, [false, false, false, false, false, true], "the first of the next round says so");
     }
 
     #[test]
     fn slow_start_goes_on_if_the_rtt_falls_again() {
-        let mut search = Search::default();
-        search.round(100_000);
-        search.round(150_000);
-        assert!(search.is_conservative());
-        search.round(149_999);
-        assert!(!search.is_conservative());
-        assert!((0..20).all(|_| !search.round(149_999)));
+        let mut flow = Flow::default();
+        flow.round(100_000);
+        flow.round(150_000);
+        assert!(flow.in_css());
+        flow.round(149_999);
+        assert!(!flow.in_css());
+        assert!((0..20).all(|_| !flow.round(149_999)));
     }
 
     #[test]

@@ -108,29 +108,29 @@ impl Constants {
 
     /// Alpha on the hyperbola through (0, greatest alpha) and (dm, least alpha).
     fn alpha(&self, da: u64, dm: u64) -> u64 {
-        let (least, most) = self.alpha;
-        dm * most / (dm + da * (most - least) / least)
+        let (min, max) = self.alpha;
+        dm * max / (dm + da * (max - min) / min)
     }
 
     fn beta(&self, da: u64, dm: u64) -> u64 {
-        let ((least, most), (low, high)) = (self.beta, (dm / 10, 8 * dm / 10));
+        let ((min, max), (low, high)) = (self.beta, (dm / 10, 8 * dm / 10));
         if da <= low {
-            least
+            min
         } else if da >= high {
-            most
+            max
         } else {
-            (least * high + (most - least) * da - most * low) / (high - low)
+            (min * high + (max - min) * da - max * low) / (high - low)
         }
     }
 }
 
 impl Illinois {
     fn new(params: &Params) -> Self {
-        let bounds = Constants::new(params);
+        let constants = Constants::new(params);
         Self {
-            alpha: bounds.alpha.1,
+            alpha: constants.alpha.1,
             beta: BETA_RENO,
-            constants: bounds,
+            constants: constants,
             acked: 0,
             base_rtt: u64::MAX,
             max_rtt: 0,
@@ -155,10 +155,10 @@ impl Illinois {
     }
 
     fn next_alpha(&mut self, da: u64, dm: u64) -> u64 {
-        let slack = dm / 100;
-        if da > slack {
+        let low_delay = dm / 100;
+        if da > low_delay {
             self.rtt_above = true;
-            return self.constants.alpha(da - slack, dm - slack);
+            return self.constants.alpha(da - low_delay, dm - low_delay);
         }
         if self.rtt_above {
             self.rtt_low += 1;
@@ -202,8 +202,8 @@ impl CongestionOps for Illinois {
     }
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
-        let cut = (u64::from(state.cwnd) * self.beta) >> BETA_ONE.ilog2();
-        (state.cwnd - cut as u32).max(2)
+        let reduction = (u64::from(state.cwnd) * self.beta) >> BETA_ONE.ilog2();
+        (state.cwnd - reduction as u32).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -231,8 +231,8 @@ impl CongestionOps for Illinois {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::{RngStream, Span};
+    use crate::single::testing::{congestion_avoidance, context, defaults};
+    use units::Span;
 
     /// Alpha in packets and beta in 1/64 after a round with this mean delay; 100 ms is the greatest.
     fn after_a_round(da: u64) -> (f64, u64) {
@@ -245,10 +245,10 @@ mod tests {
 
     #[test]
     fn alpha_falls_and_beta_rises_with_the_delay() {
-        let known = [(500, 10.0, 8), (1_000, 10.0, 8), (10_000, 2.516, 8), (50_000, 0.578, 21)];
-        for (da, alpha, beta) in known.into_iter().chain([(80_000, 0.367, 32), (100_000, 0.297, 32)]) {
-            let (ours, our_beta) = after_a_round(da);
-            assert!((ours - alpha).abs() < 0.0005 && our_beta == beta, "{da} us: {ours}, {our_beta}");
+        let cases = [(500, 10.0, 8), (1_000, 10.0, 8), (10_000, 2.516, 8), (50_000, 0.578, 21)];
+        for (da, alpha, beta) in cases.into_iter().chain([(80_000, 0.367, 32), (100_000, 0.297, 32)]) {
+            let (found, our_beta) = after_a_round(da);
+            assert!((found - alpha).abs() < 0.0005 && our_beta == beta, "{da} us: {found}, {our_beta}");
         }
     }
 
@@ -274,13 +274,12 @@ mod tests {
     #[test]
     fn grows_ten_packets_a_window_without_delay() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = RngStream::named(1, "test");
+        let mut state = congestion_avoidance(100);
         for una in 1..=5 {
             let sample =
                 AckSample { pkts_acked: 2, cwnd_limited: true, snd_una: una, snd_nxt: 1_000, ..AckSample::default() };
-            illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
-            illinois.cong_avoid(&mut state, 2, &sample, &mut context(0, &mut stream));
+            illinois.on_ack(&mut state, &sample, &mut context(0));
+            illinois.cong_avoid(&mut state, 2, &sample, &mut context(0));
         }
         assert_eq!((state.cwnd, state.cwnd_cnt), (101, 0), "one packet for ten of a hundred");
     }
@@ -288,11 +287,10 @@ mod tests {
     #[test]
     fn a_timeout_falls_back_to_reno_and_begins_a_round() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
-        let mut state = CwndState { cwnd: 100, ssthresh: 2, ..CwndState::default() };
-        let mut stream = RngStream::named(1, "test");
+        let mut state = congestion_avoidance(100);
         let sample = AckSample { rtt: Some(Span::from_millis(50)), ..AckSample::default() };
-        illinois.on_ack(&mut state, &sample, &mut context(0, &mut stream));
-        illinois.set_state(&mut state, CaState::Loss, &mut context(0, &mut stream));
+        illinois.on_ack(&mut state, &sample, &mut context(0));
+        illinois.set_state(&mut state, CaState::Loss, &mut context(0));
         assert_eq!((illinois.alpha, illinois.beta, illinois.cnt_rtt), (128, 32, 0));
     }
 }

@@ -94,21 +94,21 @@ impl RemoteClock {
     fn owd(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
         let [receiver, sender] = *self.clock_offsets.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
         let stamp = |origin: u32, at: Instant| origin.wrapping_add(at.as_millis() as u32);
-        let stamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
-        self.update_remote_hz(stamps);
+        let timestamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
+        self.update_remote_hz(timestamps);
         let rate = self.rate64 / 64;
         // Whole milliseconds a tick: none at all once the estimate is above 1000.
         let tick = if rate > 0 { (1000 / rate) as u32 } else { return None };
-        Some(stamps[0].wrapping_mul(tick).wrapping_sub(stamps[1])).filter(|delay| *delay > 0)
+        Some(timestamps[0].wrapping_mul(tick).wrapping_sub(timestamps[1])).filter(|delay| *delay > 0)
     }
 
-    fn update_remote_hz(&mut self, stamps: [u32; 2]) {
-        let [receiver, sender] = std::mem::replace(&mut self.latest, stamps);
-        let passed = [stamps[0].wrapping_sub(receiver), stamps[1].wrapping_sub(sender)].map(i64::from);
-        if receiver == 0 || sender == 0 || passed.contains(&0) {
+    fn update_remote_hz(&mut self, timestamps: [u32; 2]) {
+        let [receiver, sender] = std::mem::replace(&mut self.latest, timestamps);
+        let elapsed = [timestamps[0].wrapping_sub(receiver), timestamps[1].wrapping_sub(sender)].map(i64::from);
+        if receiver == 0 || sender == 0 || elapsed.contains(&0) {
             return;
         }
-        let now = 1000 * passed[0] / passed[1];
+        let now = 1000 * elapsed[0] / elapsed[1];
         self.rate64 = if self.rate64 > 0 { self.rate64 + now - self.rate64 / 64 } else { now * 64 };
     }
 }
@@ -150,8 +150,8 @@ impl OwdFilter {
     }
 
     fn reset_extremes(&mut self) {
-        let smoothed = self.sowd();
-        (self.owd_min, self.owd_max, self.owd_max_rsv) = (smoothed, 2 * smoothed, 2 * smoothed);
+        let sowd = self.sowd();
+        (self.owd_min, self.owd_max, self.owd_max_rsv) = (sowd, 2 * sowd, 2 * sowd);
     }
 }
 
@@ -176,7 +176,7 @@ impl Lp {
     fn owd_sample(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
         let micros = |span: Span| (span.as_micros() as u32).max(1);
         match &mut self.delay_source {
-            DelaySource::Linux(clocks) => clocks.owd(cx.now - sample.rtt?, sample.one_way_delay?, cx),
+            DelaySource::Linux(clock) => clock.owd(cx.now - sample.rtt?, sample.one_way_delay?, cx),
             DelaySource::Path => sample.one_way_delay.map(micros),
             DelaySource::Rtt => sample.rtt.map(micros),
         }
@@ -206,7 +206,7 @@ impl CongestionOps for Lp {
         if let Some(rtt) = sample.rtt {
             self.inference_span = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
         }
-        self.within_inf = self.last_drop.is_some_and(|yielded| cx.now.since(yielded) < self.inference_span);
+        self.within_inf = self.last_drop.is_some_and(|last_drop| cx.now.since(last_drop) < self.inference_span);
         if !self.owd.within_threshold(self.threshold_percent) {
             self.early_congestion(state, cx.now);
         }
@@ -216,7 +216,7 @@ impl CongestionOps for Lp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
+    use crate::single::testing::{congestion_avoidance, context, context_with, defaults};
     use units::RngStream;
 
     fn new(source: DelaySource) -> Lp {
@@ -236,16 +236,12 @@ mod tests {
             one_way_delay: Some(Span::from_millis(delay_ms)),
             ..AckSample::default()
         };
-        lp.on_ack(state, &sample, &mut context(now_ms, &mut RngStream::named(1, "test")));
-    }
-
-    fn state(size: u32) -> CwndState {
-        CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() }
+        lp.on_ack(state, &sample, &mut context(now_ms));
     }
 
     #[test]
     fn early_congestion_begins_at_15_percent_of_the_range() {
-        let mut state = state(40);
+        let mut state = congestion_avoidance(40);
         sample(&mut lp(25), &mut state, 25, 1000);
         assert_eq!(state.cwnd, 40, "25 ms of 20 to 60: below 26");
         sample(&mut lp(26), &mut state, 26, 1000);
@@ -254,7 +250,7 @@ mod tests {
 
     #[test]
     fn early_congestion_again_within_three_round_trips_leaves_one_packet() {
-        let (mut lp, mut state) = (lp(26), state(40));
+        let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
         lp.owd = OwdFilter { smoothed8: 26 * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
         sample(&mut lp, &mut state, 26, 1119);
@@ -263,7 +259,7 @@ mod tests {
 
     #[test]
     fn three_round_trips_later_it_is_half_again() {
-        let (mut lp, mut state) = (lp(26), state(40));
+        let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
         lp.owd = OwdFilter { smoothed8: 26 * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
         sample(&mut lp, &mut state, 26, 1120);
@@ -272,11 +268,11 @@ mod tests {
 
     #[test]
     fn the_window_does_not_grow_while_it_infers() {
-        let (mut lp, mut state) = (lp(26), state(40));
+        let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
         let grown = |lp: &mut Lp, state: &mut CwndState, now| {
             sample(lp, state, 26, now);
-            lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now, &mut RngStream::named(1, "test")));
+            lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now));
             state.cwnd
         };
         assert_eq!(grown(&mut lp, &mut state, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
@@ -285,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_very_first_sample_halves_the_window() {
-        let (mut lp, mut state) = (new(DelaySource::Path), state(10));
+        let (mut lp, mut state) = (new(DelaySource::Path), congestion_avoidance(10));
         sample(&mut lp, &mut state, 20, 1000);
         assert_eq!(state.cwnd, 5);
         sample(&mut lp, &mut state, 20, 1040);
@@ -304,36 +300,36 @@ mod tests {
     #[test]
     fn the_rtt_may_stand_in_for_the_delay() {
         let size = |source| {
-            let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, state(40));
+            let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, congestion_avoidance(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
-            lp.on_ack(&mut state, &sample, &mut context(1000, &mut RngStream::named(1, "test")));
+            lp.on_ack(&mut state, &sample, &mut context(1000));
             state.cwnd
         };
         assert_eq!([DelaySource::Path, DelaySource::Rtt].map(size), [40, 20]);
     }
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often Linux's estimate yields.
-    fn yields(seed: u64) -> usize {
+    fn early_congestions(seed: u64) -> usize {
         let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), RngStream::named(seed, "test"));
-        let once = |now: u64| {
-            let mut state = state(40);
+        let is_early_congestion = |now: u64| {
+            let mut state = congestion_avoidance(40);
             let delay = Span::from_millis(20 + (now / 10) % 40);
             let sample = AckSample {
                 rtt: Some(Span::from_millis(20) + delay),
                 one_way_delay: Some(delay),
                 ..AckSample::default()
             };
-            lp.on_ack(&mut state, &sample, &mut context(now, &mut rng));
+            lp.on_ack(&mut state, &sample, &mut context_with(now, &mut rng));
             usize::from(state.cwnd < 40)
         };
-        (1000..5000).map(once).sum()
+        (1000..5000).map(is_early_congestion).sum()
     }
 
     #[test]
     fn with_linuxs_random_origins_most_flows_never_yield() {
-        let never = (1..=100).filter(|seed| yields(*seed) == 0).count();
-        println!("{never} of 100 flows never yield");
+        let without = (1..=100).filter(|seed| early_congestions(*seed) == 0).count();
+        println!("{without} of 100 flows never yield");
         // A difference of 2^29 ms or more, eight times of which overflows: seven in eight.
-        assert!((75..100).contains(&never), "{never}");
+        assert!((75..100).contains(&without), "{without}");
     }
 }

@@ -3,7 +3,7 @@
 //! In an evaluation (one or more round trips) the greatest rate and the least RTT seen tell the window that the path
 //! carries without queue; ten packets more are granted:
 //! `most = greatest rate * least RTT + 10`, a rate being what was delivered over one packet's smoothed RTT.
-//! - Window above `most`: no growth, threshold = `most`, and 30 % of what is above goes.
+//! - Window above `max_win`: no growth, threshold = `max_win`, and 30 % of what is above goes.
 //! - Window 2 or more below: growth is allowed: Reno's, slowed by a factor of two for each recent timeout.
 //! - Loss: 0.8 of the window.
 //! - The least RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
@@ -160,17 +160,17 @@ impl Nv {
 
     /// Window that the path carries, and the pad, packets.
     fn max_win(&self, mss: u32) -> u32 {
-        let carried = u128::from(self.eval.rtt_max_rate) * u128::from(self.min_rtt) / u128::from(RATE_SCALE);
-        let packets = carried / u128::from(mss.max(1));
+        let bytes = u128::from(self.eval.rtt_max_rate) * u128::from(self.min_rtt) / u128::from(RATE_SCALE);
+        let packets = bytes / u128::from(mss.max(1));
         u32::try_from(packets).unwrap_or(INFINITE_SSTHRESH).min(INFINITE_SSTHRESH - self.pad) + self.pad
     }
 
     /// Evaluates a round trip at its end.
-    fn end_round(&mut self, state: &mut CwndState, released: u64, sample: &AckSample) {
+    fn end_round(&mut self, state: &mut CwndState, acked_packets: u64, sample: &AckSample) {
         self.eval.rtt_cnt += 1;
         self.rtt_start_seq = sample.snd_nxt;
         if self.eval.eval_call_cnt == 1
-            && released >= u64::from(self.base_min_cwnd - 1)
+            && acked_packets >= u64::from(self.base_min_cwnd - 1)
             && self.base_min_cwnd < MAX_MIN_CWND
         {
             // A whole round trip in one acknowledgement says nothing: allow for a larger window first.
@@ -179,29 +179,29 @@ impl Nv {
             (self.eval.eval_call_cnt, self.allow_cwnd_growth) = (0, true);
             return;
         }
-        let most = self.max_win(state.mss);
-        let decided = if state.cwnd > most {
-            self.decrease(state, most)
+        let max_win = self.max_win(state.mss);
+        let evaluated_now = if state.cwnd > max_win {
+            self.decrease(state, max_win)
         } else {
-            state.cwnd <= most - PAD_BUFFER && self.increase()
+            state.cwnd <= max_win - PAD_BUFFER && self.increase()
         };
-        if decided {
+        if evaluated_now {
             self.eval = Eval::default();
         }
     }
 
     /// False while there is not enough evidence.
-    fn decrease(&mut self, state: &mut CwndState, most: u32) -> bool {
-        let Eval { eval_call_cnt: samples, rtt_cnt: rounds, .. } = self.eval;
+    fn decrease(&mut self, state: &mut CwndState, max_win: u32) -> bool {
+        let Eval { eval_call_cnt: calls, rtt_cnt: rtts, .. } = self.eval;
         let slow_start = state.ssthresh == INFINITE_SSTHRESH;
-        let needed = if slow_start { SSTHRESH_EVAL_MIN_CALLS } else { DEC_EVAL_MIN_CALLS };
-        if rounds < RTT_MIN_CNT || samples < needed {
-            self.allow_cwnd_growth &= slow_start || rounds <= STOP_RTT_CNT;
+        let min_calls = if slow_start { SSTHRESH_EVAL_MIN_CALLS } else { DEC_EVAL_MIN_CALLS };
+        if rtts < RTT_MIN_CNT || calls < min_calls {
+            self.allow_cwnd_growth &= slow_start || rtts <= STOP_RTT_CNT;
             return false;
         }
-        let above = state.cwnd - most;
-        state.ssthresh = most;
-        state.cwnd = if above > 2 { state.cwnd - (above * LOSS_DEC_FACTOR / 128).max(2) } else { most };
+        let excess = state.cwnd - max_win;
+        state.ssthresh = max_win;
+        state.cwnd = if excess > 2 { state.cwnd - (excess * LOSS_DEC_FACTOR / 128).max(2) } else { max_win };
         (self.allow_cwnd_growth, self.growth_evals) = (false, 0);
         true
     }
@@ -246,11 +246,11 @@ impl CongestionOps for Nv {
         if sample.prior_ca_state > CaState::Disorder {
             return;
         }
-        let released = sample.snd_una.saturating_sub(std::mem::replace(&mut self.last_snd_una, sample.snd_una));
+        let acked_packets = sample.snd_una.saturating_sub(std::mem::replace(&mut self.last_snd_una, sample.snd_una));
         let Some(delivery) = sample.rate_sample.filter(|delivery| delivery.delivered > 0) else { return };
         self.add_sample(rtt.as_micros(), &delivery, state.mss, cx);
         if sample.snd_una > self.rtt_start_seq {
-            self.end_round(state, released, sample);
+            self.end_round(state, acked_packets, sample);
         }
     }
 
@@ -273,21 +273,20 @@ impl CongestionOps for Nv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     fn nv() -> Nv {
         Nv::new(&defaults(&ENTRY))
     }
 
     /// After an evaluation that saw 100 packets delivered in a millisecond, with 800 us as the least RTT.
-    fn evaluated(samples: u32, rounds: u32) -> Nv {
-        let evaluation = Eval { rtt_max_rate: 11_584_000, eval_call_cnt: samples, rtt_cnt: rounds };
-        Nv { min_rtt: 800, eval: evaluation, ..nv() }
+    fn evaluated(calls: u32, rtts: u32) -> Nv {
+        let eval = Eval { rtt_max_rate: 11_584_000, eval_call_cnt: calls, rtt_cnt: rtts };
+        Nv { min_rtt: 800, eval: eval, ..nv() }
     }
 
-    fn evaluate(nv: &mut Nv, size: u32, ssthresh: u32) -> CwndState {
-        let mut state = CwndState { cwnd: size, ssthresh, ..CwndState::default() };
+    fn evaluate(nv: &mut Nv, cwnd: u32, ssthresh: u32) -> CwndState {
+        let mut state = CwndState { cwnd: cwnd, ssthresh, ..CwndState::default() };
         nv.end_round(&mut state, 1, &AckSample { snd_nxt: 100, ..AckSample::default() });
         state
     }
@@ -296,13 +295,13 @@ mod tests {
         let interval = Span::from_micros(rtt_us);
         let delivery =
             RateSample { delivered: packets, interval, prior_delivered: 0, app_limited: false, ack_delayed: false };
-        nv.add_sample(rtt_us, &delivery, 1448, &mut context(now_ms, &mut RngStream::named(1, "test")));
+        nv.add_sample(rtt_us, &delivery, 1448, &mut context(now_ms));
     }
 
     #[test]
     fn a_loss_keeps_819_of_1024() {
-        let state = CwndState { cwnd: 100, ..CwndState::default() };
-        assert_eq!(nv().ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test"))), 79);
+        let state = slow_start(100);
+        assert_eq!(nv().ssthresh(&state, &mut context(0)), 79);
     }
 
     #[test]
@@ -333,8 +332,8 @@ mod tests {
 
     #[test]
     fn growth_stops_when_ten_rounds_brought_too_few_samples() {
-        let may_grow = |rounds| {
-            let mut nv = evaluated(30, rounds);
+        let may_grow = |rtts| {
+            let mut nv = evaluated(30, rtts);
             evaluate(&mut nv, 100, 50);
             nv.allow_cwnd_growth
         };
@@ -343,29 +342,29 @@ mod tests {
 
     #[test]
     fn growth_is_allowed_two_packets_below_after_20_samples() {
-        let allowed = |samples, size| {
-            let mut nv = Nv { allow_cwnd_growth: false, ..evaluated(samples, 0) };
-            evaluate(&mut nv, size, 50);
+        let allows_growth = |calls, cwnd| {
+            let mut nv = Nv { allow_cwnd_growth: false, ..evaluated(calls, 0) };
+            evaluate(&mut nv, cwnd, 50);
             nv.allow_cwnd_growth
         };
-        assert_eq!([allowed(20, 88), allowed(19, 88), allowed(20, 89)], [true, false, false]);
+        assert_eq!([allows_growth(20, 88), allows_growth(19, 88), allows_growth(20, 89)], [true, false, false]);
     }
 
     #[test]
     fn a_timeout_slows_growth_by_two_until_nine_good_evaluations() {
-        let (mut nv, mut stream) = (nv(), RngStream::named(1, "test"));
-        nv.set_state(&mut CwndState::default(), CaState::Loss, &mut context(0, &mut stream));
+        let mut nv = nv();
+        nv.set_state(&mut CwndState::default(), CaState::Loss, &mut context(0));
         assert_eq!((nv.cwnd_growth_shift, nv.allow_cwnd_growth, nv.catchup), (1, false, true));
-        for evaluation in 1..=9 {
-            assert_eq!(nv.cwnd_growth_shift, 1, "evaluation {evaluation}");
+        for eval in 1..=9 {
+            assert_eq!(nv.cwnd_growth_shift, 1, "evaluation {eval}");
             nv.eval.eval_call_cnt = 20;
             nv.increase();
         }
         assert_eq!(nv.cwnd_growth_shift, 0);
-        let period = |slowed| {
-            let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
-            let mut nv = Nv { cwnd_growth_shift: slowed, ..super::tests::nv() };
-            nv.cong_avoid(&mut state, 15, &AckSample::default(), &mut context(0, &mut RngStream::named(1, "test")));
+        let period = |shift| {
+            let mut state = congestion_avoidance(10);
+            let mut nv = Nv { cwnd_growth_shift: shift, ..super::tests::nv() };
+            nv.cong_avoid(&mut state, 15, &AckSample::default(), &mut context(0));
             (state.cwnd, state.cwnd_cnt)
         };
         assert_eq!([period(0), period(1)], [(11, 5), (10, 15)]);
@@ -394,9 +393,9 @@ mod tests {
 
     #[test]
     fn an_evaluation_starts_over_after_a_reduction() {
-        let (mut nv, mut stream) = (evaluated(50, 3), RngStream::named(1, "test"));
+        let mut nv = evaluated(50, 3);
         for ca_state in [CaState::Recovery, CaState::Open] {
-            nv.set_state(&mut CwndState::default(), ca_state, &mut context(0, &mut stream));
+            nv.set_state(&mut CwndState::default(), ca_state, &mut context(0));
         }
         assert_eq!((nv.eval.eval_call_cnt, nv.allow_cwnd_growth, nv.cwnd_growth_shift), (0, false, 0));
     }

@@ -38,6 +38,7 @@ impl CongestionOps for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::single::testing::slow_start;
 
     #[test]
     fn adds_one_packet_per_window_acked() {
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn halves_but_never_below_two() {
-        let at = |size| common::reno_ssthresh(&CwndState { cwnd: size, ..CwndState::default() });
+        let at = |size| common::reno_ssthresh(&slow_start(size));
         assert_eq!((at(21), at(3)), (10, 2));
     }
 }

@@ -56,19 +56,12 @@ impl CongestionOps for Scalable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     /// The window after `acked` packets in congestion avoidance.
     fn grown(size: u32, acked: u32) -> u32 {
-        let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
-        let mut stream = RngStream::named(1, "test");
-        Scalable::new(&defaults(&ENTRY)).cong_avoid(
-            &mut state,
-            acked,
-            &AckSample::default(),
-            &mut context(0, &mut stream),
-        );
+        let mut state = congestion_avoidance(size);
+        Scalable::new(&defaults(&ENTRY)).cong_avoid(&mut state, acked, &AckSample::default(), &mut context(0));
         state.cwnd
     }
 
@@ -80,11 +73,7 @@ mod tests {
 
     #[test]
     fn loses_an_eighth() {
-        let mut stream = RngStream::named(1, "test");
-        let mut at = |size| {
-            Scalable::new(&defaults(&ENTRY))
-                .ssthresh(&CwndState { cwnd: size, ..CwndState::default() }, &mut context(0, &mut stream))
-        };
+        let mut at = |size| Scalable::new(&defaults(&ENTRY)).ssthresh(&slow_start(size), &mut context(0));
         assert_eq!([20, 100, 1000, 2].map(&mut at), [18, 88, 875, 2]);
     }
 }

@@ -65,9 +65,9 @@ impl Vegas {
 
     /// Adjusts the window at the end of a round.
     fn end_round(&self, state: &mut CwndState, acked: u32) {
-        let size = u64::from(state.cwnd);
-        let VegasRtt { base_rtt: base, min_rtt: least, .. } = self.vegas;
-        let (target, queued) = (size * base / least, size * self.vegas.queueing_delay() / base);
+        let cwnd = u64::from(state.cwnd);
+        let VegasRtt { base_rtt: base, min_rtt, .. } = self.vegas;
+        let (target, queued) = (cwnd * base / min_rtt, cwnd * self.vegas.queueing_delay() / base);
         if state.in_slow_start() {
             if queued > self.gamma {
                 state.cwnd = state.cwnd.min(target as u32 + 1);
@@ -86,12 +86,6 @@ impl Vegas {
     }
 }
 
-fn reno(state: &mut CwndState, acked: u32, sample: &AckSample) {
-    if sample.cwnd_limited {
-        common::reno_cong_avoid(state, acked);
-    }
-}
-
 impl CongestionOps for Vegas {
     fn ignores_cwnd_limited(&self) -> bool {
         true
@@ -99,13 +93,13 @@ impl CongestionOps for Vegas {
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         if state.ca_state != CaState::Open {
-            return reno(state, acked, sample);
+            return common::reno_cong_avoid_if_limited(state, acked, sample);
         }
         if self.vegas.ends(sample) {
             if self.vegas.has_enough_samples() {
                 self.end_round(state, acked);
             } else {
-                reno(state, acked, sample);
+                common::reno_cong_avoid_if_limited(state, acked, sample);
             }
             self.vegas.reset_round();
         } else if state.in_slow_start() {
@@ -133,29 +127,28 @@ impl CongestionOps for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     /// A round of three samples ends; the base RTT is 100 ms.
     fn after_a_round(rtt_ms: u64, mut state: CwndState) -> CwndState {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
-        vegas.cong_avoid(&mut state, 1, &sample, &mut context(0, &mut RngStream::named(1, "test")));
+        vegas.cong_avoid(&mut state, 1, &sample, &mut context(0));
         state
     }
 
     #[test]
     fn holds_two_to_four_packets_in_the_queue() {
-        let at = |rtt| after_a_round(rtt, CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() }).cwnd;
+        let at = |rtt| after_a_round(rtt, congestion_avoidance(50)).cwnd;
         assert_eq!([at(104), at(106), at(110), at(101)], [50, 50, 49, 51]);
     }
 
     #[test]
     fn slow_start_ends_at_what_the_path_carries_without_queue() {
-        let after = after_a_round(110, CwndState { cwnd: 50, ..CwndState::default() });
+        let after = after_a_round(110, slow_start(50));
         assert_eq!((after.cwnd, after.ssthresh), (46, 46), "50 * 100 / 110 + 1");
-        assert_eq!(after_a_round(101, CwndState { cwnd: 50, ..CwndState::default() }).cwnd, 51);
+        assert_eq!(after_a_round(101, slow_start(50)).cwnd, 51);
     }
 
     #[test]
@@ -167,11 +160,10 @@ mod tests {
     #[test]
     fn a_round_with_two_samples_is_renos() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        let mut state = CwndState { cwnd: 50, ssthresh: 2, ..CwndState::default() };
-        let mut stream = RngStream::named(1, "test");
+        let mut state = congestion_avoidance(50);
         (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, 110_000, 2);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
-        vegas.cong_avoid(&mut state, 50, &sample, &mut context(0, &mut stream));
+        vegas.cong_avoid(&mut state, 50, &sample, &mut context(0));
         assert_eq!(state.cwnd, 51);
     }
 
@@ -179,7 +171,7 @@ mod tests {
     fn an_rtt_below_the_clock_is_one_microsecond() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
-        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0, &mut RngStream::named(1, "test")));
+        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0));
         assert_eq!((vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt), (1, 1, 1));
     }
 
@@ -187,8 +179,7 @@ mod tests {
     fn the_base_is_forgotten_when_transmission_starts_again() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         vegas.vegas.base_rtt = 100_000;
-        let mut stream = RngStream::named(1, "test");
-        vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0, &mut stream));
+        vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0));
         assert_eq!(vegas.vegas.base_rtt, u64::MAX);
     }
 }

@@ -9,7 +9,7 @@
 //! Deviations from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
 //! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
 
-use crate::common::{self, CongestionOps, CwndController, CwndState, RateHalving};
+use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::Span;
 
@@ -32,9 +32,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
     ],
     properties: Properties { colour: Some(["#2f9486", "#66ccbb"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|params| {
-        CwndController::with_rate_halving(Veno::new(params), RateHalving::ToSsthresh)
-    }),
+    constructor: Constructor::PerPath(|params| CwndController::boxed(Veno::new(params))),
 };
 
 /// Up to this many samples since the start, Veno is Reno.
@@ -72,8 +70,8 @@ impl Veno {
     }
 
     fn update_diff(&mut self, cwnd: u32) {
-        let size = 2 * u64::from(cwnd);
-        self.diff = size - size * self.base_rtt / self.min_rtt;
+        let cwnd = 2 * u64::from(cwnd);
+        self.diff = cwnd - cwnd * self.base_rtt / self.min_rtt;
     }
 
     /// One packet every second window.
@@ -117,6 +115,10 @@ impl CongestionOps for Veno {
         }
     }
 
+    fn min_cwnd(&self, state: &CwndState) -> u32 {
+        state.ssthresh
+    }
+
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         if let Some(rtt) = sample.rtt {
             // One microsecond more, so that no RTT is ever zero.
@@ -141,8 +143,7 @@ impl CongestionOps for Veno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     /// A flow in congestion avoidance that has just seen these RTTs.
     fn veno(base_ms: u64, rtt_ms: u64) -> Veno {
@@ -155,23 +156,22 @@ mod tests {
             let mut veno = veno(100, rtt);
             veno.update_diff(cwnd);
             assert_eq!(veno.diff, diff, "in half packets");
-            let state = CwndState { cwnd, ..CwndState::default() };
-            assert_eq!(veno.ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test"))), ssthresh);
+            let state = slow_start(cwnd);
+            assert_eq!(veno.ssthresh(&state, &mut context(0)), ssthresh);
         }
     }
 
     /// Acknowledgements of one packet, at this RTT, until the window has grown.
-    fn acks_to_grow(rtt_ms: u64, size: u32) -> u32 {
+    fn acks_to_grow(rtt_ms: u64, cwnd: u32) -> u32 {
         let mut veno = veno(100, rtt_ms);
-        let mut state = CwndState { cwnd: size, ssthresh: 2, ..CwndState::default() };
+        let mut state = congestion_avoidance(cwnd);
         // The first packet has been grown by: the flag has turned.
         veno.inc = false;
-        let mut stream = RngStream::named(1, "test");
         let mut acks = 0;
-        while state.cwnd == size {
+        while state.cwnd == cwnd {
             acks += 1;
             veno.min_rtt = rtt_ms * 1000;
-            veno.cong_avoid(&mut state, 1, &AckSample::default(), &mut context(0, &mut stream));
+            veno.cong_avoid(&mut state, 1, &AckSample::default(), &mut context(0));
         }
         acks
     }
@@ -186,7 +186,7 @@ mod tests {
     fn outside_the_open_phase_veno_is_reno() {
         let mut veno = veno(100, 150);
         let mut state = CwndState { cwnd: 20, ssthresh: 2, ca_state: CaState::Disorder, ..CwndState::default() };
-        veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0, &mut RngStream::named(1, "test")));
+        veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0));
         assert_eq!((state.cwnd, veno.diff), (21, 0));
     }
 }

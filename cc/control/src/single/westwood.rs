@@ -96,18 +96,18 @@ impl Bandwidth {
 
     /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`).
     fn acked_count(&mut self, una: u64, mss: u64) -> u64 {
-        let covered = una.saturating_sub(self.snd_una) * mss;
+        let cumul_ack = una.saturating_sub(self.snd_una) * mss;
         self.snd_una = una;
-        if covered == 0 {
+        if cumul_ack == 0 {
             self.accounted += mss;
             mss
-        } else if covered == mss {
+        } else if cumul_ack == mss {
             mss
-        } else if self.accounted >= covered {
-            self.accounted -= covered;
+        } else if self.accounted >= cumul_ack {
+            self.accounted -= cumul_ack;
             mss
         } else {
-            covered - std::mem::take(&mut self.accounted)
+            cumul_ack - std::mem::take(&mut self.accounted)
         }
     }
 }
@@ -180,8 +180,7 @@ impl CongestionOps for Westwood {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults, path};
-    use units::RngStream;
+    use crate::single::testing::{context, defaults, path, slow_start};
 
     #[test]
     fn the_bandwidth_passes_two_filters() {
@@ -212,23 +211,22 @@ mod tests {
     }
 
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
-    fn flow(state: &mut CwndState, stream: &mut RngStream) -> Westwood {
+    fn flow(state: &mut CwndState) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        westwood.init(state, &path(10, None), &mut context(0, stream));
+        westwood.init(state, &path(10, None), &mut context(0));
         for ack in 1..=1000 {
             let sample = AckSample { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckSample::default() };
-            westwood.on_ack(state, &sample, &mut context(10 * ack, stream));
+            westwood.on_ack(state, &sample, &mut context(10 * ack));
         }
         westwood
     }
 
     #[test]
     fn the_window_comes_back_to_what_the_bandwidth_fills() {
-        let mut stream = RngStream::named(1, "test");
-        let mut state = CwndState { cwnd: 500, ..CwndState::default() };
-        let mut westwood = flow(&mut state, &mut stream);
-        assert_eq!(westwood.ssthresh(&state, &mut context(10_000, &mut stream)), 250);
-        westwood.on_recovered(&mut state, &mut context(10_100, &mut stream));
+        let mut state = slow_start(500);
+        let mut westwood = flow(&mut state);
+        assert_eq!(westwood.ssthresh(&state, &mut context(10_000)), 250);
+        westwood.on_recovered(&mut state, &mut context(10_100));
         // 1448 bytes a millisecond, 100 ms: 100 packets; truncation in the filters takes up to 14 of the 1448.
         assert!((99..=100).contains(&state.cwnd), "{}", state.cwnd);
         assert_eq!(state.ssthresh, state.cwnd);
@@ -236,13 +234,12 @@ mod tests {
 
     #[test]
     fn a_timeout_begins_the_least_rtt_anew() {
-        let mut stream = RngStream::named(1, "test");
-        let mut state = CwndState { cwnd: 500, ..CwndState::default() };
-        let mut westwood = flow(&mut state, &mut stream);
-        westwood.on_timeout(&mut state, &mut context(10_000, &mut stream));
+        let mut state = slow_start(500);
+        let mut westwood = flow(&mut state);
+        westwood.on_timeout(&mut state, &mut context(10_000));
         assert!((99..=100).contains(&state.ssthresh));
         let sample = AckSample { rtt: Some(Span::from_millis(300)), snd_una: 10_010, ..AckSample::default() };
-        westwood.on_ack(&mut state, &sample, &mut context(10_001, &mut stream));
+        westwood.on_ack(&mut state, &sample, &mut context(10_001));
         assert_eq!(westwood.rtt_min, 300);
     }
 }

@@ -100,12 +100,12 @@ impl Yeah {
     }
 
     fn end_round(&mut self, state: &mut CwndState) {
-        let waited = self.vegas.queueing_delay();
-        self.last_q = u64::from(state.cwnd) * waited / self.vegas.min_rtt;
-        if self.last_q > self.alpha || waited > self.vegas.base_rtt / self.phi {
+        let queueing_delay = self.vegas.queueing_delay();
+        self.last_q = u64::from(state.cwnd) * queueing_delay / self.vegas.min_rtt;
+        if self.last_q > self.alpha || queueing_delay > self.vegas.base_rtt / self.phi {
             self.decongest(state);
-            let begins = self.reno_count <= MIN_RENO_COUNT;
-            self.reno_count = if begins { (state.cwnd / 2).max(2) } else { self.reno_count + 1 };
+            let restarts = self.reno_count <= MIN_RENO_COUNT;
+            self.reno_count = if restarts { (state.cwnd / 2).max(2) } else { self.reno_count + 1 };
             self.doing_reno_now += 1;
         } else {
             self.fast_count += 1;
@@ -118,8 +118,8 @@ impl Yeah {
 
     fn decongest(&self, state: &mut CwndState) {
         if self.last_q > self.alpha && state.cwnd > self.reno_count {
-            let cut = self.last_q.min(u64::from(state.cwnd / 2)) as u32;
-            state.cwnd = (state.cwnd - cut).max(self.reno_count);
+            let reduction = self.last_q.min(u64::from(state.cwnd / 2)) as u32;
+            state.cwnd = (state.cwnd - reduction).max(self.reno_count);
             state.ssthresh = state.cwnd;
         }
     }
@@ -143,14 +143,14 @@ impl CongestionOps for Yeah {
 
     fn ssthresh(&mut self, state: &CwndState, _cx: &mut Context<'_>) -> u32 {
         let half = (state.cwnd / 2).max(2);
-        let cut = if self.doing_reno_now < self.rho {
+        let reduction = if self.doing_reno_now < self.rho {
             (self.last_q.min(u64::from(half)) as u32).max(state.cwnd >> DELTA)
         } else {
             half
         };
         self.fast_count = 0;
         self.reno_count = (self.reno_count / 2).max(MIN_RENO_COUNT);
-        state.cwnd.saturating_sub(cut).max(2)
+        state.cwnd.saturating_sub(reduction).max(2)
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -169,16 +169,14 @@ impl CongestionOps for Yeah {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{context, defaults};
-    use units::RngStream;
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     /// A flow and its window of 1000 packets after a round at this RTT; the base is 100 ms.
     fn after_a_round(rtt_ms: u64) -> (Yeah, CwndState) {
-        let (mut yeah, mut state) =
-            (Yeah::new(&defaults(&ENTRY)), CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() });
+        let (mut yeah, mut state) = (Yeah::new(&defaults(&ENTRY)), congestion_avoidance(1000));
         (yeah.vegas.base_rtt, yeah.vegas.min_rtt, yeah.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 1001, ..AckSample::default() };
-        yeah.cong_avoid(&mut state, 0, &sample, &mut context(0, &mut RngStream::named(1, "test")));
+        yeah.cong_avoid(&mut state, 0, &sample, &mut context(0));
         (yeah, state)
     }
 
@@ -208,19 +206,19 @@ mod tests {
 
     #[test]
     fn a_loss_costs_the_queue_within_an_eighth_and_a_half() {
-        let state = CwndState { cwnd: 1000, ..CwndState::default() };
-        let after = |queue, slow_rounds| {
-            let mut yeah = Yeah { last_q: queue, doing_reno_now: slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
-            yeah.ssthresh(&state, &mut context(0, &mut RngStream::named(1, "test")))
+        let state = slow_start(1000);
+        let after = |queue, doing_reno_now| {
+            let mut yeah = Yeah { last_q: queue, doing_reno_now: doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
+            yeah.ssthresh(&state, &mut context(0))
         };
         assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
     }
 
     #[test]
     fn fast_mode_is_scalable_and_slow_mode_reno() {
-        let grown = |slow_rounds| {
-            let yeah = Yeah { doing_reno_now: slow_rounds, ..Yeah::new(&defaults(&ENTRY)) };
-            let mut state = CwndState { cwnd: 1000, ssthresh: 2, ..CwndState::default() };
+        let grown = |doing_reno_now| {
+            let yeah = Yeah { doing_reno_now: doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
+            let mut state = congestion_avoidance(1000);
             yeah.increase(&mut state, 1000);
             state.cwnd
         };

@@ -1,20 +1,11 @@
 //! What couples paths: where the windows settle together, and what is left when one path is.
 
-use crate::path::{Flow, Link};
+use crate::path::{Flow, LINK, Link};
 use crate::world::{Act, World};
 use control::registry::{REGISTRY, find};
 use control::{AlgorithmEntry, Decision, ParamValue};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
-
-/// 1 ms a packet, 20 ms round trip: 20 packets fill the path.
-const LINK: Link = Link {
-    service: Span::from_millis(1),
-    delay: Span::from_millis(19),
-    queue: 1_000,
-    mark_every: 0,
-    delayed_acks: false,
-};
 
 fn words(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
     set.iter().map(|(key, word)| ((*key).to_owned(), ParamValue::Choice((*word).to_owned()))).collect()

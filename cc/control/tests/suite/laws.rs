@@ -1,17 +1,11 @@
 //! Closed forms.
 
-use crate::path::{Flow, Link};
+use crate::path::{Flow, LINK, Link};
 use control::ParamValue;
 use units::{Instant, Span};
 
 /// A round trip of 100 ms that any window fits.
-const WIDE: Link = Link {
-    service: Span::from_nanos(1),
-    delay: Span::from_millis(100),
-    queue: u64::MAX,
-    mark_every: 0,
-    delayed_acks: false,
-};
+const WIDE: Link = Link { service: Span::from_nanos(1), delay: Span::from_millis(100), queue: u64::MAX, ..LINK };
 
 /// Marks until a flow has forgotten its slow start.
 const SETTLED: usize = 20;

@@ -30,6 +30,15 @@ pub(crate) struct Link {
     pub(crate) delayed_acks: bool,
 }
 
+/// 1 ms a packet, 20 ms round trip: 20 packets fill the path.
+pub(crate) const LINK: Link = Link {
+    service: Span::from_millis(1),
+    delay: Span::from_millis(19),
+    queue: 1_000,
+    mark_every: 0,
+    delayed_acks: false,
+};
+
 struct Packet {
     sent: Instant,
     arrives: Instant,

@@ -1,17 +1,9 @@
 //! Where flows settle that watch delay, rate or marks: one bulk flow, one bottleneck of 1 ms a packet, 20 ms round
 //! trip, so that 20 packets fill the path and the window beyond them is the queue.
 
-use crate::path::{Flow, Link};
+use crate::path::{Flow, LINK, Link};
 use control::ParamValue;
 use units::{INFINITE_SSTHRESH, Instant, Span};
-
-const LINK: Link = Link {
-    service: Span::from_millis(1),
-    delay: Span::from_millis(19),
-    queue: 1_000,
-    mark_every: 0,
-    delayed_acks: false,
-};
 
 /// The windows at every 10 ms between these seconds.
 fn windows(flow: &mut Flow, seconds: std::ops::Range<u64>) -> Vec<u32> {

@@ -52,8 +52,8 @@ impl Aggregation {
             expected = 0;
         }
         self.ack_epoch_acked = (self.ack_epoch_acked + u64::from(acked)).min(ACK_EPOCH_ACKED_RESET_THRESH - 1);
-        let excess = (self.ack_epoch_acked - expected).min(u64::from(cwnd));
-        self.extra_acked[self.extra_acked_win_idx] = self.extra_acked[self.extra_acked_win_idx].max(excess);
+        let extra_acked = (self.ack_epoch_acked - expected).min(u64::from(cwnd));
+        self.extra_acked[self.extra_acked_win_idx] = self.extra_acked[self.extra_acked_win_idx].max(extra_acked);
     }
 
     fn count_round(&mut self, slot_rounds: u32) {

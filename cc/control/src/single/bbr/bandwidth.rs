@@ -39,19 +39,26 @@ pub(in crate::single) fn bdp(bandwidth: u64, rtt: u64, gain: u32) -> u64 {
     saturate(scaled.div_ceil(1 << BW_SCALE))
 }
 
+/// Pacing rate before anything was measured, bytes a second: `gain * cwnd / srtt`, with a millisecond while the RTT is
+/// unknown (Linux `bbr_init_pacing_rate_from_rtt`).
+pub(in crate::single) fn initial_pacing_rate(cwnd: u32, srtt: Span, mss: u32, gain: u32) -> u64 {
+    let rtt = if srtt > Span::ZERO { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
+    bytes_per_second(rate(cwnd, rtt), mss, gain)
+}
+
 fn saturate(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
 impl Bbr {
     /// `gain * bandwidth * least RTT` in packets, rounded up.
-    pub(super) fn product(&self, bandwidth: u64, gain: u32) -> u64 {
+    pub(super) fn bdp(&self, bandwidth: u64, gain: u32) -> u64 {
         self.min_rtt.min_rtt_us.map_or(u64::from(TCP_INIT_CWND), |rtt| bdp(bandwidth, rtt, gain))
     }
 
     /// Packets in flight at this gain, with room for bursts at both ends.
     pub(super) fn inflight(&self, gain: u32) -> u64 {
-        self.quantization_budget(self.product(self.bw.get(), gain))
+        self.quantization_budget(self.bdp(self.bw.get(), gain))
     }
 
     /// Three bursts more (the sender's, the network's, the receiver's), made even for a receiver that acknowledges
@@ -64,8 +71,8 @@ impl Bbr {
 
     /// Packets in one burst of the pacer.
     pub(super) fn tso_segs_goal(&self) -> u64 {
-        let least = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
+        let min_rtt = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
         let bytes = (self.pacing_rate >> BURST_SHIFT).min(GSO_MAX_SIZE);
-        (bytes / u64::from(self.mss.max(1))).clamp(least, GSO_MAX_SEGS)
+        (bytes / u64::from(self.mss.max(1))).clamp(min_rtt, GSO_MAX_SEGS)
     }
 }

@@ -1,17 +1,17 @@
 //! The window: grows to what the model asks for, shrinks with loss, and comes back after recovery.
 
 use super::mode::Mode;
-use super::{Bbr, MIN_WINDOW, TCP_INIT_CWND};
+use super::{Bbr, MIN_CWND, TCP_INIT_CWND};
 use crate::{AckSample, CaState};
 
 /// Never above this, packets.
-const CLAMP: u32 = u32::MAX / 2;
+const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr {
     /// Remembers the window before recovery or RTT probing cuts it.
     pub(super) fn save_cwnd(&mut self) {
-        let cut_already = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
-        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+        let already_reduced = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
+        self.prior_cwnd = if already_reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     pub(super) fn set_cwnd(&mut self, sample: &AckSample) {
@@ -20,24 +20,24 @@ impl Bbr {
             self.cwnd = if self.packet_conservation {
                 cwnd.max(sample.in_flight + sample.acked)
             } else {
-                self.towards_target(cwnd, sample)
+                self.cwnd_towards_target(cwnd, sample)
             }
-            .min(CLAMP);
+            .min(MAX_CWND);
         }
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_WINDOW);
+            self.cwnd = self.cwnd.min(MIN_CWND);
         }
     }
 
     /// The window after loss and after the start and the end of recovery.
     fn set_cwnd_to_recover_or_restore(&mut self, sample: &AckSample) -> u32 {
         let cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
-        let before = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);
-        if sample.ca_state == CaState::Recovery && before != CaState::Recovery {
+        let prior_state = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);
+        if sample.ca_state == CaState::Recovery && prior_state != CaState::Recovery {
             self.packet_conservation = true;
             self.rounds.next_rtt_delivered = sample.delivered;
             sample.in_flight + sample.acked
-        } else if before >= CaState::Recovery && sample.ca_state < CaState::Recovery {
+        } else if prior_state >= CaState::Recovery && sample.ca_state < CaState::Recovery {
             self.packet_conservation = false;
             cwnd.max(self.prior_cwnd)
         } else {
@@ -45,18 +45,18 @@ impl Bbr {
         }
     }
 
-    fn towards_target(&self, cwnd: u32, sample: &AckSample) -> u32 {
-        let excess = if self.full_bw.full_bw_reached { self.ack_aggregation.extra(self.bandwidth()) } else { 0 };
-        let product = self.product(self.bandwidth(), self.cwnd_gain);
-        let target = u32::try_from(self.quantization_budget(product.saturating_add(excess))).unwrap_or(CLAMP);
-        let grown = cwnd.saturating_add(sample.acked);
+    fn cwnd_towards_target(&self, cwnd: u32, sample: &AckSample) -> u32 {
+        let extra_acked = if self.full_bw.full_bw_reached { self.ack_aggregation.extra(self.bandwidth()) } else { 0 };
+        let bdp = self.bdp(self.bandwidth(), self.cwnd_gain);
+        let target = u32::try_from(self.quantization_budget(bdp.saturating_add(extra_acked))).unwrap_or(MAX_CWND);
+        let increased = cwnd.saturating_add(sample.acked);
         let cwnd = if self.full_bw.full_bw_reached {
-            grown.min(target)
+            increased.min(target)
         } else if cwnd < target || sample.delivered < u64::from(TCP_INIT_CWND) {
-            grown
+            increased
         } else {
             cwnd
         };
-        cwnd.max(MIN_WINDOW)
+        cwnd.max(MIN_CWND)
     }
 }

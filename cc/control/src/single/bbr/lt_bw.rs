@@ -30,7 +30,7 @@ pub(super) struct Totals {
 /// What long-term sampling uses of an acknowledgement or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    pub(super) lossy: bool,
+    pub(super) has_loss: bool,
     pub(super) app_limited: bool,
     /// A round trip began.
     pub(super) round: bool,
@@ -66,7 +66,7 @@ impl LtBw {
             return self.expires(totals, sample);
         }
         // Only after the first loss has the policer run out of tokens.
-        if !self.lt_is_sampling && sample.lossy {
+        if !self.lt_is_sampling && sample.has_loss {
             *self = Self { lt_is_sampling: true, lt_rtt_cnt: 0, lt_last: totals, ..*self };
         }
         if self.lt_is_sampling {
@@ -77,33 +77,33 @@ impl LtBw {
 
     fn expires(&mut self, totals: Totals, sample: Sample) -> bool {
         self.lt_rtt_cnt += u32::from(sample.probing && sample.round);
-        let over = self.lt_rtt_cnt >= BW_MAX_RTTS;
-        if over {
+        let expired = self.lt_rtt_cnt >= BW_MAX_RTTS;
+        if expired {
             self.restart(totals);
         }
-        over
+        expired
     }
 
     fn search(&mut self, totals: Totals, sample: Sample, mss: u32) {
         self.lt_rtt_cnt += u32::from(sample.round);
         if sample.app_limited || self.lt_rtt_cnt > INTVL_MAX_RTTS {
             self.restart(totals);
-        } else if self.lt_rtt_cnt >= INTVL_MIN_RTTS && sample.lossy {
+        } else if self.lt_rtt_cnt >= INTVL_MIN_RTTS && sample.has_loss {
             self.try_end_interval(totals, mss);
         }
     }
 
     fn try_end_interval(&mut self, totals: Totals, mss: u32) {
         let (lost, delivered) = (totals.lost - self.lt_last.lost, totals.delivered - self.lt_last.delivered);
-        let length = totals.at.as_millis().saturating_sub(self.lt_last.at.as_millis());
-        if delivered > 0 && lost << 8 >= LOSS_THRESH * delivered && length > 0 {
+        let interval_ms = totals.at.as_millis().saturating_sub(self.lt_last.at.as_millis());
+        if delivered > 0 && lost << 8 >= LOSS_THRESH * delivered && interval_ms > 0 {
             let packets = u32::try_from(delivered).unwrap_or(u32::MAX);
-            self.end_interval(bandwidth::rate(packets, Span::from_millis(length)), totals, mss);
+            self.end_interval(bandwidth::rate(packets, Span::from_millis(interval_ms)), totals, mss);
         }
     }
 
     fn end_interval(&mut self, rate: u64, totals: Totals, mss: u32) {
-        if self.lt_bw > 0 && agree(rate, self.lt_bw, mss) {
+        if self.lt_bw > 0 && is_similar(rate, self.lt_bw, mss) {
             *self = Self { lt_bw: rate.midpoint(self.lt_bw), lt_use_bw: true, lt_rtt_cnt: 0, ..*self };
         } else {
             *self = Self { lt_bw: rate, lt_rtt_cnt: 0, lt_last: totals, ..*self };
@@ -111,7 +111,7 @@ impl LtBw {
     }
 }
 
-fn agree(rate: u64, last: u64, mss: u32) -> bool {
+fn is_similar(rate: u64, last: u64, mss: u32) -> bool {
     let difference = rate.abs_diff(last);
     difference <= last >> BW_RATIO_SHIFT || bandwidth::bytes_per_second(difference, mss, bandwidth::GAIN_ONE) <= BW_DIFF
 }

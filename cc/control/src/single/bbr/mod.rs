@@ -65,7 +65,7 @@ const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
 const BW_RTTS: u64 = 10;
 /// The least window: keeps the acknowledgements of a delaying receiver coming.
-pub(crate) const MIN_WINDOW: u32 = 4;
+pub(crate) const MIN_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
 const TCP_INIT_CWND: u32 = 10;
 
@@ -163,7 +163,7 @@ impl Bbr {
 
     /// Packets in a least RTT at `gain` (in 1/256) of the measured bandwidth.
     pub(crate) fn bdp_packets(&self, gain: u32) -> u64 {
-        self.product(self.bw.get(), gain)
+        self.bdp(self.bw.get(), gain)
     }
 
     fn init(&mut self, path: &PathInfo, now: Instant) {
@@ -220,10 +220,10 @@ impl Bbr {
         }
     }
 
-    fn sample_lt_bw(&mut self, lossy: bool, app_limited: bool, cx: &mut Context<'_>) {
+    fn sample_lt_bw(&mut self, has_loss: bool, app_limited: bool, cx: &mut Context<'_>) {
         let probing = self.mode == Mode::ProbeBw;
         let round = self.rounds.round_start;
-        if self.lt_bw.sample(self.totals, lt_bw::Sample { lossy, app_limited, round, probing }, self.mss) {
+        if self.lt_bw.sample(self.totals, lt_bw::Sample { has_loss, app_limited, round, probing }, self.mss) {
             self.enter_probe_bw(cx);
         }
     }
@@ -247,11 +247,9 @@ impl Bbr {
         }
     }
 
-    /// The first rate, before anything was measured: a window a round trip (a millisecond if that is unknown).
     fn init_pacing_rate_from_rtt(&mut self, srtt: Span) {
         self.has_seen_rtt = srtt > Span::ZERO;
-        let rtt = if self.has_seen_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
-        self.pacing_rate = bandwidth::bytes_per_second(bandwidth::rate(self.cwnd, rtt), self.mss, HIGH_GAIN);
+        self.pacing_rate = bandwidth::initial_pacing_rate(self.cwnd, srtt, self.mss, HIGH_GAIN);
     }
 
     fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
@@ -309,7 +307,7 @@ impl PathController for Bbr {
     fn decision(&self) -> Decision {
         // A byte a second at least: a rate of zero would never send again.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
-        let most = if self.is_cruising() { self.probe_bw_gains.max_cwnd } else { u32::MAX };
-        Decision { cwnd: self.cwnd.min(most), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
+        let max_cwnd = if self.is_cruising() { self.probe_bw_gains.max_cwnd } else { u32::MAX };
+        Decision { cwnd: self.cwnd.min(max_cwnd), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bandwidth::GAIN_ONE;
 use super::probe_rtt::ProbeRtt;
-use super::{Bbr, HIGH_GAIN, MIN_WINDOW};
+use super::{Bbr, HIGH_GAIN, MIN_CWND};
 use crate::{AckSample, Context, RateSample};
 use units::{Instant, Span};
 
@@ -154,7 +154,7 @@ impl Bbr {
         let expired = cx.now > self.min_rtt.min_rtt_stamp + MIN_RTT_WINDOW;
         let delayed = rs.is_some_and(|rs| rs.ack_delayed);
         if let Some(rtt) = sample.rtt.map(Span::as_micros)
-            && (self.min_rtt.min_rtt_us.is_none_or(|least| rtt < least) || expired && !delayed)
+            && (self.min_rtt.min_rtt_us.is_none_or(|min_rtt| rtt < min_rtt) || expired && !delayed)
         {
             self.min_rtt = MinRtt { min_rtt_us: Some(rtt), min_rtt_stamp: cx.now };
         }
@@ -179,7 +179,7 @@ impl Bbr {
             if probe.probe_rtt_round_done {
                 self.check_probe_rtt_done(cx);
             }
-        } else if sample.in_flight <= MIN_WINDOW {
+        } else if sample.in_flight <= MIN_CWND {
             probe.probe_rtt_done_stamp = Some(cx.now + PROBE_RTT_DURATION);
             self.rounds.next_rtt_delivered = sample.delivered;
         }

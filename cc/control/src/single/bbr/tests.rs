@@ -2,7 +2,7 @@
 
 use super::bandwidth::{bytes_per_second, rate};
 use super::*;
-use crate::single::testing::{context, path};
+use crate::single::testing::{ack_sample, context_with, path};
 use units::RngStream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
@@ -34,16 +34,16 @@ fn pacing_rates_are_the_kernels() {
 #[test]
 fn the_window_is_twice_the_bandwidth_delay_product_and_three_bursts() {
     let bbr = model(MBIT_100, 50);
-    assert_eq!((bbr.product(MBIT_100, GAIN_ONE), bbr.tso_segs_goal()), (432, 8));
-    assert_eq!(bbr.quantization_budget(bbr.product(MBIT_100, bbr.cwnd_gain)), 888);
+    assert_eq!((bbr.bdp(MBIT_100, GAIN_ONE), bbr.tso_segs_goal()), (432, 8));
+    assert_eq!(bbr.quantization_budget(bbr.bdp(MBIT_100, bbr.cwnd_gain)), 888);
     let slow = model(1448, 50);
-    assert_eq!((slow.product(1448, slow.cwnd_gain), slow.tso_segs_goal()), (9, 1));
+    assert_eq!((slow.bdp(1448, slow.cwnd_gain), slow.tso_segs_goal()), (9, 1));
     assert_eq!(slow.quantization_budget(9), 12);
 }
 
 #[test]
 fn a_path_without_rtt_holds_the_initial_window() {
-    assert_eq!(Bbr::new().product(MBIT_100, HIGH_GAIN), 10);
+    assert_eq!(Bbr::new().bdp(MBIT_100, HIGH_GAIN), 10);
 }
 
 /// Acknowledgements one round trip at a time.
@@ -63,12 +63,12 @@ impl Flow {
     fn with_rtt(rtt: u64) -> Self {
         let (mut bbr, mut rng) = (Bbr::new(), RngStream::named(1, "test"));
         let path = path(10, Some(Span::from_millis(rtt)));
-        bbr.on_event(&PathEvent::PathUp(path), &mut context(0, &mut rng));
+        bbr.on_event(&PathEvent::PathUp(path), &mut context_with(0, &mut rng));
         Self { bbr, rtt, now: 0, delivered: 0, rng }
     }
 
     fn event(&mut self, event: &PathEvent) {
-        self.bbr.on_event(event, &mut context(self.now, &mut self.rng));
+        self.bbr.on_event(event, &mut context_with(self.now, &mut self.rng));
     }
 
     /// A round trip that delivers `acked` packets, with `change` applied to its sample.
@@ -76,17 +76,7 @@ impl Flow {
         self.now += self.rtt;
         let prior_delivered = self.delivered;
         self.delivered += u64::from(acked);
-        let interval = Span::from_millis(self.rtt);
-        let rs = RateSample { delivered: acked, interval, prior_delivered, app_limited: false, ack_delayed: false };
-        let mut sample = AckSample {
-            acked,
-            prior_in_flight: acked,
-            rtt: Some(interval),
-            srtt: interval,
-            delivered: self.delivered,
-            rate_sample: Some(rs),
-            ..AckSample::default()
-        };
+        let mut sample = ack_sample(acked, self.delivered, prior_delivered, Span::from_millis(self.rtt));
         change(&mut sample);
         self.event(&PathEvent::Ack(sample));
     }
@@ -136,7 +126,7 @@ fn probing_never_starts_with_giving_back() {
     let mut seen = [false; 8];
     let mut flow = Flow::new();
     for _ in 0..500 {
-        flow.bbr.enter_probe_bw(&mut context(0, &mut flow.rng));
+        flow.bbr.enter_probe_bw(&mut context_with(0, &mut flow.rng));
         seen[flow.bbr.cycle_idx] = true;
     }
     assert_eq!(seen, [true, false, true, true, true, true, true, true]);

@@ -8,7 +8,7 @@ use crate::{AckSample, CaState};
 use units::Span;
 
 /// Never above this, packets.
-const CLAMP: u32 = u32::MAX / 2;
+const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr3 {
     /// `gain * bandwidth`; until the pipe was full once, only upwards.
@@ -22,17 +22,15 @@ impl Bbr3 {
         }
     }
 
-    /// The first rate, before anything was measured: a window a round trip (a millisecond if that is unknown).
     pub(super) fn init_pacing_rate(&mut self, srtt: Span) {
         self.has_seen_rtt = srtt > Span::ZERO;
-        let rtt = if self.has_seen_rtt { srtt.max(Span::from_micros(1)) } else { Span::from_millis(1) };
-        self.pacing_rate = bandwidth::bytes_per_second(bandwidth::rate(self.cwnd, rtt), self.mss, STARTUP_GAIN);
+        self.pacing_rate = bandwidth::initial_pacing_rate(self.cwnd, srtt, self.mss, STARTUP_GAIN);
     }
 
     /// Remembers the window before an episode or RTT probing cuts it.
     pub(super) fn save_cwnd(&mut self) {
-        let cut_already = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
-        self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+        let already_reduced = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
+        self.prior_cwnd = if already_reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     pub(super) fn set_cwnd(&mut self, sample: &AckSample) {
@@ -40,7 +38,7 @@ impl Bbr3 {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
         if sample.acked > 0 {
-            self.cwnd = self.towards_target(sample.acked).clamp(MIN_PIPE_CWND, CLAMP);
+            self.cwnd = self.cwnd_towards_target(sample.acked).clamp(MIN_PIPE_CWND, MAX_CWND);
         }
         if self.mode == Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
@@ -48,14 +46,14 @@ impl Bbr3 {
         self.cwnd = self.cwnd.min(self.bound_cwnd_for_model());
     }
 
-    fn towards_target(&self, acked: u32) -> u32 {
+    fn cwnd_towards_target(&self, acked: u32) -> u32 {
         let product = self.bdp(self.bw(), self.mode.cwnd_gain());
         let target = self.quantization_budget(product.saturating_add(self.ack_aggregation.extra(self.bw())));
-        let grown = self.cwnd.saturating_add(acked);
+        let increased = self.cwnd.saturating_add(acked);
         if self.full_bw.full_bw_reached {
-            grown.min(target)
+            increased.min(target)
         } else if self.cwnd < target || self.cwnd < 2 * self.initial_window {
-            grown
+            increased
         } else {
             self.cwnd
         }
@@ -63,11 +61,11 @@ impl Bbr3 {
 
     /// Window that the bounds allow in this state. Startup and Drain do not know inflight_hi yet.
     fn bound_cwnd_for_model(&self) -> u32 {
-        let long = match self.mode {
+        let inflight_hi = match self.mode {
             Mode::Startup | Mode::Drain => u32::MAX,
             Mode::ProbeBwCruise | Mode::ProbeRtt => self.inflight_with_headroom(),
             Mode::ProbeBwDown | Mode::ProbeBwRefill | Mode::ProbeBwUp => self.bounds.inflight_hi,
         };
-        long.min(self.bounds.inflight_lo).max(MIN_PIPE_CWND)
+        inflight_hi.min(self.bounds.inflight_lo).max(MIN_PIPE_CWND)
     }
 }

@@ -208,11 +208,11 @@ impl Bbr3 {
         if self.mode.is_probe_bw() && !ack.is_app_limited() {
             self.advance_max_bw_filter();
         }
-        let again = self.mode.is_probe_bw() && self.cycle.stopped_risky_probe && !self.cycle.prior_probe_too_high;
-        if again {
+        let restarts = self.mode.is_probe_bw() && self.cycle.stopped_risky_probe && !self.cycle.prior_probe_too_high;
+        if restarts {
             self.start_probe_bw_refill();
         }
-        again
+        restarts
     }
 
     /// Raises inflight_hi to what did no harm, and further in a probe that is limited by it.
@@ -249,12 +249,12 @@ impl Bbr3 {
     }
 
     fn check_time_to_go_down(&mut self, ack: &AckInfo<'_>, in_flight: u32, cx: &mut Context<'_>) {
-        let cautious = self.cycle.prior_probe_too_high && in_flight >= self.bounds.inflight_hi;
-        self.cycle.stopped_risky_probe |= cautious;
-        if !cautious && self.is_limited_by_inflight_hi(ack) {
+        let stopped_at_bound = self.cycle.prior_probe_too_high && in_flight >= self.bounds.inflight_hi;
+        self.cycle.stopped_risky_probe |= stopped_at_bound;
+        if !stopped_at_bound && self.is_limited_by_inflight_hi(ack) {
             // The bound, not the path, keeps the bandwidth flat.
             self.full_bw.restart(ack.rate);
-        } else if cautious || self.full_bw.full_bw_now {
+        } else if stopped_at_bound || self.full_bw.full_bw_now {
             self.cycle.prior_probe_too_high = false;
             self.start_probe_bw_down(cx);
         }

@@ -41,9 +41,9 @@ impl EcnState {
     /// A round ends; returns the share marked in it, in 1/256.
     fn update_ecn_alpha(&mut self) -> u64 {
         let marked = (self.marked << 8) / self.delivered.max(1);
-        let (kept, added) =
+        let (beta_share, added) =
             ((u64::from(GAIN_ONE) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * marked);
-        self.ecn_alpha = ((kept >> 8) + (added >> 8)).min(u64::from(GAIN_ONE)) as u32;
+        self.ecn_alpha = ((beta_share >> 8) + (added >> 8)).min(u64::from(GAIN_ONE)) as u32;
         marked
     }
 }
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn marks_cut_by_a_third_of_alpha_and_alpha_decays_by_a_sixteenth() {
-        let kept = |alpha| share(1000, EcnState { ecn_alpha: alpha, ..EcnState::default() }.ecn_cut());
-        assert_eq!([256, 128].map(kept), [667, 835]);
+        let beta_share = |alpha| share(1000, EcnState { ecn_alpha: alpha, ..EcnState::default() }.ecn_cut());
+        assert_eq!([256, 128].map(beta_share), [667, 835]);
         let mut ecn = EcnState { delivered: 100, ..EcnState::default() };
         let alphas = [(); 5].map(|()| {
             ecn.update_ecn_alpha();

@@ -32,8 +32,8 @@ pub(super) struct MinRtt {
 
 impl MinRtt {
     pub(super) fn new(rtt: Option<Span>, now: Instant) -> Self {
-        let least = RttSample { rtt_us: rtt.map(Span::as_micros), stamp: now };
-        Self { min_rtt: least, probe_rtt_min: least }
+        let sample = RttSample { rtt_us: rtt.map(Span::as_micros), stamp: now };
+        Self { min_rtt: sample, probe_rtt_min: sample }
     }
 
     /// The model's least RTT, microseconds.
@@ -45,7 +45,7 @@ impl MinRtt {
     fn update(&mut self, rtt: Option<u64>, delayed: bool, now: Instant) -> bool {
         let due = now > self.probe_rtt_min.stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = rtt
-            && (self.probe_rtt_min.rtt_us.is_none_or(|least| rtt < least) || due && !delayed)
+            && (self.probe_rtt_min.rtt_us.is_none_or(|min_rtt| rtt < min_rtt) || due && !delayed)
         {
             self.probe_rtt_min = RttSample { rtt_us: Some(rtt), stamp: now };
         }

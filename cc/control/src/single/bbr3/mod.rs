@@ -218,7 +218,7 @@ impl Bbr3 {
         if sample.acked > 0 {
             self.delivered_at = cx.now;
         }
-        self.note_losses(sample, cx);
+        self.handle_lost_packets(sample, cx);
         let ack = self.ack_info(sample, cx.now);
         self.update_round(&ack);
         self.update_latest_delivery_signals(&ack);
@@ -258,7 +258,7 @@ impl Bbr3 {
     fn update_ack_aggregation(&mut self, ack: &AckInfo<'_>) {
         if ack.rs.is_some() {
             let (bandwidth, cwnd) = (self.bw(), self.cwnd);
-            let slot = self.round.round_start.then_some(self.full_bw.excess_rounds());
+            let slot = self.round.round_start.then_some(self.full_bw.extra_acked_win_rtts());
             self.ack_aggregation.update(ack.sample.acked, bandwidth, cwnd, slot, self.delivered_at);
         }
     }
@@ -269,7 +269,7 @@ impl Bbr3 {
         }
         match cause {
             Cause::Timeout => self.on_timeout(in_flight),
-            Cause::TlpRecovery => self.on_probe_repair(cx),
+            Cause::TlpRecovery => self.on_tlp_recovery(cx),
             Cause::Loss | Cause::EcnMark | Cause::LocalDrop => {}
         }
     }

@@ -23,7 +23,7 @@ const MIN_TSO_SEGS: u64 = 2;
 /// Parameters; shares in 1/256.
 #[derive(Debug)]
 pub(super) struct Constants {
-    pub(super) loss_threshold: u32,
+    pub(super) loss_thresh: u32,
     /// Share of a bound that remains after a round with loss.
     pub(super) beta: u32,
     pub(super) headroom: u32,
@@ -36,7 +36,7 @@ impl Constants {
     pub(super) fn new(params: &Params) -> Self {
         let share = |value: f64| (value * f64::from(GAIN_ONE)) as u32;
         Self {
-            loss_threshold: share(params.number("loss_threshold")),
+            loss_thresh: share(params.number("loss_threshold")),
             beta: GAIN_ONE - share(1.0 - params.number("beta")),
             headroom: share(params.number("headroom")),
             probe_wait: Span::from_secs_f64(params.number("probe_wait")),
@@ -135,14 +135,16 @@ impl Bbr3 {
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         match self.bounds.inflight_hi {
             u32::MAX => u32::MAX,
-            long => (long - share(long, self.constants.headroom).max(1).min(long)).max(MIN_PIPE_CWND),
+            inflight_hi => {
+                (inflight_hi - share(inflight_hi, self.constants.headroom).max(1).min(inflight_hi)).max(MIN_PIPE_CWND)
+            }
         }
     }
 
     /// Packets in one burst of the pacer.
     pub(super) fn send_quantum(&self) -> u64 {
-        let halvings = self.min_rtt.micros().map_or(u64::MAX, |rtt| rtt >> OFFLOAD_RTT_SHIFT);
-        let offload = u32::try_from(halvings).ok().and_then(|n| OFFLOAD_BYTES.checked_shr(n)).unwrap_or(0);
+        let shift = self.min_rtt.micros().map_or(u64::MAX, |rtt| rtt >> OFFLOAD_RTT_SHIFT);
+        let offload = u32::try_from(shift).ok().and_then(|n| OFFLOAD_BYTES.checked_shr(n)).unwrap_or(0);
         let bytes = ((self.pacing_rate >> BURST_SHIFT) + offload).min(GSO_MAX_SIZE);
         (bytes / u64::from(self.mss.max(1))).max(MIN_TSO_SEGS)
     }

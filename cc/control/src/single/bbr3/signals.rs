@@ -81,31 +81,31 @@ impl TxRecord {
 }
 
 impl Bbr3 {
-    pub(super) fn is_inflight_too_high(&self, flight: &TxRecord) -> bool {
-        let too_many_marks = self.ecn.ecn_eligible
-            && flight.marked > 0
-            && flight.inflight_latest > 0
-            && flight.marked > share(flight.inflight_latest, ECN_THRESH);
-        flight.is_loss_too_high(self.constants.loss_threshold) || too_many_marks
+    pub(super) fn is_inflight_too_high(&self, record: &TxRecord) -> bool {
+        let ecn_too_high = self.ecn.ecn_eligible
+            && record.marked > 0
+            && record.inflight_latest > 0
+            && record.marked > share(record.inflight_latest, ECN_THRESH);
+        record.is_loss_too_high(self.constants.loss_thresh) || ecn_too_high
     }
 
     /// Before anything else of an acknowledgement: losses begin a round of loss, and may end a probe.
-    pub(super) fn note_losses(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
+    pub(super) fn handle_lost_packets(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         if sample.lost == 0 && sample.newest_lost.is_none() {
             return;
         }
         self.begin_loss_round();
         self.congestion.lost += sample.lost;
-        let flight = match &sample.newest_lost {
+        let record = match &sample.newest_lost {
             Some(sent) => TxRecord::of(sent),
             None => self.congestion.tx_record(sample, sample.rate_sample.as_ref()),
         };
-        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&flight) {
+        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
             // Of several losses the first one that is too much counts.
-            let lost = flight.lost_in_round.min(share(flight.tx_in_flight, self.constants.loss_threshold) + 1);
-            let level = TxRecord { lost_in_round: lost, ..flight }
-                .inflight_hi_from_lost_packet(1, self.constants.loss_threshold);
-            self.handle_inflight_too_high(level, flight.app_limited, cx);
+            let lost = record.lost_in_round.min(share(record.tx_in_flight, self.constants.loss_thresh) + 1);
+            let inflight =
+                TxRecord { lost_in_round: lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
+            self.handle_inflight_too_high(inflight, record.app_limited, cx);
         }
     }
 
@@ -117,11 +117,11 @@ impl Bbr3 {
     }
 
     /// A tail-loss probe repaired a loss: handled as the loss of the last packet of the latest flight.
-    pub(super) fn on_probe_repair(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn on_tlp_recovery(&mut self, cx: &mut Context<'_>) {
         self.begin_loss_round();
-        let flight = TxRecord { tx_in_flight: self.congestion.delivered + 1, lost_in_round: 1, ..TxRecord::default() };
-        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&flight) {
-            self.handle_inflight_too_high(flight.tx_in_flight, false, cx);
+        let record = TxRecord { tx_in_flight: self.congestion.delivered + 1, lost_in_round: 1, ..TxRecord::default() };
+        if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
+            self.handle_inflight_too_high(record.tx_in_flight, false, cx);
         }
     }
 
@@ -162,28 +162,28 @@ impl Bbr3 {
         if !(loss || mark) {
             return;
         }
-        let (cwnd, greatest) = (self.cwnd, self.max_bw());
-        let Bounds { bw_lo: bandwidth, inflight_lo: short, .. } = &mut self.bounds;
-        if *short == Bounds::NONE.inflight_lo {
-            *short = cwnd;
+        let (cwnd, max_bw) = (self.cwnd, self.max_bw());
+        let Bounds { bw_lo, inflight_lo, .. } = &mut self.bounds;
+        if *inflight_lo == Bounds::NONE.inflight_lo {
+            *inflight_lo = cwnd;
         }
-        let marked_down = if mark { share(*short, self.ecn.ecn_cut()) } else { u32::MAX };
+        let marked_down = if mark { share(*inflight_lo, self.ecn.ecn_cut()) } else { u32::MAX };
         if loss {
-            if *bandwidth == Bounds::NONE.bw_lo {
-                *bandwidth = greatest;
+            if *bw_lo == Bounds::NONE.bw_lo {
+                *bw_lo = max_bw;
             }
-            let kept = (u128::from(*bandwidth) * u128::from(self.constants.beta)) >> 8;
-            *bandwidth = self.congestion.bw_latest.max(kept as u64).max(1);
-            *short = self.congestion.delivered.max(share(*short, self.constants.beta));
+            let beta_share = (u128::from(*bw_lo) * u128::from(self.constants.beta)) >> 8;
+            *bw_lo = self.congestion.bw_latest.max(beta_share as u64).max(1);
+            *inflight_lo = self.congestion.delivered.max(share(*inflight_lo, self.constants.beta));
         }
-        *short = (*short).min(marked_down);
+        *inflight_lo = (*inflight_lo).min(marked_down);
     }
 
-    /// A flight of `level` packets was too much: once a probe, that is the long-term bound.
-    pub(super) fn handle_inflight_too_high(&mut self, level: u32, app_limited: bool, cx: &mut Context<'_>) {
+    /// A flight of `inflight` packets was too much: once a probe, that is the long-term bound.
+    pub(super) fn handle_inflight_too_high(&mut self, inflight: u32, app_limited: bool, cx: &mut Context<'_>) {
         (self.cycle.prior_probe_too_high, self.cycle.prior_probe_ok) = (true, false);
         if !app_limited {
-            self.bounds.inflight_hi = level.max(share(self.target_inflight(), self.constants.beta));
+            self.bounds.inflight_hi = inflight.max(share(self.target_inflight(), self.constants.beta));
         }
         if self.mode == Mode::ProbeBwUp {
             self.start_probe_bw_down(cx);

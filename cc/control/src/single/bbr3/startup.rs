@@ -29,7 +29,7 @@ impl FullBw {
     }
 
     /// Excess acknowledgements of startup count for a short time only: the bandwidth still grows.
-    pub(super) fn excess_rounds(&self) -> u32 {
+    pub(super) fn extra_acked_win_rtts(&self) -> u32 {
         if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
 
@@ -59,8 +59,8 @@ impl Bbr3 {
         }
         self.congestion.loss_events_in_round += u32::from(ack.sample.lost > 0);
         if self.congestion.loss_round_start {
-            let lossy = std::mem::take(&mut self.congestion.loss_events_in_round) >= FULL_LOSS_CNT;
-            if lossy && ack.sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
+            let high_loss = std::mem::take(&mut self.congestion.loss_events_in_round) >= FULL_LOSS_CNT;
+            if high_loss && ack.sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
                 self.enter_drain();
             }
         }

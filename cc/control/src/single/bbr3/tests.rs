@@ -5,7 +5,7 @@ mod episodes;
 use super::bandwidth::{bytes_per_second, rate};
 use super::cycle::ProbeUp;
 use super::*;
-use crate::single::testing::{context, defaults, path};
+use crate::single::testing::{ack_sample, context_with, defaults, path};
 use crate::{ParamValue, SendState};
 use units::RngStream;
 
@@ -47,18 +47,18 @@ fn windows_are_the_kernels() {
 
 #[test]
 fn shares_are_the_kernels() {
-    let Constants { loss_threshold, beta: kept, headroom, .. } = bbr().constants;
-    assert_eq!((loss_threshold, kept, headroom), (5, 180, 38));
-    assert_eq!(model::share(1000, kept), 703);
-    let with_headroom = |long| {
+    let Constants { loss_thresh, beta: beta_share, headroom, .. } = bbr().constants;
+    assert_eq!((loss_thresh, beta_share, headroom), (5, 180, 38));
+    assert_eq!(model::share(1000, beta_share), 703);
+    let with_headroom = |inflight_hi| {
         let mut bbr = bbr();
-        bbr.bounds.inflight_hi = long;
+        bbr.bounds.inflight_hi = inflight_hi;
         bbr.inflight_with_headroom()
     };
     assert_eq!([1000, 100, 10, 5, u32::MAX].map(with_headroom), [852, 86, 9, 4, u32::MAX]);
 }
 
-fn flight(in_flight: u32, lost: u32) -> TxRecord {
+fn record(in_flight: u32, lost: u32) -> TxRecord {
     TxRecord { tx_in_flight: in_flight, lost_in_round: lost, ..TxRecord::default() }
 }
 
@@ -66,15 +66,15 @@ fn flight(in_flight: u32, lost: u32) -> TxRecord {
 fn too_much_is_more_than_two_percent_rounded_down() {
     // The most that may be lost.
     for (in_flight, allowed) in [(51, 0), (52, 1), (102, 1), (205, 4)] {
-        assert!(!bbr().is_inflight_too_high(&flight(in_flight, allowed)), "{in_flight}");
-        assert!(bbr().is_inflight_too_high(&flight(in_flight, allowed + 1)), "{in_flight}");
+        assert!(!bbr().is_inflight_too_high(&record(in_flight, allowed)), "{in_flight}");
+        assert!(bbr().is_inflight_too_high(&record(in_flight, allowed + 1)), "{in_flight}");
     }
 }
 
 #[test]
 fn the_level_is_where_losses_crossed_two_percent() {
-    let level = |in_flight, lost, count| flight(in_flight, lost).inflight_hi_from_lost_packet(count, 5);
-    assert_eq!([level(1000, 25, 10), level(1000, 21, 2), level(100, 3, 1)], [995, 999, 99]);
+    let inflight = |in_flight, lost, count| record(in_flight, lost).inflight_hi_from_lost_packet(count, 5);
+    assert_eq!([inflight(1000, 25, 10), inflight(1000, 21, 2), inflight(100, 3, 1)], [995, 999, 99]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ impl Flow {
     }
 
     fn event(&mut self, event: &PathEvent) {
-        self.bbr.on_event(event, &mut context(self.now, &mut self.rng));
+        self.bbr.on_event(event, &mut context_with(self.now, &mut self.rng));
     }
 
     fn congestion(&mut self, cause: Cause) {
@@ -122,19 +122,11 @@ impl Flow {
     /// One acknowledgement of a packet sent when `self.prior` were delivered.
     fn ack_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
         self.delivered += u64::from(acked);
-        let (packets, interval) = ((self.delivered - self.prior) as u32, Span::from_millis(RTT));
-        let prior_delivered = self.prior;
-        let rs = RateSample { delivered: packets, interval, prior_delivered, app_limited: false, ack_delayed: false };
+        let packets = (self.delivered - self.prior) as u32;
         let mut sample = AckSample {
-            acked,
-            prior_in_flight: acked,
-            rtt: Some(interval),
-            srtt: interval,
-            delivered: self.delivered,
-            rate_sample: Some(rs),
             newest_delivered: Some(SendState { tx_in_flight: packets, ..SendState::default() }),
             cwnd_limited: true,
-            ..AckSample::default()
+            ..ack_sample(acked, self.delivered, self.prior, Span::from_millis(RTT))
         };
         change(&mut sample);
         self.event(&PathEvent::Ack(sample));
@@ -187,7 +179,7 @@ impl Flow {
 }
 
 /// One of `in_flight` packets was lost, the `lost`th since its sending. The newest one delivered is of the same flight.
-fn loses(sample: &mut AckSample, in_flight: u32, lost: u32) {
+fn set_lost(sample: &mut AckSample, in_flight: u32, lost: u32) {
     sample.lost = 1;
     sample.newest_lost = Some(SendState { tx_in_flight: in_flight, lost, ..SendState::default() });
     sample.newest_delivered = sample.newest_lost;
@@ -221,7 +213,7 @@ fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
     for event in 1..=events {
         flow.ack_with(5, |sample| {
             sample.ca_state = CaState::Recovery;
-            loses(sample, 200, event);
+            set_lost(sample, 200, event);
         });
     }
     flow.round_with(80, |sample| {
@@ -301,17 +293,17 @@ fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
 #[test]
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
     let mut flow = Flow::probing();
-    flow.round_with(100, |sample| loses(sample, 200, 3));
+    flow.round_with(100, |sample| set_lost(sample, 200, 3));
     assert_eq!((flow.bbr.mode, flow.bbr.bounds.inflight_hi), (Mode::ProbeBwUp, u32::MAX), "3 of 200 is not too much");
     flow.ack_with(1, |sample| {
         sample.prior_in_flight = 1000;
-        loses(sample, 200, 4);
+        set_lost(sample, 200, 4);
     });
     assert_eq!(
         (flow.bbr.mode, flow.bbr.bounds.inflight_hi, flow.bbr.cycle.prior_probe_too_high),
         (Mode::ProbeBwDown, 200, true)
     );
-    flow.ack_with(1, |sample| loses(sample, 150, 20));
+    flow.ack_with(1, |sample| set_lost(sample, 150, 20));
     assert_eq!(flow.bbr.bounds.inflight_hi, 200, "the same probe");
 }
 
@@ -319,7 +311,7 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
 fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
     let mut flow = Flow::probing();
     let target = flow.bbr.target_inflight();
-    flow.round_with(100, |sample| loses(sample, 20, 20));
+    flow.round_with(100, |sample| set_lost(sample, 20, 20));
     assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180));
 }
 
@@ -327,7 +319,7 @@ fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
 fn an_application_limited_loss_says_nothing_about_the_long_term() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| {
-        loses(sample, 200, 20);
+        set_lost(sample, 200, 20);
         sample.prior_in_flight = 1000;
         sample.newest_lost.as_mut().expect("set").app_limited = true;
     });
@@ -337,7 +329,7 @@ fn an_application_limited_loss_says_nothing_about_the_long_term() {
 #[test]
 fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_beyond() {
     let mut flow = Flow::probing();
-    flow.round_with(100, |sample| loses(sample, 200, 20));
+    flow.round_with(100, |sample| set_lost(sample, 200, 20));
     let bound = flow.bbr.bounds.inflight_hi;
     flow.rounds_until(Mode::ProbeBwUp);
     flow.round_with(100, |sample| sample.prior_in_flight = bound);
@@ -385,17 +377,17 @@ fn cruising_leaves_headroom_below_the_long_term_bound() {
 fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_tenths() {
     let mut flow = Flow::cruising();
     let bandwidth = flow.bbr.max_bw();
-    flow.ack_with(1, |sample| loses(sample, 100, 1));
+    flow.ack_with(1, |sample| set_lost(sample, 100, 1));
     let cwnd = flow.bbr.cwnd;
     assert_eq!(flow.bbr.bounds, Bounds::NONE, "the round is not over");
     flow.round_with(10, |_| {});
     assert_eq!(flow.bbr.bounds.inflight_lo, model::share(cwnd, 180).max(101));
     assert_eq!(flow.bbr.bounds.bw_lo, flow.bbr.max_bw(), "the round delivered as much as ever");
     // And now a round that delivers little.
-    let short = flow.bbr.bounds.inflight_lo;
-    flow.ack_with(1, |sample| loses(sample, 100, 1));
+    let inflight_lo = flow.bbr.bounds.inflight_lo;
+    flow.ack_with(1, |sample| set_lost(sample, 100, 1));
     flow.round(10);
-    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(short, 180));
+    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(inflight_lo, 180));
     assert!(flow.bbr.bw() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
     assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
 }
@@ -411,7 +403,7 @@ fn refilling_forgets_the_short_term_bounds() {
 #[test]
 fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
     let mut flow = Flow::probing();
-    flow.ack_with(1, |sample| loses(sample, 200, 1));
+    flow.ack_with(1, |sample| set_lost(sample, 200, 1));
     flow.round(100);
     assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::ProbeBwUp, Bounds::NONE));
 }

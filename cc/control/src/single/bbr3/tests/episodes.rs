@@ -9,7 +9,7 @@ fn undo_restores_bounds_and_window() {
     flow.congestion(Cause::Loss);
     flow.ack_with(1, |sample| {
         sample.ca_state = CaState::Recovery;
-        loses(sample, 100, 1);
+        set_lost(sample, 100, 1);
     });
     flow.round_with(10, |sample| sample.ca_state = CaState::Recovery);
     assert!(flow.bbr.bounds.inflight_lo < u32::MAX && flow.bbr.cwnd < cwnd, "{:?}", flow.bbr);
@@ -22,7 +22,7 @@ fn undo_restores_bounds_and_window() {
 fn undo_restores_the_long_term_bound_of_a_probe_that_seemed_too_much() {
     let mut flow = Flow::probing();
     flow.congestion(Cause::Loss);
-    flow.round_with(100, |sample| loses(sample, 200, 20));
+    flow.round_with(100, |sample| set_lost(sample, 200, 20));
     assert_eq!(flow.bbr.bounds.inflight_hi, 200);
     flow.event(&PathEvent::SpuriousLoss);
     assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
@@ -75,9 +75,9 @@ fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
 #[test]
 fn a_sender_without_notes_of_its_packets_is_judged_by_its_rate_samples() {
     let mut flow = Flow::probing();
-    let lossy = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
-    flow.round_with(100, |sample| lossy(sample, 1));
+    let high_loss = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
+    flow.round_with(100, |sample| high_loss(sample, 1));
     assert_eq!(flow.bbr.mode, Mode::ProbeBwUp, "1 of 101");
-    flow.round_with(100, |sample| lossy(sample, 3));
+    flow.round_with(100, |sample| high_loss(sample, 3));
     assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true), "3 more of 103");
 }

@@ -1,8 +1,16 @@
 //! The BBR instances of a group's paths, for algorithms that couple them.
 
 use crate::single::bbr::{Bbr, ProbeBwGains};
-use crate::{Context, Decision, PathController, PathEvent};
+use crate::{Context, Decision, Deviation, PathController, PathEvent, Properties};
 use units::PathId;
+
+/// Properties of an algorithm that couples BBR instances.
+pub(super) const PROPERTIES: Properties = Properties {
+    min_cwnd: 4,
+    deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
+    single_path: Some("bbr"),
+    ..Properties::DEFAULT
+};
 
 /// A BBR for each path, with the coupling's state of it.
 #[derive(Debug)]
@@ -44,9 +52,9 @@ impl<M: Default> BbrPaths<M> {
     }
 
     /// Hands the event to the path's BBR, which uses these gains in ProbeBW.
-    pub(super) fn on_event(&mut self, path: PathId, event: &PathEvent, cruise: ProbeBwGains, cx: &mut Context<'_>) {
+    pub(super) fn on_event(&mut self, path: PathId, event: &PathEvent, gains: ProbeBwGains, cx: &mut Context<'_>) {
         let own = &mut self.paths[path.index()];
-        own.bbr.set_probe_bw_gains(cruise);
+        own.bbr.set_probe_bw_gains(gains);
         own.bbr.on_event(event, cx);
     }
 
