@@ -59,7 +59,7 @@ fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
 
 /// Ropewalk's tunnel lets fragments wait for a window, not at a path.
 fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> Result<(), Failure> {
-    let (chosen, key) = (&ropewalk.scheduler, "tunnel.scheduler");
+    let (chosen, key) = (&ropewalk.options.scheduler, "tunnel.scheduler");
     scheduler_of(scenario, cell, key, chosen)?;
     if schedule::find(&chosen.name).is_some_and(|entry| entry.fill == Fill::Cwnd) {
         return Ok(());
@@ -116,7 +116,7 @@ fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &Algori
         FlowKind::ConstantRate { .. } => None,
     });
     let ropewalk = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref());
-    let of_tunnel = ropewalk.map(|ropewalk| &ropewalk.congestion).filter(|chosen| chosen.name != OFF);
+    let of_tunnel = ropewalk.map(|ropewalk| &ropewalk.options.congestion).filter(|chosen| chosen.name != OFF);
     of_flows.chain(of_tunnel.map(|congestion| ("tunnel.congestion".to_owned(), congestion)))
 }
 

@@ -7,6 +7,7 @@ use crate::packet_size::{TIMESTAMP, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
     AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
+    TunnelOptions,
 };
 use units::Span;
 
@@ -112,14 +113,15 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
 
 /// Refuses options that the daemon's configuration does not have.
 fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
-    let (own, default) = ("other value than the daemon's own", Ropewalk::default());
+    let (own, default) = ("other value than the daemon's own", TunnelOptions::default());
+    let options = &ropewalk.options;
     refuse(
         "tunnel",
         &[
-            (ropewalk.probe_interval != default.probe_interval, "probe_interval", own),
-            (ropewalk.codel_target != default.codel_target, "codel_target", own),
-            (ropewalk.codel_interval != default.codel_interval, "codel_interval", own),
-            (ropewalk.memory != default.memory, "memory", own),
+            (options.probe_interval != default.probe_interval, "probe_interval", own),
+            (options.codel_target != default.codel_target, "codel_target", own),
+            (options.codel_interval != default.codel_interval, "codel_interval", own),
+            (options.memory_bytes != default.memory_bytes, "memory", own),
         ],
     )
 }

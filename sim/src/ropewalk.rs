@@ -5,13 +5,12 @@
 
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
-use control::Controller;
 use machine::{
-    Arrival, Content, DATA_HEADER_BYTES, Delivery, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM,
-    MAX_PATHS, PathConfig, Payload, SEAL_OVERHEAD, Transmit,
+    Arrival, Content, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM, MAX_PATHS,
+    PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit,
 };
-use scenario::model::{self, OFF};
-use schedule::{Fill, Scheduler};
+use scenario::model;
+use schedule::Fill;
 use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
 
@@ -52,7 +51,9 @@ struct Datagram {
 #[derive(Debug)]
 struct End {
     machine: Endpoint<Fragment>,
-    reassembler: Reassembler,
+    reassembler: Reassembler<Option<(Packet, PacketDescriptor)>>,
+    /// Inner packets delivered.
+    delivered: u64,
 }
 
 /// Both ends of the tunnel, by the direction in which they send.
@@ -88,11 +89,11 @@ impl Ropewalk {
         }
         let end = |name: &str| -> Result<End, Error> {
             let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
-            let mut machine = Endpoint::new(setup(tunnel, settings, seed)?);
+            let mut machine = Endpoint::new(endpoint_config(tunnel, settings, seed)?);
             for (position, path) in tunnel.paths.iter().enumerate() {
-                machine.set_path(PathId(position as u16), path_setup(tunnel, settings, position, paths[*path].mtu));
+                machine.set_path(PathId(position as u16), path_config(tunnel, settings, position, paths[*path].mtu));
             }
-            Ok(End { machine, reassembler: Reassembler::default() })
+            Ok(End { machine, reassembler: Reassembler::default(), delivered: 0 })
         };
         Ok(Self {
             ends: [end("forward")?, end("reverse")?],
@@ -143,13 +144,14 @@ impl Ropewalk {
 
     /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction.
     pub(crate) fn deliver(&mut self, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
-        let End { machine, reassembler } = &mut self.ends[direction as usize];
+        let End { machine, reassembler, delivered } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
-            let packet = reassembler.add(&machine.poll_delivery()?);
-            if packet.is_some() {
-                return packet;
-            }
+            let Some(ReassembledPacket { buffer, ce }) = reassembler.add(&machine.poll_delivery()?) else { continue };
+            let (packet, mut descriptor) = buffer.take()?;
+            descriptor.marked |= descriptor.ecn_capable && ce;
+            *delivered += 1;
+            return Some((packet, descriptor));
         }
     }
 
@@ -168,7 +170,7 @@ impl Ropewalk {
 
     /// Packets delivered by the end that sends in `direction`.
     pub(crate) fn delivered(&self, direction: Direction) -> u64 {
-        self.ends[direction as usize].reassembler.delivered
+        self.ends[direction as usize].delivered
     }
 
     /// Indices of the tunnel's paths in the topology.
@@ -201,54 +203,27 @@ impl Ropewalk {
     }
 }
 
-/// Reassembles packets from their fragments.
-#[derive(Debug)]
-struct Reassembler {
-    /// By stream: none if a fragment of the current packet is missing, else whether one of them was marked.
-    current: Vec<Option<bool>>,
-    delivered: u64,
-}
+/// The inner packet of the latest fragment.
+impl PacketBuffer<Fragment> for Option<(Packet, PacketDescriptor)> {
+    fn clear(&mut self) {
+        *self = None;
+    }
 
-impl Default for Reassembler {
-    fn default() -> Self {
-        Self { current: vec![None; 1 << u8::BITS], delivered: 0 }
+    fn append(&mut self, fragment: &Fragment) {
+        *self = Some((fragment.packet, fragment.descriptor));
     }
 }
 
-impl Reassembler {
-    /// The packet, if this was its last fragment and none is missing.
-    fn add(&mut self, delivery: &Delivery<Fragment>) -> Option<(Packet, PacketDescriptor)> {
-        let Delivery { stream, payload: Fragment { packet, mut descriptor, .. }, first, last, gap, ce: marked } =
-            *delivery;
-        let current = &mut self.current[usize::from(stream)];
-        let before = if first { Some(false) } else { current.filter(|_| !gap) };
-        if !(first && last) {
-            *current = before.map(|before| before || marked).filter(|_| !last);
-        }
-        let was_marked = before.filter(|_| last)?;
-        descriptor.marked |= descriptor.ecn_capable && (was_marked || marked);
-        self.delivered += 1;
-        Some((packet, descriptor))
+fn endpoint_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<EndpointConfig, Error> {
+    let name = &settings.options.scheduler.name;
+    let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
+    if entry.fill != Fill::Cwnd {
+        return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
+    settings.options.endpoint_config(&tunnel.weights, seed).map_err(fault)
 }
 
-fn setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<EndpointConfig, Error> {
-    Ok(EndpointConfig {
-        scheduler: scheduler(tunnel, settings)?,
-        controller: controller(settings)?,
-        retransmit: settings.retransmit,
-        in_order: settings.in_order,
-        deliver_late: settings.deliver_late,
-        max_reorder_timeout: settings.max_reorder_timeout,
-        probe_interval: settings.probe_interval,
-        codel_target: settings.codel_target,
-        codel_interval: settings.codel_interval,
-        memory_bytes: settings.memory,
-        seed,
-    })
-}
-
-fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usize, mtu: u32) -> PathConfig {
+fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usize, mtu: u32) -> PathConfig {
     PathConfig {
         backup: settings.backup.contains(&position),
         metered: settings.metered.contains(&position),
@@ -256,27 +231,6 @@ fn path_setup(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usiz
         header_bytes: tunnel.overhead,
         max_rate: None,
     }
-}
-
-fn scheduler(tunnel: &model::Tunnel, settings: &model::Ropewalk) -> Result<Box<dyn Scheduler>, Error> {
-    let chosen = &settings.scheduler;
-    let entry = schedule::find(&chosen.name).ok_or_else(|| Error::UnknownScheduler { name: chosen.name.clone() })?;
-    if entry.fill != Fill::Cwnd {
-        return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
-    }
-    let built = entry.scheduler(&tunnel.weights, 0, &chosen.parameters);
-    built.map_err(|bad| fault(format!("{}: {bad}", entry.name)))
-}
-
-fn controller(settings: &model::Ropewalk) -> Result<Option<Box<dyn Controller>>, Error> {
-    let chosen = &settings.congestion;
-    if chosen.name == OFF {
-        return Ok(None);
-    }
-    let entry = control::registry::find(&chosen.name);
-    let entry = entry.ok_or_else(|| fault(format!("no congestion control is called `{}`", chosen.name)))?;
-    let built = entry.controller(&chosen.parameters);
-    built.map(Some).map_err(|bad| fault(format!("{}: {bad}", entry.name)))
 }
 
 fn fault(what: String) -> Error {

@@ -4,7 +4,7 @@
 //!
 //! - `link_config`: one direction of a path. `network`: packets in transit.
 //! - `simulation`: two hosts and the network between them.
-//! - `tunnel`: endpoints of the tunnel with random algorithms, and the inner packets that they deliver.
+//! - `tunnel`: endpoints of the tunnel with random algorithms.
 
 mod link_config;
 mod network;
@@ -14,4 +14,4 @@ mod tunnel;
 pub use link_config::{LinkConfig, ms, random_paths, seeds};
 pub use network::{Arrival, Network};
 pub use simulation::{Host, Simulation};
-pub use tunnel::{EndpointOptions, PATH, Reassembly};
+pub use tunnel::{MEMORY_BYTES, PATH, is_drained, memory_bytes, options, random_options};

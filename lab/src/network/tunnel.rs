@@ -4,7 +4,7 @@ use super::host::route;
 use super::{Network, Subnet, host, uplink};
 use crate::shell::quoted;
 use params::ParamValue;
-use scenario::model::{AlgorithmChoice, Flow, Ropewalk, Route, Tunnel};
+use scenario::model::{AlgorithmChoice, Flow, Ropewalk, Route, Tunnel, TunnelOptions};
 use std::fmt::Write;
 
 /// Source and sink in the names of files and devices.
@@ -135,27 +135,25 @@ impl Network<'_> {
         )?;
         writeln!(text, "\n[tunnel]")?;
         // What is the daemon's own default stays out, as a person would leave it out.
-        let default = Ropewalk::default();
+        let (options, default) = (&ropewalk.options, TunnelOptions::default());
         for (key, chosen, default) in [
-            ("congestion", &ropewalk.congestion, &default.congestion),
-            ("scheduler", &ropewalk.scheduler, &default.scheduler),
+            ("congestion", &options.congestion, &default.congestion),
+            ("scheduler", &options.scheduler, &default.scheduler),
         ] {
             if chosen != default {
                 writeln!(text, "{key} = {}", table(chosen))?;
             }
         }
-        let flags = [
-            ("retransmit", ropewalk.retransmit, default.retransmit),
-            ("in-order", ropewalk.in_order, default.in_order),
-        ];
+        let flags =
+            [("retransmit", options.retransmit, default.retransmit), ("in-order", options.in_order, default.in_order)];
         for (key, flag, _) in flags.into_iter().filter(|(_, flag, default)| flag != default) {
             writeln!(text, "{key} = {flag}")?;
         }
-        if ropewalk.deliver_late != default.deliver_late {
-            writeln!(text, "late = \"{}\"", if ropewalk.deliver_late { "deliver" } else { "drop" })?;
+        if options.deliver_late != default.deliver_late {
+            writeln!(text, "late = \"{}\"", if options.deliver_late { "deliver" } else { "drop" })?;
         }
-        if ropewalk.max_reorder_timeout != default.max_reorder_timeout {
-            writeln!(text, "max-reorder-timeout = \"{}us\"", ropewalk.max_reorder_timeout.as_nanos() / 1000)?;
+        if options.max_reorder_timeout != default.max_reorder_timeout {
+            writeln!(text, "max-reorder-timeout = \"{}us\"", options.max_reorder_timeout.as_nanos() / 1000)?;
         }
         Ok(())
     }

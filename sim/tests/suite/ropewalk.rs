@@ -49,7 +49,7 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let mut experiment = tunnel(&pipes, 10, flows);
         choose(&mut experiment, congestion);
         // The ingress queue may keep what the windows do not let out: its drops are not what this is about.
-        settings(&mut experiment).codel_target = Span::from_secs(10);
+        settings(&mut experiment).options.codel_target = Span::from_secs(10);
         experiment.flows[0].start = Instant::ZERO + Span::from_secs(1);
         experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(8));
         let run = run(&experiment);
@@ -75,7 +75,7 @@ fn bounded(name: &str, mbit: u64) -> Flow {
 
 fn choose(experiment: &mut Experiment, congestion: &str) {
     let chosen = congestion.into();
-    settings(experiment).congestion = chosen;
+    settings(experiment).options.congestion = chosen;
 }
 
 /// The second of two links, from second 4 to second 8.

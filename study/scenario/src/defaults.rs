@@ -1,8 +1,9 @@
 //! What holds where a key is not given, from the very constants that resolving uses; the JSON Schema tells it.
 
-use crate::model::{Host, Ropewalk};
+use crate::model::Host;
 use crate::resolve::{multipath, network, traffic, tunnel, video};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use machine::TunnelOptions;
 use serde_json::{Value, json};
 use units::Span;
 
@@ -111,22 +112,22 @@ fn queue() -> Vec<KeyDefault> {
 }
 
 fn of_tunnel() -> Vec<KeyDefault> {
-    let ropewalk = Ropewalk::default();
+    let options = TunnelOptions::default();
     let keys = [
         ("kind", json!("mpt-gre")),
         ("stripe", json!(tunnel::MPT_SCHEDULER)),
         ("first", json!(0)),
         ("stray_packets", json!(0)),
-        ("congestion", json!(ropewalk.congestion.name)),
-        ("scheduler", json!(ropewalk.scheduler.name)),
-        ("retransmit", json!(ropewalk.retransmit)),
-        ("in_order", json!(ropewalk.in_order)),
-        ("late", json!(if ropewalk.deliver_late { "deliver" } else { "drop" })),
-        ("max_reorder_timeout", time(ropewalk.max_reorder_timeout)),
-        ("probe_interval", time(ropewalk.probe_interval)),
-        ("codel_target", time(ropewalk.codel_target)),
-        ("codel_interval", time(ropewalk.codel_interval)),
-        ("memory", json!(format!("{}MiB", ropewalk.memory >> 20))),
+        ("congestion", json!(options.congestion.name)),
+        ("scheduler", json!(options.scheduler.name)),
+        ("retransmit", json!(options.retransmit)),
+        ("in_order", json!(options.in_order)),
+        ("late", json!(if options.deliver_late { "deliver" } else { "drop" })),
+        ("max_reorder_timeout", time(options.max_reorder_timeout)),
+        ("probe_interval", time(options.probe_interval)),
+        ("codel_target", time(options.codel_target)),
+        ("codel_interval", time(options.codel_interval)),
+        ("memory", json!(format!("{}MiB", options.memory_bytes >> 20))),
     ];
     keys.map(|(key, value)| ("tunnel", key, value)).into()
 }

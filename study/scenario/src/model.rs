@@ -6,8 +6,9 @@ mod application;
 mod tunnel;
 
 pub use application::{Application, Distribution, Playback, Requests, Video};
+pub use machine::{OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
-pub use tunnel::{Device, OFF, Resequence, Ropewalk, Tunnel};
+pub use tunnel::{Device, Resequence, Ropewalk, Tunnel};
 
 use link::{LossModel, PipeConfig};
 use units::{Instant, Rate, Span};

@@ -25,7 +25,7 @@ fn the_imported_example_is_a_valid_configuration_with_its_numbers() {
     assert_eq!(config.paths[1].endpoint.as_ref().unwrap().to_string(), "10.2.2.2:23456");
     let allowed: Vec<_> = config.peers[0].allowed_ips.iter().map(ToString::to_string).collect();
     assert_eq!(allowed, ["10.0.0.2/32", "192.168.7.0/24"]);
-    assert!(config.options.congestion.is_none());
+    assert_eq!(config.options.congestion, machine::OFF.into());
 }
 
 #[test]

@@ -1,20 +1,24 @@
-//! Configuration of an [`Endpoint`](super::Endpoint) and of its paths.
+//! Configuration of an [`Endpoint`](super::Endpoint) and of its paths, for the daemon, the simulator and the scenario's
+//! schema alike.
 
-use crate::defaults;
-use control::Controller;
+use control::{AlgorithmChoice, Controller};
 use schedule::Scheduler;
 use units::{Rate, Span};
 
 /// The greatest number of paths.
 pub const MAX_PATHS: usize = 16;
 
-/// Configuration of an endpoint.
-#[derive(Debug)]
-pub struct EndpointConfig {
-    /// Picks the path of the next fragment: a scheduler that lets packets wait at the connection ([`schedule::Fill::Cwnd`]).
-    pub scheduler: Box<dyn Scheduler>,
-    /// Congestion control of all paths; `None` in networks whose load is managed otherwise (RFC 8086, section 3).
-    pub controller: Option<Box<dyn Controller>>,
+/// The name that stands for no congestion control.
+pub const OFF: &str = "off";
+
+/// How a tunnel carries packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TunnelOptions {
+    /// Congestion control of all paths, by its name in `control::registry`; [`OFF`] in networks whose load is managed otherwise
+    /// (RFC 8086, section 3).
+    pub congestion: AlgorithmChoice,
+    /// The scheduler, by its name in `schedule::REGISTRY`. It lets packets wait at the connection ([`schedule::Fill::Cwnd`]).
+    pub scheduler: AlgorithmChoice,
     /// Whether lost fragments are retransmitted.
     pub retransmit: bool,
     /// Whether fragments are delivered in the order of their streams.
@@ -31,41 +35,75 @@ pub struct EndpointConfig {
     pub codel_interval: Span,
     /// Bytes that the ingress queue, the fragments in flight, and the reorder buffer may hold: each of the three.
     pub memory_bytes: u64,
-    /// Seed of all random choices.
-    pub seed: u64,
 }
 
-impl EndpointConfig {
-    /// The [defaults] with this scheduler and this congestion control.
-    #[must_use]
-    pub fn new(scheduler: Box<dyn Scheduler>, controller: Option<Box<dyn Controller>>, seed: u64) -> Self {
+impl Default for TunnelOptions {
+    fn default() -> Self {
         Self {
-            scheduler,
-            controller,
-            retransmit: defaults::RETRANSMIT,
-            in_order: defaults::IN_ORDER,
-            deliver_late: defaults::DELIVER_LATE,
-            max_reorder_timeout: defaults::MAX_REORDER_TIMEOUT,
-            probe_interval: defaults::PROBE_INTERVAL,
-            codel_target: defaults::CODEL_TARGET,
-            codel_interval: defaults::CODEL_INTERVAL,
-            memory_bytes: defaults::MEMORY_BYTES,
-            seed,
+            congestion: "bbr".into(),
+            scheduler: "overflow".into(),
+            retransmit: true,
+            in_order: true,
+            deliver_late: false,
+            max_reorder_timeout: Span::from_millis(500),
+            probe_interval: Span::from_millis(200),
+            // Longer than RFC 8289's 5 ms for a router: a flow's own queue delays no other flow here, and keeps slow paths in
+            // use after the flow has reduced its window.
+            codel_target: Span::from_millis(20),
+            // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a queue
+            // that is no sign of too much traffic.
+            codel_interval: Span::from_millis(300),
+            memory_bytes: 64 << 20,
         }
     }
+}
+
+impl TunnelOptions {
+    /// The configuration of an endpoint whose paths have these weights, by path id.
+    ///
+    /// # Errors
+    /// An unknown algorithm, or a parameter that it does not have, in words.
+    pub fn endpoint_config(&self, weights: &[u32], seed: u64) -> Result<EndpointConfig, String> {
+        let AlgorithmChoice { name, parameters } = &self.scheduler;
+        let entry = schedule::find(name).ok_or_else(|| format!("there is no scheduler `{name}`"))?;
+        let scheduler = entry.scheduler(weights, 0, parameters).map_err(|error| format!("{name}: {error}"))?;
+        Ok(EndpointConfig { scheduler, controller: self.controller()?, options: self.clone(), seed })
+    }
+
+    fn controller(&self) -> Result<Option<Box<dyn Controller>>, String> {
+        let AlgorithmChoice { name, parameters } = &self.congestion;
+        if name == OFF {
+            return Ok(None);
+        }
+        let entry = control::registry::find(name).ok_or_else(|| format!("there is no algorithm `{name}`"))?;
+        entry.controller(parameters).map(Some).map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+/// Configuration of an endpoint, from [`TunnelOptions::endpoint_config`].
+#[derive(Debug)]
+pub struct EndpointConfig {
+    /// Picks the path of the next fragment.
+    pub scheduler: Box<dyn Scheduler>,
+    /// Congestion control of all paths, if any.
+    pub controller: Option<Box<dyn Controller>>,
+    /// The options.
+    pub options: TunnelOptions,
+    /// Seed of all random choices.
+    pub seed: u64,
 }
 
 /// Configuration of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
-    /// Used only while no regular path works.
+    /// Whether the path is used only while no regular path works.
     pub backup: bool,
-    /// Every byte costs: used as a backup, and probed seldom.
+    /// Whether the path's traffic costs money: used as a backup, and probed seldom.
     pub metered: bool,
     /// The largest datagram (UDP payload) that path MTU discovery tries, bytes.
     pub max_datagram_size: u32,
     /// Bytes of the IP and UDP headers around a datagram.
     pub header_bytes: u32,
-    /// The greatest rate sent on it, headers included; `None`: congestion control alone decides.
+    /// The greatest send rate, headers included; `None`: congestion control alone decides.
     pub max_rate: Option<Rate>,
 }

@@ -4,18 +4,19 @@
 //! own tunnel, generic over the [`Payload`], none of whose bytes it reads.
 
 mod config;
-pub mod defaults;
 mod endpoint;
 mod fragments;
 mod ingress;
 mod packet;
 mod path;
+mod reassembly;
 mod reorder;
 mod status;
 
-pub use config::{EndpointConfig, MAX_PATHS, PathConfig};
+pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use packet::{
     Arrival, Content, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
 };
+pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};
 pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};

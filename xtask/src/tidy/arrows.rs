@@ -41,7 +41,7 @@ const ROOMS: &[Room] = &[
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
-    pure("testnet", &["control", "link", "machine", "schedule", "units"], &[]),
+    pure("testnet", &["link", "machine", "units"], &[]),
     free("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),
     free("lab", &["link", "params", "parse", "record", "scenario", "units"]),
     free(

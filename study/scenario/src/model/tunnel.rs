@@ -1,7 +1,6 @@
 //! A tunnel over several paths.
 
-use machine::defaults;
-use params::AlgorithmChoice;
+use machine::TunnelOptions;
 use units::Span;
 
 /// A striping tunnel over several paths, in both directions.
@@ -51,52 +50,12 @@ pub struct Device {
 }
 
 /// Ropewalk's own tunnel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ropewalk {
-    /// Congestion control of the paths; `off` is none.
-    pub congestion: AlgorithmChoice,
-    /// Which path carries the next fragment.
-    pub scheduler: AlgorithmChoice,
-    /// Lost fragments are retransmitted.
-    pub retransmit: bool,
-    /// Packets are delivered in the order in which they were sent.
-    pub in_order: bool,
-    /// Packets that come after their turn are delivered out of order instead of being dropped.
-    pub deliver_late: bool,
-    /// The longest that a missing fragment is waited for.
-    pub max_reorder_timeout: Span,
-    /// Silence of a path after which it is probed.
-    pub probe_interval: Span,
-    /// CoDel's target in the ingress queue.
-    pub codel_target: Span,
-    /// CoDel's interval in the ingress queue.
-    pub codel_interval: Span,
-    /// Bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
-    pub memory: u64,
+    /// How it carries packets.
+    pub options: TunnelOptions,
     /// Of the tunnel's paths (positions in [`Tunnel::paths`]), those used only while no other works.
     pub backup: Vec<usize>,
     /// Of the tunnel's paths, those of which every byte costs.
     pub metered: Vec<usize>,
 }
-
-impl Default for Ropewalk {
-    fn default() -> Self {
-        Self {
-            congestion: AlgorithmChoice::from(defaults::CONGESTION_CONTROL),
-            scheduler: AlgorithmChoice::from(defaults::SCHEDULER),
-            retransmit: defaults::RETRANSMIT,
-            in_order: defaults::IN_ORDER,
-            deliver_late: defaults::DELIVER_LATE,
-            max_reorder_timeout: defaults::MAX_REORDER_TIMEOUT,
-            probe_interval: defaults::PROBE_INTERVAL,
-            codel_target: defaults::CODEL_TARGET,
-            codel_interval: defaults::CODEL_INTERVAL,
-            memory: defaults::MEMORY_BYTES,
-            backup: Vec::new(),
-            metered: Vec::new(),
-        }
-    }
-}
-
-/// The name of no congestion control at all, in [`Ropewalk::congestion`].
-pub const OFF: &str = "off";

@@ -4,6 +4,7 @@ use super::checks::{bytes, find, positive};
 use super::traffic::{IPV6_MORE, UDP_HEADERS};
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
+use machine::TunnelOptions;
 use parse::{At, Fault, Time};
 use std::ops::Range;
 use units::Span;
@@ -61,13 +62,13 @@ fn fitting(own: &[usize], paths: &[Path], headers: u32) -> u32 {
 }
 
 fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropewalk, Fault> {
-    let default = Ropewalk::default();
+    let default = TunnelOptions::default();
     let time = |key: &str, time: &Option<At<Time>>, default: Span| -> Result<Span, Fault> {
         time.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
     };
     let memory = given.memory.as_ref().map(|memory| positive("memory", memory, |memory| memory.0)).transpose()?;
     let flag = |flag: &Option<At<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
-    Ok(Ropewalk {
+    let options = TunnelOptions {
         congestion: given.congestion.as_ref().map_or(default.congestion, |chosen| chosen.get().0.clone()),
         scheduler: given.scheduler.as_ref().map_or(default.scheduler, |chosen| chosen.get().0.clone()),
         retransmit: flag(&given.retransmit, default.retransmit),
@@ -77,7 +78,10 @@ fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropew
         probe_interval: time("probe_interval", &given.probe_interval, default.probe_interval)?,
         codel_target: time("codel_target", &given.codel_target, default.codel_target)?,
         codel_interval: time("codel_interval", &given.codel_interval, default.codel_interval)?,
-        memory: memory.map_or(default.memory, |memory| memory.0),
+        memory_bytes: memory.map_or(default.memory_bytes, |memory| memory.0),
+    };
+    Ok(Ropewalk {
+        options,
         backup: positions(given.backup.as_ref(), paths, own)?,
         metered: positions(given.metered.as_ref(), paths, own)?,
     })

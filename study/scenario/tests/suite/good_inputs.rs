@@ -323,7 +323,7 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     let own = experiment(&own, &["tunnel.max_reorder_timeout=20ms", "path.other.mtu=1400b"]).tunnel.unwrap();
     assert_eq!((own.mtu, own.overhead), (1400 - 28 - 34, 28), "what the smaller path's datagrams hold");
     let settings = own.ropewalk.unwrap();
-    assert_eq!((settings.max_reorder_timeout, settings.backup), (Span::from_millis(20), vec![1]));
+    assert_eq!((settings.options.max_reorder_timeout, settings.backup), (Span::from_millis(20), vec![1]));
     let over_ipv6 = experiment(&two, &["host.ip=6"]).tunnel.unwrap();
     assert_eq!((over_ipv6.mtu, over_ipv6.overhead), (1440, 56), "an IPv6 header has 40 bytes");
 }

@@ -90,8 +90,9 @@ fn every_default_of_the_schema_is_what_an_absent_key_means() {
 #[test]
 fn the_tunnels_defaults_are_the_machines() {
     let schema = schema();
+    let options = machine::TunnelOptions::default();
     let default = |key: &str| &schema["$defs"]["tunnel"]["properties"][key]["default"];
-    assert_eq!(default("scheduler"), machine::defaults::SCHEDULER);
-    assert_eq!(default("codel_target"), &machine::defaults::CODEL_TARGET.to_string());
-    assert_eq!(default("codel_interval"), &machine::defaults::CODEL_INTERVAL.to_string());
+    assert_eq!(default("scheduler"), options.scheduler.name.as_str());
+    assert_eq!(default("codel_target"), &options.codel_target.to_string());
+    assert_eq!(default("codel_interval"), &options.codel_interval.to_string());
 }

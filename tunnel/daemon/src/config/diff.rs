@@ -1,7 +1,7 @@
 //! The difference of two configurations of a running tunnel, and which of it needs a restart.
 
 use super::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, TunnelConfig};
-use super::options::TunnelOptions;
+use machine::TunnelOptions;
 
 /// One step from the old configuration to the new one.
 #[derive(Clone, Debug, PartialEq)]

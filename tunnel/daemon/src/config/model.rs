@@ -1,8 +1,8 @@
 //! The resolved configuration of a tunnel.
 
 use super::endpoint::PeerEndpoint;
-use super::options::TunnelOptions;
 use ipnet::IpNet;
+use machine::TunnelOptions;
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::net::{IpAddr, SocketAddr};
 use units::{Rate, Span};

@@ -72,7 +72,7 @@ max-reorder-timeout = '80ms'
     assert!(path.backup && path.metered && !config.options.retransmit && !config.options.in_order);
     assert!(config.options.deliver_late);
     assert_eq!(config.options.max_reorder_timeout, Span::from_millis(80));
-    assert_eq!(config.options.congestion.unwrap().parameters["beta"], control::ParamValue::Number(0.8));
+    assert_eq!(config.options.congestion.parameters["beta"], control::ParamValue::Number(0.8));
 }
 
 #[test]

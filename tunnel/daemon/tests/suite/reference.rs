@@ -33,14 +33,15 @@ fn documented_defaults_are_those_of_the_machine() {
         let row = section("tunnel").lines().find(|line| line.starts_with(&format!("| `{key}`")));
         row.and_then(|row| row.rsplit(" | ").next()).unwrap_or_else(|| panic!("no row for {key}"))
     };
-    let timeout = format!("\"{}ms\"", machine::defaults::MAX_REORDER_TIMEOUT.as_millis_f64());
+    let options = machine::TunnelOptions::default();
+    let timeout = format!("\"{}ms\"", options.max_reorder_timeout.as_millis_f64());
     for (key, value) in [
-        ("congestion", machine::defaults::CONGESTION_CONTROL),
-        ("scheduler", machine::defaults::SCHEDULER),
+        ("congestion", options.congestion.name.as_str()),
+        ("scheduler", options.scheduler.name.as_str()),
         ("max-reorder-timeout", &timeout),
-        ("retransmit", if machine::defaults::RETRANSMIT { "true" } else { "false" }),
-        ("in-order", if machine::defaults::IN_ORDER { "true" } else { "false" }),
-        ("late", if machine::defaults::DELIVER_LATE { "deliver" } else { "drop" }),
+        ("retransmit", if options.retransmit { "true" } else { "false" }),
+        ("in-order", if options.in_order { "true" } else { "false" }),
+        ("late", if options.deliver_late { "deliver" } else { "drop" }),
     ] {
         assert!(default(key).contains(value), "{key}: {} is not {value}", default(key));
     }

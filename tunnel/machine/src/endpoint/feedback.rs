@@ -115,8 +115,8 @@ impl<P: Payload> Endpoint<P> {
     fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let round_trip = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
-        let target = self.codel_target + self.max_excess_one_way_delay(0);
-        self.ingress.set_codel(target, self.codel_interval.max(round_trip + target));
+        let target = self.options.codel_target + self.max_excess_one_way_delay(0);
+        self.ingress.set_codel(target, self.options.codel_interval.max(round_trip + target));
     }
 
     /// Greatest excess delay of a path, with `deviations` mean deviations of its jitter.
@@ -144,7 +144,7 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn reorder_timeout(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
         let spread = self.max_excess_one_way_delay(4);
-        if !self.retransmit {
+        if !self.options.retransmit {
             return spread + MIN_REORDER_TIMEOUT;
         }
         let detection = up().map(TunnelPath::bounded_pto).max().unwrap_or(INITIAL_REORDER_TIMEOUT);

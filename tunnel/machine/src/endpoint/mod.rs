@@ -18,7 +18,7 @@
 mod feedback;
 mod sending;
 
-use super::config::{EndpointConfig, MAX_PATHS, PathConfig};
+use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
@@ -61,13 +61,7 @@ pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
     /// The congestion controller of all paths; its random stream is also that of ping tokens.
     controller: ControllerHandle,
-    retransmit: bool,
-    max_reorder_timeout: Span,
-    probe_interval: Span,
-    /// CoDel's target and interval as configured, which hold where all paths are equally fast.
-    codel_target: Span,
-    codel_interval: Span,
-    memory_bytes: u64,
+    options: TunnelOptions,
     paths: Vec<Option<TunnelPath>>,
     /// The next packet number of each path that was removed: no number is used twice.
     next_packet_numbers: [u64; MAX_PATHS],
@@ -95,29 +89,21 @@ impl<P: Payload> Endpoint<P> {
     /// An endpoint without paths.
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
+        let EndpointConfig { scheduler, controller, options, seed } = config;
         let reorder = ReorderConfig {
-            in_order: config.in_order,
-            deliver_late: config.deliver_late,
-            timeout: INITIAL_REORDER_TIMEOUT.min(config.max_reorder_timeout),
-            retransmit: config.retransmit,
-            memory_bytes: config.memory_bytes,
+            in_order: options.in_order,
+            deliver_late: options.deliver_late,
+            timeout: INITIAL_REORDER_TIMEOUT.min(options.max_reorder_timeout),
+            retransmit: options.retransmit,
+            memory_bytes: options.memory_bytes,
         };
         Self {
-            scheduler: config.scheduler,
-            controller: ControllerHandle {
-                controller: config.controller,
-                rng: RngStream::named(config.seed, "tunnel"),
-            },
-            retransmit: config.retransmit,
-            max_reorder_timeout: config.max_reorder_timeout,
-            probe_interval: config.probe_interval,
-            codel_target: config.codel_target,
-            codel_interval: config.codel_interval,
-            memory_bytes: config.memory_bytes,
+            scheduler,
+            controller: ControllerHandle { controller, rng: RngStream::named(seed, "tunnel") },
             paths: Vec::new(),
             next_packet_numbers: [0; MAX_PATHS],
             views: Vec::new(),
-            ingress: IngressQueue::new(config.codel_target, config.codel_interval, config.memory_bytes),
+            ingress: IngressQueue::new(options.codel_target, options.codel_interval, options.memory_bytes),
             partly_sent: None,
             sequences: vec![0; super::ingress::STREAMS],
             fragments: FragmentsInFlight::default(),
@@ -130,6 +116,7 @@ impl<P: Payload> Endpoint<P> {
             last_data: None,
             reorder_timeout_sent: (Span::ZERO, Instant::ZERO),
             had_input: false,
+            options,
         }
     }
 
@@ -202,7 +189,7 @@ impl<P: Payload> Endpoint<P> {
     /// Whether the ingress queue takes more from the device.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.ingress.bytes() < self.memory_bytes / 2
+        self.ingress.bytes() < self.options.memory_bytes / 2
     }
 
     /// An authentic datagram with a fragment arrived.
@@ -239,7 +226,7 @@ impl<P: Payload> Endpoint<P> {
             Frame::Pong { token } => self.on_pong(now, from, *token),
             Frame::ReorderTimeout { micros } => {
                 let timeout = Span::from_micros(u64::from(*micros)).max(MIN_REORDER_TIMEOUT);
-                self.reorder.config.timeout = timeout.min(self.max_reorder_timeout);
+                self.reorder.config.timeout = timeout.min(self.options.max_reorder_timeout);
             }
             Frame::Path { path, state } => self.on_path_state(now, PathId(u16::from(*path)), *state),
             Frame::Close => self.events.push_back(EndpointEvent::Closed),
@@ -256,7 +243,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Releases acknowledged fragments, and queues lost ones for retransmission.
     fn settle_outcomes(&mut self, now: Instant) {
-        let retransmit = self.retransmit;
+        let retransmit = self.options.retransmit;
         self.outcomes.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
         for fragment in self.outcomes.lost.drain(..) {
             let kept = self
@@ -329,7 +316,7 @@ impl<P: Payload> Endpoint<P> {
     fn policy(&self, now: Instant) -> ProbePolicy {
         ProbePolicy {
             busy: self.last_data.is_some_and(|last| now.since(last) < BUSY_TIME),
-            interval: self.probe_interval,
+            interval: self.options.probe_interval,
         }
     }
 

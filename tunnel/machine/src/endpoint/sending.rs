@@ -53,7 +53,7 @@ impl<P: Payload> Endpoint<P> {
             let fastest = self.fastest_regular()?;
             return self.send_next(now, fastest, size);
         }
-        if self.fragments.bytes() > self.memory_bytes {
+        if self.fragments.bytes() > self.options.memory_bytes {
             return None;
         }
         if let Some((path, left)) = self.burst.filter(|(_, left)| *left > 0)

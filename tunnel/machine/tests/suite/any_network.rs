@@ -3,7 +3,6 @@
 
 use crate::simulation::{offer, simulation};
 use std::collections::BTreeSet;
-use testnet::EndpointOptions;
 use units::{RngStream, Span};
 
 /// Counts of rare situations, each of which the campaign has to reach.
@@ -22,10 +21,10 @@ struct Met {
 fn run(seed: u64, met: &mut Met) {
     let mut random = RngStream::named(seed, "any world");
     let links = testnet::random_paths(&mut random, 4);
-    let options = EndpointOptions::draw(&mut random);
+    let options = testnet::random_options(&mut random);
     // Clocks are told modulo 2^32 us, and compared: so far apart, differences turn over.
     let ahead = if random.chance(0.5) { Span::ZERO } else { Span::from_micros((1 << 31) - random.below(200_000)) };
-    let mut simulation = simulation(seed, links, options, ahead);
+    let mut simulation = simulation(seed, links, &options, ahead);
     let packets = 50 + random.below(300);
     let mut offered = [0u64; 2];
     for id in 0..packets {
@@ -34,7 +33,7 @@ fn run(seed: u64, met: &mut Met) {
         offer(&mut simulation, side, (id % 5) as u8, id, length as u32);
         offered[side] += 1;
         simulation.run_for(Span::from_micros(random.below(25_000)));
-        simulation.assert_memory(EndpointOptions::MEMORY);
+        simulation.assert_memory(testnet::MEMORY_BYTES);
     }
     simulation.assert_drained_within(Span::from_secs(600));
     for (side, offered) in offered.into_iter().enumerate() {

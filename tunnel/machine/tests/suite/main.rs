@@ -7,14 +7,14 @@ mod simulation;
 
 use ropewalk_machine::{Arrival, Content, EndpointEvent, Fragment, PathConfig};
 use simulation::{Bytes, TestHost, offer, simulation};
-use testnet::{EndpointOptions, LinkConfig, PATH, ms};
+use testnet::{LinkConfig, PATH, ms, options};
 use units::{Instant, PathId, Rate, Span};
 use wire::frame::Frame;
 
 #[test]
 fn packets_are_delivered_whole_and_in_order_over_two_unlike_paths() {
     let links = vec![[LinkConfig::clean(100, 8); 2], [LinkConfig::clean(30, 40); 2]];
-    let mut simulation = simulation(1, links, EndpointOptions::new("bbr", "minrtt"), Span::ZERO);
+    let mut simulation = simulation(1, links, &options("bbr", "minrtt"), Span::ZERO);
     simulation.run(ms(500));
     for id in 0..200 {
         offer(&mut simulation, 0, 3, id, 60_000);
@@ -31,7 +31,7 @@ fn packets_are_delivered_whole_and_in_order_over_two_unlike_paths() {
 fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
     let dead = LinkConfig::clean(50, 10).with_outage(ms(1000), ms(3000));
     let links = vec![[dead; 2], [LinkConfig::clean(50, 20); 2]];
-    let mut simulation = simulation(2, links, EndpointOptions::new("bbr", "minrtt"), Span::ZERO);
+    let mut simulation = simulation(2, links, &options("bbr", "minrtt"), Span::ZERO);
     simulation.run(ms(300));
     for id in 0..1000 {
         offer(&mut simulation, 0, 7, id, 10_000);
@@ -57,7 +57,7 @@ fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
     let delays = [8, 40].map(|delay| [LinkConfig::clean(50, delay); 2]);
     // Clocks are told modulo 2^32 us; at half of it the difference of two becomes negative.
     for ahead in [0, 1 << 31, 1 << 32].map(|us| Span::from_micros(us).saturating_sub(Span::from_millis(20))) {
-        let mut simulation = simulation(6, delays.to_vec(), EndpointOptions::new("bbr", "roundrobin"), ahead);
+        let mut simulation = simulation(6, delays.to_vec(), &options("bbr", "roundrobin"), ahead);
         for id in 0..300 {
             offer(&mut simulation, 0, 1, id, 10_000);
             simulation.run_for(Span::from_millis(5));
@@ -69,8 +69,7 @@ fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
 
 #[test]
 fn a_path_sends_no_more_than_it_is_allowed_to() {
-    let mut simulation =
-        simulation(3, vec![[LinkConfig::clean(100, 10); 2]], EndpointOptions::new("off", "minrtt"), Span::ZERO);
+    let mut simulation = simulation(3, vec![[LinkConfig::clean(100, 10); 2]], &options("off", "minrtt"), Span::ZERO);
     let allowed = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
     simulation.hosts[0].endpoint.set_path(PathId(0), allowed);
     simulation.run(ms(500));
@@ -95,7 +94,7 @@ fn control(end: &mut TestHost, now: Instant) -> Vec<Frame> {
 
 #[test]
 fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
-    let mut end = TestHost::new(EndpointOptions::new("bbr", "minrtt"), 4, 1);
+    let mut end = TestHost::new(&options("bbr", "minrtt"), 4, 1);
     control(&mut end, ms(1));
     for number in 0..100 {
         let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
@@ -108,7 +107,7 @@ fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
 
 #[test]
 fn what_has_arrived_on_many_bad_paths_is_told_in_several_datagrams() {
-    let mut end = TestHost::new(EndpointOptions::new("bbr", "minrtt"), 5, 16);
+    let mut end = TestHost::new(&options("bbr", "minrtt"), 5, 16);
     control(&mut end, ms(1));
     for path in (0..16).map(PathId) {
         for number in (0..40).map(|n| 1000 * n) {

@@ -1,8 +1,10 @@
 //! Endpoints as hosts of the test network: payloads and datagrams are values.
 
-use ropewalk_machine::{Arrival, Content, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Transmit};
+use ropewalk_machine::{
+    Arrival, Content, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Reassembler, Transmit, TunnelOptions,
+};
 use std::collections::{BTreeMap, BTreeSet};
-use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
+use testnet::{LinkConfig, PATH};
 use units::{Instant, PathId, RngStream, Span};
 use wire::frame::Frame;
 
@@ -49,7 +51,7 @@ pub(crate) struct TestHost {
     pub(crate) endpoint: Endpoint<Bytes>,
     /// Packets delivered: stream, id and time.
     pub(crate) delivered: Vec<(u8, u64, Instant)>,
-    reassembly: Reassembly<Bytes>,
+    reassembler: Reassembler<Vec<Bytes>>,
     pub(crate) events: Vec<(Instant, EndpointEvent)>,
     received: BTreeMap<PathId, BTreeSet<u64>>,
 }
@@ -60,7 +62,7 @@ pub(crate) type Simulation = testnet::Simulation<TestHost>;
 pub(crate) fn simulation(
     seed: u64,
     links: Vec<[LinkConfig; 2]>,
-    options: EndpointOptions,
+    options: &TunnelOptions,
     clock_offset: Span,
 ) -> Simulation {
     let paths = links.len() as u16;
@@ -76,18 +78,20 @@ pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u6
 }
 
 impl TestHost {
-    pub(crate) fn new(options: EndpointOptions, seed: u64, paths: u16) -> Self {
-        let mut endpoint = Endpoint::new(options.config(seed));
+    pub(crate) fn new(options: &TunnelOptions, seed: u64, paths: u16) -> Self {
+        let mut endpoint = Endpoint::new(options.endpoint_config(&[], seed).expect("registered algorithms"));
         (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH));
-        let (reassembly, received) = (Reassembly::default(), BTreeMap::new());
-        Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembly, events: Vec::new(), received }
+        let (reassembler, received) = (Reassembler::default(), BTreeMap::new());
+        Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembler, events: Vec::new(), received }
     }
 
     fn deliver(&mut self, now: Instant, delivery: Delivery<Bytes>) {
         let stream = delivery.stream;
         assert!(!delivery.first || delivery.payload.from == 0, "a packet begins at its first byte");
-        let follows = |before: &Bytes, next: &Bytes| (before.id, before.to) == (next.id, next.from);
-        let Some(fragments) = self.reassembly.push(delivery, follows) else { return };
+        let Some(packet) = self.reassembler.add(&delivery) else { return };
+        let fragments = &packet.buffer;
+        let follows = |pair: &[Bytes]| (pair[0].id, pair[0].to) == (pair[1].id, pair[1].from);
+        assert!(fragments.windows(2).all(follows), "the fragments of a packet follow each other");
         let Bytes { id, to, length, .. } = fragments[fragments.len() - 1];
         assert_eq!(to, length, "a packet is whole");
         self.delivered.push((stream, id, now));
@@ -145,11 +149,11 @@ impl testnet::Host for TestHost {
     }
 
     fn is_drained(&self) -> bool {
-        EndpointOptions::is_drained(&self.endpoint.status())
+        testnet::is_drained(&self.endpoint.status())
     }
 
     fn memory(&self) -> u64 {
-        EndpointOptions::memory(&self.endpoint.status())
+        testnet::memory_bytes(&self.endpoint.status())
     }
 
     /// None: the AEAD's tag would not match.

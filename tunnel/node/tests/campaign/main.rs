@@ -4,21 +4,24 @@
 
 mod simulation;
 
+use machine::TunnelOptions;
 use ropewalk_node::{Malformed, NodeEvent};
 use simulation::{Simulation, add_path, offer, rebind, remove_path, restart, share, simulation, take_after_restart};
-use testnet::{EndpointOptions, LinkConfig, ms};
+use testnet::{LinkConfig, ms};
 use units::{Instant, PathId, RngStream, Span};
 
 /// Time limit for packets to be delivered after the network has recovered.
 const RECOVERY: Span = Span::from_secs(8);
 
 /// The options of most hosts here.
-const DEFAULTS: EndpointOptions = EndpointOptions::new("bbr", "minrtt");
+fn options() -> TunnelOptions {
+    testnet::options("bbr", "minrtt")
+}
 
 #[test]
 fn a_client_with_two_paths_meets_a_server_that_knows_none() {
     let links = vec![[LinkConfig::clean(100, 5); 2], [LinkConfig::clean(50, 20); 2]];
-    let mut simulation = simulation(1, links, DEFAULTS);
+    let mut simulation = simulation(1, links, &options());
     simulation.run(ms(300));
     for id in 0..100 {
         offer(&mut simulation, (id % 2) as usize, 1, id, 20_000);
@@ -35,14 +38,14 @@ fn a_client_with_two_paths_meets_a_server_that_knows_none() {
 #[test]
 fn a_dead_first_path_does_not_stop_the_start() {
     let dead = LinkConfig::clean(100, 5).with_outage(Instant::ZERO, Instant::NEVER);
-    let mut simulation = simulation(2, vec![[dead; 2], [LinkConfig::clean(50, 20); 2]], DEFAULTS);
+    let mut simulation = simulation(2, vec![[dead; 2], [LinkConfig::clean(50, 20); 2]], &options());
     simulation.run(ms(1000));
     assert!(simulation.hosts[0].is_up(1) && !simulation.hosts[0].is_up(0));
 }
 
 #[test]
 fn keys_change_every_two_minutes_and_no_packet_is_lost() {
-    let mut simulation = simulation(3, vec![[LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation = simulation(3, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(300));
     for id in 0..3000 {
         offer(&mut simulation, 0, 1, id, 500);
@@ -58,7 +61,7 @@ fn keys_change_every_two_minutes_and_no_packet_is_lost() {
 
 #[test]
 fn a_client_that_moves_is_followed() {
-    let mut simulation = simulation(4, vec![[LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation = simulation(4, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(300));
     rebind(&mut simulation, 0);
     for id in 0..50 {
@@ -73,7 +76,8 @@ fn a_client_that_moves_is_followed() {
 
 #[test]
 fn a_server_that_restarts_is_found_again() {
-    let mut simulation = simulation(5, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation =
+        simulation(5, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(300));
     for id in 0..20 {
         offer(&mut simulation, 0, 1, id, 2000);
@@ -92,7 +96,8 @@ fn a_server_that_restarts_is_found_again() {
 
 #[test]
 fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() {
-    let mut simulation = simulation(10, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 40); 2]], DEFAULTS);
+    let mut simulation =
+        simulation(10, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 40); 2]], &options());
     simulation.run(ms(500));
     for id in 0..200 {
         if id == 100 {
@@ -124,7 +129,8 @@ fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() 
 
 #[test]
 fn a_peer_that_misses_a_removal_learns_of_it_and_drops_a_silent_path_in_the_end() {
-    let mut simulation = simulation(11, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation =
+        simulation(11, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     // Nothing of the client's arrives while it takes the path away.
     let before = simulation.network.links.clone();
@@ -153,7 +159,7 @@ fn a_peer_that_misses_a_removal_learns_of_it_and_drops_a_silent_path_in_the_end(
 
 #[test]
 fn a_secret_that_both_ends_change_makes_a_new_session_and_loses_nothing() {
-    let mut simulation = simulation(12, vec![[LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation = simulation(12, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     let established = |simulation: &Simulation| {
         simulation
@@ -182,7 +188,8 @@ fn a_secret_that_both_ends_change_makes_a_new_session_and_loses_nothing() {
 
 #[test]
 fn a_link_that_goes_down_fails_its_paths_at_once() {
-    let mut simulation = simulation(7, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation =
+        simulation(7, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     simulation.act(0, |client, now| client.host.on_link_down(now, 1));
     assert!(simulation.hosts[0].is_up(0) && !simulation.hosts[0].is_up(1));
@@ -190,7 +197,7 @@ fn a_link_that_goes_down_fails_its_paths_at_once() {
 
 #[test]
 fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
-    let mut simulation = simulation(8, vec![[LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation = simulation(8, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     simulation.act(1, |server, _| server.host.close());
     simulation.run(ms(3000));
@@ -203,7 +210,7 @@ fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
 
 #[test]
 fn datagrams_of_a_life_that_ended_while_they_waited_to_be_taken_are_dropped() {
-    let mut simulation = simulation(9, vec![[LinkConfig::clean(20, 10); 2]], DEFAULTS);
+    let mut simulation = simulation(9, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     assert_eq!(take_after_restart(&mut simulation), Err(Malformed));
 }
@@ -225,9 +232,9 @@ struct Met {
 fn run(seed: u64, met: &mut Met) {
     let mut random = RngStream::named(seed, "campaign");
     let links = testnet::random_paths(&mut random, 3);
-    let options = EndpointOptions::draw(&mut random);
+    let options = testnet::random_options(&mut random);
     let paths = links.len() as u64;
-    let mut simulation = simulation(seed, links, options);
+    let mut simulation = simulation(seed, links, &options);
     let long = random.chance(0.05);
     for id in 0..100 + random.below(150) {
         let (side, stream) = (usize::from(random.chance(0.4)), (id % 4) as u8);
@@ -247,7 +254,7 @@ fn run(seed: u64, met: &mut Met) {
             }
             _ => {}
         }
-        simulation.assert_memory(EndpointOptions::MEMORY);
+        simulation.assert_memory(testnet::MEMORY_BYTES);
         if options.in_order {
             for end in &simulation.hosts {
                 (0..4).for_each(|stream| {

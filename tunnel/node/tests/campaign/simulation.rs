@@ -1,12 +1,12 @@
 //! Hosts of the tunnel on the test network: real handshakes, ciphers and bytes; addresses may be rebound.
 
-use machine::{Delivery, EndpointStatus, Payload};
+use machine::{Delivery, EndpointStatus, Payload, Reassembler, TunnelOptions};
 use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
 use seal::{PeerId, Peers, PrivateKey, PublicKey};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use testnet::{EndpointOptions, LinkConfig, PATH, Reassembly};
+use testnet::{LinkConfig, PATH};
 use units::{Instant, PathId, RngStream, Span};
 
 /// Where somebody can be reached: a number.
@@ -65,7 +65,7 @@ pub(crate) struct TestHost {
     pub(crate) places: Vec<Place>,
     /// By how much its wall clock is ahead of the simulation's.
     pub(crate) wall: u64,
-    reassembly: Reassembly<Bytes>,
+    reassembler: Reassembler<Vec<Bytes>>,
     /// Packets delivered since the last restart of either host: stream and id.
     pub(crate) delivered: Vec<(u8, u64)>,
     /// Ids of all packets ever delivered.
@@ -81,20 +81,24 @@ struct Identity {
     index: usize,
     private: [u8; 32],
     other: PublicKey,
-    options: EndpointOptions,
+    options: TunnelOptions,
 }
 
 pub(crate) type Simulation = testnet::Simulation<TestHost>;
 
 /// A client that knows the server's addresses, and a server that knows none of the client's.
-pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: EndpointOptions) -> Simulation {
+pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: &TunnelOptions) -> Simulation {
     let mut random = RngStream::named(seed, "keys");
     let mut keys = [[0; 32]; 2];
     keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
     let hosts = [0, 1].map(|index| {
         let other = PrivateKey::from_bytes(keys[1 - index]).public();
         let places = (0..links.len()).map(|path| place(index, path)).collect();
-        TestHost::new(Instant::ZERO, Identity { seed, index, private: keys[index], other, options }, places)
+        TestHost::new(
+            Instant::ZERO,
+            Identity { seed, index, private: keys[index], other, options: options.clone() },
+            places,
+        )
     });
     Simulation::new(seed, links, hosts)
 }
@@ -165,7 +169,8 @@ impl TestHost {
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut host = Node::new(peers, Box::new(|_| PATH));
-        let parts = Box::new(move || options.config(2 * seed + index as u64));
+        let parts =
+            Box::new(move || options.endpoint_config(&[], 2 * seed + index as u64).expect("registered algorithms"));
         let peer = host.add_peer(other, None, parts).expect("a good key");
         for path in 0..if index == 0 { places.len() } else { 0 } {
             host.set_path(now, peer, path as u8, Route { socket: path as u16, remote: place(1, path) }, PATH);
@@ -176,7 +181,7 @@ impl TestHost {
             identity,
             places,
             wall: 1 << 60,
-            reassembly: Reassembly::default(),
+            reassembler: Reassembler::default(),
             delivered: Vec::new(),
             ever_delivered: BTreeSet::new(),
             events: Vec::new(),
@@ -197,8 +202,8 @@ impl TestHost {
 
     fn deliver(&mut self, delivery: Delivery<Bytes>) {
         let stream = delivery.stream;
-        let Some(fragments) = self.reassembly.push(delivery, |_, _| true) else { return };
-        let packet: Vec<u8> = fragments.iter().flat_map(Bytes::as_slice).copied().collect();
+        let Some(packet) = self.reassembler.add(&delivery) else { return };
+        let packet: Vec<u8> = packet.buffer.iter().flat_map(Bytes::as_slice).copied().collect();
         let id = u64::from_be_bytes(*packet.first_chunk().expect("a packet has a number"));
         assert!(packet == content(id, packet.len()), "packet {id} is what was sent");
         assert!(self.ever_delivered.insert(id), "packet {id} is delivered once");
@@ -264,11 +269,11 @@ impl testnet::Host for TestHost {
     }
 
     fn is_drained(&self) -> bool {
-        EndpointOptions::is_drained(&self.status())
+        testnet::is_drained(&self.status())
     }
 
     fn memory(&self) -> u64 {
-        EndpointOptions::memory(&self.status())
+        testnet::memory_bytes(&self.status())
     }
 
     fn corrupt(mut datagram: Datagram, random: &mut RngStream) -> Option<Datagram> {

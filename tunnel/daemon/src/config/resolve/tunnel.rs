@@ -2,14 +2,11 @@
 
 use super::context::{Context, flag};
 use super::value;
-use crate::config::options::TunnelOptions;
 use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
 use control::{AlgorithmChoice, ParamError, ParamValue};
+use machine::{OFF, TunnelOptions};
 use parse::{At, Fault, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
-
-/// No congestion control.
-const OFF: &str = "off";
 
 pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
     let given = table.cloned().unwrap_or_default();
@@ -18,7 +15,7 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
         let help = "MPT's protocol has no acknowledgements: remove it";
         context.refuse(given.retransmit.as_ref(), "retransmit", help);
     }
-    let congestion = given.congestion.as_ref().map(|at| context.ok(congestion(at, context.is_mpt)).flatten());
+    let congestion = given.congestion.as_ref().and_then(|at| context.ok(congestion(at, context.is_mpt)));
     let scheduler = given.scheduler.as_ref().and_then(|at| context.ok(scheduler(at, weights, context.is_mpt)));
     let timeout = value::time(given.max_reorder_timeout.as_ref(), context);
     TunnelOptions {
@@ -28,12 +25,13 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
         in_order: flag(given.in_order.as_ref(), default.in_order),
         deliver_late: deliver_late(given.late.as_ref(), context).unwrap_or(default.deliver_late),
         max_reorder_timeout: timeout.unwrap_or(default.max_reorder_timeout),
+        ..default
     }
 }
 
 fn mpt_default() -> TunnelOptions {
     TunnelOptions {
-        congestion: None,
+        congestion: OFF.into(),
         scheduler: mpt::DEFAULT_SCHEDULER.into(),
         retransmit: false,
         max_reorder_timeout: mpt::DEFAULT_REORDER_TIMEOUT,
@@ -56,10 +54,10 @@ fn named(at: &At<NameOrTable>) -> AlgorithmChoice {
     }
 }
 
-fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<AlgorithmChoice>, Fault> {
+fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Fault> {
     let algorithm = named(at);
     if algorithm.name == OFF {
-        return Ok(None);
+        return Ok(algorithm);
     }
     if is_mpt {
         let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
@@ -70,7 +68,7 @@ fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<Option<AlgorithmChoi
         unknown("congestion control", "algorithms", &algorithm.name, at, names.chain([&OFF]).copied())
     })?;
     entry.controller(&algorithm.parameters).map_err(|error| bad_parameter(&error, at, entry.name, "algorithms"))?;
-    Ok(Some(algorithm))
+    Ok(algorithm)
 }
 
 fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Fault> {

@@ -1,7 +1,8 @@
 //! Delivery of a received packet: validation, and the write to the device.
 
-use super::reassembly::Reassembled;
+use super::packet::PacketBytes;
 use crate::data_plane::device::{Device, WriteOutcome};
+use machine::ReassembledPacket;
 use std::io::IoSlice;
 use std::net::IpAddr;
 use wire::inner::Inner;
@@ -20,10 +21,11 @@ pub(super) enum Rejection {
 /// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies a CE
 /// mark of its fragments to the inner header (RFC 6040, section 4.2).
 pub(super) fn validate(
-    packet: Reassembled<'_>,
+    packet: ReassembledPacket<'_, PacketBytes>,
     is_allowed: impl Fn(IpAddr) -> bool,
 ) -> Result<(VirtioNetHeader, &[u8], usize), Rejection> {
-    let Reassembled { bytes, offload, ce } = packet;
+    let ReassembledPacket { buffer: PacketBytes { bytes, offload }, ce } = packet;
+    let offload = *offload;
     let start = if offload { VirtioNetHeader::LEN } else { 0 };
     let header =
         if offload { VirtioNetHeader::parse(bytes).map(|(header, _)| header) } else { Ok(VirtioNetHeader::default()) };
@@ -65,13 +67,15 @@ mod tests {
 
     #[test]
     fn bytes_behind_the_length_of_the_ip_header_are_cut_off() {
-        let mut bytes = [0; 40];
         // IPv4, 20 bytes of header, 28 in all.
-        (bytes[0], bytes[3]) = (0x45, 28);
-        let padded = Reassembled { bytes: &mut bytes, offload: false, ce: false };
-        let (_, bytes, start) = validate(padded, |_| true).ok().expect("it is whole");
+        let mut bytes = vec![0x45, 0, 0, 28];
+        bytes.resize(40, 0);
+        let mut padded = PacketBytes { bytes, offload: false };
+        let packet = ReassembledPacket { buffer: &mut padded, ce: false };
+        let (_, bytes, start) = validate(packet, |_| true).ok().expect("the packet is valid");
         assert_eq!((bytes.len(), start), (28, 0));
-        let truncated = Reassembled { bytes: &mut [0x45, 0, 0, 28, 0, 0], offload: false, ce: false };
+        padded.bytes.truncate(6);
+        let truncated = ReassembledPacket { buffer: &mut padded, ce: false };
         assert!(matches!(validate(truncated, |_| true), Err(Rejection::Malformed)));
     }
 }

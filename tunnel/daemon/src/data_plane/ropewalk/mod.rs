@@ -9,7 +9,6 @@ mod allowed_ips;
 mod deliver;
 mod packet;
 mod peer;
-mod reassembly;
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;

@@ -1,7 +1,7 @@
 //! The payload of the machine in the daemon: bytes of a pooled buffer, and what the device said of them.
 
 use crate::data_plane::buffer::BufferSlice;
-use machine::Payload;
+use machine::{PacketBuffer, Payload};
 use wire::inner::ecn;
 use wire::segment::trim_first;
 use wire::virtio::VirtioNetHeader;
@@ -37,5 +37,24 @@ impl Payload for PacketSlice {
         let Some(dropped) = dropped else { return false };
         self.bytes = self.bytes.slice(dropped as u32, self.bytes.len() as u32);
         true
+    }
+}
+
+/// The bytes of a packet that is being reassembled.
+#[derive(Debug, Default)]
+pub(super) struct PacketBytes {
+    pub(super) bytes: Vec<u8>,
+    /// Whether the packet begins with a virtio-net header.
+    pub(super) offload: bool,
+}
+
+impl PacketBuffer<PacketSlice> for PacketBytes {
+    fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    fn append(&mut self, payload: &PacketSlice) {
+        self.bytes.extend_from_slice(&payload.bytes);
+        self.offload = payload.offload;
     }
 }

@@ -1,13 +1,12 @@
 //! A peer of the engine: the transmit queue of each of its paths, its reassembly and its counters.
 
-use super::packet::PacketSlice;
-use super::reassembly::Reassembler;
+use super::packet::{PacketBytes, PacketSlice};
 use crate::data_plane::address::PathAddress;
 use crate::data_plane::config::{Error, PeerConfig, PeerPathConfig, SocketConfig, path_config};
 use crate::data_plane::report::{AddressReport, PeerReport};
 use crate::data_plane::socket::Socket;
 use crate::data_plane::transmit::TransmitQueue;
-use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig};
+use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig, Reassembler};
 use seal::{Entropy, PeerId, SystemEntropy};
 use units::{Instant, PathId};
 
@@ -27,7 +26,7 @@ pub(super) struct EnginePeer {
     pub(super) config: PeerConfig,
     /// By path id; `None` before the first datagram.
     transmits: Vec<Option<PathTransmit>>,
-    pub(super) reassembler: Reassembler,
+    pub(super) reassembler: Reassembler<PacketBytes>,
     pub(super) no_session: u64,
     pub(super) unallowed_source: u64,
     pub(super) malformed: u64,
@@ -47,7 +46,7 @@ impl EnginePeer {
         let peer = Self {
             config,
             transmits: (0..MAX_PATHS).map(|_| None).collect(),
-            reassembler: Reassembler::new(),
+            reassembler: Reassembler::default(),
             no_session: 0,
             unallowed_source: 0,
             malformed: 0,
@@ -117,7 +116,7 @@ impl EnginePeer {
             addresses: node.routes(id).map(address).collect(),
             no_session: self.no_session,
             unallowed_source: self.unallowed_source,
-            incomplete: self.reassembler.incomplete + self.malformed,
+            incomplete: self.reassembler.incomplete_packets + self.malformed,
         }
     }
 }
