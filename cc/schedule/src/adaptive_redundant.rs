@@ -1,4 +1,5 @@
-//! Adaptive redundancy: a path that does badly repeats what others have sent, the rest share the data.
+//! Adaptive redundancy: a path with a small window or a small share of the bandwidth sends copies; the others share the
+//! data.
 //!
 //! Path i of N carries the oldest packet that is not acknowledged and that it has not carried, while
 //!
@@ -30,7 +31,7 @@ use units::{PathId, Rate, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "adaptive-redundant",
     aliases: &["dynamic-redundancy"],
-    title: "paths that do badly repeat what others have sent",
+    title: "paths with a small window or share send copies",
     source: "Han et al., SIGCOMM 2019 posters, section 3.2",
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
@@ -47,51 +48,51 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         },
     ],
     constructor: |setup| {
-        let turns = (setup.params.choice("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
-        Box::new(AdaptiveRedundant::new(turns, setup.params.number("window") as u32))
+        let round_robin = (setup.params.choice("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
+        Box::new(AdaptiveRedundant::new(round_robin, setup.params.number("window") as u32))
     },
 };
 
-/// How paths are chosen.
+/// State of adaptive redundancy.
 #[derive(Clone, Debug)]
 pub struct AdaptiveRedundant {
-    /// None: by least RTT.
+    /// `None`: paths are chosen by least RTT.
     round_robin: Option<RoundRobin>,
     small_cwnd: u32,
 }
 
 /// The share of its bandwidth that Coupled BBR leaves to a path between probes; at most 1, negative for a slow path.
 fn alpha(own: Rate, all: impl Iterator<Item = Rate>) -> f64 {
-    let (most, squares) = all
+    let (max, sum_of_squares) = all
         .map(|rate| rate.0 as f64)
-        .fold((0.0_f64, 0.0), |(most, squares), rate| (most.max(rate), squares + rate * rate));
-    (4.0 * own.0 as f64 * most / squares - 1.0) / 3.0
+        .fold((0.0_f64, 0.0), |(max, sum_of_squares), rate| (max.max(rate), sum_of_squares + rate * rate));
+    (4.0 * own.0 as f64 * max / sum_of_squares - 1.0) / 3.0
 }
 
 /// A path with a smaller alpha is redundant.
-fn threshold(rtt: Span, least: Span, paths: usize) -> f64 {
-    rtt.0 as f64 / (paths as f64 * (rtt.0 + least.0) as f64)
+fn threshold(rtt: Span, min_rtt: Span, paths: usize) -> f64 {
+    rtt.0 as f64 / (paths as f64 * (rtt.0 + min_rtt.0) as f64)
 }
 
 impl AdaptiveRedundant {
-    /// Chooses by turns or by least RTT; a window of `small` packets or fewer makes a path redundant.
+    /// Paths are chosen by `round_robin` or by least RTT; a window of `small_cwnd` packets or fewer makes a path redundant.
     #[must_use]
-    pub fn new(turns: Option<RoundRobin>, small: u32) -> Self {
-        Self { round_robin: turns, small_cwnd: small }
+    pub fn new(round_robin: Option<RoundRobin>, small_cwnd: u32) -> Self {
+        Self { round_robin, small_cwnd }
     }
 
-    fn redundant(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
-        let slow = || {
-            let least = view.usable_paths().map(|(_, path)| path.srtt).min().unwrap_or_default();
-            let share = alpha(path.delivery_rate, view.usable_paths().map(|(_, path)| path.delivery_rate));
-            share < threshold(path.srtt, least, view.usable_paths().count())
+    fn is_redundant(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
+        let has_small_share = || {
+            let min_rtt = view.usable_paths().map(|(_, path)| path.srtt).min().unwrap_or_default();
+            let alpha_of_path = alpha(path.delivery_rate, view.usable_paths().map(|(_, path)| path.delivery_rate));
+            alpha_of_path < threshold(path.srtt, min_rtt, view.usable_paths().count())
         };
-        path.cwnd <= self.small_cwnd || path.delivery_rate.0 > 0 && slow()
+        path.cwnd <= self.small_cwnd || path.delivery_rate.0 > 0 && has_small_share()
     }
 
-    fn normal(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
+    fn choose_path(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         match &mut self.round_robin {
-            Some(turns) => turns.next_path(view),
+            Some(round_robin) => round_robin.next_path(view),
             None => fastest(view.paths_with_room()).map(|(path, _)| path),
         }
     }
@@ -100,19 +101,19 @@ impl AdaptiveRedundant {
 impl Scheduler for AdaptiveRedundant {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         if view.sendable_packets() == 0 {
-            let (path, _) = view.paths_with_room().find(|(_, path)| self.redundant(view, path))?;
+            let (path, _) = view.paths_with_room().find(|(_, path)| self.is_redundant(view, path))?;
             return Some(Pick { path, packet: PacketChoice::OldestUnacked });
         }
-        let path = self.normal(view)?;
-        let copies = self.redundant(view, &view.paths[path.index()]);
-        Some(Pick { path, packet: if copies { PacketChoice::OldestUnacked } else { PacketChoice::Next } })
+        let path = self.choose_path(view)?;
+        let copy = self.is_redundant(view, &view.paths[path.index()]);
+        Some(Pick { path, packet: if copy { PacketChoice::OldestUnacked } else { PacketChoice::Next } })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tests::{VIEW, fill, path};
+    use crate::view::tests::{VIEW, path, pick_all};
 
     fn alphas<const N: usize>(mbit: [u64; N]) -> [f64; N] {
         let all = mbit.map(Rate::from_mbit);
@@ -131,35 +132,42 @@ mod tests {
 
     #[test]
     fn thresholds_for_long_and_short_paths() {
-        let at = |rtt, least, paths| threshold(Span::from_millis(rtt), Span::from_millis(least), paths);
+        let at = |rtt, min_rtt, paths| threshold(Span::from_millis(rtt), Span::from_millis(min_rtt), paths);
         assert_eq!([at(60, 20, 2), at(20, 20, 2)], [0.375, 0.25]);
         assert_eq!(at(40, 40, 3), 1.0 / 6.0);
     }
 
     /// Whether each path is redundant, of paths with these RTTs in ms, bandwidths in Mbit/s and windows.
-    fn redundant<const N: usize>(paths: [(u64, u64, u32); N]) -> [bool; N] {
+    fn is_redundant<const N: usize>(paths: [(u64, u64, u32); N]) -> [bool; N] {
         let paths =
             paths.map(|(rtt, mbit, window)| PathView { delivery_rate: Rate::from_mbit(mbit), ..path(rtt, window, 0) });
         let view = SchedulerView { paths: &paths, ..VIEW };
-        paths.each_ref().map(|path| AdaptiveRedundant::new(None, 4).redundant(&view, path))
+        paths.each_ref().map(|path| AdaptiveRedundant::new(None, 4).is_redundant(&view, path))
     }
 
     #[test]
     fn a_path_is_redundant_by_its_window_or_by_its_share() {
-        assert_eq!(redundant([(60, 100, 99), (20, 100, 99)]), [true, false], "1/3 is below 0.375, and not below 0.25");
-        assert_eq!(redundant([(20, 100, 99), (20, 100, 4)]), [false, true]);
-        assert_eq!(redundant([(20, 100, 99), (20, 100, 5)]), [false, false]);
-        assert_eq!(redundant([(20, 100, 99), (20, 30, 99)]), [false, true], "0.0336 is below 0.25");
-        assert_eq!(redundant([(20, 100, 99); 3]), [true; 3], "1/9 is below 1/6");
-        assert_eq!(redundant([(20, 100, 99)]), [false]);
-        assert_eq!(redundant([(20, 100, 99), (60, 0, 10)]), [false, false], "not judged without a sample");
+        assert_eq!(
+            is_redundant([(60, 100, 99), (20, 100, 99)]),
+            [true, false],
+            "1/3 is below 0.375, and not below 0.25"
+        );
+        assert_eq!(is_redundant([(20, 100, 99), (20, 100, 4)]), [false, true]);
+        assert_eq!(is_redundant([(20, 100, 99), (20, 100, 5)]), [false, false]);
+        assert_eq!(is_redundant([(20, 100, 99), (20, 30, 99)]), [false, true], "0.0336 is below 0.25");
+        assert_eq!(is_redundant([(20, 100, 99); 3]), [true; 3], "1/9 is below 1/6");
+        assert_eq!(is_redundant([(20, 100, 99)]), [false]);
+        assert_eq!(is_redundant([(20, 100, 99), (60, 0, 10)]), [false, false], "not judged without a sample");
     }
 
     #[test]
     fn the_bad_path_takes_its_turns_with_copies() {
-        let bad = path(20, 3, 0);
-        let picks =
-            fill(&mut AdaptiveRedundant::new(Some(RoundRobin::new(1, false)), 4), 6, &mut [path(20, 9, 0), bad]);
+        let redundant_path = path(20, 3, 0);
+        let picks = pick_all(
+            &mut AdaptiveRedundant::new(Some(RoundRobin::new(1, false)), 4),
+            6,
+            &mut [path(20, 9, 0), redundant_path],
+        );
         let oldest = Pick { path: PathId(1), packet: PacketChoice::OldestUnacked };
         assert_eq!(picks, [Pick::next(PathId(0)), oldest].repeat(3));
     }

@@ -1,18 +1,18 @@
 //! BLEST: a slow path is left idle when its packet would block the fast path.
 //!
-//! The fastest path F (least smoothed RTT) is used whenever it is open. Otherwise S, the fastest of the open ones, is
-//! slower. A packet on S holds a place in the far end's window for as long as it travels, and in that time F could send
+//! The fastest path F (least smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
+//! room. A packet on S occupies the receive window until it is acknowledged, and in that time F could send
 //!
 //! ```text
-//! linger  = min_S + (max_S - min_S) * held_S / window_S, at least srtt_S
+//! linger  = min_S + (max_S - min_S) * buffered_S / window_S, at least srtt_S
 //! rounds  = linger / rtt_F + 1                                        (whole)
 //! packets = rounds * (W_F + (rounds - 1) / 2),  W_F = max(window_F, threshold_F + 1)
 //!         = window_F * (2^rounds - 1)                                 in the first slow start, rounds <= 16
 //! ```
 //!
-//! Data wait for F if `packets * lambda` does not fit into the far end's window beside what S holds already, this
-//! packet included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the window's edge stood
-//! still in the meantime ([`SchedulerView::rwnd_stalls`]), and falls by 0.01 if not.
+//! Data wait for F if `packets * lambda` does not fit into the receive window beside the packets of S, this packet
+//! included. `lambda` corrects the estimate: once in an RTT of S it grows by 0.04 if the receive window stalled
+//! in the meantime ([`SchedulerView::rwnd_stalls`]), and falls by 0.01 if not.
 //!
 //! Source: Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016; constants and halves as in `mptcp_blest.c` of the
 //! out-of-tree kernel. Readings: `min`, `max` are the extremes of the smoothed RTT that picks have seen, `rtt_F` is the
@@ -32,10 +32,10 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[
         factor("lambda", "factor on what the fast path could send, at the start", 1.2),
-        factor("least_lambda", "its lower bound", 1.0),
-        factor("most_lambda", "its upper bound", 1.3),
-        factor("raise", "what is added to it where the window's edge stood still", 0.04),
-        factor("lower", "what is taken from it where it did not", 0.01),
+        factor("min_lambda", "its lower bound", 1.0),
+        factor("max_lambda", "its upper bound", 1.3),
+        factor("raise", "added to it where the receive window stalled", 0.04),
+        factor("lower", "subtracted from it where it did not", 0.01),
     ],
     constructor: |setup| Box::new(Blest::new(setup.params)),
 };
@@ -44,10 +44,10 @@ const fn factor(name: &'static str, description: &'static str, value: f64) -> Pa
     Parameter { name, description, kind: ParamKind::Number { default: value, min: 0.0, max: 100.0 } }
 }
 
-/// Rounds of the first slow start that are looked ahead: the window doubles in each.
+/// Most rounds of the first slow start that are estimated: the window doubles in each.
 const MAX_DOUBLINGS: u64 = 16;
 
-/// The factor, and what it is adjusted by. Factors are counted in thousandths.
+/// State of BLEST. Factors are in thousandths.
 #[derive(Clone, Debug)]
 pub struct Blest {
     lambda: u64,
@@ -62,14 +62,14 @@ pub struct Blest {
 }
 
 impl Blest {
-    fn new(settings: &Params) -> Self {
-        let [lambda, least, most, raise, lower] = ENTRY.parameters else { unreachable!("five parameters") };
-        let thousandths = |it: &Parameter| (settings.number(it.name) * 1000.0 + 0.5) as u64;
-        let [lambda, least, most, raise, lower] = [lambda, least, most, raise, lower].map(thousandths);
+    fn new(params: &Params) -> Self {
+        let [lambda, min, max, raise, lower] = ENTRY.parameters else { unreachable!("five parameters") };
+        let thousandths = |parameter: &Parameter| (params.number(parameter.name) * 1000.0 + 0.5) as u64;
+        let [lambda, min_lambda, max_lambda, raise, lower] = [lambda, min, max, raise, lower].map(thousandths);
         Self {
             lambda,
-            min_lambda: least,
-            max_lambda: most,
+            min_lambda,
+            max_lambda,
             raise,
             lower,
             last_adjusted: Instant::ZERO,
@@ -78,38 +78,38 @@ impl Blest {
         }
     }
 
-    /// Takes in the RTTs of all paths.
+    /// Extends the RTT range of each path.
     fn update_rtt_ranges(&mut self, paths: &[PathView]) {
         self.rtt_ranges.resize(paths.len(), (Span::ZERO, Span::ZERO));
-        for ((least, most), path) in self.rtt_ranges.iter_mut().zip(paths) {
-            let first = *least == Span::ZERO;
-            *least = if first { path.srtt } else { path.srtt.min(*least) };
-            *most = path.srtt.max(*most);
+        for ((min, max), path) in self.rtt_ranges.iter_mut().zip(paths) {
+            let first = *min == Span::ZERO;
+            *min = if first { path.srtt } else { path.srtt.min(*min) };
+            *max = path.srtt.max(*max);
         }
     }
 
-    /// Once in an RTT of the slow path.
+    /// Adjusts lambda, once in an RTT of the slow path.
     fn update_lambda(&mut self, view: &SchedulerView<'_>, rtt: Span) {
         if view.now.since(self.last_adjusted) < rtt {
             return;
         }
-        let stood = view.rwnd_stalls > self.rwnd_stalls;
-        let next = if stood { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
+        let stalled = view.rwnd_stalls > self.rwnd_stalls;
+        let next = if stalled { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
         self.lambda = next.min(self.max_lambda).max(self.min_lambda);
         (self.last_adjusted, self.rwnd_stalls) = (view.now, view.rwnd_stalls);
     }
 
-    /// How long a packet on this path holds its place in the far end's window.
-    fn linger(&self, id: PathId, path: &PathView) -> Span {
-        let (least, most) = self.rtt_ranges[id.index()];
-        let held = (most.saturating_sub(least) * u64::from(path.buffered_packets())) / u64::from(path.cwnd.max(1));
-        (least + held).max(path.srtt)
+    /// How long a packet on this path occupies the receive window.
+    fn linger_time(&self, id: PathId, path: &PathView) -> Span {
+        let (min, max) = self.rtt_ranges[id.index()];
+        let queueing = (max.saturating_sub(min) * u64::from(path.buffered_packets())) / u64::from(path.cwnd.max(1));
+        (min + queueing).max(path.srtt)
     }
 
     /// Packets that the fast path could send within a span.
-    fn packets(&self, id: PathId, path: &PathView, within: Span) -> u64 {
-        let (least, most) = self.rtt_ranges[id.index()];
-        let rounds = within.0 / ((least + most) / 2).0.max(1) + 1;
+    fn packets_within(&self, id: PathId, path: &PathView, within: Span) -> u64 {
+        let (min, max) = self.rtt_ranges[id.index()];
+        let rounds = within.0 / ((min + max) / 2).0.max(1) + 1;
         if path.ssthresh >= INFINITE_SSTHRESH {
             return u64::from(path.cwnd) * ((1 << rounds.min(MAX_DOUBLINGS)) - 1);
         }
@@ -117,16 +117,16 @@ impl Blest {
         rounds.saturating_mul(window + (rounds - 1) / 2)
     }
 
-    /// Bytes that the far end's window must have for the fast path alone, if a packet is to leave on the slow one.
-    fn needed(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> u64 {
-        let packets = self.packets(fast.0, fast.1, self.linger(slow.0, slow.1));
-        packets.saturating_mul(u64::from(view.packet_bytes)).saturating_mul(self.lambda) / 1000
+    /// Bytes of receive window that the fast path needs while a packet is on the slow one.
+    fn needed_bytes(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> u64 {
+        let packets_within = self.packets_within(fast.0, fast.1, self.linger_time(slow.0, slow.1));
+        packets_within.saturating_mul(u64::from(view.packet_bytes)).saturating_mul(self.lambda) / 1000
     }
 
-    fn blocks(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
+    fn would_block(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
         let bytes = u64::from(view.packet_bytes);
         let window = view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left).saturating_mul(bytes);
-        self.needed(view, fast, slow) > window.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
+        self.needed_bytes(view, fast, slow) > window.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
     }
 }
 
@@ -142,7 +142,7 @@ impl Scheduler for Blest {
         }
         let slow = fastest(view.paths_with_room())?;
         self.update_lambda(view, slow.1.srtt);
-        (!self.blocks(view, fast, slow)).then(|| Pick::next(slow.0))
+        (!self.would_block(view, fast, slow)).then(|| Pick::next(slow.0))
     }
 }
 
@@ -156,30 +156,37 @@ mod tests {
         Blest::new(&Params::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults"))
     }
 
-    fn estimate(fast: PathView) -> (u64, u64) {
+    fn estimates(fast: PathView) -> (u64, u64) {
         let paths = [fast, path(100, 10, 0)];
-        let mut it = blest();
-        it.update_rtt_ranges(&paths);
+        let mut scheduler = blest();
+        scheduler.update_rtt_ranges(&paths);
         let view = SchedulerView { paths: &paths, ..VIEW };
         let [fast, slow] = [(PathId(0), &paths[0]), (PathId(1), &paths[1])];
-        (it.packets(fast.0, fast.1, it.linger(slow.0, slow.1)), it.needed(&view, fast, slow))
+        (
+            scheduler.packets_within(fast.0, fast.1, scheduler.linger_time(slow.0, slow.1)),
+            scheduler.needed_bytes(&view, fast, slow),
+        )
     }
 
     #[test]
     fn what_the_fast_path_could_send_in_the_slow_ones_rtt() {
-        assert_eq!(estimate(path(20, 10, 10)), (72, 125_107), "6 rounds of 10 + 2 packets, times 1448 times 1.2");
+        assert_eq!(estimates(path(20, 10, 10)), (72, 125_107), "6 rounds of 10 + 2 packets, times 1448 times 1.2");
         let first = PathView { ssthresh: INFINITE_SSTHRESH, ..path(20, 10, 10) };
-        assert_eq!(estimate(first).0, 630, "10 * (2^6 - 1)");
-        assert_eq!(estimate(PathView { ssthresh: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
+        assert_eq!(estimates(first).0, 630, "10 * (2^6 - 1)");
+        assert_eq!(estimates(PathView { ssthresh: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
     }
 
     #[test]
-    fn a_held_slow_path_lingers_between_its_extremes() {
-        let mut it = blest();
-        it.update_rtt_ranges(&[path(100, 10, 0)]);
-        it.update_rtt_ranges(&[path(200, 10, 0)]);
-        assert_eq!(it.linger(PathId(0), &path(120, 10, 5)), Span::from_millis(150));
-        assert_eq!(it.linger(PathId(0), &path(180, 10, 5)), Span::from_millis(180), "at least the smoothed RTT");
+    fn the_linger_time_lies_between_the_extremes_of_the_rtt() {
+        let mut scheduler = blest();
+        scheduler.update_rtt_ranges(&[path(100, 10, 0)]);
+        scheduler.update_rtt_ranges(&[path(200, 10, 0)]);
+        assert_eq!(scheduler.linger_time(PathId(0), &path(120, 10, 5)), Span::from_millis(150));
+        assert_eq!(
+            scheduler.linger_time(PathId(0), &path(180, 10, 5)),
+            Span::from_millis(180),
+            "at least the smoothed RTT"
+        );
     }
 
     #[test]
@@ -193,13 +200,13 @@ mod tests {
 
     #[test]
     fn lambda_moves_once_in_a_slow_rtt_and_stays_within_its_bounds() {
-        let mut it = blest();
+        let mut scheduler = blest();
         let mut at = |ms: u64, blocked: u64| {
-            it.update_lambda(
+            scheduler.update_lambda(
                 &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), rwnd_stalls: blocked, ..VIEW },
                 Span::from_millis(100),
             );
-            it.lambda
+            scheduler.lambda
         };
         assert_eq!(
             [at(99, 0), at(100, 1), at(199, 2), at(200, 2), at(300, 2), at(400, 2)],

@@ -21,7 +21,7 @@ const MAX_DEFICIT: u64 = (u16::MAX as u64) << FRACTION;
 /// Bits behind the binary point of what a path has carried.
 const FRACTION: u32 = 20;
 
-/// Bytes that each path has carried.
+/// State of the byte deficit.
 #[derive(Clone, Debug)]
 pub struct ByteDeficit {
     weights: Vec<u64>,
@@ -38,12 +38,12 @@ impl ByteDeficit {
         Self { virtual_bytes: vec![0; weights.len()], first: first as usize % weights.len().max(1), weights }
     }
 
-    /// Only differences matter: the common part is dropped.
+    /// Subtracts the common part, as only differences matter, and bounds the deficits.
     fn normalise(&mut self) {
-        let floor = self.virtual_bytes.iter().max().map_or(0, |most| most.saturating_sub(MAX_DEFICIT));
-        self.virtual_bytes.iter_mut().for_each(|carried| *carried = floor.max(*carried));
-        let least = self.virtual_bytes.iter().min().copied().unwrap_or(0);
-        self.virtual_bytes.iter_mut().for_each(|carried| *carried -= least);
+        let min_kept = self.virtual_bytes.iter().max().map_or(0, |max| max.saturating_sub(MAX_DEFICIT));
+        self.virtual_bytes.iter_mut().for_each(|bytes| *bytes = min_kept.max(*bytes));
+        let min = self.virtual_bytes.iter().min().copied().unwrap_or(0);
+        self.virtual_bytes.iter_mut().for_each(|bytes| *bytes -= min);
     }
 }
 
@@ -52,14 +52,14 @@ impl Scheduler for ByteDeficit {
         let paths = view.paths.len();
         self.weights.resize(paths, 1);
         self.virtual_bytes.resize(paths, 0);
-        let charge = |path: usize| (u64::from(view.packet_bytes) << FRACTION) / self.weights[path];
+        let cost = |path: usize| (u64::from(view.packet_bytes) << FRACTION) / self.weights[path];
         let turn = |path: usize| (path + paths - self.first) % paths;
-        let debt = |path: usize| (self.virtual_bytes[path] + charge(path), turn(path));
+        let finish = |path: usize| (self.virtual_bytes[path] + cost(path), turn(path));
         let (chosen, _) = view
             .paths_with_room()
             .filter(|_| view.sendable_packets() > 0)
-            .min_by_key(|(path, _)| debt(path.index()))?;
-        self.virtual_bytes[chosen.index()] += charge(chosen.index());
+            .min_by_key(|(path, _)| finish(path.index()))?;
+        self.virtual_bytes[chosen.index()] += cost(chosen.index());
         self.normalise();
         Some(Pick::next(chosen))
     }

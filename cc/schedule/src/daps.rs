@@ -1,4 +1,4 @@
-//! DAPS, delay-aware packet scheduling: the slow path carries the packets that will be due when they arrive.
+//! DAPS, delay-aware packet scheduling: each path carries the packets that are next in order when they arrive.
 //!
 //! One-way delays d_i = srtt_i / 2, rounded to a grain of 4 ms, and windows w_i are taken as fixed for a plan, which
 //! spans the least common multiple of the delays. In it path i sends a burst of w_i packets at 0, d_i, 2 d_i, ...;
@@ -9,9 +9,9 @@
 //! w_j * min(floor((k + 1) d_i / d_j), lcm / d_j)
 //! ```
 //!
-//! What of these has not been sent is left out for the others ([`PacketChoice::SkipAhead`]); hence the plan needs no list. Of the
-//! open paths the one whose burst arrives first is served. When no open path has a part of the plan left, or the set of
-//! paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the window.
+//! Those of them that were not sent are skipped for the others ([`PacketChoice::SkipAhead`]); hence the plan needs no
+//! list. Of the paths with room the one whose burst arrives first is picked. When no path with room has a burst left, or
+//! the set of paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the window.
 //!
 //! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014; grain and smoothing as in Ferlin's kernel module.
 //! Readings and deviations: smoothing happens once a plan; a plan spans one second at most (the common multiple may be
@@ -26,7 +26,7 @@ use units::{PathId, Span};
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "daps",
     aliases: &[],
-    title: "the slow path carries what will be due when it arrives, by a plan",
+    title: "each path carries what is next in order when it arrives, by a plan",
     source: "Kuhn et al., ICC 2014",
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
@@ -51,7 +51,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 /// Windows are smoothed in eighths of a packet.
 const EIGHTHS: u64 = 8;
 
-/// The plan.
+/// State of DAPS.
 #[derive(Clone, Debug)]
 pub struct Daps {
     time_unit: Span,
@@ -59,15 +59,15 @@ pub struct Daps {
     plans: Vec<PathPlan>,
 }
 
-/// One path's part of the plan.
+/// The plan of one path.
 #[derive(Clone, Copy, Debug, std::default::Default)]
 struct PathPlan {
-    /// One-way delay in grains; 0 if the path is not in the plan.
+    /// One-way delay in time units; 0 if the path is not in the plan.
     one_way_delay: u64,
     /// Smoothed window, eighths of a packet.
     cwnd: u64,
     bursts: u64,
-    /// Packets of the plan that have left.
+    /// Packets of the plan that were sent.
     sent: u64,
 }
 
@@ -77,16 +77,16 @@ impl PathPlan {
         (self.cwnd / EIGHTHS).max(1)
     }
 
-    fn left(&self) -> bool {
+    fn has_bursts_left(&self) -> bool {
         self.sent < self.bursts * self.burst()
     }
 
-    /// When its next packet arrives, in grains from the plan's beginning.
+    /// When the next packet arrives, in time units from the start of the plan.
     fn arrival(&self) -> u64 {
         (self.sent / self.burst() + 1) * self.one_way_delay
     }
 
-    /// Packets that arrive until then and have not been sent.
+    /// Unsent packets of the plan that arrive by `until`.
     fn due(&self, until: u64) -> u64 {
         let bursts = until.checked_div(self.one_way_delay).unwrap_or(0).min(self.bursts);
         (bursts * self.burst()).saturating_sub(self.sent)
@@ -94,50 +94,50 @@ impl PathPlan {
 }
 
 impl Daps {
-    /// Delays are rounded to multiples of `grain`, a plan spans `horizon` at most.
+    /// Delays are rounded to multiples of `time_unit`, a plan spans `horizon` at most.
     #[must_use]
-    pub fn new(grain: Span, horizon: Span) -> Self {
-        Self { time_unit: grain, horizon, plans: Vec::new() }
+    pub fn new(time_unit: Span, horizon: Span) -> Self {
+        Self { time_unit, horizon, plans: Vec::new() }
     }
 
-    /// One-way delay in grains, at least one.
+    /// One-way delay in time units, at least one.
     fn delay(&self, path: &PathView) -> u64 {
         ((path.srtt / 2 + self.time_unit / 2).0 / self.time_unit.0.max(1)).max(1)
     }
 
     /// Whether the plan is about the paths that are usable now.
-    fn covers(&self, view: &SchedulerView<'_>) -> bool {
-        let planned = (0..).map(PathId).zip(&self.plans).filter(|(_, lane)| lane.one_way_delay > 0);
+    fn covers_usable_paths(&self, view: &SchedulerView<'_>) -> bool {
+        let planned = (0..).map(PathId).zip(&self.plans).filter(|(_, plan)| plan.one_way_delay > 0);
         planned.map(|(id, _)| id).eq(view.usable_paths().map(|(id, _)| id))
     }
 
     fn plan(&mut self, view: &SchedulerView<'_>) {
         self.plans.resize(view.paths.len(), PathPlan::default());
-        self.plans.iter_mut().for_each(|lane| (lane.one_way_delay, lane.bursts, lane.sent) = (0, 0, 0));
+        self.plans.iter_mut().for_each(|plan| (plan.one_way_delay, plan.bursts, plan.sent) = (0, 0, 0));
         if view.usable_paths().any(|(_, path)| path.srtt == Span::ZERO) {
             return;
         }
-        let most = (self.horizon.0 / self.time_unit.0.max(1)).max(1);
+        let max_span = (self.horizon.0 / self.time_unit.0.max(1)).max(1);
         let mut span = 1;
         for (id, path) in view.usable_paths() {
             let delay = self.delay(path);
-            span = (span / gcd(span, delay)).saturating_mul(delay).min(most);
-            let lane = &mut self.plans[id.index()];
-            let now = u64::from(path.cwnd) * EIGHTHS;
-            let window = if lane.cwnd == 0 { now } else { lane.cwnd - lane.cwnd / 8 + now / 8 };
-            (lane.one_way_delay, lane.cwnd) = (delay, window);
+            span = (span / gcd(span, delay)).saturating_mul(delay).min(max_span);
+            let plan = &mut self.plans[id.index()];
+            let cwnd = u64::from(path.cwnd) * EIGHTHS;
+            let smoothed = if plan.cwnd == 0 { cwnd } else { plan.cwnd - plan.cwnd / 8 + cwnd / 8 };
+            (plan.one_way_delay, plan.cwnd) = (delay, smoothed);
         }
-        let planned = self.plans.iter_mut().filter(|lane| lane.one_way_delay > 0);
-        planned.for_each(|lane| lane.bursts = (span / lane.one_way_delay).max(1));
+        let planned = self.plans.iter_mut().filter(|plan| plan.one_way_delay > 0);
+        planned.for_each(|plan| plan.bursts = (span / plan.one_way_delay).max(1));
     }
 
-    /// Unsent packets that others are to send before this path's next.
-    fn ahead(&self, path: PathId) -> u64 {
+    /// Unsent packets that other paths send before this path's next one.
+    fn skipped(&self, path: PathId) -> u64 {
         let arrival = self.plans[path.index()].arrival();
         // Of bursts that arrive together, those of the lower index go first.
         let until = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
         let others = self.plans.iter().enumerate().filter(|(other, _)| *other != path.index());
-        others.map(|(other, lane)| lane.due(until(other))).sum()
+        others.map(|(other, plan)| plan.due(until(other))).sum()
     }
 }
 
@@ -146,26 +146,26 @@ impl Scheduler for Daps {
         if view.sendable_packets() == 0 {
             return None;
         }
-        let open = |it: &Self| view.paths_with_room().any(|(id, _)| it.plans[id.index()].left());
-        if !self.covers(view) || !open(self) {
+        let has_bursts = |daps: &Self| view.paths_with_room().any(|(id, _)| daps.plans[id.index()].has_bursts_left());
+        if !self.covers_usable_paths(view) || !has_bursts(self) {
             self.plan(view);
         }
-        if !open(self) {
+        if !has_bursts(self) {
             return fastest(view.paths_with_room()).map(|(path, _)| Pick::next(path));
         }
-        let parts = view.paths_with_room().map(|(id, _)| id).filter(|id| self.plans[id.index()].left());
-        let parts = parts.map(|id| (self.plans[id.index()].arrival(), id, self.ahead(id)));
-        let (_, path, ahead) = parts.filter(|(_, _, ahead)| *ahead < view.sendable_packets()).min()?;
+        let candidates = view.paths_with_room().map(|(id, _)| id).filter(|id| self.plans[id.index()].has_bursts_left());
+        let candidates = candidates.map(|id| (self.plans[id.index()].arrival(), id, self.skipped(id)));
+        let (_, path, skipped) = candidates.filter(|(_, _, skipped)| *skipped < view.sendable_packets()).min()?;
         self.plans[path.index()].sent += 1;
-        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        Some(Pick { path, packet: if ahead == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(ahead) } })
+        let skipped = u32::try_from(skipped).unwrap_or(u32::MAX);
+        Some(Pick { path, packet: if skipped == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(skipped) } })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tests::{VIEW, fill, path, pick};
+    use crate::view::tests::{VIEW, path, pick, pick_all};
 
     fn daps() -> Daps {
         Daps::new(Span::from_millis(4), Span::from_secs(1))
@@ -179,15 +179,15 @@ mod tests {
 
     #[test]
     fn delays_of_12_and_52_ms_give_13_bursts_and_3() {
-        let mut it = daps();
-        it.plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
-        assert_eq!([it.plans[0].bursts, it.plans[1].bursts], [13, 3], "156 ms");
+        let mut daps = daps();
+        daps.plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
+        assert_eq!([daps.plans[0].bursts, daps.plans[1].bursts], [13, 3], "156 ms");
     }
 
     #[test]
     fn the_slow_path_leaves_out_what_the_fast_one_delivers_before() {
-        let mut it = daps();
-        let picks = fill(&mut it, 20, &mut [path(24, 10, 0), path(104, 5, 0)]);
+        let mut daps = daps();
+        let picks = pick_all(&mut daps, 20, &mut [path(24, 10, 0), path(104, 5, 0)]);
         let fast = Pick::next(PathId(0));
         // Four fast bursts arrive within 52 ms. The first has been sent, so that 30 packets are left out.
         let slow = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(30) };
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn a_whole_plan_arrives_in_order() {
-        // Both always open: the plan is carried out in the order of arrival, and no packet is left out.
+        // Both always have room: the plan is carried out in the order of arrival, and no packet is skipped.
         let paths = [path(24, 2, 0), path(104, 2, 0)];
-        let mut it = daps();
-        let picks: Vec<_> = (0..32).filter_map(|_| pick(&mut it, &paths)).collect();
+        let mut daps = daps();
+        let picks: Vec<_> = (0..32).filter_map(|_| pick(&mut daps, &paths)).collect();
         let order: String = picks.iter().map(|pick| if pick.path.0 == 0 { 'f' } else { 's' }).collect();
         assert_eq!(order, "ffffffffssffffffffssffffffffffss", "slow at 52, 104 and 156 ms");
         assert!(picks.iter().all(|pick| pick.packet == PacketChoice::Next));
@@ -215,10 +215,10 @@ mod tests {
 
     #[test]
     fn windows_are_smoothed_from_plan_to_plan() {
-        let mut it = daps();
+        let mut daps = daps();
         for window in [80, 160] {
-            it.plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
+            daps.plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
         }
-        assert_eq!(it.plans[0].burst(), 90);
+        assert_eq!(daps.plans[0].burst(), 90);
     }
 }

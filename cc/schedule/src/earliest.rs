@@ -4,10 +4,9 @@
 //! arrival = (bytes that wait at the path + this packet) / rate + srtt / 2
 //! ```
 //!
-//! Packets wait at the paths, for otherwise no queue could tell that the fast path is taken: it grows until a packet is
-//! as soon through on a slower one, and packets arrive nearly in order. If the path's buffer is full, data wait for it:
-//! passed over, an endless source would fill the slow paths' buffers as well, and packets arrive as late as those are
-//! long.
+//! Packets wait at the paths: the queue of the fast path grows until a packet arrives as soon over a slower one, and
+//! packets arrive nearly in order. If the send buffer of the best path is full, data wait for it; otherwise an endless
+//! source would fill the buffers of the slow paths too.
 //!
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
 //! is taken for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.
@@ -26,7 +25,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(Earliest),
 };
 
-/// Nothing is remembered.
+/// The scheduler; it has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Earliest;
 
@@ -37,8 +36,8 @@ fn arrival(path: &PathView, bytes: u32) -> Span {
 impl Scheduler for Earliest {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let usable = view.usable_paths().filter(|_| view.sendable_packets() > 0);
-        let (path, state) = usable.min_by_key(|(_, path)| arrival(path, view.packet_bytes))?;
-        state.has_room.then(|| Pick::next(path))
+        let (path, path_view) = usable.min_by_key(|(_, path)| arrival(path, view.packet_bytes))?;
+        path_view.has_room.then(|| Pick::next(path))
     }
 }
 
@@ -54,7 +53,7 @@ mod tests {
         let rate = Rate(11_584_000);
         let mut paths = [path(100, 10, 0), path(20, 10, 0)].map(|path| PathView { pacing_rate: rate, ..path });
         let order = (0..50).map(|_| {
-            let chosen = pick(&mut Earliest, &paths).expect("open").path.index();
+            let chosen = pick(&mut Earliest, &paths).expect("has room").path.index();
             paths[chosen].queued += 1;
             chosen
         });

@@ -1,7 +1,7 @@
 //! ECF, earliest completion first: a slow path is left idle when the rest would be through sooner without it.
 //!
-//! The fastest path F (least smoothed RTT) is used whenever it is open. Otherwise S is the fastest of the open ones, k
-//! the packets that wait, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them
+//! The fastest path F (least smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
+//! room, k the unsent packets, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them
 //! all before a packet on S is back, and S would need longer than two RTTs of F:
 //!
 //! ```text
@@ -32,7 +32,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
 };
 
-/// Whether it is waiting.
+/// State of ECF.
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
     beta: f64,
@@ -46,21 +46,21 @@ impl Ecf {
         Self { beta, waiting: false }
     }
 
-    /// Whether the packets that wait are through sooner if they wait on for the fast path.
-    fn waits(&mut self, waiting: u64, fast: &PathView, slow: &PathView) -> bool {
+    /// Whether the unsent packets are delivered sooner if they wait for the fast path.
+    fn should_wait(&mut self, waiting: u64, fast: &PathView, slow: &PathView) -> bool {
         let rtt = |path: &PathView| path.srtt.0 as f64;
         let window = |path: &PathView| f64::from(path.cwnd);
         let packets = |path: &PathView| (waiting as f64).max(window(path));
         let delta = fast.rttvar.max(slow.rttvar).0 as f64;
-        let patience = if self.waiting { 1.0 + self.beta } else { 1.0 };
-        let on_fast = rtt(fast) * (packets(fast) + window(fast));
-        if on_fast >= window(fast) * patience * (rtt(slow) + delta) {
+        let hysteresis = if self.waiting { 1.0 + self.beta } else { 1.0 };
+        let fast_time = rtt(fast) * (packets(fast) + window(fast));
+        if fast_time >= window(fast) * hysteresis * (rtt(slow) + delta) {
             self.waiting = false;
             return false;
         }
-        let worth_it = rtt(slow) * packets(slow) >= window(slow) * (2.0 * rtt(fast) + delta);
-        self.waiting |= worth_it;
-        worth_it
+        let slow_is_later = rtt(slow) * packets(slow) >= window(slow) * (2.0 * rtt(fast) + delta);
+        self.waiting |= slow_is_later;
+        slow_is_later
     }
 }
 
@@ -69,12 +69,12 @@ impl Scheduler for Ecf {
         if view.sendable_packets() == 0 {
             return None;
         }
-        let (fast, at_fast) = fastest(view.usable_paths())?;
-        if at_fast.has_room {
+        let (fast, fast_path) = fastest(view.usable_paths())?;
+        if fast_path.has_room {
             return Some(Pick::next(fast));
         }
-        let (slow, at_slow) = fastest(view.paths_with_room())?;
-        (!self.waits(view.unsent, at_fast, at_slow)).then(|| Pick::next(slow))
+        let (slow, slow_path) = fastest(view.paths_with_room())?;
+        (!self.should_wait(view.unsent, fast_path, slow_path)).then(|| Pick::next(slow))
     }
 }
 
@@ -84,10 +84,10 @@ mod tests {
     use crate::view::tests::{VIEW, path};
     use units::{PathId, Span};
 
-    fn pick(it: &mut Ecf, unsent: u64, slow_rtt: u64) -> Option<u16> {
+    fn pick(scheduler: &mut Ecf, unsent: u64, slow_rtt: u64) -> Option<u16> {
         let deviation = Span::from_millis(5);
         let paths = [PathView { rttvar: deviation, ..path(20, 10, 10) }, path(slow_rtt, 10, 0)];
-        it.pick(&SchedulerView { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        scheduler.pick(&SchedulerView { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn once_waiting_up_to_55_go_on_to_wait() {
-        let mut it = Ecf::new(0.25);
-        let waits: Vec<_> = [42, 55, 56, 55].map(|unsent| pick(&mut it, unsent, 100).is_none()).into();
-        assert_eq!(waits, [true, true, false, false], "20 * 65 < 1312.5 <= 20 * 66, and then it no longer waits");
+        let mut scheduler = Ecf::new(0.25);
+        let should_wait: Vec<_> = [42, 55, 56, 55].map(|unsent| pick(&mut scheduler, unsent, 100).is_none()).into();
+        assert_eq!(should_wait, [true, true, false, false], "20 * 65 < 1312.5 <= 20 * 66, and then it no longer waits");
     }
 
     #[test]

@@ -13,9 +13,9 @@ pub struct SchedulerEntry {
     pub aliases: &'static [&'static str],
     /// One line: what it does.
     pub title: &'static str,
-    /// Where it comes from.
+    /// RFC, paper, kernel file.
     pub source: &'static str,
-    /// Knowledge of the paths that it needs.
+    /// What it must know of the paths.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
     pub fill: Fill,
@@ -25,22 +25,22 @@ pub struct SchedulerEntry {
     pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
-/// Knowledge of the paths that a scheduler needs.
+/// What a scheduler must know of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Which paths are open. A tunnel that measures nothing can use it, too.
+    /// Which paths have room. A tunnel that measures nothing can use it, too.
     Nothing,
     /// Round-trip times, windows, rates, what has arrived: what an MPTCP connection knows of each subflow.
     Measurements,
 }
 
-/// How far a path is filled: what [`PathView::has_room`](crate::PathView::has_room) means to a connection that has windows.
+/// How far a path is filled: what [`PathView::has_room`](crate::PathView::has_room) means to a connection with windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path is open while it [holds](crate::PathView::buffered_packets) less than its congestion window. Packets wait at the
-    /// connection and their path is decided late (out-of-tree MPTCP kernel).
+    /// A path has room while fewer packets are [buffered](crate::PathView::buffered_packets) than its congestion window.
+    /// Packets wait at the connection and their path is decided late (out-of-tree MPTCP kernel).
     Cwnd,
-    /// A path is open while its send buffer has room. Packets wait at the path, so that their path is decided early
+    /// A path has room while its send buffer has. Packets wait at the path, so that their path is decided early
     /// (upstream MPTCP kernel).
     SendBuffer,
 }
@@ -67,7 +67,7 @@ impl SchedulerEntry {
         first: u32,
         given: &BTreeMap<String, ParamValue>,
     ) -> Result<Box<dyn Scheduler>, ParamError> {
-        let settings = Params::new(self.parameters, given)?;
-        Ok((self.constructor)(&SchedulerSetup { weights, first, params: &settings }))
+        let params = &Params::new(self.parameters, given)?;
+        Ok((self.constructor)(&SchedulerSetup { weights, first, params }))
     }
 }

@@ -1,8 +1,8 @@
-//! Which path carries the next packet: a choice made from views of the paths, by name from one table.
+//! Packet schedulers: which path carries the next packet.
 //!
-//! A [`Scheduler`] sees a [`SchedulerView`]: what is known of each path, and how much there is to send. It answers with
-//! a [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) carries the pick out and asks
-//! again, until the answer is `None` or nothing is left.
+//! A [`Scheduler`] gets a [`SchedulerView`]: the state of each path, and how much there is to send. It answers with a
+//! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) sends the packet and asks again, until
+//! the answer is `None` or nothing is left.
 //!
 //! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
 
@@ -42,14 +42,14 @@ pub use weighted::Weighted;
 
 /// Chooses what is sent next, and on which path.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may be open.
+    /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may have room.
     ///
     /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path
-    /// has nothing of the kind that was picked, the sender closes it for the rest of the round and asks again.
+    /// has no such packet, the sender takes it for full until the next change and asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [open ones](SchedulerView::paths_with_room), or new data
-    /// where none are [sendable](SchedulerView::sendable_packets); and to wait for a path that holds nothing, since no
-    /// acknowledgement will come.
+    /// Mistakes of a scheduler: to pick a path that is not among the [paths with room](SchedulerView::paths_with_room), or
+    /// new data where none are [sendable](SchedulerView::sendable_packets); and to wait while no path has a packet
+    /// buffered, since no acknowledgement will come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }
 

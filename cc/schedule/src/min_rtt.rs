@@ -1,7 +1,7 @@
 //! Least round-trip time first: the default of the out-of-tree MPTCP kernel.
 //!
-//! Among the paths whose window has room, the one with the least smoothed RTT carries the next packet. It is greedy: as
-//! soon as the fast path's window is full the slow one is used, and what the fast one then overtakes waits at the
+//! Among the paths whose window has room, the one with the least smoothed RTT carries the next packet. As
+//! soon as the window of the fast path is full the slow one is used, and packets of the fast one then wait at the
 //! receiver (head-of-line blocking). The smoothed RTT contains the path's own queue, so a bloated path looks like a
 //! long one.
 //!
@@ -22,7 +22,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(MinRtt),
 };
 
-/// Nothing is remembered.
+/// The scheduler; it has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt;
 
@@ -33,20 +33,20 @@ pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -
 
 impl Scheduler for MinRtt {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let open = view.paths_with_room().filter(|_| view.sendable_packets() > 0);
-        fastest(open).map(|(path, _)| Pick::next(path))
+        let candidates = view.paths_with_room().filter(|_| view.sendable_packets() > 0);
+        fastest(candidates).map(|(path, _)| Pick::next(path))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tests::{fill, path};
+    use crate::view::tests::{path, pick_all};
 
     #[test]
     fn the_fast_path_is_filled_to_its_window_and_then_the_slow_one() {
         let mut paths = [path(60, 3, 0), path(20, 10, 4)];
-        let picks = fill(&mut MinRtt, 100, &mut paths);
+        let picks = pick_all(&mut MinRtt, 100, &mut paths);
         let expected = [1, 1, 1, 1, 1, 1, 0, 0, 0].map(|path| Pick::next(PathId(path)));
         assert_eq!(picks, expected, "and none beyond a window");
     }

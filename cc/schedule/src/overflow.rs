@@ -37,64 +37,67 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 
 /// Round trips of a slow path for which it stays needed: two of BBR's gain cycles.
 const NEED_ROUND_TRIPS: u64 = 16;
-/// Fewer packets are no backlog.
+/// No more packets than these are no backlog.
 const MIN_BACKLOG_PACKETS: u64 = 4;
-/// A phantom queue of these, or of so long one, is a burst that comes and goes...
+/// A phantom queue shorter than this is a burst...
 const MIN_BURST: Span = Span::from_millis(2);
-/// ... and one of so long is none, whatever the difference.
+/// ... and one longer than this is not, whatever the difference of delays.
 const MAX_BURST: Span = Span::from_millis(50);
-/// Nor is there one while nothing was asked for so long.
+/// A backlog ends if no packet was picked for so long.
 const BACKLOG_GAP: Span = Span::from_millis(5);
 
-/// A path in use may become so much slower than usual before it is used by need alone, again: its own queue has grown.
+/// A slow path in use may be so much slower than usual: more shows a queue of its own.
 const SRTT_TOLERANCE: Span = Span::from_millis(5);
 
-/// State of the slower paths, and of the backlog.
+/// State of the scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
     slow_paths: Vec<SlowPath>,
-    /// Since when there is a backlog, and when it was last looked at.
+    /// Since when there is a backlog, and when it was last seen.
     backlogged: Option<(Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowPath {
-    /// Until when it is known to be needed.
+    /// Until when the fast paths are known not to suffice.
     needed_until: Instant,
-    /// How much slower than the fastest it usually is, one way.
-    usual_srtt: Option<Span>,
+    /// Usual difference of its one-way delay to the fastest path's.
+    usual_difference: Option<Span>,
 }
 
 impl Overflow {
     /// Whether `slow` is to carry what `faster` paths, of this rate together, cannot.
     fn overflows(&mut self, view: &SchedulerView<'_>, faster: &FasterPaths, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
-        let slower_by = faster.delay_difference(path);
+        let difference = faster.delay_difference(path);
         let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.packet_bytes)));
         if self.slow_paths.len() <= id.index() {
             self.slow_paths.resize(id.index() + 1, SlowPath::default());
         }
         let slow = &mut self.slow_paths[id.index()];
-        // The least of late: it creeps up, for delays do change.
-        let usual = slow.usual_srtt.map_or(slower_by, |usual| slower_by.min(usual + usual / 4096 + Span(100)));
-        slow.usual_srtt = Some(usual);
-        let proved = faster.are_busy() && view.now < slow.needed_until && slower_by <= usual * 2 + SRTT_TOLERANCE;
-        let lasting = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
-        // To stay in use takes half of what it takes to come into use.
-        if backlog >= slower_by
+        // A minimum that rises slowly, for delays do change.
+        let usual_difference = slow.usual_difference.map_or(difference, |usual_difference| {
+            difference.min(usual_difference + usual_difference / 4096 + Span(100))
+        });
+        slow.usual_difference = Some(usual_difference);
+        let is_needed =
+            faster.are_busy() && view.now < slow.needed_until && difference <= usual_difference * 2 + SRTT_TOLERANCE;
+        let backlog_age = self.backlogged.map_or(Span::ZERO, |(since, _)| view.now.since(since));
+        // Hysteresis: half the backlog keeps the path in use.
+        if backlog >= difference
             || faster.are_full(view, path)
-            || lasting >= slower_by
-            || proved && backlog >= slower_by / 2
+            || backlog_age >= difference
+            || is_needed && backlog >= difference / 2
         {
             slow.needed_until = view.now + path.srtt * NEED_ROUND_TRIPS;
             return true;
         }
-        proved
+        is_needed
     }
 
     fn update_backlog(&mut self, view: &SchedulerView<'_>) {
-        let goes_on = |(since, last): (Instant, Instant)| (view.now.since(last) < BACKLOG_GAP).then_some(since);
-        let since = self.backlogged.and_then(goes_on).unwrap_or(view.now);
+        let continued = |(since, last): (Instant, Instant)| (view.now.since(last) < BACKLOG_GAP).then_some(since);
+        let since = self.backlogged.and_then(continued).unwrap_or(view.now);
         self.backlogged = (view.unsent > MIN_BACKLOG_PACKETS).then_some((since, view.now));
     }
 }
@@ -107,14 +110,14 @@ impl Scheduler for Overflow {
         self.update_backlog(view);
         let (mut chosen, mut faster) = (None, None);
         // By round trip, without sorting: there are few paths.
-        while let Some((id, path)) = next(view, faster.as_ref().map(|faster: &FasterPaths| faster.last)) {
+        while let Some((id, path)) = next_slower(view, faster.as_ref().map(|faster: &FasterPaths| faster.last)) {
             let (used, full) = match &faster {
                 None => (true, true),
                 Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
             };
             if path.has_room && used && (full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
-                if path.phantom_queue_delay.is_none_or(|phantom| phantom < MIN_BURST) {
+                if path.phantom_queue_delay.is_none_or(|delay| delay < MIN_BURST) {
                     break;
                 }
             }
@@ -124,7 +127,7 @@ impl Scheduler for Overflow {
     }
 }
 
-/// The paths before the one that is looked at.
+/// The paths faster than the candidate.
 struct FasterPaths {
     /// Round trip of the fastest.
     srtt: Span,
@@ -137,15 +140,15 @@ struct FasterPaths {
 
 impl FasterPaths {
     fn add_path(faster: Option<Self>, id: PathId, path: &PathView) -> Self {
-        let before = faster.unwrap_or(Self {
+        let prior = faster.unwrap_or(Self {
             srtt: path.srtt,
             rate: Rate(0),
             phantom_queue_delay: Some(Span::MAX),
             last: (path.srtt, id),
         });
-        let rate = Rate(before.rate.0.saturating_add(path.pacing_rate.0));
-        let phantom = before.phantom_queue_delay.zip(path.phantom_queue_delay).map(|(all, this)| all.min(this));
-        Self { rate, phantom_queue_delay: phantom, last: (path.srtt, id), ..before }
+        let rate = Rate(prior.rate.0.saturating_add(path.pacing_rate.0));
+        let delay = prior.phantom_queue_delay.zip(path.phantom_queue_delay).map(|(all, this)| all.min(this));
+        Self { rate, phantom_queue_delay: delay, last: (path.srtt, id), ..prior }
     }
 
     /// How much slower than the fastest this one is, one way.
@@ -155,7 +158,7 @@ impl FasterPaths {
 
     /// Whether the faster paths carry nearly all that they can.
     fn are_busy(&self) -> bool {
-        self.phantom_queue_delay.is_none_or(|phantom| phantom >= MIN_BURST)
+        self.phantom_queue_delay.is_none_or(|delay| delay >= MIN_BURST)
     }
 
     /// Whether the faster paths are full, by their phantom queues, for longer than it is worth to wait for them. A flow
@@ -166,14 +169,14 @@ impl FasterPaths {
             return false;
         }
         let burst = self.rate.time_for(MIN_BACKLOG_PACKETS * u64::from(view.packet_bytes)).max(MIN_BURST);
-        self.phantom_queue_delay.is_some_and(|phantom| phantom >= self.delay_difference(path).min(MAX_BURST).max(burst))
+        self.phantom_queue_delay.is_some_and(|delay| delay >= self.delay_difference(path).min(MAX_BURST).max(burst))
     }
 }
 
 /// The fastest usable path that comes after `last` by round trip and number.
-fn next<'a>(view: &'a SchedulerView<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a PathView)> {
+fn next_slower<'a>(view: &'a SchedulerView<'_>, last: Option<(Span, PathId)>) -> Option<(PathId, &'a PathView)> {
     let key = |(id, path): &(PathId, &PathView)| (path.srtt, *id);
-    view.usable_paths().filter(|each| last.is_none_or(|last| key(each) > last)).min_by_key(key)
+    view.usable_paths().filter(|candidate| last.is_none_or(|last| key(candidate) > last)).min_by_key(key)
 }
 
 #[cfg(test)]
@@ -184,79 +187,82 @@ mod tests {
     /// 12 Mbit/s: a packet of 1500 bytes a millisecond.
     const RATE: Rate = Rate(12_000_000);
 
-    fn pick(it: &mut Overflow, at: u64, unsent: u64, open: [bool; 2]) -> Option<u16> {
-        let paths = [(100, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
+    fn pick(scheduler: &mut Overflow, at: u64, unsent: u64, has_room: [bool; 2]) -> Option<u16> {
+        let paths = [(100, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
-            has_room: open,
+            has_room,
             ..path(srtt, 10, 0)
         });
         let now = Instant::ZERO + Span::from_millis(at);
-        it.pick(&SchedulerView { now, unsent, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        scheduler
+            .pick(&SchedulerView { now, unsent, packet_bytes: 1500, paths: &paths, ..VIEW })
+            .map(|pick| pick.path.0)
     }
 
     #[test]
     fn the_fast_path_is_waited_for_until_the_backlog_is_worth_the_difference() {
         // One-way delays 50 and 10 ms: 40 packets wait 40 ms.
-        let mut it = Overflow::default();
-        assert_eq!(pick(&mut it, 0, 1000, [true, true]), Some(1), "it is free");
-        assert_eq!(pick(&mut it, 0, 39, [true, false]), None);
-        assert_eq!(pick(&mut it, 0, 40, [true, false]), Some(0));
+        let mut scheduler = Overflow::default();
+        assert_eq!(pick(&mut scheduler, 0, 1000, [true, true]), Some(1), "it is free");
+        assert_eq!(pick(&mut scheduler, 0, 39, [true, false]), None);
+        assert_eq!(pick(&mut scheduler, 0, 40, [true, false]), Some(0));
     }
 
     #[test]
     fn a_small_backlog_counts_once_it_has_lasted_as_long() {
-        let mut it = Overflow::default();
-        assert!((0..40).all(|at| pick(&mut it, at, 5, [true, false]).is_none()));
-        assert_eq!(pick(&mut it, 40, 5, [true, false]), Some(0));
-        let mut it = Overflow::default();
+        let mut scheduler = Overflow::default();
+        assert!((0..40).all(|at| pick(&mut scheduler, at, 5, [true, false]).is_none()));
+        assert_eq!(pick(&mut scheduler, 40, 5, [true, false]), Some(0));
+        let mut scheduler = Overflow::default();
         assert!(
-            (0..100).all(|at| pick(&mut it, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71))
+            (0..100)
+                .all(|at| pick(&mut scheduler, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71))
         );
     }
 
     #[test]
     fn once_needed_the_slow_path_stays_in_use_for_some_of_its_round_trips() {
-        let mut it = Overflow::default();
-        assert_eq!(pick(&mut it, 0, 40, [true, false]), Some(0));
-        assert_eq!(pick(&mut it, 1599, 1, [true, false]), Some(0));
-        assert_eq!(pick(&mut it, 1600, 1, [true, false]), None);
-        pick(&mut it, 1600, 40, [true, false]);
-        assert_eq!(pick(&mut it, 2000, 20, [true, false]), Some(0), "half the backlog is enough to go on");
-        assert_eq!(pick(&mut it, 3500, 1, [true, false]), Some(0));
+        let mut scheduler = Overflow::default();
+        assert_eq!(pick(&mut scheduler, 0, 40, [true, false]), Some(0));
+        assert_eq!(pick(&mut scheduler, 1599, 1, [true, false]), Some(0));
+        assert_eq!(pick(&mut scheduler, 1600, 1, [true, false]), None);
+        pick(&mut scheduler, 1600, 40, [true, false]);
+        assert_eq!(pick(&mut scheduler, 2000, 20, [true, false]), Some(0), "half the backlog is enough to go on");
+        assert_eq!(pick(&mut scheduler, 3500, 1, [true, false]), Some(0));
     }
 
     #[test]
     fn paths_alike_are_used_alike() {
-        let mut it = Overflow::default();
-        let paths = [(20, false), (20, true)].map(|(srtt, open)| PathView {
+        let mut scheduler = Overflow::default();
+        let paths = [(20, false), (20, true)].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
-            has_room: open,
+            has_room,
             ..path(srtt, 10, 0)
         });
         let view = SchedulerView { unsent: 1, paths: &paths, ..VIEW };
-        assert_eq!(it.pick(&view), Some(Pick::next(PathId(1))));
+        assert_eq!(scheduler.pick(&view), Some(Pick::next(PathId(1))));
     }
 
-    /// With a phantom queue of the fast path of so many ms, and a slow one of this round trip; both as `open` says.
-    fn pick_beside(it: &mut Overflow, phantom: u64, slow: u64, open: [bool; 2]) -> Option<u16> {
-        let mut paths = [(slow, open[0]), (20, open[1])].map(|(srtt, open)| PathView {
+    /// With a phantom queue of the fast path of so many ms, and a slow one of this round trip; both as `has_room` says.
+    fn pick_with_phantom_queue(scheduler: &mut Overflow, delay: u64, slow: u64, has_room: [bool; 2]) -> Option<u16> {
+        let mut paths = [(slow, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
-            has_room: open,
+            has_room,
             ..path(srtt, 10, 0)
         });
         paths[0].phantom_queue_delay = Some(Span::ZERO);
-        paths[1].phantom_queue_delay = Some(Span::from_millis(phantom));
-        it.pick(&SchedulerView { unsent: 1, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        paths[1].phantom_queue_delay = Some(Span::from_millis(delay));
+        scheduler.pick(&SchedulerView { unsent: 1, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
     fn a_phantom_queue_worth_the_difference_sends_what_comes_round_by_the_slow_path() {
-        let mut it = Overflow::default();
-        assert_eq!(pick_beside(&mut it, 19, 60, [true, true]), Some(1), "20 ms are the difference");
-        assert_eq!(pick_beside(&mut it, 19, 60, [true, false]), None);
-        assert_eq!(pick_beside(&mut it, 20, 60, [true, true]), Some(0));
+        let mut scheduler = Overflow::default();
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 19, 60, [true, true]), Some(1), "20 ms are the difference");
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 19, 60, [true, false]), None);
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 20, 60, [true, true]), Some(0));
         assert_eq!(
-            pick_beside(&mut it, 20, 60, [false, true]),
+            pick_with_phantom_queue(&mut scheduler, 20, 60, [false, true]),
             Some(1),
             "the slow one has no room: the fast one takes it"
         );
@@ -264,15 +270,15 @@ mod tests {
 
     #[test]
     fn a_detour_longer_than_the_fast_paths_round_trip_takes_a_backlog() {
-        let mut it = Overflow::default();
-        assert_eq!(pick_beside(&mut it, 1000, 61, [true, true]), Some(1));
+        let mut scheduler = Overflow::default();
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 1000, 61, [true, true]), Some(1));
     }
 
     #[test]
     fn a_path_that_was_needed_is_not_used_while_the_fast_one_is_idle() {
-        let mut it = Overflow::default();
-        assert_eq!(pick_beside(&mut it, 20, 60, [true, true]), Some(0));
-        assert_eq!(pick_beside(&mut it, 2, 60, [true, false]), Some(0), "busy, and closed");
-        assert_eq!(pick_beside(&mut it, 1, 60, [true, false]), None, "worth waiting for");
+        let mut scheduler = Overflow::default();
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 20, 60, [true, true]), Some(0));
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 2, 60, [true, false]), Some(0), "busy, and closed");
+        assert_eq!(pick_with_phantom_queue(&mut scheduler, 1, 60, [true, false]), None, "worth waiting for");
     }
 }

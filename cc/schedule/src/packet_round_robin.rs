@@ -21,7 +21,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
 };
 
-/// The walk over the cycle.
+/// State of the scheduler.
 #[derive(Clone, Debug)]
 pub struct PacketRoundRobin {
     /// The stride of a path of weight 1.
@@ -36,17 +36,17 @@ impl PacketRoundRobin {
     pub fn new(weights: &[u32], first: u32) -> Self {
         let weights: Vec<u64> = weights.iter().map(|weight| u64::from((*weight).max(1))).collect();
         // Least common multiple, or a fixed-point stand-in where it would not fit: shares are then right to 2^-32.
-        let common = weights.iter().try_fold(1u64, |lcm, weight| {
-            (lcm / gcd(lcm, *weight)).checked_mul(*weight).filter(|common| *common < 1 << 48)
+        let multiple = weights.iter().try_fold(1u64, |lcm, weight| {
+            (lcm / gcd(lcm, *weight)).checked_mul(*weight).filter(|multiple| *multiple < 1 << 48)
         });
-        let common = common.unwrap_or(1 << 48);
-        let strides: Vec<u64> = weights.iter().map(|weight| common / weight).collect();
-        let mut walk = Self { common_multiple: common, totals: vec![0; strides.len()], strides };
+        let multiple = multiple.unwrap_or(1 << 48);
+        let strides: Vec<u64> = weights.iter().map(|weight| multiple / weight).collect();
+        let mut scheduler = Self { common_multiple: multiple, totals: vec![0; strides.len()], strides };
         let cycle: u64 = weights.iter().sum();
         (0..u64::from(first) % cycle.max(1)).for_each(|_| {
-            walk.step();
+            scheduler.step();
         });
-        walk
+        scheduler
     }
 
     /// One step of the cycle.
@@ -55,8 +55,8 @@ impl PacketRoundRobin {
         let chosen = (0..self.totals.len()).min_by_key(|path| next(*path)).unwrap_or(0);
         self.totals[chosen] += self.strides[chosen];
         // Only differences matter: a common part is dropped before it can overflow.
-        let least = self.totals.iter().copied().min().unwrap_or(0);
-        self.totals.iter_mut().for_each(|total| *total -= least);
+        let min = self.totals.iter().copied().min().unwrap_or(0);
+        self.totals.iter_mut().for_each(|total| *total -= min);
         chosen
     }
 }
@@ -71,10 +71,10 @@ impl Scheduler for PacketRoundRobin {
         self.strides.resize(view.paths.len(), self.common_multiple);
         self.totals.resize(view.paths.len(), 0);
         view.paths_with_room().next().filter(|_| view.sendable_packets() > 0)?;
-        // Paths that are down are walked over, so that the others keep their proportions.
+        // Steps of paths that are down are skipped, so that the others keep their proportions.
         loop {
             let path = PathId(self.step() as u16);
-            if view.paths_with_room().any(|(open, _)| open == path) {
+            if view.paths_with_room().any(|(id, _)| id == path) {
                 return Some(Pick::next(path));
             }
         }
@@ -87,8 +87,8 @@ mod tests {
     use crate::view::tests::picks;
 
     fn cycle(weights: &[u32], steps: usize) -> Vec<usize> {
-        let mut walk = PacketRoundRobin::new(weights, 0);
-        (0..steps).map(|_| walk.step()).collect()
+        let mut cycle = PacketRoundRobin::new(weights, 0);
+        (0..steps).map(|_| cycle.step()).collect()
     }
 
     #[test]
@@ -102,17 +102,17 @@ mod tests {
     fn large_coprime_weights_keep_their_shares() {
         let weights = [100, 99, 97, 91, 89];
         let sum: u32 = weights.iter().sum();
-        let walk = cycle(&weights, sum as usize);
+        let cycle = cycle(&weights, sum as usize);
         for (path, weight) in weights.iter().enumerate() {
-            assert_eq!(walk.iter().filter(|chosen| **chosen == path).count(), *weight as usize);
+            assert_eq!(cycle.iter().filter(|chosen| **chosen == path).count(), *weight as usize);
         }
     }
 
     #[test]
     fn a_dead_path_leaves_the_others_proportions() {
-        let mut walk = PacketRoundRobin::new(&[2, 5, 1], 0);
-        let chosen = picks(&mut walk, 30, 1500, [true, false, true]);
+        let mut cycle = PacketRoundRobin::new(&[2, 5, 1], 0);
+        let chosen = picks(&mut cycle, 30, 1500, [true, false, true]);
         assert_eq!(chosen.iter().filter(|path| **path == 0).count(), 20);
-        assert_eq!(picks(&mut walk, 1, 1500, [false; 3]), []);
+        assert_eq!(picks(&mut cycle, 1, 1500, [false; 3]), []);
     }
 }

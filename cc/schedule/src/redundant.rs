@@ -1,8 +1,7 @@
 //! Redundant: every path carries everything, and the first copy to arrive counts.
 //!
-//! Open paths take turns. Each carries the oldest packet that is not acknowledged and that it has not carried itself,
-//! so that it has its own place in the stream; what the others have brought home is passed over, and a slow path stays
-//! near the head. Throughput is that of the best path at most; a loss or a delay on one path costs nothing while
+//! Paths with room take turns. Each carries the oldest packet that is not acknowledged and that it has not carried
+//! itself; packets that other paths have delivered are skipped, so that a slow path stays near the head. Throughput is that of the best path at most; a loss or a delay on one path costs nothing while
 //! another delivers.
 //!
 //! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
@@ -20,7 +19,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(Redundant::default()),
 };
 
-/// Whose turn it is.
+/// State of the scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant {
     next_path: u16,
@@ -28,8 +27,8 @@ pub struct Redundant {
 
 impl Scheduler for Redundant {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let after = view.paths_with_room().find(|(path, _)| path.0 >= self.next_path);
-        let (path, _) = after.or_else(|| view.paths_with_room().next())?;
+        let next = view.paths_with_room().find(|(path, _)| path.0 >= self.next_path);
+        let (path, _) = next.or_else(|| view.paths_with_room().next())?;
         self.next_path = path.0 + 1;
         Some(Pick { path, packet: PacketChoice::OldestUnacked })
     }
@@ -38,19 +37,19 @@ impl Scheduler for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tests::{fill, path, pick};
+    use crate::view::tests::{path, pick, pick_all};
 
     #[test]
-    fn open_paths_take_turns_with_the_oldest_packet_they_have_not_carried() {
+    fn paths_with_room_take_turns_with_the_oldest_packet_they_have_not_carried() {
         let mut paths = [path(20, 2, 0), path(60, 9, 0), path(40, 3, 0)];
-        let picks = fill(&mut Redundant::default(), 9, &mut paths);
+        let picks = pick_all(&mut Redundant::default(), 9, &mut paths);
         assert!(picks.iter().all(|pick| pick.packet == PacketChoice::OldestUnacked));
         let order: Vec<_> = picks.iter().map(|pick| pick.path.0).collect();
         assert_eq!(order, [0, 1, 2, 0, 1, 2, 1, 2, 1]);
     }
 
     #[test]
-    fn copies_leave_although_the_far_end_takes_no_new_data() {
+    fn copies_leave_although_the_receive_window_is_full() {
         let paths = [path(20, 2, 0)];
         let view = SchedulerView { rwnd_left: 0, unsent: 0, paths: &paths, ..crate::view::tests::VIEW };
         assert!(Redundant::default().pick(&view).is_some());

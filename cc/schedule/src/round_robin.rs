@@ -1,11 +1,10 @@
 //! Round robin: the paths take turns of a fixed number of packets.
 //!
-//! Each path has used so much of its turn. One that is in its turn goes on; else one that has not had its turn begins
-//! it; when all have had theirs, the count starts anew.
+//! A path that has begun its turn goes on; else one that has not had its turn begins it; when all have had theirs, the
+//! count starts again.
 //!
-//! `cwnd_limited` = 1 passes over a path whose window is full, so that a source which always has data fills every
-//! window and the paths carry what their windows let out. With 0 the turns are strict: data wait for the path whose
-//! turn it is.
+//! `cwnd_limited` = 1 skips a path whose window is full, so that a source which always has data fills every window. With
+//! 0 the turns are strict: data wait for the path whose turn it is.
 //!
 //! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: where several paths have
 //! not had their turn, the lower index begins (the kernel takes the last of its list).
@@ -39,7 +38,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     },
 };
 
-/// How much of its turn each path has used.
+/// State of the scheduler.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     num_segments: u32,
@@ -48,25 +47,25 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Turns of `length` packets; a full path is waited for, or passed over.
+    /// Turns of `num_segments` packets; a full path is waited for, or passed over.
     #[must_use]
-    pub fn new(length: u32, waits_for_cwnd: bool) -> Self {
-        Self { num_segments: length.max(1), waits_for_cwnd, segments_used: Vec::new() }
+    pub fn new(num_segments: u32, waits_for_cwnd: bool) -> Self {
+        Self { num_segments: num_segments.max(1), waits_for_cwnd, segments_used: Vec::new() }
     }
 
-    /// The path that carries a packet now. It is taken to do so.
+    /// The path that carries a packet now; the packet is counted.
     pub(crate) fn next_path(&mut self, view: &SchedulerView<'_>) -> Option<PathId> {
         self.segments_used.resize(view.paths.len(), 0);
         let Self { num_segments, waits_for_cwnd, segments_used } = self;
-        let considered = || view.usable_paths().filter(|(_, path)| *waits_for_cwnd || path.has_room);
-        let had = |(id, _): &(PathId, _)| segments_used[id.index()];
-        let begun = considered().find(|path| (1..*num_segments).contains(&had(path)));
-        let chosen = begun.or_else(|| considered().find(|path| had(path) == 0));
-        let (path, state) = chosen.or_else(|| {
+        let candidates = || view.usable_paths().filter(|(_, path)| *waits_for_cwnd || path.has_room);
+        let used = |(id, _): &(PathId, _)| segments_used[id.index()];
+        let in_turn = candidates().find(|path| (1..*num_segments).contains(&used(path)));
+        let chosen = in_turn.or_else(|| candidates().find(|path| used(path) == 0));
+        let (path, path_view) = chosen.or_else(|| {
             segments_used.fill(0);
-            considered().next()
+            candidates().next()
         })?;
-        if !state.has_room {
+        if !path_view.has_room {
             return None;
         }
         segments_used[path.index()] += 1;
@@ -85,11 +84,11 @@ impl Scheduler for RoundRobin {
 
 #[cfg(test)]
 mod tests {
-    use crate::view::tests::{fill, path, set};
+    use crate::view::tests::{path, pick_all, scheduler_with};
 
     fn order(given: &[(&str, f64)], windows: [u32; 3]) -> Vec<u16> {
         let mut paths = windows.map(|window| path(20, window, 0));
-        fill(&mut *set("roundrobin", given), 9, &mut paths).iter().map(|pick| pick.path.0).collect()
+        pick_all(&mut *scheduler_with("roundrobin", given), 9, &mut paths).iter().map(|pick| pick.path.0).collect()
     }
 
     #[test]

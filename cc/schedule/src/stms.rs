@@ -7,14 +7,13 @@
 //! gap_i = scale_i * sum over faster j of rate_j * (srtt_i - srtt_j) / 2
 //! ```
 //!
-//! The scale is learned from the data acknowledgements. One packet of path i at a time is watched: if the far end's
-//! acknowledgement passes it an RTT after it was sent (a deviation later at most), the far end was waiting for it or
-//! had it just in time, and the scale grows; if later, the packet had to wait for those before it, and the scale
-//! shrinks.
+//! The scale is learned from the data acknowledgements. One packet of path i at a time is a probe: if DATA_ACK passes it
+//! an RTT after it was sent (a deviation later at most), the receiver was waiting for it or had it just in time, and the
+//! scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
 //!
 //! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are
 //! not public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known.
-//! The number of the watched packet is exact with two paths, an estimate with more.
+//! The number of the probe is exact with two paths, an estimate with more.
 
 use crate::min_rtt::fastest;
 use crate::{Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -30,21 +29,21 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     fill: Fill::Cwnd,
     parameters: &[Parameter {
         name: "step",
-        description: "change of a gap, as a share, for each packet that was watched",
+        description: "change of a gap, as a share, for each probe",
         kind: ParamKind::Number { default: 0.05, min: 0.0, max: 0.5 },
     }],
     constructor: |setup| Box::new(Stms::new(setup.params.number("step"))),
 };
 
-/// How far a gap may be from what rates and delays say.
-const SCALES: (f64, f64) = (0.25, 4.0);
+/// Bounds of the scale.
+const SCALE_RANGE: (f64, f64) = (0.25, 4.0);
 
-/// The gap scale of each path.
+/// State of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Stms {
     step: f64,
     gaps: Vec<Gap>,
-    /// Number of the first packet that was seen unsent.
+    /// `snd_nxt` at the first pick.
     first: Option<u64>,
     /// New packets picked since.
     sent: u64,
@@ -56,11 +55,11 @@ struct Gap {
     probe: Option<Probe>,
 }
 
-/// A packet on a slow path.
+/// A packet on a slow path whose acknowledgement is timed.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     number: u64,
-    /// The latest instant at which an acknowledgement says that it did not have to wait.
+    /// An acknowledgement until then shows that the packet did not have to wait.
     due: Instant,
 }
 
@@ -71,13 +70,13 @@ impl Stms {
         Self { step, gaps: Vec::new(), first: None, sent: 0 }
     }
 
-    /// Takes in what the far end has acknowledged.
+    /// Evaluates the probes that were acknowledged.
     fn update_scales(&mut self, view: &SchedulerView<'_>) {
         self.gaps.resize(view.paths.len(), Gap { scale: 1.0, probe: None });
-        for lane in &mut self.gaps {
-            let Some(watched) = lane.probe.filter(|it| it.number < view.snd_una) else { continue };
-            let change = if view.now > watched.due { 1.0 - self.step } else { 1.0 + self.step };
-            *lane = Gap { scale: (lane.scale * change).clamp(SCALES.0, SCALES.1), probe: None };
+        for gap in &mut self.gaps {
+            let Some(probe) = gap.probe.filter(|probe| probe.number < view.snd_una) else { continue };
+            let change = if view.now > probe.due { 1.0 - self.step } else { 1.0 + self.step };
+            *gap = Gap { scale: (gap.scale * change).clamp(SCALE_RANGE.0, SCALE_RANGE.1), probe: None };
         }
     }
 
@@ -88,20 +87,21 @@ impl Stms {
     }
 
     /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
-    fn gap(&self, view: &SchedulerView<'_>, lane: usize, path: &PathView) -> u64 {
+    fn gap(&self, view: &SchedulerView<'_>, gap: usize, path: &PathView) -> u64 {
         let faster = view.usable_paths().filter(|(_, other)| other.srtt < path.srtt);
         let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
-        (self.gaps[lane].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
+        (self.gaps[gap].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
     }
 
-    /// The fastest of the open paths whose gap leaves it something to send.
+    /// The fastest path with room for which there are packets beyond its gap.
     fn pick_slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let beyond = self.sent_ahead(view);
-        let open = view.paths_with_room().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
-        let able = open.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(beyond) < view.rwnd_left);
-        let (id, path, gap) = able.min_by_key(|(_, path, _)| path.srtt)?;
+        let sent_ahead = self.sent_ahead(view);
+        let candidates = view.paths_with_room().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
+        let candidates =
+            candidates.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(sent_ahead) < view.rwnd_left);
+        let (id, path, gap) = candidates.min_by_key(|(_, path, _)| path.srtt)?;
         let due = view.now + path.srtt + path.rttvar;
-        self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + beyond, due });
+        self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + sent_ahead, due });
         let gap = u32::try_from(gap).unwrap_or(u32::MAX);
         Some(Pick { path: id, packet: if gap == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(gap) } })
     }
@@ -118,8 +118,8 @@ impl Scheduler for Stms {
         if view.sendable_packets() == 0 {
             return None;
         }
-        let (fast, state) = fastest(view.usable_paths())?;
-        let chosen = if state.has_room { Some(Pick::next(fast)) } else { self.pick_slower(view) };
+        let (fast, fast_path) = fastest(view.usable_paths())?;
+        let chosen = if fast_path.has_room { Some(Pick::next(fast)) } else { self.pick_slower(view) };
         self.sent += u64::from(chosen.is_some());
         chosen
     }
@@ -141,8 +141,8 @@ mod tests {
         let ahead = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(20) };
         assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(ahead));
         let [fast, slow] = paths();
-        let open = PathView { has_room: true, ..fast };
-        assert_eq!(pick(&mut Stms::new(0.05), &[open, slow]), Some(Pick::next(PathId(0))));
+        let candidates = PathView { has_room: true, ..fast };
+        assert_eq!(pick(&mut Stms::new(0.05), &[candidates, slow]), Some(Pick::next(PathId(0))));
         let dead = PathView { active: false, ..fast };
         assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "nobody to wait for");
     }
@@ -156,28 +156,28 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_grows_unless_the_watched_packet_had_to_wait() {
+    fn the_gap_grows_unless_the_probe_had_to_wait() {
         let gap_after = |ms: u64| {
-            let mut it = Stms::new(0.1);
-            pick(&mut it, &paths());
+            let mut scheduler = Stms::new(0.1);
+            pick(&mut scheduler, &paths());
             let now = Instant::ZERO + Span::from_millis(ms);
             let later = |acknowledged| SchedulerView { now, snd_nxt: 30, snd_una: acknowledged, paths: &[], ..VIEW };
-            it.gaps.truncate(2);
-            it.update_scales(&SchedulerView { paths: &paths(), ..later(20) });
-            assert!(it.gaps[1].probe.is_some(), "packet 20 is not acknowledged before the number is 21");
-            it.update_scales(&SchedulerView { paths: &paths(), ..later(21) });
-            it.gap(&SchedulerView { paths: &paths(), ..VIEW }, 1, &paths()[1])
+            scheduler.gaps.truncate(2);
+            scheduler.update_scales(&SchedulerView { paths: &paths(), ..later(20) });
+            assert!(scheduler.gaps[1].probe.is_some(), "packet 20 is not acknowledged before the number is 21");
+            scheduler.update_scales(&SchedulerView { paths: &paths(), ..later(21) });
+            scheduler.gap(&SchedulerView { paths: &paths(), ..VIEW }, 1, &paths()[1])
         };
         assert_eq!([gap_after(100), gap_after(101)], [22, 18]);
     }
 
     #[test]
     fn packets_sent_beyond_the_head_are_counted() {
-        let mut it = Stms::new(0.05);
-        (0..5).for_each(|_| assert!(pick(&mut it, &paths()).is_some()));
-        assert_eq!(it.sent_ahead(&VIEW), 5);
+        let mut scheduler = Stms::new(0.05);
+        (0..5).for_each(|_| assert!(pick(&mut scheduler, &paths()).is_some()));
+        assert_eq!(scheduler.sent_ahead(&VIEW), 5);
         // The head moves over 20 packets of the fast path and over those five.
-        it.sent += 20;
-        assert_eq!(it.sent_ahead(&SchedulerView { snd_nxt: 25, ..VIEW }), 0);
+        scheduler.sent += 20;
+        assert_eq!(scheduler.sent_ahead(&SchedulerView { snd_nxt: 25, ..VIEW }), 0);
     }
 }

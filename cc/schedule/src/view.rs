@@ -1,14 +1,14 @@
-//! What a scheduler sees, and what it answers.
+//! Input and answer of a scheduler.
 
 use units::{Instant, PathId, Rate, Span};
 
-/// A path as a scheduler sees it. A tunnel that measures nothing fills in [`open`](Self::has_room) alone.
+/// State of a path. A tunnel that measures nothing fills in [`has_room`](Self::has_room) alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// Whether the path takes a packet now: its window or its buffer has room, as [`Fill`](crate::Fill) says. Open
-    /// paths are active.
+    /// Whether the path takes a packet now: its congestion window or its send buffer has room, as [`Fill`](crate::Fill)
+    /// says. Such a path is active.
     pub has_room: bool,
-    /// Whether the path is established, and neither failed nor stale: if it is not open now, it will be.
+    /// Whether the path is established, and neither failed nor stale.
     pub active: bool,
     /// Whether the path is used only while no regular path is active (RFC 8684, B bit).
     pub backup: bool,
@@ -23,19 +23,19 @@ pub struct PathView {
     pub ssthresh: u32,
     /// Packets in flight.
     pub in_flight: u32,
-    /// Packets given to the path that have not left.
+    /// Packets assigned to the path that were not sent yet.
     pub queued: u32,
     /// Pacing rate, or Linux's estimate of it from window and smoothed RTT.
     pub pacing_rate: Rate,
     /// Greatest delivery rate of the latest ten round trips; zero before the first sample.
     pub delivery_rate: Rate,
-    /// How long a queue would be that drains at a little less than the bandwidth: longer than a burst, the path is
-    /// full, even if nothing waits. `None` where it is not counted.
+    /// Delay of a phantom queue, which drains at a little less than the bandwidth: longer than a burst, it shows a full
+    /// path, even if nothing is queued. `None` where it is not counted.
     pub phantom_queue_delay: Option<Span>,
 }
 
 impl PathView {
-    /// A path of which nothing is known but that it is open.
+    /// A path with room and without measurements.
     #[must_use]
     pub fn unmeasured() -> Self {
         Self {
@@ -54,20 +54,20 @@ impl PathView {
         }
     }
 
-    /// Packets that the path holds: those in flight and those that wait at it.
+    /// Packets in the path's send buffer: in flight, and not sent yet.
     #[must_use]
     pub fn buffered_packets(&self) -> u32 {
         self.in_flight.saturating_add(self.queued)
     }
 
-    /// Packets that the window lets out beyond those that the path holds.
+    /// Packets that the congestion window allows beyond the buffered ones.
     #[must_use]
     pub fn cwnd_space(&self) -> u32 {
         self.cwnd.saturating_sub(self.buffered_packets())
     }
 }
 
-/// The paths and the data to send, as a scheduler sees them.
+/// State of the paths and of the data to send.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
     /// The present.
@@ -85,8 +85,7 @@ pub struct SchedulerView<'a> {
     /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. With 0, no
     /// [`PacketChoice::Next`] leaves.
     pub rwnd_left: u64,
-    /// Times that data stood still because a slow path held the window's left edge (MPTCP: opportunistic
-    /// retransmissions and penalties).
+    /// Times that the receive window was full because of a slow path (MPTCP: opportunistic retransmissions).
     pub rwnd_stalls: u64,
 }
 
@@ -98,12 +97,12 @@ impl SchedulerView<'_> {
         numbered.filter(move |(_, path)| path.active && path.backup != regular)
     }
 
-    /// Paths that may be given a packet: the [usable](Self::usable_paths) ones that are open.
+    /// The [usable](Self::usable_paths) paths that have room for a packet.
     pub fn paths_with_room(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         self.usable_paths().filter(|(_, path)| path.has_room)
     }
 
-    /// New packets that may leave now: a scheduler that sends only those has nothing to pick at 0.
+    /// New packets that may be sent now.
     #[must_use]
     pub fn sendable_packets(&self) -> u64 {
         self.unsent.min(self.rwnd_left)
@@ -119,15 +118,14 @@ pub struct Pick {
     pub packet: PacketChoice,
 }
 
-/// Which packet a path is to carry.
+/// Which packet a path carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketChoice {
-    /// The oldest that was sent on no path.
+    /// The oldest packet that was sent on no path.
     Next,
-    /// The oldest that is not acknowledged and that this path has not carried: a copy, if another path has.
+    /// The oldest packet that is not acknowledged and that this path has not carried: a copy, if another path has.
     OldestUnacked,
-    /// As `Next`, but so many unsent packets are left out for others to send: it will be due when this slow path has
-    /// delivered it.
+    /// As `Next`, but so many unsent packets are skipped for other paths, which deliver them before this one arrives.
     SkipAhead(u32),
 }
 
@@ -144,18 +142,24 @@ pub(crate) mod tests {
     use super::*;
     use crate::Scheduler;
 
-    /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these are open.
-    pub(crate) fn picks<const N: usize>(it: &mut dyn Scheduler, count: u32, bytes: u32, open: [bool; N]) -> Vec<u16> {
-        let paths = open.map(|open| PathView { has_room: open, active: open, ..PathView::unmeasured() });
+    /// The paths of the next `count` packets of `bytes`, over unmeasured paths of which these have room.
+    pub(crate) fn picks<const N: usize>(
+        scheduler: &mut dyn Scheduler,
+        count: u32,
+        bytes: u32,
+        has_room: [bool; N],
+    ) -> Vec<u16> {
+        let paths =
+            has_room.map(|has_room| PathView { has_room: has_room, active: has_room, ..PathView::unmeasured() });
         let view = SchedulerView { packet_bytes: bytes, paths: &paths, ..VIEW };
-        (0..count).filter_map(|_| it.pick(&view).map(|pick| pick.path.0)).collect()
+        (0..count).filter_map(|_| scheduler.pick(&view).map(|pick| pick.path.0)).collect()
     }
 
-    /// A path with this smoothed RTT in ms and so many packets of its window in flight; it is open if there is room.
+    /// A path with this smoothed RTT in ms and so many packets of its window in flight.
     pub(crate) fn path(srtt: u64, window: u32, in_flight: u32) -> PathView {
         let srtt = Span::from_millis(srtt);
         let rate = Rate::of(u64::from(window) * 1448, srtt);
-        let open = in_flight < window;
+        let has_room = in_flight < window;
         let measured = PathView {
             srtt,
             cwnd: window,
@@ -164,46 +168,50 @@ pub(crate) mod tests {
             delivery_rate: rate,
             ..PathView::unmeasured()
         };
-        PathView { has_room: open, ssthresh: window.saturating_sub(1), ..measured }
+        PathView { has_room: has_room, ssthresh: window.saturating_sub(1), ..measured }
     }
 
     /// The one pick over these paths.
-    pub(crate) fn pick(it: &mut dyn Scheduler, paths: &[PathView]) -> Option<Pick> {
-        it.pick(&SchedulerView { paths, ..VIEW })
+    pub(crate) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> Option<Pick> {
+        scheduler.pick(&SchedulerView { paths, ..VIEW })
     }
 
-    /// So many picks at most; those carried fill the windows.
-    pub(crate) fn fill<const N: usize>(it: &mut dyn Scheduler, count: u32, paths: &mut [PathView; N]) -> Vec<Pick> {
-        let mut one = |_| {
-            let chosen = pick(it, &*paths)?;
+    /// At most `count` picks, each of which is then in flight.
+    pub(crate) fn pick_all<const N: usize>(
+        scheduler: &mut dyn Scheduler,
+        count: u32,
+        paths: &mut [PathView; N],
+    ) -> Vec<Pick> {
+        let mut pick_one = |_| {
+            let chosen = pick(scheduler, &*paths)?;
             let path = &mut paths[chosen.path.index()];
             path.in_flight += 1;
             path.has_room = path.in_flight < path.cwnd;
             Some(chosen)
         };
-        (0..count).map_while(&mut one).collect()
+        (0..count).map_while(&mut pick_one).collect()
     }
 
     /// The registered scheduler of this name with these numbers set.
-    pub(crate) fn set(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
+    pub(crate) fn scheduler_with(name: &str, given: &[(&str, f64)]) -> Box<dyn Scheduler> {
         let given = given.iter().map(|(key, value)| ((*key).to_owned(), params::ParamValue::Number(*value))).collect();
         crate::find(name).expect("registered").scheduler(&[], 0, &given).expect("right parameters")
     }
 
     #[test]
-    fn backups_open_when_no_other_path_is_active() {
+    fn backups_are_usable_when_no_other_path_is_active() {
         let regular = PathView::unmeasured();
         let backup = PathView { backup: true, ..regular };
-        let open = |paths: &[PathView]| {
+        let has_room = |paths: &[PathView]| {
             let view = SchedulerView { paths, ..VIEW };
             view.paths_with_room().map(|(path, _)| path.0).collect::<Vec<_>>()
         };
-        assert_eq!(open(&[backup, regular]), [1]);
-        assert_eq!(open(&[backup, PathView { has_room: false, ..regular }]), [], "it is full, not dead");
-        assert_eq!(open(&[backup, PathView { has_room: false, active: false, ..regular }]), [0]);
+        assert_eq!(has_room(&[backup, regular]), [1]);
+        assert_eq!(has_room(&[backup, PathView { has_room: false, ..regular }]), [], "it is full, not dead");
+        assert_eq!(has_room(&[backup, PathView { has_room: false, active: false, ..regular }]), [0]);
     }
 
-    /// An endless source of full packets, and a far end whose window has no limit.
+    /// An endless source of full packets, and an unlimited receive window.
     pub(crate) const VIEW: SchedulerView<'static> = SchedulerView {
         now: Instant::ZERO,
         packet_bytes: 1448,

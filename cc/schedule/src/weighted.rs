@@ -1,12 +1,12 @@
 //! Weighted round robin by rate: the paths share the packets in proportion to what they are sent at.
 //!
-//! Each path has a clock that each of its packets sets forward by the time the path takes for it, `bytes / rate`. The
-//! path whose clock would stand earliest goes next. Where the scenario gives weights, these are the rates; a weight is
-//! one Mbit/s then, but only ratios matter. The deficit of a path that was closed is at most 64 KiB.
+//! Each path has a virtual clock, which each of its packets advances by `bytes / rate`. The path whose clock would then be
+//! earliest is picked. Where the scenario gives weights, these are the rates, in Mbit/s; only ratios matter. The deficit
+//! of a path that had no room is at most 64 KiB.
 //!
-//! As packets have their path decided when its window has room, an endless source fills every window, and what a path
-//! carries is what its window lets out, whatever the weights say. With `strict` = 1 data wait for the path whose turn
-//! it is: then the shares hold, and the path that is short of its share sets the pace. With weights and windows that
+//! An endless source fills every window, and what a path carries is what its window allows, whatever the weights say.
+//! With `strict` = 1 data wait for the path whose turn it is: then the shares hold, and the path that is short of its
+//! share limits all. With weights and windows that
 //! differ, strict is what one wants; with rates of the paths' own the default loses no throughput.
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
@@ -35,7 +35,7 @@ const MAX_DEFICIT: u64 = 65536;
 /// Rate of a path before it has one.
 const UNKNOWN_RATE: Rate = Rate::from_mbit(1);
 
-/// A clock for each path.
+/// State of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Weighted {
     weights: Vec<Rate>,
@@ -56,13 +56,13 @@ impl Weighted {
         if rate.0 == 0 { UNKNOWN_RATE } else { rate }
     }
 
-    /// Only differences matter, and no path is far behind.
+    /// Subtracts the common part, as only differences matter, and bounds the deficits.
     fn normalise(&mut self, view: &SchedulerView<'_>) {
         let latest = self.clocks.iter().max().copied().unwrap_or_default();
         for path in (0..).map(PathId).take(self.clocks.len()) {
-            let owed = self.rate(view, path).time_for(MAX_DEFICIT);
+            let max_behind = self.rate(view, path).time_for(MAX_DEFICIT);
             let clock = &mut self.clocks[path.index()];
-            *clock = latest.saturating_sub(owed).max(*clock);
+            *clock = latest.saturating_sub(max_behind).max(*clock);
         }
         let earliest = self.clocks.iter().min().copied().unwrap_or_default();
         self.clocks.iter_mut().for_each(|clock| *clock = clock.saturating_sub(earliest));
@@ -75,9 +75,10 @@ impl Scheduler for Weighted {
             return None;
         }
         self.clocks.resize(view.paths.len(), Span::ZERO);
-        let considered = view.usable_paths().filter(|(_, path)| path.has_room || self.strict);
-        let after = |id: PathId| self.clocks[id.index()] + self.rate(view, id).time_for(u64::from(view.packet_bytes));
-        let (clock, path) = considered.map(|(id, _)| (after(id), id)).min()?;
+        let candidates = view.usable_paths().filter(|(_, path)| path.has_room || self.strict);
+        let finish_time =
+            |id: PathId| self.clocks[id.index()] + self.rate(view, id).time_for(u64::from(view.packet_bytes));
+        let (clock, path) = candidates.map(|(id, _)| (finish_time(id), id)).min()?;
         if !view.paths[path.index()].has_room {
             return None;
         }
@@ -91,11 +92,11 @@ impl Scheduler for Weighted {
 mod tests {
     use super::*;
     use crate::PathView;
-    use crate::view::tests::{fill, path, pick};
+    use crate::view::tests::{path, pick, pick_all};
 
-    fn shares(it: &mut Weighted, rates: [u64; 2]) -> [usize; 2] {
+    fn shares(scheduler: &mut Weighted, rates: [u64; 2]) -> [usize; 2] {
         let paths = rates.map(|rate| PathView { pacing_rate: Rate::from_mbit(rate), ..path(20, 10, 0) });
-        let picks: Vec<_> = (0..120).filter_map(|_| pick(it, &paths)).collect();
+        let picks: Vec<_> = (0..120).filter_map(|_| pick(scheduler, &paths)).collect();
         [0, 1].map(|id| picks.iter().filter(|pick| pick.path.0 == id).count())
     }
 
@@ -109,18 +110,18 @@ mod tests {
     #[test]
     fn a_full_window_is_passed_over_or_waited_for() {
         let carried =
-            |strict| fill(&mut Weighted::new(&[2, 1], strict), 99, &mut [path(20, 4, 0), path(20, 9, 0)]).len();
+            |strict| pick_all(&mut Weighted::new(&[2, 1], strict), 99, &mut [path(20, 4, 0), path(20, 9, 0)]).len();
         assert_eq!(carried(false), 13, "all that the windows let out");
         assert_eq!(carried(true), 6, "four and two; then path 0 is due, and full");
     }
 
     #[test]
-    fn a_path_that_was_down_is_owed_64_kib() {
-        let mut it = Weighted::new(&[1, 1], false);
+    fn the_deficit_of_a_path_that_was_down_is_64_kib() {
+        let mut scheduler = Weighted::new(&[1, 1], false);
         let up = path(20, 10, 0);
         let down = PathView { has_room: false, active: false, ..up };
-        (0..10_000).for_each(|_| assert_eq!(pick(&mut it, &[up, down]), Some(Pick::next(PathId(0)))));
-        let behind = (0..).take_while(|_| pick(&mut it, &[up, up]) == Some(Pick::next(PathId(1)))).count();
+        (0..10_000).for_each(|_| assert_eq!(pick(&mut scheduler, &[up, down]), Some(Pick::next(PathId(0)))));
+        let behind = (0..).take_while(|_| pick(&mut scheduler, &[up, up]) == Some(Pick::next(PathId(1)))).count();
         assert_eq!(behind, 65536_usize.div_ceil(1448));
     }
 }

@@ -3,6 +3,7 @@
 mod acknowledging;
 mod any_network;
 mod any_paths;
+mod checked_scheduler;
 mod garbage;
 mod lockstep;
 mod mptcp;

@@ -79,21 +79,39 @@ fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
     assert!(connection.receiver.counters().most_waiting > 0);
 }
 
+/// Every scheduler, with the stack that fills paths as it does.
+fn schedulers() -> impl Iterator<Item = (&'static str, MptcpStack)> {
+    schedule::REGISTRY.iter().map(|entry| match entry.fill {
+        schedule::Fill::Cwnd => (entry.name, MptcpStack::OutOfTree),
+        schedule::Fill::SendBuffer => (entry.name, MptcpStack::Upstream),
+    })
+}
+
+#[test]
+fn every_scheduler_that_fills_windows_fills_each_from_a_long_queue() {
+    for (scheduler, stack) in schedulers().filter(|(_, stack)| *stack == MptcpStack::OutOfTree) {
+        let options = Options { segments: 5000, stack, scheduler, window: 20, ..Options::over(3) };
+        let connection = transfer(&options, &[path(10, 100), path(20, 100), path(30, 100)], |_, _| pass());
+        let carried = [0, 1, 2].map(|subflow| connection.on(subflow).count());
+        assert!(carried.iter().all(|segments| *segments >= 100), "{scheduler}: {carried:?}");
+    }
+}
+
 #[test]
 fn a_backup_is_used_when_nothing_else_can_be() {
     let backup = SubflowConfig { backup: true, ..SubflowConfig::default() };
     let subflows = vec![SubflowConfig::default(), backup];
-    for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
+    for (scheduler, stack) in schedulers() {
         let options = Options { segments: 3000, subflows: subflows.clone(), stack, scheduler, ..Options::over(2) };
         let paths = [path(20, 100), path(5, 100)];
         let connection = transfer(&options, &paths, |_, _| pass());
-        assert_eq!(connection.on(1).count(), 0, "{stack:?}: though it is faster");
+        assert_eq!(connection.on(1).count(), 0, "{scheduler}: though it is faster");
         let connection = transfer(&options, &paths, dead(0, 1150));
         let takes_over = connection.on(1).next().expect("the backup carries the rest").0;
         // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
         // again on the backup once two of its intervals brought nothing.
         let least = Instant::ZERO + Span::from_millis(1150 + 200);
-        assert!(takes_over > least && takes_over < least + secs(6), "{stack:?}: {}", takes_over.as_millis());
+        assert!(takes_over > least && takes_over < least + secs(6), "{scheduler}: {}", takes_over.as_millis());
         assert!(connection.sender.counters().reinjected > 0);
     }
 }

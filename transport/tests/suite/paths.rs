@@ -1,6 +1,7 @@
 //! An MPTCP sender and receiver with the test network between them: a path for each subflow, with a one-way delay and the
 //! time that a segment takes to transmit, and a rule that decides on each packet. No randomness of its own.
 
+use crate::checked_scheduler::CheckedScheduler;
 use ropewalk_transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
 };
@@ -106,7 +107,7 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
     let control = control::registry::find(options.congestion).expect("registered");
     let control = control.controller(&BTreeMap::new()).expect("no parameters");
     let entry = schedule::find(options.scheduler).expect("registered");
-    let scheduler = entry.scheduler(&[], 0, &BTreeMap::new()).expect("no parameters");
+    let scheduler = Box::new(CheckedScheduler::new(entry));
     let mut sender = Sender::new(config, control, RngStream::named(1, "paths"), scheduler, entry.fill);
     sender.handle(Instant::ZERO, Input::Write(options.segments));
     sender

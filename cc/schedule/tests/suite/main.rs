@@ -1,5 +1,3 @@
-//! What every registered scheduler must keep to, whatever happens; and what the registry promises.
+//! The registry of schedulers. What every scheduler must keep to is tested with MPTCP, in `transport/tests`.
 
-mod laws;
 mod registry;
-mod world;

@@ -42,7 +42,7 @@ fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
                 rwnd_left: u64::MAX,
                 rwnd_stalls: 0,
             };
-            let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("open").path.0).collect();
+            let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("has room").path.0).collect();
             assert_eq!(used.len(), 3, "{} with weights {weights:?}", entry.name);
         }
     }

@@ -1,7 +1,7 @@
 //! Least filled: the path that uses the smallest part of its window carries the next packet.
 //!
-//! fill = packets held / window; ties go to the lower index. A path that uses more than `most` of its window is passed
-//! over while another path holds packets: its share is left free for bursts.
+//! fill = packets buffered / window; ties go to the lower index. A path that uses more than `max_fill` of its window is
+//! skipped while another path has packets buffered: its share is left free for bursts.
 //!
 //! Source: an example; nobody has shown that it is good for anything.
 
@@ -16,17 +16,17 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
-        name: "most",
-        description: "a path is passed over that uses more than this part of its window",
+        name: "max_fill",
+        description: "a path that uses more than this part of its window is skipped",
         kind: ParamKind::Number { default: 0.9, min: 0.0, max: 1.0 },
     }],
-    constructor: |setup| Box::new(LeastFilled { most: setup.params.number("most") }),
+    constructor: |setup| Box::new(LeastFilled { max_fill: setup.params.number("max_fill") }),
 };
 
-/// The least filled path.
+/// The scheduler; it has no state.
 #[derive(Clone, Copy, Debug)]
 struct LeastFilled {
-    most: f64,
+    max_fill: f64,
 }
 
 fn fill(path: &PathView) -> f64 {
@@ -39,7 +39,7 @@ impl Scheduler for LeastFilled {
             return None;
         }
         let idle = view.usable_paths().all(|(_, path)| path.buffered_packets() == 0);
-        let able = view.paths_with_room().filter(|(_, path)| idle || fill(path) <= self.most);
-        able.min_by(|(_, one), (_, other)| fill(one).total_cmp(&fill(other))).map(|(path, _)| Pick::next(path))
+        let candidates = view.paths_with_room().filter(|(_, path)| idle || fill(path) <= self.max_fill);
+        candidates.min_by(|(_, one), (_, other)| fill(one).total_cmp(&fill(other))).map(|(path, _)| Pick::next(path))
     }
 }

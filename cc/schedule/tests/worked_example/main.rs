@@ -12,7 +12,7 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
     let mut scheduler = least_filled::ENTRY.scheduler(&[], 0, given).expect("right parameters");
     let mut paths = windows.map(|window| PathView { cwnd: window, ..PathView::unmeasured() });
     let now = Instant::ZERO;
-    let [unsent, room] = [u64::MAX; 2];
+    let [unsent, rwnd_left] = [u64::MAX; 2];
     let next = |next: u64| {
         let view = SchedulerView {
             now,
@@ -21,7 +21,7 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
             snd_nxt: next,
             snd_una: 0,
             unsent,
-            rwnd_left: room,
+            rwnd_left,
             rwnd_stalls: 0,
         };
         let path = scheduler.pick(&view)?.path;
@@ -37,7 +37,7 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
 fn the_example_fills_windows_evenly_up_to_its_limit() {
     // Two of four packets are half a window, three are 0.75: one more is allowed, and with it the window is full.
     assert_eq!(order([4, 2], &BTreeMap::new()), [0, 1, 0, 0, 1, 0]);
-    let half = BTreeMap::from([("most".to_owned(), params::ParamValue::Number(0.4))]);
+    let half = BTreeMap::from([("max_fill".to_owned(), params::ParamValue::Number(0.4))]);
     assert_eq!(order([4, 2], &half), [0, 1, 0], "above 0.4 there is no more");
 }
 
