@@ -7,10 +7,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a run depends on, from this folder.
-const SOURCES: [&str; 6] = ["../core", "../drive", "../report", "../store", "../Cargo.lock", "src"];
+const SOURCES: [&str; 11] = [
+    "../base",
+    "../cc",
+    "../lab",
+    "../link",
+    "../sim",
+    "../study",
+    "../transport",
+    "../tunnel",
+    "../Cargo.toml",
+    "../Cargo.lock",
+    "src",
+];
 
 fn main() {
-    SOURCES.iter().for_each(|path| println!("cargo:rerun-if-changed={path}"));
+    for path in SOURCES {
+        assert!(Path::new(path).exists(), "{path} is gone: SOURCES in cli/build.rs names what a run depends on");
+        println!("cargo:rerun-if-changed={path}");
+    }
     // Git appends to this file when a commit is made or another one is checked out.
     if Path::new("../.git/logs/HEAD").exists() {
         println!("cargo:rerun-if-changed=../.git/logs/HEAD");

@@ -1,5 +1,6 @@
 //! The command line.
 
+#[cfg(feature = "tunnel")]
 use crate::tunnel::TunnelVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -12,9 +13,20 @@ Exit codes:
   3  the scenario or the configuration is wrong
   4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
+/// What the program's own help adds where features are left out.
+const LEFT_OUT: &str = if cfg!(feature = "lab") {
+    ""
+} else if cfg!(feature = "tunnel") {
+    "\n\nNot in this build: doctor, demo, run --on kernel (cargo build --release --features lab)"
+} else {
+    "\n\nNot in this build (cargo build --release --features lab, or tunnel):
+  tunnel  up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel
+  lab     doctor, demo, run --on kernel"
+};
+
 /// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
 #[derive(Debug, Parser)]
-#[command(name = "ropewalk", version, after_help = AFTER_HELP)]
+#[command(name = "ropewalk", version, after_help = format!("{AFTER_HELP}{LEFT_OUT}"))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -51,6 +63,7 @@ pub(crate) enum Verb {
         json: bool,
     },
     /// Say what this machine can run: which kernels, what they lack, and how to add what is missing
+    #[cfg(feature = "lab")]
     #[command(after_help = AFTER_HELP)]
     Doctor {
         /// Print JSON
@@ -60,9 +73,11 @@ pub(crate) enum Verb {
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,
+    #[cfg(feature = "tunnel")]
     #[command(flatten)]
     Tunnel(TunnelVerb),
     /// Inside a guest of the lab: not for people
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
     LabAgent {
         /// A plan and where its answer goes

@@ -1,6 +1,6 @@
 //! `ropewalk doctor`: what this machine can run. The facts are the lab's; here they are laid out.
 
-use crate::driver::AGENT;
+use crate::kernel::AGENT;
 use crate::{Failure, output};
 use control::registry::REGISTRY;
 use lab::{BackendReport, Diagnosis};

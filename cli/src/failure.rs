@@ -13,6 +13,7 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     Scenario(scenario::Error),
     /// The tunnel's configuration is wrong.
+    #[cfg(feature = "tunnel")]
     Configuration(daemon::config::ConfigErrors),
     /// Something outside is missing or refuses.
     Environment(String),
@@ -24,7 +25,9 @@ impl Failure {
         ExitCode::from(match self {
             Self::Run(_) => 1,
             Self::Usage(_) => 2,
-            Self::Scenario(_) | Self::Configuration(_) => 3,
+            Self::Scenario(_) => 3,
+            #[cfg(feature = "tunnel")]
+            Self::Configuration(_) => 3,
             Self::Environment(_) => 4,
         })
     }
@@ -34,6 +37,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scenario(error) => write!(f, "{error}"),
+            #[cfg(feature = "tunnel")]
             Self::Configuration(faults) => write!(f, "{faults}"),
             Self::Run(message) | Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),
         }

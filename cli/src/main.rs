@@ -7,23 +7,36 @@ mod arguments;
 mod baseline;
 mod checks;
 mod compare;
+#[cfg(feature = "lab")]
 mod doctor;
 mod document;
 mod driver;
 mod failure;
+mod features;
+#[cfg(feature = "lab")]
+mod kernel;
 mod list;
 mod output;
 mod progress;
 mod run;
-mod simulate;
 mod study;
+mod sweep;
+#[cfg(feature = "tunnel")]
 mod tunnel;
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let verb = Arguments::parse().verb;
+    let verb = match Arguments::try_parse() {
+        Ok(arguments) => arguments.verb,
+        Err(error) => {
+            let Some(message) = features::left_out(&error) else { error.exit() };
+            output::warn(&message);
+            return Failure::Usage(message).code();
+        }
+    };
+    #[cfg(feature = "lab")]
     if let Verb::LabAgent { words } = &verb {
         return lab::agent(words);
     }
@@ -42,8 +55,11 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
         Verb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
+        #[cfg(feature = "tunnel")]
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
+        #[cfg(feature = "lab")]
         Verb::LabAgent { .. } => unreachable!("answered before"),
+        #[cfg(feature = "lab")]
         Verb::Doctor { json } => doctor::doctor(*json),
         Verb::Schema => output::json(&report::schema()),
     }

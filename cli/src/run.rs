@@ -1,8 +1,8 @@
 //! `ropewalk run`: scenario in, table, report and results folder out.
 
 use crate::arguments::{On, Run as Arguments};
-use crate::driver::Driver;
-use crate::{Failure, baseline, checks, output, simulate, study};
+use crate::driver::{self, Driver};
+use crate::{Failure, baseline, checks, output, study, sweep};
 use report::Layout;
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeSet;
@@ -20,10 +20,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
     let layout = report::layout(&scenario)?;
-    let driver = Driver::find(arguments)?;
+    let driver = driver::find(arguments)?;
     let checked = driver.check(&scenario, arguments.partial)?;
     let (folder, name) = baseline::check(&scenario)?.unzip();
-    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &layout, &driver, name))?;
+    let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &layout, driver.as_ref(), name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
     let wanted: Vec<Key> =
         checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
     let begin = Instant::now();
     let kept = dir.join(RAW);
-    runs.extend(simulate::simulate(&driver, &scenario, &jobs, (arguments.jobs, arguments.quiet), (&results, &kept))?);
+    runs.extend(sweep::run(driver.as_ref(), &scenario, &jobs, (arguments.jobs, arguments.quiet), (&results, &kept))?);
     if !jobs.is_empty() && !arguments.quiet {
         output::warn(&time_taken(jobs.len(), begin.elapsed()));
     }
@@ -65,7 +65,7 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-fn manifest(scenario: &Scenario, layout: &Layout, driver: &Driver, baseline: Option<String>) -> Manifest {
+fn manifest(scenario: &Scenario, layout: &Layout, driver: &dyn Driver, baseline: Option<String>) -> Manifest {
     Manifest {
         driver: driver.describe(scenario),
         ropewalk_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! It holds the program, its systemd unit, an empty `/etc/ropewalk` that only root may read, and the licences.
 
-use crate::shell;
+use crate::{dist, shell};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,14 +12,14 @@ const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1";
 
 /// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
 pub(crate) fn build() -> Result<(), String> {
-    shell::run("cargo build --release -p ropewalk")?;
+    let program = dist::build()?;
     let version = version()?;
     let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
     let target = shell::target();
     let (root, package) = (shell::root(), target.join("debian/ropewalk"));
     let _ = fs::remove_dir_all(&package);
     let files = [
-        (target.join("release/ropewalk"), "usr/bin/ropewalk", 0o755),
+        (program, "usr/bin/ropewalk", 0o755),
         (root.join("packaging/ropewalk@.service"), "usr/lib/systemd/system/ropewalk@.service", 0o644),
         (root.join("packaging/copyright"), "usr/share/doc/ropewalk/copyright", 0o644),
         (root.join("LICENSE-MIT"), "usr/share/doc/ropewalk/LICENSE-MIT", 0o644),
@@ -31,11 +31,11 @@ pub(crate) fn build() -> Result<(), String> {
         copy(&from, &package.join(to), mode)?;
     }
     let configurations = package.join("etc/ropewalk");
-    fs::create_dir_all(&configurations).map_err(|error| told(&configurations, &error))?;
+    fs::create_dir_all(&configurations).map_err(|error| failed(&configurations, &error))?;
     fs::set_permissions(&configurations, Permissions::from_mode(0o700))
-        .map_err(|error| told(&configurations, &error))?;
+        .map_err(|error| failed(&configurations, &error))?;
     let control = package.join("DEBIAN/control");
-    fs::write(&control, fields(&version, &architecture)).map_err(|error| told(&control, &error))?;
+    fs::write(&control, fields(&version, &architecture)).map_err(|error| failed(&control, &error))?;
     let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
     shell::run(&format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display()))
 }
@@ -60,11 +60,11 @@ fn fields(version: &str, architecture: &str) -> String {
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     let folder = to.parent().unwrap_or(to);
-    fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
-    fs::copy(from, to).map_err(|error| told(from, &error))?;
-    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(|error| told(to, &error))
+    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    fs::copy(from, to).map_err(|error| failed(from, &error))?;
+    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(|error| failed(to, &error))
 }
 
-fn told(path: &Path, error: &std::io::Error) -> String {
+fn failed(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

@@ -1,8 +1,9 @@
-//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | deb`.
+//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | deb`.
 
 use std::process::ExitCode;
 
 mod deb;
+mod dist;
 mod kernel;
 mod setup;
 mod shell;
@@ -20,7 +21,8 @@ cargo xtask CHORE
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
-  deb                           the Debian package, into target/debian
+  dist                          the program as it is released: link-time and profile-guided optimisation
+  deb                           the Debian package of that program, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
@@ -50,6 +52,7 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
+        ["dist"] => dist::build().and_then(|program| shell::say(&format!("{}\n", program.display()))),
         ["deb"] => deb::build(),
         ["bench", options @ ..] => bench(options),
         other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),
@@ -58,6 +61,6 @@ fn dispatch(words: &[&str]) -> Result<(), String> {
 
 /// Builds what is measured and starts the benchmarks, which lie in `bench/`.
 fn bench(options: &[&str]) -> Result<(), String> {
-    shell::run("cargo build --quiet --release -p ropewalk -p ropewalk-lab -p ropewalk-bench")?;
+    shell::run("cargo build --quiet --locked --release --all-features -p ropewalk -p ropewalk-lab -p ropewalk-bench")?;
     shell::run(&format!("{} {}", shell::target().join("release/ropewalk-bench").display(), options.join(" ")))
 }

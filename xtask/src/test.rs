@@ -19,8 +19,11 @@ pub(crate) fn run() -> Result<(), String> {
     setup::run()?;
     shell::run("cargo fmt --all --check")?;
     tidy::run(false)?;
-    shell::run("cargo clippy --quiet --workspace --all-targets --locked -- -D warnings")?;
-    shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], "cargo doc --quiet --workspace --no-deps --locked")?;
+    shell::run("cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings")?;
+    shell::run_with(
+        &[("RUSTDOCFLAGS", "-D warnings")],
+        "cargo doc --quiet --workspace --no-deps --all-features --locked",
+    )?;
     tests()
 }
 
@@ -34,7 +37,7 @@ fn tests() -> Result<(), String> {
         variables.push((KERNEL, kernel.as_path()));
     }
     let mut total = Total::default();
-    let line = "cargo test --workspace --no-fail-fast --locked";
+    let line = "cargo test --workspace --all-features --no-fail-fast --locked";
     let tests = shell::run_watched(&variables, line, |line| total.add(line));
     total.end();
     total.skip(&fs::read_to_string(&noted).map_err(io)?);

@@ -58,7 +58,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let chosen = chosen(names)?;
     kernel::ensure()?;
     setup::run()?;
-    shell::run("cargo build --release --package ropewalk")?;
+    shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let program = shell::target().join("release/ropewalk").display().to_string();
     chosen.into_iter().try_for_each(|study| {
         let collected = format!("{WORK}/traces/{}", study.name);
@@ -71,7 +71,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
 
 /// Sets the kept studies beside the simulator, five seeds a cell, on one page.
 pub(crate) fn page() -> Result<(), String> {
-    shell::run("cargo build --release --package ropewalk")?;
+    shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
     for study in STUDIES.iter().filter(|study| shell::root().join(KEPT).join(study.name).exists()) {
         let simulated = format!("{WORK}/simulated/{}", study.name);

@@ -1,6 +1,7 @@
 //! The verbs of the tunnel.
 
 mod check;
+#[cfg(feature = "lab")]
 mod demo;
 mod import;
 mod keys;
@@ -57,6 +58,7 @@ pub(crate) enum TunnelVerb {
     /// Print a new preshared key
     Genpsk,
     /// Demonstrate the tunnel on this machine
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Demo(Demo),
     /// Convert configurations
@@ -102,6 +104,7 @@ pub(crate) enum TunnelTool {
     },
 }
 
+#[cfg(feature = "lab")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum Demo {
     /// Two hosts, two shaped paths, a transfer, and a path that is unplugged and plugged in again; needs root
@@ -133,6 +136,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),
+        #[cfg(feature = "lab")]
         TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
         TunnelVerb::Tunnel(TunnelTool::ImportMpt { dir, connection, out }) => {
             import::mpt(dir, connection.as_deref(), out.as_deref())

@@ -1,13 +1,11 @@
 //! The documents keep up with the program.
 
-mod program;
-
-use program::{folder, ropewalk, write};
+use crate::program::{folder, ropewalk, write};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const SCENARIO: &str = include_str!("../../docs/scenario.md");
+const SCENARIO: &str = include_str!("../../../docs/scenario.md");
 
 /// Every property of a schema and of its definitions.
 fn keys(schema: &Value) -> BTreeSet<String> {

@@ -1,8 +1,6 @@
 //! Bad input gets its exit code and a message that helps, and never a panic.
 
-mod program;
-
-use program::{Outcome, folder, ropewalk, write};
+use crate::program::{Outcome, folder, ropewalk, write};
 
 /// Code, a phrase of the message, command line. `{dir}` is a folder of the test's own.
 const CASES: &[(&str, i32, &str, &[&str])] = &[

@@ -1,8 +1,6 @@
 //! The shipped comparison with Linux keeps what it has reached. docs/validation.md names the cells that miss, and why.
 
-mod program;
-
-use program::{folder, ropewalk};
+use crate::program::{folder, ropewalk};
 use std::path::Path;
 
 /// The number before (-1) or behind (1) these words.

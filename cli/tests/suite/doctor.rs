@@ -1,8 +1,6 @@
 //! `ropewalk doctor` says what this machine can run, and never fails.
 
-mod program;
-
-use program::{command, ropewalk};
+use crate::program::{command, folder, ropewalk, write};
 use serde_json::Value;
 
 #[test]
@@ -24,10 +22,10 @@ fn the_table_and_the_json_document_tell_the_same() {
 #[test]
 fn where_a_kernel_runs_the_doctor_has_said_so() {
     let found: Value = serde_json::from_str(&ropewalk(&["doctor", "--json"]).stdout).unwrap();
-    let dir = program::folder("doctor");
+    let dir = folder("doctor");
     let scenario = "name = \"none\"\nduration = \"1s\"\n[[path]]\nname = \"one\"\n[[flow]]\nname = \"v\"\n\
                     video = { kind = \"live\", ladder = [\"1mbit\"] }\n";
-    program::write(&dir, "video.toml", scenario);
+    write(&dir, "video.toml", scenario);
     let file = dir.join("video.toml").display().to_string();
     for backend in found["backends"].as_array().unwrap() {
         let outcome = ropewalk(&["run", &file, "--on", backend["name"].as_str().unwrap()]);
@@ -46,7 +44,7 @@ fn may_run(backend: &Value) -> bool {
 
 #[test]
 fn a_kernel_that_is_not_there_is_told_and_is_no_failure() {
-    let empty = program::folder("doctor-empty");
+    let empty = folder("doctor-empty");
     let output = command(&["doctor"]).env("ROPEWALK_LINUX", empty.join("linux")).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");

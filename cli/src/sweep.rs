@@ -10,8 +10,8 @@ use store::{Key, Results};
 
 /// Runs `jobs`, keeps each in the results folder as soon as it is done, and hands them back in the order of `jobs`. What a
 /// kernel leaves beside its record goes below `kept`.
-pub(crate) fn simulate(
-    driver: &Driver,
+pub(crate) fn run(
+    driver: &dyn Driver,
     scenario: &Scenario,
     jobs: &[Key],
     (threads, quiet): (Option<u16>, bool),
@@ -21,19 +21,19 @@ pub(crate) fn simulate(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Failure::Environment(format!("cannot start {threads} threads: {error}")))?;
     let bar = progress::bar(jobs.len(), quiet);
-    let one = |key: &Key| {
-        let run = run(driver, scenario, *key, kept)?;
+    let job = |key: &Key| {
+        let run = one(driver, scenario, *key, kept)?;
         results.add(key.0, key.1, &run)?;
         bar.inc(1);
         Ok((*key, run))
     };
     // One job at a time to a thread: some cells take much longer than others.
-    let runs = pool.install(|| jobs.par_iter().with_max_len(1).map(one).collect());
+    let runs = pool.install(|| jobs.par_iter().with_max_len(1).map(job).collect());
     bar.finish_and_clear();
     runs
 }
 
-fn run(driver: &Driver, scenario: &Scenario, (index, seed): Key, kept: &Path) -> Result<Run, Failure> {
+fn one(driver: &dyn Driver, scenario: &Scenario, (index, seed): Key, kept: &Path) -> Result<Run, Failure> {
     let cell = &scenario.cells[index];
     let mut run = driver.run(&cell.experiment, seed, &kept.join(format!("{index}-{seed}"))).map_err(|error| {
         let place: Vec<_> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();

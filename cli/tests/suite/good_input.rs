@@ -1,8 +1,6 @@
 //! What the program promises when all is well: one digest, whatever the threads; folders that resume; one JSON document.
 
-mod program;
-
-use program::{command, folder, ropewalk, write};
+use crate::program::{command, folder, ropewalk, write};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! The shipped studies of papers run in their short form, and say of each claim what they said when they were written.
 
-mod program;
-
-use program::{folder, ropewalk};
+use crate::program::{folder, ropewalk};
 use std::path::Path;
 
 /// What the short form of a study prints.

@@ -1,8 +1,6 @@
 //! The shipped scenarios of multipath topologies run in their short form, and show what the papers say of them.
 
-mod program;
-
-use program::{folder, ropewalk};
+use crate::program::{folder, ropewalk};
 use std::path::Path;
 
 /// What the short form of a scenario prints.

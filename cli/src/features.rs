@@ -1,0 +1,57 @@
+//! Verbs that this build leaves out, and how to have them.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Each optional feature of the package with the verbs that it brings.
+const FEATURES: &[(&str, &[&str])] = &[
+    ("tunnel", &["up", "down", "reload", "show", "top", "ping", "check", "genkey", "pubkey", "genpsk", "tunnel"]),
+    ("lab", &["doctor", "demo"]),
+];
+
+/// How to build with a feature.
+pub(crate) fn remedy(feature: &str) -> String {
+    format!("this build has no {feature}\n  help: cargo build --release --features {feature}")
+}
+
+/// The message for a command line whose verb is unknown only because this build leaves its feature out.
+pub(crate) fn left_out(error: &clap::Error) -> Option<String> {
+    let verb = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(verb))) => verb.as_str(),
+        _ => return None,
+    };
+    let (feature, _) = FEATURES.iter().find(|(_, verbs)| verbs.contains(&verb))?;
+    Some(format!("error: `{verb}`: {}", remedy(feature)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::{CommandFactory, Parser};
+
+    /// Verbs of the simulator, which every build has.
+    const ALWAYS: [&str; 5] = ["run", "list", "report", "compare", "schema"];
+
+    #[test]
+    fn a_verb_is_there_or_says_how_to_build_it() {
+        for (feature, verb) in
+            FEATURES.iter().flat_map(|(feature, verbs)| verbs.iter().map(move |verb| (feature, verb)))
+        {
+            let Err(error) = Arguments::try_parse_from(["ropewalk", verb, "--no-such-option"]) else {
+                panic!("`{verb}` has no such option");
+            };
+            let there = Arguments::command().find_subcommand(verb).is_some();
+            let message = left_out(&error);
+            assert_eq!(message.is_none(), there, "{verb}");
+            assert!(message.is_none_or(|text| text.contains(&format!("--features {feature}"))), "{verb}");
+        }
+    }
+
+    #[test]
+    fn every_verb_is_listed() {
+        let known = |name: &str| ALWAYS.contains(&name) || FEATURES.iter().any(|(_, verbs)| verbs.contains(&name));
+        for verb in Arguments::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            assert!(known(verb.get_name()), "{} stands in no list of verbs", verb.get_name());
+        }
+    }
+}

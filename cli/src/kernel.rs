@@ -1,0 +1,84 @@
+//! Real kernels as the driver of a scenario.
+
+use crate::Failure;
+use crate::arguments::{On, Run as Arguments, Traffic};
+use crate::driver::{Checked, Driver, available_cores};
+use lab::{BackendChoice, Generator, Lab};
+use record::Run;
+use scenario::Scenario;
+use scenario::model::Experiment;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The word by which the lab calls this program as its agent.
+pub(crate) const AGENT: &str = "lab-agent";
+
+/// Finds the kernel that the command line asks for.
+pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
+    let choice = match arguments.on {
+        On::Uml => BackendChoice::Uml,
+        On::Netns => BackendChoice::Netns,
+        _ => BackendChoice::Any,
+    };
+    let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
+    let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
+    let lab = lab.and_then(|lab| lab.traffic(generator(arguments.traffic)));
+    let lab = lab.and_then(|lab| if arguments.capture { lab.capture() } else { Ok(lab) });
+    lab.map(|lab| Box::new(lab) as Box<dyn Driver>).map_err(|why| Failure::Environment(why.to_string()))
+}
+
+impl Driver for Lab {
+    fn describe(&self, scenario: &Scenario) -> String {
+        self.describe(experiments(scenario))
+    }
+
+    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
+        let all = 0..scenario.cells.len();
+        let lacking = |index: &usize| match Self::check(self, &scenario.cells[*index].experiment) {
+            Err(lab::Error::Lacks { key, what }) => Some((*index, key, what)),
+            _ => None,
+        };
+        let lacks: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
+        let cells: Vec<usize> = all.filter(|index| lacks.iter().all(|(other, ..)| other != index)).collect();
+        if let Some((index, key, what)) = lacks.first().filter(|_| !partial || cells.is_empty()) {
+            let (count, of) = (lacks.len(), scenario.cells.len());
+            let rest = format!("; `--partial` leaves out the {count} of {of} cells that the lab cannot run");
+            let rest = if cells.is_empty() { "" } else { &rest };
+            let help = format!("`--on sim` runs it in the simulator{rest}");
+            return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
+        }
+        let mut notes: BTreeSet<String> =
+            cells.iter().flat_map(|it| self.notes(&scenario.cells[*it].experiment)).collect();
+        let reasons: BTreeSet<String> =
+            lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
+        notes.extend(reasons.into_iter().map(|reason| {
+            let count = lacks.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
+            format!("left out, {count} of {} cells: {reason}", scenario.cells.len())
+        }));
+        Ok(Checked { cells, notes: notes.into_iter().collect() })
+    }
+
+    fn jobs(&self, scenario: &Scenario) -> usize {
+        if self.is_virtual(experiments(scenario)) { available_cores() } else { 1 }
+    }
+
+    fn run(&self, experiment: &Experiment, seed: u64, keep: &Path) -> Result<Run, String> {
+        self.run(experiment, seed, Some(keep)).map_err(|why| why.to_string())
+    }
+
+    fn setup(&self, scenario: &Scenario) -> Option<String> {
+        Some(self.script(experiments(scenario)))
+    }
+}
+
+fn generator(traffic: Option<Traffic>) -> Generator {
+    match traffic {
+        None | Some(Traffic::Agent) => Generator::Agent,
+        Some(Traffic::Iperf3) => Generator::Iperf3,
+        Some(Traffic::Ftp) => Generator::Ftp,
+    }
+}
+
+fn experiments(scenario: &Scenario) -> impl Iterator<Item = &Experiment> {
+    scenario.cells.iter().map(|cell| &cell.experiment)
+}

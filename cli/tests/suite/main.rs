@@ -1,0 +1,11 @@
+//! The program as its users run it: what it prints, its exit codes, and what is in its results.
+
+mod bad_input;
+mod doctor;
+mod documents;
+mod good_input;
+mod multipath;
+mod papers;
+#[path = "../program/mod.rs"]
+mod program;
+mod validation;
