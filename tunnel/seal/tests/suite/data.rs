@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use seal::{Cipher, DropReason, OVERHEAD, REPLAY_WINDOW, SealError, Session, SessionKeys};
 
-use crate::world::{at, establish, pair};
+use crate::test_peer::{at, establish, pair};
 
-fn both(cipher: Cipher) -> (Session, Session) {
+fn sessions(cipher: Cipher) -> (Session, Session) {
     let session = |seal, open| Session::new(&SessionKeys { cipher, seal, open });
     (session([1; 32], [2; 32]), session([2; 32], [1; 32]))
 }
@@ -51,27 +51,27 @@ fn a_datagram_cannot_be_reflected() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
     let datagram = a.seal(at(1), b"echo");
-    let mut mirrored = b.seal(at(1), b"echo");
-    mirrored[12..].copy_from_slice(&datagram[12..]);
-    assert_eq!(a.open(at(1), &mirrored).unwrap_err(), DropReason::AuthenticationFailed);
+    let mut reflected = b.seal(at(1), b"echo");
+    reflected[12..].copy_from_slice(&datagram[12..]);
+    assert_eq!(a.open(at(1), &reflected).unwrap_err(), DropReason::AuthenticationFailed);
 }
 
 #[test]
 fn a_number_cannot_be_sealed_twice_on_a_path() {
     for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
-        let (mut a, _) = both(cipher);
-        let mut again = |path, number| a.seal(path, number, b"", &mut [0; 4], &mut [0; 16]);
-        assert_eq!(again(0, 5), Ok(()));
-        assert_eq!(again(0, 5), Err(SealError::NumberUsed));
-        assert_eq!(again(0, 4), Err(SealError::NumberUsed));
-        assert_eq!(again(1, 4), Ok(()), "another path has other nonces");
-        assert_eq!(again(0, 1 << 62), Err(SealError::Exhausted));
+        let (mut a, _) = sessions(cipher);
+        let mut seal = |path, number| a.seal(path, number, b"", &mut [0; 4], &mut [0; 16]);
+        assert_eq!(seal(0, 5), Ok(()));
+        assert_eq!(seal(0, 5), Err(SealError::NumberUsed));
+        assert_eq!(seal(0, 4), Err(SealError::NumberUsed));
+        assert_eq!(seal(1, 4), Ok(()), "another path has other nonces");
+        assert_eq!(seal(0, 1 << 62), Err(SealError::Exhausted));
     }
 }
 
 #[test]
 fn a_number_behind_the_replay_window_is_too_old() {
-    let (mut a, mut b) = both(Cipher::Aes256Gcm);
+    let (mut a, mut b) = sessions(Cipher::Aes256Gcm);
     let (mut first, mut second) = (seal(&mut a, 0, 10, b"first"), seal(&mut a, 0, 11, b"second"));
     let mut far = seal(&mut a, 0, 10 + REPLAY_WINDOW, b"far");
     assert_eq!(b.open(0, 10 + REPLAY_WINDOW as u32, b"header", &mut far), Ok(10 + REPLAY_WINDOW));
@@ -81,10 +81,10 @@ fn a_number_behind_the_replay_window_is_too_old() {
 
 #[test]
 fn a_forged_number_does_not_move_the_window() {
-    let (mut a, mut b) = both(Cipher::ChaCha20Poly1305);
-    let mut true_one = seal(&mut a, 0, 1, b"true");
+    let (mut a, mut b) = sessions(Cipher::ChaCha20Poly1305);
+    let mut authentic = seal(&mut a, 0, 1, b"authentic");
     assert_eq!(b.open(0, 0x7fff_ffff, b"header", &mut [0; 40]), Err(DropReason::AuthenticationFailed));
-    assert_eq!(b.open(0, 1, b"header", &mut true_one), Ok(1));
+    assert_eq!(b.open(0, 1, b"header", &mut authentic), Ok(1));
 }
 
 proptest! {
@@ -96,16 +96,16 @@ proptest! {
         number in 0u64..1 << 32,
         (other_path, other_truncated) in (any::<u8>(), any::<u32>()),
     ) {
-        let (mut a, mut b) = both(cipher);
+        let (mut a, mut b) = sessions(cipher);
         let sealed = seal(&mut a, path, number, &body);
         if (other_path, other_truncated) != (path, number as u32) {
             let wrong = b.open(other_path, other_truncated, b"header", &mut sealed.clone());
             prop_assert_eq!(wrong, Err(DropReason::AuthenticationFailed));
         }
         prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(DropReason::AuthenticationFailed));
-        let mut true_one = sealed.clone();
-        prop_assert_eq!(b.open(path, number as u32, b"header", &mut true_one), Ok(number));
-        prop_assert_eq!(&true_one[..body.len()], &body[..]);
+        let mut authentic = sealed.clone();
+        prop_assert_eq!(b.open(path, number as u32, b"header", &mut authentic), Ok(number));
+        prop_assert_eq!(&authentic[..body.len()], &body[..]);
         prop_assert_eq!(b.open(path, number as u32, b"header", &mut sealed.clone()), Err(DropReason::Replayed));
     }
 }

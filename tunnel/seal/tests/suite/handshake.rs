@@ -3,7 +3,7 @@
 use seal::{Cipher, DropReason, REJECT_AFTER, REKEY_AFTER, SILENCE_TIMEOUT, SealConfig, SealError};
 use units::{Instant, Span};
 
-use crate::world::{End, at, establish, key, pair, pair_of};
+use crate::test_peer::{TestPeer, at, establish, key, pair, pair_of};
 
 #[test]
 fn a_session_carries_data_both_ways() {
@@ -11,8 +11,8 @@ fn a_session_carries_data_both_ways() {
     let (at_a, at_b) = establish(at(1), &mut a, &mut b);
     assert!(at_a.fresh && at_b.fresh, "neither has state of the other");
     assert_eq!(at_a.cipher, at_b.cipher);
-    let back = b.seal(at(1), b"good day");
-    assert_eq!(a.open(at(1), &back).unwrap().1, b"good day");
+    let back = b.seal(at(1), b"back");
+    assert_eq!(a.open(at(1), &back).unwrap().1, b"back");
 }
 
 #[test]
@@ -31,9 +31,9 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
     let only = vec![Cipher::ChaCha20Poly1305];
     let reversed = vec![Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm];
     let chosen = |initiator: &Vec<Cipher>, responder: &Vec<Cipher>| {
-        let setup =
+        let config =
             |name, ciphers: &Vec<Cipher>| SealConfig { ciphers: ciphers.clone(), ..SealConfig::new(key(1, name)) };
-        let (mut a, mut b) = pair_of(setup("a", initiator), setup("b", responder));
+        let (mut a, mut b) = pair_of(config("a", initiator), config("b", responder));
         let (at_a, at_b) = establish(at(1), &mut a, &mut b);
         assert_eq!(at_a.cipher, at_b.cipher);
         at_a.cipher
@@ -46,8 +46,8 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
 
 #[test]
 fn without_a_common_cipher_there_is_no_session() {
-    let setup = |name, cipher| SealConfig { ciphers: vec![cipher], ..SealConfig::new(key(1, name)) };
-    let (mut a, mut b) = pair_of(setup("a", Cipher::Aes256Gcm), setup("b", Cipher::ChaCha20Poly1305));
+    let config = |name, cipher| SealConfig { ciphers: vec![cipher], ..SealConfig::new(key(1, name)) };
+    let (mut a, mut b) = pair_of(config("a", Cipher::Aes256Gcm), config("b", Cipher::ChaCha20Poly1305));
     a.peers.start_initiating(at(1), a.other);
     let initiation = a.initiate(at(1)).unwrap();
     assert_eq!(b.receive(at(1), &initiation).unwrap_err(), DropReason::NoCommonCipher);
@@ -56,14 +56,14 @@ fn without_a_common_cipher_there_is_no_session() {
 
 #[test]
 fn features_are_exchanged() {
-    let setup = |name, features| SealConfig { features, ..SealConfig::new(key(1, name)) };
-    let (mut a, mut b) = pair_of(setup("a", 0xa000_0001), setup("b", 0x5));
+    let config = |name, features| SealConfig { features, ..SealConfig::new(key(1, name)) };
+    let (mut a, mut b) = pair_of(config("a", 0xa000_0001), config("b", 0x5));
     let (at_a, at_b) = establish(at(1), &mut a, &mut b);
     assert_eq!((at_a.features, at_b.features), (0x5, 0xa000_0001));
 }
 
 /// The times until `last` at which `end` initiates if nothing responds.
-fn initiations(end: &mut End, first: Instant, last: Instant) -> Vec<Instant> {
+fn initiations(end: &mut TestPeer, first: Instant, last: Instant) -> Vec<Instant> {
     let (mut now, mut sent) = (first, Vec::new());
     while now <= last {
         if end.initiate(now).is_some() {
@@ -126,7 +126,7 @@ fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_d
     let back = b.seal(at(1), b"response");
     a.open(at(1), &back).unwrap();
     assert_eq!(initiations(&mut a, at(1), at(100)), []);
-    a.seal(at(100), b"is anyone there?");
+    a.seal(at(100), b"unanswered");
     assert_eq!(initiations(&mut a, at(100), at(104))[0], at(100) + SILENCE_TIMEOUT);
 }
 
@@ -134,31 +134,31 @@ fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_d
 fn a_restarted_peer_is_recognised() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let (_, mut anew) = pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")));
+    let (_, mut restarted) = pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")));
     // Another process draws other numbers.
-    anew.peers.reset(at(2), anew.other);
-    let lost = a.seal(at(2), b"to whom?");
-    assert_eq!(anew.open(at(2), &lost).unwrap_err(), DropReason::NoSession);
+    restarted.peers.reset(at(2), restarted.other);
+    let lost = a.seal(at(2), b"lost");
+    assert_eq!(restarted.open(at(2), &lost).unwrap_err(), DropReason::NoSession);
     let initiation = (0..50)
         .find_map(|tenth| a.initiate(at(2) + Span::from_millis(100) * tenth))
         .expect("silence starts a handshake");
-    let response = anew.receive(at(6), &initiation).unwrap().reply.unwrap();
+    let response = restarted.receive(at(6), &initiation).unwrap().reply.unwrap();
     let established = a.receive(at(6), &response).unwrap().established.unwrap();
     assert!(established.fresh, "it has lost its state");
     a.number = 0;
     let datagram = a.seal(at(6), b"again");
-    assert!(anew.open(at(6), &datagram).unwrap().0.established.unwrap().fresh);
+    assert!(restarted.open(at(6), &datagram).unwrap().0.established.unwrap().fresh);
 }
 
 #[test]
 fn a_datagram_from_before_a_restart_is_not_opened() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let former = a.seal(at(1), b"a former life");
+    let earlier = a.seal(at(1), b"before the restart");
     a.peers.reset(at(2), a.other);
     a.number = 0;
     assert!(establish(at(2), &mut a, &mut b).1.fresh);
-    assert_eq!(b.open(at(2), &former).unwrap_err(), DropReason::NoSession);
+    assert_eq!(b.open(at(2), &earlier).unwrap_err(), DropReason::NoSession);
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn a_clock_that_goes_back_does_not_stop_a_running_initiator() {
 fn the_encoding_of_a_handshake_is_fixed() {
     // Fixed keys and random bytes: another digest means an incompatible protocol.
     let ciphers = vec![Cipher::ChaCha20Poly1305];
-    let setup = |name| SealConfig { ciphers: ciphers.clone(), ..SealConfig::new(key(1, name)) };
-    let (mut a, mut b) = pair_of(setup("a"), setup("b"));
+    let config = |name| SealConfig { ciphers: ciphers.clone(), ..SealConfig::new(key(1, name)) };
+    let (mut a, mut b) = pair_of(config("a"), config("b"));
     a.peers.start_initiating(at(1), a.other);
     let initiation = a.initiate(at(1)).unwrap();
     let response = b.receive(at(1), &initiation).unwrap().reply.unwrap();

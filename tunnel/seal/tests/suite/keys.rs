@@ -1,9 +1,9 @@
-//! Key files as `wg` writes them, and what is said of those that are none.
+//! Key files as `wg` writes them, and the errors of other texts.
 
 use proptest::prelude::*;
 use seal::{KEY_TEXT_LEN, KeyError, PresharedKey, PrivateKey, PublicKey};
 
-use crate::world::entropy;
+use crate::test_peer::entropy;
 
 /// RFC 7748 section 6.1, in base64: Bob's private and public key, as `wg pubkey` pairs them.
 const BOB: &str = "XasIfmJKikt54X+Lg4AO5m87sSkmGLb9HC+LJ/+I4Os=";
@@ -32,12 +32,12 @@ fn errors_name_the_length_or_position_and_not_the_key() {
     assert_eq!(wrong(""), KeyError::Length(0));
     assert_eq!(wrong(&BOB[1..]), KeyError::Length(43));
     assert_eq!(wrong(&BOB.replace('=', "==")), KeyError::Length(45));
-    assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "base64 for addresses is another one");
+    assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "URL-safe base64 is another alphabet");
     assert_eq!(wrong(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
     assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::TrailingBits, "bits beyond the 32 bytes");
     assert_eq!(wrong(&"ä".repeat(KEY_TEXT_LEN)), KeyError::Character(1));
-    let said = wrong(&BOB[1..]).to_string();
-    assert!(said.contains("44") && said.contains("43"), "{said}");
+    let message = wrong(&BOB[1..]).to_string();
+    assert!(message.contains("44") && message.contains("43"), "{message}");
 }
 
 #[test]
@@ -49,16 +49,16 @@ fn debug_output_hides_secrets() {
 
 proptest! {
     #[test]
-    fn every_key_survives_its_text_and_no_error_repeats_the_text(
-        bytes in any::<[u8; 32]>(), place in 0usize..44, wrong in "[ -~]",
+    fn every_key_is_parsed_from_its_text_and_no_error_repeats_the_text(
+        bytes in any::<[u8; 32]>(), position in 0usize..44, character in "[ -~]",
     ) {
         let text = PresharedKey::from_bytes(bytes).to_text();
         prop_assert_eq!(text.parse::<PresharedKey>().unwrap(), PresharedKey::from_bytes(bytes));
-        let mut spoiled = text.to_string();
-        spoiled.replace_range(place..=place, &wrong);
-        if let Err(error) = spoiled.parse::<PresharedKey>() {
-            let said = format!("{error} {error:?}");
-            prop_assert!(!text.as_bytes().windows(8).any(|part| said.as_bytes().windows(8).any(|word| word == part)));
+        let mut changed = text.to_string();
+        changed.replace_range(position..=position, &character);
+        if let Err(error) = changed.parse::<PresharedKey>() {
+            let message = format!("{error} {error:?}");
+            prop_assert!(!text.as_bytes().windows(8).any(|part| message.as_bytes().windows(8).any(|word| word == part)));
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Strangers, liars and bad networks against the real handshake and the real ciphers.
+//! Handshakes and ciphers under replays, forgeries, floods and bad networks.
 
 mod campaign;
 mod corpus;
-mod crossing;
 mod data;
 mod floods;
 mod handshake;
 mod keys;
 mod rekeying;
+mod simultaneous;
 mod tampering;
-mod world;
+mod test_peer;

@@ -3,17 +3,17 @@
 use seal::DropReason;
 use units::{RngStream, Span};
 
-use crate::world::{at, establish, pair};
+use crate::test_peer::{at, establish, pair};
 
 #[test]
 fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
     let mut order = RngStream::named(5, "order");
-    let (mut on_the_way, mut opened, mut sent) = (Vec::new(), 0, 0);
+    let (mut in_flight, mut opened, mut sent) = (Vec::new(), 0, 0);
     for step in 0..2000u64 {
         let now = at(2) + Span::from_millis(10 * step);
-        on_the_way.push(a.seal(now, &step.to_be_bytes()));
+        in_flight.push(a.seal(now, &step.to_be_bytes()));
         sent += 1;
         if step % 500 == 250 {
             a.peers.rekey(now, a.other);
@@ -21,8 +21,8 @@ fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
             let response = b.receive(now, &initiation).unwrap().reply.unwrap();
             a.receive(now, &response).unwrap();
         }
-        while on_the_way.len() > 100 {
-            let datagram = on_the_way.swap_remove(order.below(on_the_way.len() as u64) as usize);
+        while in_flight.len() > 100 {
+            let datagram = in_flight.swap_remove(order.below(in_flight.len() as u64) as usize);
             b.open(now, &datagram).unwrap();
             opened += 1;
         }
@@ -31,7 +31,7 @@ fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
             a.open(now, &back).unwrap();
         }
     }
-    for datagram in on_the_way {
+    for datagram in in_flight {
         b.open(at(23), &datagram).unwrap();
         opened += 1;
     }

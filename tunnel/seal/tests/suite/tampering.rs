@@ -1,4 +1,4 @@
-//! Whatever an attacker changes, replays or forges is dropped, counted, and not replied to.
+//! Changed, replayed and forged messages are dropped, counted, and not replied to.
 
 use proptest::prelude::*;
 use seal::{
@@ -7,14 +7,14 @@ use seal::{
 };
 use units::Span;
 
-use crate::world::{End, at, entropy, establish, key, pair};
+use crate::test_peer::{TestPeer, at, entropy, establish, key, pair};
 
 /// `b`, as it was before anything arrived.
-fn responder() -> End {
+fn responder() -> TestPeer {
     pair().1
 }
 
-fn initiation() -> (End, HandshakeMessage) {
+fn initiation() -> (TestPeer, HandshakeMessage) {
     let (mut a, _) = pair();
     a.peers.start_initiating(at(1), a.other);
     let initiation = a.initiate(at(1)).unwrap();
@@ -22,7 +22,7 @@ fn initiation() -> (End, HandshakeMessage) {
 }
 
 /// Every datagram that differs from `message` in one bit.
-fn flips(message: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + '_ {
+fn with_flipped_bit(message: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + '_ {
     (0..message.len() * 8).map(|bit| {
         let mut changed = message.to_vec();
         changed[bit / 8] ^= 1 << (bit % 8);
@@ -33,7 +33,7 @@ fn flips(message: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + '_ {
 #[test]
 fn a_flipped_bit_anywhere_in_an_initiation_gets_no_reply() {
     let (_, initiation) = initiation();
-    for (bit, changed) in flips(initiation.as_bytes()) {
+    for (bit, changed) in with_flipped_bit(initiation.as_bytes()) {
         let before_mac2 = bit / 8 < INITIATION_LEN - 16;
         let outcome = responder().peers.receive(at(1), 0, &[1; 6], &changed);
         assert_eq!(outcome.is_err(), before_mac2, "bit {bit}: mac2 is only checked under load");
@@ -42,24 +42,20 @@ fn a_flipped_bit_anywhere_in_an_initiation_gets_no_reply() {
 
 #[test]
 fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
-    // Someone on the way who knows b's public key can make mac1 right again: not what is under it.
+    // Who knows b's public key can compute mac1, but no key of the Noise message.
     let b_public = key(1, "b").public();
     let (_, initiation) = initiation();
-    let signed = |mut bytes: Vec<u8>| {
+    let with_mac1 = |mut bytes: Vec<u8>| {
         let covered = INITIATION_LEN - 32;
         let mac = mac1(&b_public, &bytes[..covered]);
         bytes[covered..covered + 16].copy_from_slice(&mac);
         bytes
     };
-    assert_eq!(
-        signed(initiation.as_bytes().to_vec()),
-        initiation.as_bytes(),
-        "the test computes mac1 as the machine does"
-    );
+    assert_eq!(with_mac1(initiation.as_bytes().to_vec()), initiation.as_bytes(), "mac1 of the test");
     for byte in 8..INITIATION_LEN - 32 {
         let mut changed = initiation.as_bytes().to_vec();
         changed[byte] ^= 0x10;
-        let dropped = responder().peers.receive(at(1), 0, &[1; 6], &signed(changed)).unwrap_err();
+        let dropped = responder().peers.receive(at(1), 0, &[1; 6], &with_mac1(changed)).unwrap_err();
         let expected = if byte == 8 { DropReason::Malformed } else { DropReason::AuthenticationFailed };
         assert_eq!(dropped, expected, "byte {byte}: even the header is part of the handshake");
     }
@@ -78,7 +74,7 @@ fn a_flipped_bit_anywhere_in_a_response_is_detected_and_the_authentic_one_accept
     let (mut a, initiation) = initiation();
     let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
     assert_eq!(response.as_bytes().len(), RESPONSE_LEN);
-    for (bit, changed) in flips(response.as_bytes()) {
+    for (bit, changed) in with_flipped_bit(response.as_bytes()) {
         assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
     assert!(a.receive(at(1), &response).unwrap().established.is_some());
@@ -105,17 +101,21 @@ fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
 
 #[test]
 fn a_flipped_bit_anywhere_in_a_cookie_reply_is_detected() {
-    let setup = SealConfig { under_load_threshold: 0, ..SealConfig::new(key(1, "b")) };
-    let mut b = Peers::new(setup, Box::new(entropy(1, "b")));
+    let config = SealConfig { under_load_threshold: 0, ..SealConfig::new(key(1, "b")) };
+    let mut b = Peers::new(config, Box::new(entropy(1, "b")));
     b.add(key(1, "a").public(), None).unwrap();
     let (mut a, initiation) = initiation();
     let cookie = b.receive(at(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
     assert_eq!(cookie.as_bytes().len(), COOKIE_REPLY_LEN);
-    for (bit, changed) in flips(cookie.as_bytes()) {
+    for (bit, changed) in with_flipped_bit(cookie.as_bytes()) {
         assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
     assert!(a.receive(at(1), &cookie).is_ok());
-    assert_eq!(a.receive(at(1), &cookie).unwrap_err(), DropReason::AuthenticationFailed, "one cookie a initiation");
+    assert_eq!(
+        a.receive(at(1), &cookie).unwrap_err(),
+        DropReason::AuthenticationFailed,
+        "one cookie for each initiation"
+    );
 }
 
 #[test]
@@ -142,27 +142,30 @@ fn a_replay_to_a_restarted_end_harms_no_session() {
     };
     establish(at(5), &mut a, &mut b);
     assert_eq!(b.receive(at(6), &recorded).unwrap_err(), DropReason::ReplayedInitiation, "a newer one came before");
-    let mut again = responder();
-    assert!(again.receive(at(7), &recorded).unwrap().established.is_none(), "it responses, and nobody can prove it");
-    assert!(again.peers.seal(at(7), again.other, 0, 0, &mut [0; 64]).is_err());
+    let mut restarted = responder();
+    assert!(
+        restarted.receive(at(7), &recorded).unwrap().established.is_none(),
+        "it responds, and no session is confirmed"
+    );
+    assert!(restarted.peers.seal(at(7), restarted.other, 0, 0, &mut [0; 64]).is_err());
 }
 
 #[test]
 fn an_unknown_peer_that_knows_the_public_key_gets_no_reply() {
-    let mut stranger = Peers::new(SealConfig::new(key(9, "stranger")), Box::new(entropy(9, "stranger")));
-    let b_at_stranger = stranger.add(key(1, "b").public(), None).unwrap();
-    stranger.start_initiating(at(1), b_at_stranger);
-    let due = stranger.initiation_due(at(1), 1).unwrap();
-    let initiation = stranger.initiation(at(1), due, 0).unwrap();
+    let mut unknown = Peers::new(SealConfig::new(key(9, "stranger")), Box::new(entropy(9, "stranger")));
+    let b_at_unknown = unknown.add(key(1, "b").public(), None).unwrap();
+    unknown.start_initiating(at(1), b_at_unknown);
+    let due = unknown.initiation_due(at(1), 1).unwrap();
+    let initiation = unknown.initiation(at(1), due, 0).unwrap();
     assert_eq!(responder().receive(at(1), &initiation).unwrap_err(), DropReason::UnknownPeer);
 }
 
 #[test]
 fn another_preshared_key_fails_at_the_initiator() {
-    let setup = |name| SealConfig::new(key(1, name));
+    let config = |name| SealConfig::new(key(1, name));
     let preshared = |name| Some(PresharedKey::generate(&mut entropy(3, name)));
-    let mut a = Peers::new(setup("a"), Box::new(entropy(1, "a")));
-    let mut b = Peers::new(setup("b"), Box::new(entropy(1, "b")));
+    let mut a = Peers::new(config("a"), Box::new(entropy(1, "a")));
+    let mut b = Peers::new(config("b"), Box::new(entropy(1, "b")));
     let b_at_a = a.add(*b.public(), preshared("one")).unwrap();
     b.add(*a.public(), preshared("two")).unwrap();
     a.start_initiating(at(1), b_at_a);

@@ -1,4 +1,5 @@
-//! Two ends with seeded random bytes and one clock, and messages between them that a test can lose, keep or change.
+//! Two peers with seeded random bytes and one clock. A test passes the messages between them, and may drop, keep or change
+//! them.
 
 use seal::{DropReason, Established, HandshakeMessage, OVERHEAD, Opened, PeerId, Peers, PrivateKey, SealConfig};
 use units::{Instant, RngStream, Span};
@@ -6,13 +7,8 @@ use units::{Instant, RngStream, Span};
 /// 2026-01-01 in nanoseconds since 1970.
 pub(crate) const WALL_CLOCK: u64 = 1_767_225_600_000_000_000;
 
-/// A random stream from a seed.
-pub(crate) fn stream(seed: u64, name: &str) -> RngStream {
-    RngStream::named(seed, name)
-}
-
 pub(crate) fn entropy(seed: u64, name: &str) -> impl FnMut(&mut [u8]) + Send + 'static {
-    let mut stream = stream(seed, name);
+    let mut stream = RngStream::named(seed, name);
     move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = stream.bits() as u8)
 }
 
@@ -20,15 +16,15 @@ pub(crate) fn key(seed: u64, name: &str) -> PrivateKey {
     PrivateKey::generate(&mut entropy(seed, name))
 }
 
-/// One end with one peer.
-pub(crate) struct End {
+/// A host with one peer.
+pub(crate) struct TestPeer {
     pub(crate) peers: Peers,
     pub(crate) other: PeerId,
-    /// Number of the next datagram on path 0.
+    /// The next packet number on path 0.
     pub(crate) number: u64,
 }
 
-impl End {
+impl TestPeer {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -43,7 +39,7 @@ impl End {
         due.map(|peer| self.peers.initiation(now, peer, 0).expect("created when it was due"))
     }
 
-    /// `body`, sealed with the next number.
+    /// Seals `body` with the next packet number.
     pub(crate) fn seal(&mut self, now: Instant, body: &[u8]) -> Vec<u8> {
         let mut datagram = vec![0; body.len() + OVERHEAD];
         datagram[seal::HEADER_LEN..][..body.len()].copy_from_slice(body);
@@ -60,21 +56,25 @@ impl End {
     }
 }
 
-/// Two ends, `a` and `b`, that are peers and have no session.
-pub(crate) fn pair() -> (End, End) {
+/// Two hosts, `a` and `b`, that are peers and have no session.
+pub(crate) fn pair() -> (TestPeer, TestPeer) {
     pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")))
 }
 
-pub(crate) fn pair_of(a: SealConfig, b: SealConfig) -> (End, End) {
+pub(crate) fn pair_of(a: SealConfig, b: SealConfig) -> (TestPeer, TestPeer) {
     let (a_public, b_public) = (a.private.public(), b.private.public());
     let mut a = Peers::new(a, Box::new(entropy(1, "chance of a")));
     let mut b = Peers::new(b, Box::new(entropy(1, "chance of b")));
     let (b_at_a, a_at_b) = (a.add(b_public, None).unwrap(), b.add(a_public, None).unwrap());
-    (End { peers: a, other: b_at_a, number: 0 }, End { peers: b, other: a_at_b, number: 0 })
+    (TestPeer { peers: a, other: b_at_a, number: 0 }, TestPeer { peers: b, other: a_at_b, number: 0 })
 }
 
 /// Establishes a session, up to key confirmation by a first datagram.
-pub(crate) fn establish(now: Instant, initiator: &mut End, responder: &mut End) -> (Established, Established) {
+pub(crate) fn establish(
+    now: Instant,
+    initiator: &mut TestPeer,
+    responder: &mut TestPeer,
+) -> (Established, Established) {
     initiator.peers.start_initiating(now, initiator.other);
     let initiation = initiator.initiate(now).expect("a handshake is due");
     let response = responder.receive(now, &initiation).unwrap().reply.expect("a peer gets a response");

@@ -1,10 +1,10 @@
-//! Both peers initiate at the same time: in whatever order the messages arrive, and whichever are lost, they agree on one session.
+//! Both peers initiate at the same time: they agree on one session in whatever order the messages arrive.
 
 use proptest::prelude::*;
 use seal::{DropReason, HandshakeMessage};
 use units::{Instant, Span};
 
-use crate::world::{End, at, pair};
+use crate::test_peer::{TestPeer, at, pair};
 
 /// A datagram in flight.
 #[derive(Clone)]
@@ -13,16 +13,16 @@ enum Datagram {
     Data(Vec<u8>),
 }
 
-/// Delivers `datagram` to `end`; returns the reply.
-fn deliver(now: Instant, end: &mut End, datagram: &Datagram) -> Option<Datagram> {
+/// Delivers `datagram` to `peer`; returns the reply.
+fn deliver(now: Instant, peer: &mut TestPeer, datagram: &Datagram) -> Option<Datagram> {
     match datagram {
-        Datagram::Handshake(message) => end.receive(now, message).ok()?.reply.map(Datagram::Handshake),
-        Datagram::Data(datagram) => end.open(now, datagram).ok().and(None),
+        Datagram::Handshake(message) => peer.receive(now, message).ok()?.reply.map(Datagram::Handshake),
+        Datagram::Data(datagram) => peer.open(now, datagram).ok().and(None),
     }
 }
 
 /// Both initiate at once; then messages arrive in the order that `order` draws, and each end keeps sending.
-fn cross(order: &[u8]) -> (End, End) {
+fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
     let (mut a, mut b) = pair();
     let now = at(1);
     a.peers.start_initiating(now, a.other);
@@ -30,14 +30,14 @@ fn cross(order: &[u8]) -> (End, End) {
     let mut to_b = vec![Datagram::Handshake(a.initiate(now).unwrap())];
     let mut to_a = vec![Datagram::Handshake(b.initiate(now).unwrap())];
     for &draw in order {
-        let (end, inbox, outbox) =
+        let (peer, inbox, outbox) =
             if draw & 1 == 0 { (&mut a, &mut to_a, &mut to_b) } else { (&mut b, &mut to_b, &mut to_a) };
         if !inbox.is_empty() {
             let datagram = inbox.remove(usize::from(draw >> 1) % inbox.len());
-            outbox.extend(deliver(now, end, &datagram));
+            outbox.extend(deliver(now, peer, &datagram));
         }
-        if end.peers.status(end.other).unwrap().since.is_some() {
-            outbox.push(Datagram::Data(end.seal(now, b"data")));
+        if peer.peers.status(peer.other).unwrap().since.is_some() {
+            outbox.push(Datagram::Data(peer.seal(now, b"data")));
         }
     }
     // Everything that is in flight arrives, and each end sends once more.
@@ -59,7 +59,7 @@ fn cross(order: &[u8]) -> (End, End) {
 }
 
 /// Both seal a datagram and open the other's.
-fn talk(a: &mut End, b: &mut End) {
+fn assert_both_open(a: &mut TestPeer, b: &mut TestPeer) {
     let (to_b, to_a) = (a.seal(at(2), b"to b"), b.seal(at(2), b"to a"));
     assert_eq!(b.open(at(2), &to_b).unwrap().1, b"to b");
     assert_eq!(a.open(at(2), &to_a).unwrap().1, b"to a");
@@ -68,22 +68,22 @@ fn talk(a: &mut End, b: &mut End) {
 proptest! {
     #[test]
     fn simultaneous_handshakes_work_in_any_order(order in prop::collection::vec(any::<u8>(), 0..24)) {
-        let (mut a, mut b) = cross(&order);
-        talk(&mut a, &mut b);
+        let (mut a, mut b) = initiate_both(&order);
+        assert_both_open(&mut a, &mut b);
         prop_assert_eq!(a.peers.counters().get(DropReason::AuthenticationFailed) + b.peers.counters().get(DropReason::AuthenticationFailed), 0);
         prop_assert_eq!(a.peers.counters().get(DropReason::NoSession) + b.peers.counters().get(DropReason::NoSession), 0);
     }
 }
 
 #[test]
-fn of_simultaneous_sessions_the_larger_keys_seals() {
-    let (mut a, mut b) = cross(&[1, 0, 0, 1, 0, 1, 0, 1]);
-    talk(&mut a, &mut b);
+fn the_session_that_the_larger_key_initiated_seals() {
+    let (mut a, mut b) = initiate_both(&[1, 0, 0, 1, 0, 1, 0, 1]);
+    assert_both_open(&mut a, &mut b);
     // The initiator of the session that seals rekeys first: after two minutes exactly one of them does.
     let larger_is_a = a.peers.public() > b.peers.public();
     let (first, second) = if larger_is_a { (&mut a, &mut b) } else { (&mut b, &mut a) };
-    for end in [&mut *first, &mut *second] {
-        while end.initiate(at(2)).is_some() {}
+    for peer in [&mut *first, &mut *second] {
+        while peer.initiate(at(2)).is_some() {}
     }
     let due = at(1) + Span::from_secs(121);
     let back = second.seal(at(2), b"not silent");
@@ -98,16 +98,16 @@ fn of_simultaneous_sessions_the_larger_keys_seals() {
 fn a_late_response_to_the_smaller_key_does_not_replace_the_larger_ones_session() {
     let (a, b) = pair();
     let (mut larger, mut smaller) = if a.peers.public() > b.peers.public() { (a, b) } else { (b, a) };
-    for end in [&mut larger, &mut smaller] {
-        end.peers.start_initiating(at(1), end.other);
+    for peer in [&mut larger, &mut smaller] {
+        peer.peers.start_initiating(at(1), peer.other);
     }
-    let (of_larger, of_smaller) = (larger.initiate(at(1)).unwrap(), smaller.initiate(at(1)).unwrap());
-    let response = smaller.receive(at(1), &of_larger).unwrap().reply.unwrap();
-    let late = larger.receive(at(1), &of_smaller).unwrap().reply.unwrap();
+    let (larger_initiation, smaller_initiation) = (larger.initiate(at(1)).unwrap(), smaller.initiate(at(1)).unwrap());
+    let response = smaller.receive(at(1), &larger_initiation).unwrap().reply.unwrap();
+    let late_response = larger.receive(at(1), &smaller_initiation).unwrap().reply.unwrap();
     larger.receive(at(1), &response).unwrap();
     let first = larger.seal(at(1), b"first");
     assert!(smaller.open(at(1), &first).unwrap().0.established.is_some());
     let before = smaller.seal(at(1), b"before")[4..7].to_vec();
-    assert!(smaller.receive(at(1), &late).unwrap().established.is_none(), "nothing changes");
+    assert!(smaller.receive(at(1), &late_response).unwrap().established.is_none(), "nothing changes");
     assert_eq!(smaller.seal(at(1), b"after")[4..7], before, "the same session seals");
 }
