@@ -1,26 +1,26 @@
-//! A path that fails while a transfer runs, and comes back. How soon is measured in virtual time (`tunnel/machine`) and by
+//! A path that fails while a transfer runs, and recovers. The times are measured in virtual time (`tunnel/machine`) and by
 //! `cargo xtask bench tunnel`.
 
-use crate::ends::{Ends, USUAL};
 use crate::traffic::Transfer;
+use crate::tunnel_pair::{IPV4, TunnelPair};
 use daemon::status::PathState;
 use lab::testbed::{LEFT, RIGHT};
 use testing::eventually;
 
 #[test]
-fn a_path_that_falls_silent_is_found_and_replaced_by_the_other_and_used_again_when_it_is_back() {
-    let Some(mut ends) = Ends::up(USUAL, &["rate=20mbit delay=10ms", "rate=10mbit delay=30ms"]) else { return };
-    let transfer = Transfer::endless(&ends, LEFT);
+fn a_path_that_fails_is_replaced_by_the_other_and_used_again_when_it_recovers() {
+    let Some(mut pair) = TunnelPair::up(IPV4, &["rate=20mbit delay=10ms", "rate=10mbit delay=30ms"]) else { return };
+    let transfer = Transfer::endless(&pair, LEFT);
     transfer.wait_for(1 << 20);
-    ends.testbed.change(0, "both down").unwrap();
-    assert!(eventually(|| ends.path(LEFT, 0).state == PathState::Down), "{:#?}", ends.path(LEFT, 0));
-    let other = ends.path(RIGHT, 1).received.bytes;
-    assert!(eventually(|| ends.path(RIGHT, 1).received.bytes > other + (1 << 20)), "the other path carries all");
+    pair.testbed.change(0, "both down").unwrap();
+    assert!(eventually(|| pair.path(LEFT, 0).state == PathState::Down), "{:#?}", pair.path(LEFT, 0));
+    let other = pair.path(RIGHT, 1).received.bytes;
+    assert!(eventually(|| pair.path(RIGHT, 1).received.bytes > other + (1 << 20)), "the other path carries all");
     transfer.wait_for(1 << 20);
-    let before = ends.path(RIGHT, 0).received.bytes;
-    ends.testbed.change(0, "both up").unwrap();
+    let before = pair.path(RIGHT, 0).received.bytes;
+    pair.testbed.change(0, "both up").unwrap();
     // More than probes are.
-    let used = || ends.path(RIGHT, 0).received.bytes > before + (256 << 10);
-    assert!(eventually(used), "{:#?}", ends.path(RIGHT, 0));
+    let used = || pair.path(RIGHT, 0).received.bytes > before + (256 << 10);
+    assert!(eventually(used), "{:#?}", pair.path(RIGHT, 0));
     assert!(transfer.stop() > 0);
 }

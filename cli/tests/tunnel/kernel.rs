@@ -1,9 +1,9 @@
 //! MPT's wire format and Linux's own implementation of the same RFCs: FOU and GRE in a kernel of User-Mode Linux, which
 //! needs no root.
 //!
-//! One way only: that kernel takes GRE out of UDP, but Debian's cannot put it in (no `CONFIG_NET_FOU_IP_TUNNELS`).
+//! In one direction only: Debian's kernel receives GRE-in-UDP, but cannot send it (no `CONFIG_NET_FOU_IP_TUNNELS`).
 
-use crate::ends::program;
+use crate::tunnel_pair::program;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +29,7 @@ endpoint = "10.1.0.2"
 /// Datagrams that the guest sends.
 const SENT: u64 = 200;
 
-/// Boots a guest in `folder` and lets it do everything.
+/// Boots a guest whose init script is in `folder`, and waits until it halts.
 fn boot(folder: &Path) {
     let dir = folder.display();
     let init = INIT.replace("DIR", &dir.to_string()).replace("PROGRAM", &program());
@@ -53,7 +53,7 @@ fn snmp(text: &str, protocol: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn linux_takes_our_gre_in_udp_apart_and_finds_its_numbers_in_order() {
+fn linux_decapsulates_our_gre_in_udp_and_finds_its_sequence_numbers_in_order() {
     if Command::new("linux").arg("--version").output().is_err() {
         return skip(Reason::Missing, "no User-Mode Linux (`cargo xtask setup` installs it)");
     }
@@ -69,7 +69,7 @@ fn linux_takes_our_gre_in_udp_apart_and_finds_its_numbers_in_order() {
     let line =
         devices.lines().find_map(|line| line.trim().strip_prefix("gre-udp:")).unwrap_or_else(|| panic!("{messages}"));
     let received: Vec<u64> = line.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    // Bytes, packets, errors, drops; IPv6 of its own accord may say something too.
+    // Bytes, packets, errors, drops; the host's own IPv6 packets count too.
     assert!(received[1] >= SENT, "{line}");
     assert_eq!(received[2..4], [0, 0], "{line}");
     assert_eq!(snmp(&snmp_text, "Udp:", "NoPorts"), SENT);

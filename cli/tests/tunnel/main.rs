@@ -1,18 +1,18 @@
-//! The tunnel as a person runs it: `ropewalk up FILE` at both ends, on two hosts of a test bed. Real devices, real sockets,
-//! real TCP inside. Without root each test is skipped.
+//! `ropewalk up FILE` on two hosts of a test bed, with real devices, real sockets and real TCP inside. Without root each test is
+//! skipped.
 //!
-//! - `ends`: both hosts with their configurations and daemons.
-//! - `traffic`: what runs through the tunnel, and what is seen of it.
-//! - `kernel`: another implementation at the far end.
-//! - `wire`: what an attacker sees and sends.
+//! - `tunnel_pair`: both hosts with their configurations and daemons.
+//! - `traffic`: TCP transfers and echoed datagrams through the tunnel.
+//! - `kernel`: Linux's GRE-in-UDP as the peer.
+//! - `packet_socket`: an attacker's packet socket.
 
 mod attacks;
-mod ends;
 mod failures;
 mod kernel;
 mod mtu;
+mod packet_socket;
 mod reloads;
 mod restarts;
 mod traffic;
 mod transfers;
-mod wire;
+mod tunnel_pair;

@@ -1,6 +1,6 @@
-//! What runs through the tunnel: a TCP connection whose every byte is compared, and echoed datagrams.
+//! Traffic through the tunnel: a TCP connection whose every byte is compared, and echoed datagrams.
 
-use crate::ends::Ends;
+use crate::tunnel_pair::TunnelPair;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use testing::{MINUTE, eventually};
 
-/// Ports of the tests' listeners, so that a closed connection's does not matter.
+/// The next port of a listener: no port is used twice.
 static PORTS: AtomicU16 = AtomicU16::new(5000);
 
-/// Byte `8 n + k` of the content is byte `k` of the `n`-th number of SplitMix64: no place looks like another one.
+/// Byte `8 n + k` of the content is byte `k` of the `n`-th number of SplitMix64, so that no position looks like another.
 fn fill(from: u64, block: &mut [u8]) {
     for (number, word) in (from / 8..).zip(block.chunks_exact_mut(8)) {
         let mut z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -22,76 +22,76 @@ fn fill(from: u64, block: &mut [u8]) {
     }
 }
 
-/// What the receiver saw so far.
+/// The receiver's state.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Bytes, all of them right.
+pub(crate) struct ReceiverState {
+    /// Bytes received, all of them correct.
     pub(crate) bytes: AtomicU64,
     stopped: AtomicBool,
 }
 
-/// A transfer through the tunnel that goes on by itself.
+/// A transfer through the tunnel on threads of its own.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) state: Arc<ReceiverState>,
     threads: [JoinHandle<()>; 2],
 }
 
 impl Transfer {
     /// Sends `bytes`, a multiple of 64 KiB, over one TCP connection from a host to the other one.
-    pub(crate) fn start(ends: &Ends, from: usize, bytes: u64) -> Self {
-        let address = SocketAddr::new(ends.plan.inside(1 - from), PORTS.fetch_add(1, Relaxed));
-        let listener = ends.testbed.within(1 - from, || Ok(TcpListener::bind(address)?)).unwrap();
-        let outgoing = ends.testbed.within(from, || Ok(TcpStream::connect_timeout(&address, MINUTE)?)).unwrap();
+    pub(crate) fn start(pair: &TunnelPair, from: usize, bytes: u64) -> Self {
+        let address = SocketAddr::new(pair.families.inner_address(1 - from), PORTS.fetch_add(1, Relaxed));
+        let listener = pair.testbed.within(1 - from, || Ok(TcpListener::bind(address)?)).unwrap();
+        let outgoing = pair.testbed.within(from, || Ok(TcpStream::connect_timeout(&address, MINUTE)?)).unwrap();
         let (incoming, _) = listener.accept().unwrap();
         incoming.set_read_timeout(Some(MINUTE)).unwrap();
         outgoing.set_write_timeout(Some(MINUTE)).unwrap();
-        let tally = Arc::new(Tally::default());
-        let (sending, receiving) = (Arc::clone(&tally), Arc::clone(&tally));
+        let state = Arc::new(ReceiverState::default());
+        let (sending, receiving) = (Arc::clone(&state), Arc::clone(&state));
         let threads = [
             thread::spawn(move || send(outgoing, bytes, &sending)),
             thread::spawn(move || receive(incoming, &receiving)),
         ];
-        Self { tally, threads }
+        Self { state, threads }
     }
 
     /// As [`Transfer::start`], until it is stopped.
-    pub(crate) fn endless(ends: &Ends, from: usize) -> Self {
-        Self::start(ends, from, u64::MAX)
+    pub(crate) fn endless(pair: &TunnelPair, from: usize) -> Self {
+        Self::start(pair, from, u64::MAX)
     }
 
-    /// Until so many more bytes have come.
+    /// Waits until so many more bytes have arrived.
     pub(crate) fn wait_for(&self, bytes: u64) {
-        let before = self.tally.bytes.load(Relaxed);
-        assert!(eventually(|| self.tally.bytes.load(Relaxed) >= before + bytes), "no {bytes} bytes come");
+        let before = self.state.bytes.load(Relaxed);
+        assert!(eventually(|| self.state.bytes.load(Relaxed) >= before + bytes), "{bytes} bytes do not arrive");
     }
 
-    /// Ends an endless one; how many bytes came, all of them right.
+    /// Ends an endless transfer; returns the bytes received.
     pub(crate) fn stop(self) -> u64 {
-        self.tally.stopped.store(true, Relaxed);
+        self.state.stopped.store(true, Relaxed);
         self.finish()
     }
 
-    /// Waits for the end; how many bytes came, all of them right.
+    /// Waits for the end; returns the bytes received.
     pub(crate) fn finish(self) -> u64 {
         let [sending, receiving] = self.threads;
-        receiving.join().expect("every byte is right");
+        receiving.join().expect("every byte is correct");
         sending.join().expect("the connection holds");
-        self.tally.bytes.load(Relaxed)
+        self.state.bytes.load(Relaxed)
     }
 }
 
-fn send(mut stream: TcpStream, bytes: u64, tally: &Tally) {
+fn send(mut stream: TcpStream, bytes: u64, state: &ReceiverState) {
     let (mut block, mut at) = (vec![0; 1 << 16], 0);
-    while at < bytes && !tally.stopped.load(Relaxed) {
+    while at < bytes && !state.stopped.load(Relaxed) {
         fill(at, &mut block);
         stream.write_all(&block).expect("the connection holds");
         at += block.len() as u64;
     }
 }
 
-fn receive(mut stream: TcpStream, tally: &Tally) {
-    let (mut block, mut right) = (vec![0; 1 << 16], vec![0; (1 << 16) + 16]);
+fn receive(mut stream: TcpStream, state: &ReceiverState) {
+    let (mut block, mut expected) = (vec![0; 1 << 16], vec![0; (1 << 16) + 16]);
     let mut at = 0;
     loop {
         let bytes = stream.read(&mut block).expect("the connection holds");
@@ -99,70 +99,70 @@ fn receive(mut stream: TcpStream, tally: &Tally) {
             return;
         }
         let skip = (at % 8) as usize;
-        let room = (skip + bytes).next_multiple_of(8);
-        fill(at - skip as u64, &mut right[..room]);
-        assert!(block[..bytes] == right[skip..skip + bytes], "a wrong byte behind {at} right ones");
+        let len = (skip + bytes).next_multiple_of(8);
+        fill(at - skip as u64, &mut expected[..len]);
+        assert!(block[..bytes] == expected[skip..skip + bytes], "a wrong byte after {at} correct ones");
         at += bytes as u64;
-        tally.bytes.store(at, Relaxed);
+        state.bytes.store(at, Relaxed);
     }
 }
 
 /// Datagrams through the tunnel that the other host sends back.
 #[derive(Debug)]
-pub(crate) struct Echo {
-    here: UdpSocket,
-    far: Option<JoinHandle<()>>,
+pub(crate) struct EchoClient {
+    client: UdpSocket,
+    server: Option<JoinHandle<()>>,
     stopped: Arc<AtomicBool>,
     count: u32,
 }
 
-impl Echo {
-    /// Asks from a host.
-    pub(crate) fn start(ends: &Ends, from: usize) -> Self {
+impl EchoClient {
+    /// A client on a host, and a server on the other one.
+    pub(crate) fn start(pair: &TunnelPair, from: usize) -> Self {
         let port = PORTS.fetch_add(1, Relaxed);
         let socket = |host| {
-            let address = SocketAddr::new(ends.plan.inside(host), port);
-            let socket = ends.testbed.within(host, || Ok(UdpSocket::bind(address)?)).unwrap();
-            socket.connect(SocketAddr::new(ends.plan.inside(1 - host), port)).unwrap();
+            let address = SocketAddr::new(pair.families.inner_address(host), port);
+            let socket = pair.testbed.within(host, || Ok(UdpSocket::bind(address)?)).unwrap();
+            socket.connect(SocketAddr::new(pair.families.inner_address(1 - host), port)).unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             socket
         };
-        let (here, there) = (socket(from), socket(1 - from));
+        let (client, server_socket) = (socket(from), socket(1 - from));
         let stopped = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&stopped);
-        let far = thread::spawn(move || {
-            let mut room = [0; 2048];
-            while !until.load(Relaxed) {
-                // Nothing came, or the tunnel is away for a while: then the answer is lost.
-                let _ = there.recv(&mut room).and_then(|bytes| there.send(&room[..bytes]));
+        let server_stopped = Arc::clone(&stopped);
+        let server = thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while !server_stopped.load(Relaxed) {
+                // A timeout, or the tunnel is down: then the answer is lost.
+                let _ = server_socket.recv(&mut buffer).and_then(|bytes| server_socket.send(&buffer[..bytes]));
             }
         });
-        Self { here, far: Some(far), stopped, count: 0 }
+        Self { client, server: Some(server), stopped, count: 0 }
     }
 
     /// Sends datagrams until one has come back: an answer may be lost, or late on a busy machine.
-    pub(crate) fn answers(&mut self) -> bool {
-        eventually(|| self.ask())
+    pub(crate) fn gets_answer(&mut self) -> bool {
+        eventually(|| self.exchange())
     }
 
     /// Datagrams sent.
-    pub(crate) fn asked(&self) -> u64 {
+    pub(crate) fn sent_datagrams(&self) -> u64 {
         self.count.into()
     }
 
     /// Sends a datagram of 1000 bytes; whether it came back within 200 ms.
-    fn ask(&mut self) -> bool {
+    fn exchange(&mut self) -> bool {
         self.count += 1;
-        let mut question = [0; 1000];
-        question[..4].copy_from_slice(&self.count.to_le_bytes());
+        let mut request = [0; 1000];
+        request[..4].copy_from_slice(&self.count.to_le_bytes());
         let start = Instant::now();
-        let mut room = [0; 2048];
-        if self.here.send(&question).is_err() {
+        let mut buffer = [0; 2048];
+        if self.client.send(&request).is_err() {
             return false;
         }
         while start.elapsed() < Duration::from_millis(200) {
-            match self.here.recv(&mut room) {
-                Ok(bytes) if room[..bytes] == question => return true,
+            match self.client.recv(&mut buffer) {
+                Ok(bytes) if buffer[..bytes] == request => return true,
                 Ok(_) => {}
                 Err(_) => return false,
             }
@@ -171,9 +171,9 @@ impl Echo {
     }
 }
 
-impl Drop for Echo {
+impl Drop for EchoClient {
     fn drop(&mut self) {
         self.stopped.store(true, Relaxed);
-        let _ = self.far.take().map(JoinHandle::join);
+        let _ = self.server.take().map(JoinHandle::join);
     }
 }

@@ -1,13 +1,13 @@
-//! An attacker on the wire: all frames of a host's device, and frames of its own in that host's name.
+//! An attacker's packet socket: captures all frames of a host's device, and sends frames in that host's name.
 
-use crate::ends::{Ends, PORT};
+use crate::tunnel_pair::{PORT, TunnelPair};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, socket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
-/// Where the UDP checksum stands.
+/// Offset of the UDP checksum.
 const CHECKSUM: usize = HEADERS - 2;
 /// First bytes of a sealed datagram, and of a handshake message: GRE's flags and protocol type.
 const SEALED: [u8; 4] = [0x30, 0, 0x88, 0xb5];
@@ -20,17 +20,17 @@ const SEALED_HEADER: usize = 12;
 pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
-    /// UDP over IPv4 to the tunnel at `far`.
-    fn read(bytes: &[u8], far: [u8; 4]) -> Option<Self> {
-        let is_ours = bytes.len() > HEADERS + SEALED_HEADER
+    /// UDP over IPv4 to the tunnel at `remote`.
+    fn read(bytes: &[u8], remote: [u8; 4]) -> Option<Self> {
+        let is_tunnel = bytes.len() > HEADERS + SEALED_HEADER
             && bytes[12..14] == [0x08, 0]
             && bytes[23] == 17
-            && bytes[30..34] == far
+            && bytes[30..34] == remote
             && bytes[36..38] == PORT.to_be_bytes();
-        is_ours.then(|| Self(bytes.to_vec()))
+        is_tunnel.then(|| Self(bytes.to_vec()))
     }
 
-    /// What UDP carries.
+    /// The UDP payload.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.0[HEADERS..]
     }
@@ -43,8 +43,8 @@ impl Frame {
         self.payload().starts_with(&HANDSHAKE) && self.payload()[HANDSHAKE.len()] == 1
     }
 
-    /// With a number that is yet to come (a replay would not be looked at any closer) and one bit of the sealed part turned
-    /// over, the `n`-th of it; UDP itself does not notice.
+    /// The frame with a later packet number (a replay is dropped before its tag is checked) and with bit `bit` of the sealed part
+    /// flipped. The UDP checksum does not cover it.
     pub(crate) fn forged(&self, bit: usize) -> Self {
         let mut bytes = self.0.clone();
         let number = &mut bytes[HEADERS + SEALED_HEADER - 4..];
@@ -58,37 +58,40 @@ impl Frame {
     }
 }
 
-/// A packet socket on a host's device, for what goes to the other host.
+/// A packet socket on a host's device, for the frames to the other host.
 #[derive(Debug)]
-pub(crate) struct Wire {
-    all: OwnedFd,
-    far: [u8; 4],
+pub(crate) struct PacketSocket {
+    socket: OwnedFd,
+    remote: [u8; 4],
 }
 
-impl Wire {
-    pub(crate) fn open(ends: &Ends, host: usize, link: usize) -> Self {
-        let device = ends.testbed.device(link);
+impl PacketSocket {
+    pub(crate) fn open(pair: &TunnelPair, host: usize, link: usize) -> Self {
+        let device = pair.testbed.device(link);
         let open = || {
-            let all = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::EthAll)?;
+            let packet_socket =
+                socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::EthAll)?;
             let mut addresses = getifaddrs()?.filter(|it| it.interface_name == device);
             let link = addresses.find_map(|it| it.address.as_ref().and_then(|it| it.as_link_addr().copied()));
-            bind(all.as_raw_fd(), &link.ok_or("no such device")?)?;
-            Ok(all)
+            bind(packet_socket.as_raw_fd(), &link.ok_or("no such device")?)?;
+            Ok(packet_socket)
         };
-        Self { all: ends.testbed.within(host, open).unwrap(), far: ends.testbed.v4(link, 1 - host).octets() }
+        Self { socket: pair.testbed.within(host, open).unwrap(), remote: pair.testbed.v4(link, 1 - host).octets() }
     }
 
-    /// The daemon's datagrams since this was asked last.
-    pub(crate) fn recorded(&self) -> Vec<Frame> {
-        let mut room = [0; 1 << 16];
+    /// The daemon's datagrams since the last call.
+    pub(crate) fn captured(&self) -> Vec<Frame> {
+        let mut buffer = [0; 1 << 16];
         let frames = std::iter::from_fn(|| {
-            recv(self.all.as_raw_fd(), &mut room, MsgFlags::empty()).ok().map(|len| Frame::read(&room[..len], self.far))
+            recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())
+                .ok()
+                .map(|len| Frame::read(&buffer[..len], self.remote))
         });
         frames.flatten().collect()
     }
 
-    /// Puts a frame on the wire, as if the host had sent it.
+    /// Sends a frame as if the host had sent it.
     pub(crate) fn send(&self, frame: &Frame) {
-        assert_eq!(send(self.all.as_raw_fd(), &frame.0, MsgFlags::empty()), Ok(frame.0.len()));
+        assert_eq!(send(self.socket.as_raw_fd(), &frame.0, MsgFlags::empty()), Ok(frame.0.len()));
     }
 }

@@ -1,4 +1,4 @@
-//! Two hosts and the daemon on both, gone with the value, also when a test panics.
+//! Two hosts and the daemon on both, which are removed when the value is dropped, also when a test panics.
 
 use daemon::control_plane::Client;
 use daemon::keys;
@@ -17,11 +17,11 @@ use testing::{Reason, eventually, skip};
 
 /// The tunnel's device on both hosts.
 pub(crate) const DEVICE: &str = "rw0";
-/// Where both daemons listen: the right one always, the left one so that it is found again.
+/// The UDP port of both daemons.
 pub(crate) const PORT: u16 = 4754;
 
-/// One at a time: each needs the CPU for its links.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serialises the tests: each needs the CPU for its links.
+static LOCK: Mutex<()> = Mutex::new(());
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// The program under test; `ROPEWALK_TEST_PROGRAM` names another build of it.
@@ -29,89 +29,90 @@ pub(crate) fn program() -> String {
     std::env::var("ROPEWALK_TEST_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ropewalk").into())
 }
 
-/// Which of the two inner families, or of the two outer ones.
+/// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
     V6,
 }
 
-/// What the two ends speak.
+/// Address families of the outer and of the inner packets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct AddressFamilies {
     pub(crate) outer: Family,
     pub(crate) inner: Family,
 }
 
 /// IPv4 over IPv4.
-pub(crate) const USUAL: Plan = Plan { outer: Family::V4, inner: Family::V4 };
+pub(crate) const IPV4: AddressFamilies = AddressFamilies { outer: Family::V4, inner: Family::V4 };
 
-impl Plan {
-    /// A host's address inside the tunnel.
-    pub(crate) fn inside(self, host: usize) -> IpAddr {
+impl AddressFamilies {
+    /// The inner address of a host.
+    pub(crate) fn inner_address(self, host: usize) -> IpAddr {
         match self.inner {
             Family::V4 => IpAddr::from([10, 77, 0, host as u8 + 1]),
             Family::V6 => IpAddr::from([0xfd77, 0, 0, 0, 0, 0, 0, host as u16 + 1]),
         }
     }
 
-    fn outside(self, testbed: &Testbed, link: usize, host: usize) -> IpAddr {
+    fn outer_address(self, testbed: &Testbed, link: usize, host: usize) -> IpAddr {
         match self.outer {
             Family::V4 => testbed.v4(link, host).into(),
             Family::V6 => testbed.v6(link, host).into(),
         }
     }
 
-    /// Of a single inner host, and of the inner network.
+    /// Prefix lengths of an inner host and of the inner network.
     fn prefixes(self) -> [u8; 2] {
         if self.inner == Family::V4 { [32, 24] } else { [128, 64] }
     }
 }
 
-/// Both hosts, what lies between them, and their daemons.
-pub(crate) struct Ends {
+/// Two hosts, the links between them, and their daemons.
+pub(crate) struct TunnelPair {
     // Fields are dropped in this order.
     daemons: [Option<Child>; 2],
     pub(crate) testbed: Testbed,
-    pub(crate) plan: Plan,
+    pub(crate) families: AddressFamilies,
     links: usize,
     folder: PathBuf,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
-impl Ends {
-    /// Both ends up, with all paths. `None`, and the test is skipped, where there can be no testbed.
-    pub(crate) fn up(plan: Plan, links: &[&str]) -> Option<Self> {
-        let mut ends = Self::prepared(plan, links)?;
-        [RIGHT, LEFT].into_iter().for_each(|host| ends.start(host));
-        [RIGHT, LEFT].into_iter().for_each(|host| ends.wait_until_up(host));
-        Some(ends)
+impl TunnelPair {
+    /// Both daemons up, with all paths. `None`, and the test is skipped, if the machine cannot make a testbed.
+    pub(crate) fn up(families: AddressFamilies, links: &[&str]) -> Option<Self> {
+        let mut pair = Self::configured(families, links)?;
+        [RIGHT, LEFT].into_iter().for_each(|host| pair.start(host));
+        [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
+        Some(pair)
     }
 
-    /// As [`Ends::up`], but nothing is started yet.
-    pub(crate) fn prepared(plan: Plan, links: &[&str]) -> Option<Self> {
+    /// As [`TunnelPair::up`], but no daemon is started yet.
+    pub(crate) fn configured(families: AddressFamilies, links: &[&str]) -> Option<Self> {
         testbed::possible().map_err(|why| skip(Reason::Missing, &why)).ok()?;
-        // Who panicked has cleaned up all the same.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // A test that panicked has cleaned up.
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let testbed = Testbed::pair(&[&program(), "lab-agent"], links).unwrap();
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
-        let ends = Self { daemons: [None, None], testbed, plan, links: links.len(), folder, _turn: turn };
+        let pair = Self { daemons: [None, None], testbed, families, links: links.len(), folder, _lock: lock };
         let private = [keys::genkey(), keys::genkey()];
-        [LEFT, RIGHT].into_iter().for_each(|host| ends.configure(host, &private));
-        Some(ends)
+        [LEFT, RIGHT].into_iter().for_each(|host| pair.configure(host, &private));
+        Some(pair)
     }
 
-    /// The left host calls on every link; the right one is a server, which learns from it where that is.
+    /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from that.
     fn configure(&self, host: usize, private: &[String; 2]) {
-        let (other, plan) = (1 - host, self.plan);
-        let ([single, network], [own, peer]) = (plan.prefixes(), [host, other].map(|host| plan.inside(host)));
+        let (other, families) = (1 - host, self.families);
+        let ([single, network], [own, peer]) =
+            (families.prefixes(), [host, other].map(|host| families.inner_address(host)));
         let public = keys::pubkey(&private[other]).unwrap();
         let mut text = format!("[interface]\naddress = \"{own}/{network}\"\nprivate-key = \"{}\"\n", private[host]);
         write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer}/{single}\"\n").unwrap();
         for link in (0..self.links).filter(|_| host == LEFT) {
-            let [source, remote] = [host, other].map(|host| plan.outside(&self.testbed, link, host));
+            let [source, remote] = [host, other].map(|host| families.outer_address(&self.testbed, link, host));
             let device = self.testbed.device(link);
             write!(text, "\n[[path]]\nname = \"{device}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n").unwrap();
             write!(text, "endpoint = \"{remote}\"\nlisten-port = {PORT}\n").unwrap();
@@ -121,7 +122,7 @@ impl Ends {
         file.unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Where a host's daemon keeps its socket and its state.
+    /// The directory of a daemon's socket and state file.
     pub(crate) fn folder(&self, host: usize) -> PathBuf {
         self.folder.join(host.to_string())
     }
@@ -130,20 +131,20 @@ impl Ends {
         self.folder(host).join(format!("{DEVICE}.toml"))
     }
 
-    /// Changes a host's configuration; the daemon is not told.
+    /// Changes a host's configuration file; the daemon does not reload it.
     pub(crate) fn edit(&self, host: usize, change: impl FnOnce(String) -> String) {
         let text = fs::read_to_string(self.file(host)).unwrap();
         fs::write(self.file(host), change(text)).unwrap();
     }
 
-    /// `ropewalk reload rw0`: what it says, or what it complains of.
+    /// `ropewalk reload rw0`: its standard output, or its standard error if it fails.
     pub(crate) fn reload(&self, host: usize) -> Result<String, String> {
         let output = self.command(host).args(["reload", DEVICE]).output().unwrap();
-        let [said, wrong] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        if output.status.success() { Ok(said) } else { Err(wrong) }
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        if output.status.success() { Ok(stdout) } else { Err(stderr) }
     }
 
-    /// The program on a host.
+    /// A command that runs the program on a host.
     pub(crate) fn command(&self, host: usize) -> Command {
         let mut command = self.testbed.command(host, &program());
         command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
@@ -156,19 +157,19 @@ impl Ends {
         self.daemons[host] = Some(child.unwrap());
     }
 
-    /// The daemon is gone at once, without a word.
+    /// Kills the daemon (SIGKILL).
     pub(crate) fn kill(&mut self, host: usize) {
         let mut daemon = self.daemons[host].take().expect("it was started");
         daemon.kill().unwrap();
         daemon.wait().unwrap();
     }
 
-    /// The daemon's process.
+    /// The daemon's process id.
     pub(crate) fn pid(&self, host: usize) -> u32 {
         self.daemons[host].as_ref().expect("it was started").id()
     }
 
-    /// Until all paths of a host work.
+    /// Waits until all paths of a host are up.
     pub(crate) fn wait_until_up(&self, host: usize) {
         let all = |status: &TunnelStatus| {
             status.paths().filter(|(_, path)| path.state == PathState::Up).count() == self.links
@@ -181,32 +182,32 @@ impl Ends {
         Client::new(&self.folder(host), DEVICE)
     }
 
-    /// What `ropewalk show rw0 --json` prints on a host.
+    /// The status that `ropewalk show rw0 --json` prints on a host.
     pub(crate) fn status(&self, host: usize) -> TunnelStatus {
         let output = self.command(host).args(["show", DEVICE, "--json"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// One path, as a host tells of it.
+    /// The status of one path on a host.
     pub(crate) fn path(&self, host: usize, link: usize) -> PathStatus {
         self.status(host).peers[0].paths[link].clone()
     }
 
-    /// How many packets a host dropped for a reason.
+    /// Number of packets that a host dropped for a reason.
     pub(crate) fn drops(&self, host: usize, reason: &str) -> u64 {
         let drops = self.status(host).drops;
         drops.iter().find(|drop| drop.reason == reason).unwrap_or_else(|| panic!("{reason}: {drops:?}")).packets
     }
 }
 
-impl Drop for Ends {
+impl Drop for TunnelPair {
     fn drop(&mut self) {
         for host in [LEFT, RIGHT] {
             let Some(mut daemon) = self.daemons[host].take() else { continue };
-            let asked = self.client(host).request("POST", "/v1/down", "").is_ok();
-            let ended = || daemon.try_wait().is_ok_and(|ended| ended.is_some());
-            if !asked || !eventually(ended) {
+            let requested = self.client(host).request("POST", "/v1/down", "").is_ok();
+            let has_ended = || daemon.try_wait().is_ok_and(|ended| ended.is_some());
+            if !requested || !eventually(has_ended) {
                 let _ = daemon.kill().and_then(|()| daemon.wait());
             }
         }
