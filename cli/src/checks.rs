@@ -4,8 +4,8 @@
 use crate::Failure;
 use control::registry::{self, REGISTRY};
 use scenario::Scenario;
-use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Ropewalk};
-use schedule::{Fill, Needs};
+use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
+use schedule::{Fill, Needs, SchedulerEntry};
 
 /// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
 const MAX_NUMBERS: u64 = 30_000_000;
@@ -40,13 +40,7 @@ fn series(scenario: &Scenario) -> Result<(), Failure> {
 fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
     for (cell, it) in scenario.cells.iter().enumerate() {
         if let Some(tunnel) = &it.experiment.tunnel {
-            match &tunnel.ropewalk {
-                None => {
-                    stripe(&tunnel.stripe)
-                        .map_err(|(it, help)| scenario.error_in(cell, "tunnel.stripe", &it, &help))?;
-                }
-                Some(ropewalk) => ropewalk_scheduler(scenario, cell, ropewalk)?,
-            }
+            tunnel_scheduler(scenario, cell, tunnel)?;
         }
         for flow in &it.experiment.flows {
             if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
@@ -57,25 +51,46 @@ fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ropewalk's tunnel lets fragments wait for a window, not at a path.
-fn ropewalk_scheduler(scenario: &Scenario, cell: usize, ropewalk: &Ropewalk) -> Result<(), Failure> {
-    let (chosen, key) = (&ropewalk.options.scheduler, "tunnel.scheduler");
-    scheduler_of(scenario, cell, key, chosen)?;
-    if schedule::find(&chosen.name).is_some_and(|entry| entry.fill == Fill::Cwnd) {
+/// MPT's tunnel measures nothing; in Ropewalk's, fragments wait for a congestion window and not at a path.
+fn tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Failure> {
+    let key = "tunnel.scheduler";
+    let (chosen, usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
+        None => (
+            &tunnel.mpt_scheduler,
+            |entry| entry.needs == Needs::Nothing,
+            "needs measurements of each path, which MPT does not make",
+        ),
+        Some(ropewalk) => (
+            &ropewalk.options.scheduler,
+            |entry| entry.fill == Fill::Cwnd,
+            "fills send buffers, which paths of a tunnel do not have",
+        ),
+    };
+    let entry = scheduler_of(scenario, cell, key, chosen)?;
+    if usable(entry) {
         return Ok(());
     }
-    let able = schedule::REGISTRY.iter().filter(|entry| entry.fill == Fill::Cwnd);
-    let able: Vec<_> = able.map(|entry| format!("`{}`", entry.name)).collect();
-    let message = format!("`{}` fills send buffers, which paths of a tunnel do not have", chosen.name);
-    Err(scenario.error_in(cell, key, &message, &format!("one of {}", able.join(", "))).into())
+    let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
+    let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
+    Err(scenario.error_in(cell, key, &format!("`{}` {reason}", chosen.name), &help).into())
 }
 
-fn scheduler_of(scenario: &Scenario, cell: usize, key: &str, chosen: &AlgorithmChoice) -> Result<(), Failure> {
+/// The registration of a scheduler whose parameters are right.
+fn scheduler_of(
+    scenario: &Scenario,
+    cell: usize,
+    key: &str,
+    chosen: &AlgorithmChoice,
+) -> Result<&'static SchedulerEntry, Failure> {
     let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
-    entry.scheduler(&[], 0, &chosen.parameters).map(drop).map_err(|bad| {
-        let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
-        scenario.error_in(cell, &format!("{key}.{}", bad.key), &format!("{}: {bad}", entry.name), &help).into()
-    })
+    match entry.scheduler(&[], 0, &chosen.parameters) {
+        Ok(_) => Ok(entry),
+        Err(bad) => {
+            let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
+            let (key, message) = (format!("{key}.{}", bad.key), format!("{}: {bad}", entry.name));
+            Err(scenario.error_in(cell, &key, &message, &help).into())
+        }
+    }
 }
 
 /// The scheduler of this name, or what is wrong and what to write instead.
@@ -88,18 +103,6 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
         };
         (format!("unknown scheduler `{name}`"), help)
     })
-}
-
-/// A tunnel can stripe by this; else what is wrong, and what would be right.
-fn stripe(name: &str) -> Result<(), (String, String)> {
-    let entry = known_scheduler(name)?;
-    if entry.needs == Needs::Nothing {
-        return Ok(());
-    }
-    let able = schedule::REGISTRY.iter().filter(|entry| entry.needs == Needs::Nothing);
-    let able: Vec<_> = able.map(|entry| format!("`{}`", entry.name)).collect();
-    let message = format!("`{name}` needs measurements of each path, which a tunnel does not make");
-    Err((message, format!("a tunnel stripes by one of {}", able.join(", "))))
 }
 
 /// Every congestion control of every cell, with its parameters.

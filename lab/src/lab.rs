@@ -132,9 +132,9 @@ impl Lab {
         let mut best: Option<RunResults> = None;
         for _ in 0..ATTEMPTS {
             let results = self.observe(backend, experiment, seed, (keep, best.as_ref()))?;
-            let (stolen, duration) = (results.stolen, results.duration);
-            let disturbed = stolen.as_secs_f64() > Run::MAX_STOLEN_SHARE * duration.as_secs_f64();
-            if best.as_ref().is_none_or(|best| stolen < best.stolen) {
+            let (steal, duration) = (results.steal, results.duration);
+            let disturbed = steal.as_secs_f64() > Run::MAX_STEAL_SHARE * duration.as_secs_f64();
+            if best.as_ref().is_none_or(|best| steal < best.steal) {
                 best = Some(results);
             }
             if backend.is_virtual() || !disturbed {
@@ -147,7 +147,7 @@ impl Lab {
         let mut run = summary::summarise(experiment, &Network::new(experiment, &environment), seed, &starts, &results)?;
         if backend.is_virtual() {
             // Computing takes no virtual time: what the kernel counts is rounding.
-            (run.stolen_s, run.cpu) = (Some(0.0), Vec::new());
+            (run.steal_s, run.cpu) = (Some(0.0), Vec::new());
         }
         Ok(run)
     }
@@ -179,7 +179,7 @@ impl Lab {
             Backend::Uml(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
             Backend::Netns(_) => HostKernel::run(&agent, folder.path(), &setup, &plan),
         };
-        let is_better = |seen: &RunResults| best.is_none_or(|best| seen.stolen < best.stolen);
+        let is_better = |seen: &RunResults| best.is_none_or(|best| seen.steal < best.steal);
         if let Some(keep) = keep.filter(|_| results.as_ref().map_or(true, is_better)) {
             copy(folder.path(), keep).map_err(Error::failed)?;
         }

@@ -29,7 +29,7 @@ pub(crate) fn payload(experiment: &Experiment, flow: &Flow) -> u32 {
     match &flow.kind {
         FlowKind::ConstantRate { .. } => packet.saturating_sub(Family::of_all(experiment).header() + UDP),
         FlowKind::Tcp { host, multipath, .. } => {
-            let option = multipath.as_ref().map_or(0, |multipath| multipath.option);
+            let option = multipath.as_ref().map_or(0, |multipath| multipath.dss_option_bytes);
             host.mss.unwrap_or(packet - headers(host) - option)
         }
     }

@@ -138,7 +138,7 @@ pub(crate) struct RunResults {
     /// Duration of the run: [`Plan::duration`], or less if all flows had a size and were complete before.
     pub(crate) duration: Span,
     /// Steal time: how long the run waited for the CPU. Zero in virtual time.
-    pub(crate) stolen: Span,
+    pub(crate) steal: Span,
     pub(crate) flows: Vec<FlowResults>,
     /// Output of [`Plan::link_counters`] at the end of the run.
     pub(crate) link_counters: Vec<String>,

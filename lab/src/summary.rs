@@ -59,7 +59,7 @@ pub(crate) fn summarise(
         subflows,
         jain: fairness.as_ref().map(|it| it.jain),
         convergence_s: fairness.and_then(|it| it.convergence_s),
-        stolen_s: Some(results.stolen.as_secs_f64()),
+        steal_s: Some(results.steal.as_secs_f64()),
         cpu: cpu(&results.cpu),
         paths,
         tunnel,

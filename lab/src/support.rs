@@ -6,7 +6,7 @@ use crate::network::{MTU, discipline};
 use crate::packet_size::{TIMESTAMP, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, Multipath, Recovery, Ropewalk, Route,
+    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Ropewalk, Route,
     TunnelOptions,
 };
 use units::Span;
@@ -264,9 +264,9 @@ fn check_host(host: &Host, abilities: &Abilities, is_local: bool) -> Result<(), 
         "host",
         &[
             (host.ip_header != 20 && !abilities.v6, "ip", "IPv6"),
-            (host.recovery != Recovery::Rack, "recovery", "loss recovery other than Linux's own"),
+            (host.recovery != LossRecovery::Rack, "recovery", "loss recovery other than Linux's own"),
             (!host.handshake, "handshake", "connection without a handshake"),
-            (host.initial_timeout != Span::from_secs(1), "initial_timeout", "first timeout other than one second"),
+            (host.initial_rto != Span::from_secs(1), "initial_rto", "first timeout other than one second"),
             (host.window.is_some(), "window", "greatest window"),
             (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
             (host.pacing && !abilities.disciplines.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),

@@ -16,12 +16,12 @@ pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
     let (ingress, reorder) = (&near["peers"][0]["ingress_queue"], &far["peers"][0]["reorder_buffer"]);
     Ok(Tunnel {
         delivered_packets: number(&far["interface"]["received"]["packets"]),
-        held_packets: number(&reorder["reordered_packets"]),
+        reorder_buffered_packets: number(&reorder["reordered_packets"]),
         late_packets: number(&reorder["late_packets"]),
         dropped_packets: number(&ingress["dropped_packets"]),
         marked_packets: number(&ingress["marked_packets"]),
         timeouts: number(&reorder["timeouts"]),
-        max_held_packets: number(&reorder["max_backlog_packets"]),
+        max_reorder_buffered_packets: number(&reorder["max_backlog_packets"]),
         reorder_delay_ms: Summary { mean: reorder["timeout_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
         ..Tunnel::default()
     })

@@ -3,7 +3,7 @@
 use crate::application::Application;
 use crate::error::Error;
 use crate::tcp::TcpFlow;
-use crate::tcp_setup::TcpSetup;
+use crate::tcp_config::TcpConfig;
 use record::Distribution;
 use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, RngStream, Span};
@@ -53,9 +53,9 @@ impl FlowState {
                     Route::Subflows => min_mtu(experiment, multipath.as_deref()),
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
-                let setup = TcpSetup::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
-                let application = Application::new(application, &flow.name, start, setup.mss(), seed);
-                FlowProtocol::Tcp(Box::new(TcpFlow::new(setup, application, *size)))
+                let config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
+                let application = Application::new(application, &flow.name, start, config.mss(), seed);
+                FlowProtocol::Tcp(Box::new(TcpFlow::new(config, application, *size)))
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));

@@ -4,7 +4,7 @@
 //! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes of
 //!   `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_setup`: their configuration;
+//! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
 //!   `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own.
 //! - `meter`, `peak`, `series`, `summary`: what is recorded.
@@ -25,7 +25,7 @@ mod run;
 mod series;
 mod summary;
 mod tcp;
-mod tcp_setup;
+mod tcp_config;
 mod topology;
 mod tunnel;
 

@@ -15,7 +15,7 @@ pub(crate) struct MptcpConnection {
     pub receiver: Receiver,
     pub subflows: Vec<SubflowStats>,
     /// Bytes of the DSS option on a data segment.
-    dss_option: u32,
+    dss_option_bytes: u32,
     pub protocol_delay: Distribution,
     pub head_of_line_degree: Distribution,
     pub head_of_line: Distribution,
@@ -33,7 +33,7 @@ pub(crate) struct SubflowStats {
 }
 
 impl MptcpConnection {
-    pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize], dss_option: u32) -> Self {
+    pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize], dss_option_bytes: u32) -> Self {
         let stats = |path: &usize| SubflowStats {
             path: *path,
             rtt: Distribution::default(),
@@ -44,7 +44,7 @@ impl MptcpConnection {
             sender,
             receiver,
             subflows: paths.iter().map(stats).collect(),
-            dss_option,
+            dss_option_bytes,
             protocol_delay: Distribution::default(),
             head_of_line_degree: Distribution::default(),
             head_of_line: Distribution::default(),
@@ -53,7 +53,7 @@ impl MptcpConnection {
 
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)
     pub(crate) fn option_bytes(&self, segment: &Segment) -> u32 {
-        if segment.tcp.kind == SegmentKind::Data { self.dss_option } else { 0 }
+        if segment.tcp.kind == SegmentKind::Data { self.dss_option_bytes } else { 0 }
     }
 
     /// Measures after the sender has handled an acknowledgement. Returns the RTT sample that it gave, if any.

@@ -40,7 +40,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         duration_s: experiment.duration.as_secs_f64(),
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
-        stolen_s: None,
+        steal_s: None,
         cpu: Vec::new(),
         flows,
         subflows,
@@ -145,10 +145,10 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
         head_of_line_degree_ms: multi.head_of_line_degree.summary(),
         head_of_line_delay_ms: multi.head_of_line.summary(),
         max_out_of_order_packets: received.most_waiting,
-        copied_packets: sent.copies,
+        redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,
         duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
-        rescued_packets: received.rescued,
+        redundant_first_packets: received.rescued,
         ..flow
     }
 }
@@ -231,12 +231,12 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let counters = resequencer.counters();
     Tunnel {
         delivered_packets: counters.delivered,
-        held_packets: counters.held,
+        reorder_buffered_packets: counters.held,
         late_packets: counters.late,
         dropped_packets,
         timeouts: counters.timeouts,
         overflows: counters.overflows,
-        max_held_packets: counters.max_held,
+        max_reorder_buffered_packets: counters.max_held,
         reorder_delay_ms,
         ..Tunnel::default()
     }
@@ -248,7 +248,7 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
     let mean = receiver.reorder_wait_ns as f64 / receiver.delivered_fragments.max(1) as f64 / 1e6;
     Tunnel {
         delivered_packets: ropewalk.delivered(Direction::Reverse),
-        held_packets: receiver.reorder_buffered_fragments,
+        reorder_buffered_packets: receiver.reorder_buffered_fragments,
         late_packets: receiver.late_fragments,
         dropped_packets: sender.ingress_dropped_packets,
         reorder_delay_ms: Summary { mean, ..Summary::default() },

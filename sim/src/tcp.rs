@@ -4,7 +4,7 @@ use crate::application::{Application, Client, Message, RequestKind, Video};
 use crate::connection::Connection;
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
-use crate::tcp_setup::TcpSetup;
+use crate::tcp_config::TcpConfig;
 use control::Ecn;
 use record::Distribution;
 use scenario::model::{Requests, Route};
@@ -16,7 +16,7 @@ use units::Instant;
 /// Both ends of a TCP or MPTCP flow, which has one connection, or one after the other.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
-    setup: TcpSetup,
+    config: TcpConfig,
     pub connection: Connection,
     /// Number of the current connection; packets of earlier ones are ignored.
     pub number: u16,
@@ -29,7 +29,7 @@ pub(crate) struct TcpFlow {
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
     pub rtt: Distribution,
-    /// Bytes of data packets that reached the receiving host, headers included.
+    /// Bytes of data packets that reached the receiving host, header_bytes included.
     pub arrived_bytes: u64,
     pub peak: PeakGoodput,
     /// When a flow of a given size was complete.
@@ -38,14 +38,14 @@ pub(crate) struct TcpFlow {
 }
 
 impl TcpFlow {
-    pub(crate) fn new(setup: TcpSetup, application: Application, size: Option<u64>) -> Self {
-        let connection = setup.connection(0);
+    pub(crate) fn new(config: TcpConfig, application: Application, size: Option<u64>) -> Self {
+        let connection = config.connection(0);
         let message = match application {
-            Application::Requests(_) => Message::new(0, Some(0), setup.mss()),
-            _ => Message::new(0, size, setup.mss()),
+            Application::Requests(_) => Message::new(0, Some(0), config.mss()),
+            _ => Message::new(0, size, config.mss()),
         };
         Self {
-            setup,
+            config,
             connection,
             number: 0,
             application,
@@ -63,12 +63,12 @@ impl TcpFlow {
 
     /// Payload of a full segment, bytes.
     pub(crate) fn mss(&self) -> u32 {
-        self.setup.mss()
+        self.config.mss()
     }
 
     /// Name of the congestion control algorithm.
     pub(crate) fn congestion(&self) -> &'static str {
-        self.setup.entry.name
+        self.config.entry.name
     }
 
     /// Whether its application always has data.
@@ -95,7 +95,7 @@ impl TcpFlow {
     /// Starts the flow: the sender connects, unless a client's request has to come first.
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
-            Application::Greedy => self.write(now, self.message.segments(), self.message.has_runt()),
+            Application::Greedy => self.write(now, self.message.segments(), self.message.has_short_segment()),
             Application::Steady(_) | Application::Video(_) => {}
             Application::Requests(_) => return,
         }
@@ -162,10 +162,10 @@ impl TcpFlow {
         if reconnects {
             self.closed.extend(self.connection.senders().map(transport::tcp::Sender::counters));
             self.number = self.number.wrapping_add(1);
-            self.connection = self.setup.connection(self.number);
+            self.connection = self.config.connection(self.number);
             first = 0;
         }
-        self.message = Message::new(first, Some(size), self.setup.mss());
+        self.message = Message::new(first, Some(size), self.config.mss());
         self.end = self.message.end();
         if let Application::Requests(client) = &mut self.application {
             let Connection::Single(single) = &mut self.connection else {
@@ -184,7 +184,7 @@ impl TcpFlow {
         }
         if !self.stopped {
             self.connection.connect(now);
-            self.write(now, self.message.segments(), self.message.has_runt());
+            self.write(now, self.message.segments(), self.message.has_short_segment());
         }
     }
 
@@ -294,19 +294,19 @@ impl TcpFlow {
 
     #[inline]
     fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
-        let TcpSetup { headers, ecn, .. } = self.setup;
+        let TcpConfig { header_bytes, ecn, .. } = self.config;
         match segment.kind {
             SegmentKind::Data => {
                 let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
-                (headers + self.application.payload(&self.message, data), ecn_capable)
+                (header_bytes + self.application.payload(&self.message, data), ecn_capable)
             }
-            SegmentKind::Syn | SegmentKind::HandshakeAck => (headers, self.all_ecn_capable()),
+            SegmentKind::Syn | SegmentKind::HandshakeAck => (header_bytes, self.all_ecn_capable()),
         }
     }
 
     /// Size of a request's packet, bytes.
     pub(crate) fn request_bytes(&self) -> u32 {
-        self.setup.headers + Requests::REQUEST_BYTES
+        self.config.header_bytes + Requests::REQUEST_BYTES
     }
 
     /// The route of a subflow's packets.
@@ -319,15 +319,15 @@ impl TcpFlow {
 
     /// Whether packets without new data are ECN-capable, too.
     pub(crate) fn all_ecn_capable(&self) -> bool {
-        self.setup.ecn == Some(Ecn::PerPacket)
+        self.config.ecn == Some(Ecn::PerPacket)
     }
 
     /// Size of an acknowledgement's packet, bytes. The SACK option takes two bytes and eight a block, padded to a
     /// multiple of four (RFC 2018 section 3).
     pub(crate) fn ack_bytes(&self, ack: &Ack) -> u32 {
         match ack.sack_blocks.len() as u32 {
-            0 => self.setup.headers,
-            blocks => self.setup.headers + 4 + 8 * blocks,
+            0 => self.config.header_bytes,
+            blocks => self.config.header_bytes + 4 + 8 * blocks,
         }
     }
 

@@ -5,8 +5,8 @@ use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
 use mpt::{Distributor, ReorderConfig, Resequencer};
 use record::Distribution;
-use scenario::model;
-use std::collections::{BTreeMap, VecDeque};
+use scenario::model::{self, AlgorithmChoice};
+use std::collections::VecDeque;
 use units::{Instant, PathId};
 
 /// The sending end of one direction: the distributor over paths, and the device whose queue packets wait in.
@@ -33,10 +33,11 @@ pub(crate) struct Device {
 
 impl Ingress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
-        let entry = schedule::find(&tunnel.stripe);
-        let entry = entry.ok_or_else(|| Error::UnknownScheduler { name: tunnel.stripe.clone() })?;
-        let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, &BTreeMap::new());
-        let distributor = Distributor::new(scheduler.expect("every scheduler has defaults"), tunnel.paths.len());
+        let AlgorithmChoice { name, parameters } = &tunnel.mpt_scheduler;
+        let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
+        let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, parameters);
+        let scheduler = scheduler.map_err(|error| Error::Tunnel { what: format!("{name}: {error}") })?;
+        let distributor = Distributor::new(scheduler, tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
             ring_limit: device.ring as usize,
@@ -50,7 +51,7 @@ impl Ingress {
 
     /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at the
     /// far end (RFC 6040, normal mode): the descriptor keeps both.
-    pub(crate) fn stripe(
+    pub(crate) fn encapsulate(
         &mut self,
         now: Instant,
         descriptor: PacketDescriptor,
@@ -70,7 +71,7 @@ impl Ingress {
             return Some(blocked);
         }
         let descriptor = device.ring.pop_front()?;
-        Some(self.stripe(now, descriptor, slab))
+        Some(self.encapsulate(now, descriptor, slab))
     }
 }
 

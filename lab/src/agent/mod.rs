@@ -102,7 +102,7 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
         }
     }
     let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
-    let (stolen, cpu) = (steal.stolen(), meter.read()?);
+    let (steal, cpu) = (steal.total(), meter.read()?);
     let (link_counters, tunnel_statuses) = (all(&plan.link_counters)?, all(&plan.tunnel_statuses)?);
     let seen = samplers.into_iter().zip(&flows).map(|(sampler, flow)| sampler.finish(flow.counters()));
     let mut seen = seen.collect::<Outcome<Vec<FlowResults>>>()?;
@@ -116,7 +116,7 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
     all(&plan.cleanup)?;
     Ok(RunResults {
         duration: span(actual),
-        stolen,
+        steal,
         flows: seen,
         link_counters,
         final_link_counters,

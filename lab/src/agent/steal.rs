@@ -17,8 +17,8 @@ pub(super) struct StealMeter(Arc<AtomicU64>);
 impl StealMeter {
     /// Measures from now on, until the process ends.
     pub(super) fn begin() -> Self {
-        let stolen = Arc::new(AtomicU64::new(0));
-        let total = stolen.clone();
+        let counter = Arc::new(AtomicU64::new(0));
+        let total = counter.clone();
         thread::spawn(move || {
             loop {
                 let due = Instant::now() + PERIOD;
@@ -27,11 +27,11 @@ impl StealMeter {
                 total.fetch_add(late.as_nanos() as u64, Ordering::Relaxed);
             }
         });
-        Self(stolen)
+        Self(counter)
     }
 
     /// The steal time so far.
-    pub(super) fn stolen(&self) -> Span {
+    pub(super) fn total(&self) -> Span {
         Span::from_nanos(self.0.load(Ordering::Relaxed))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{HostPair, Network, Subnet, uplink};
 use crate::Generator;
-use scenario::model::{Flow, FlowKind, Host, Route};
+use scenario::model::{Flow, FlowKind, Host, Route, TcpRmem};
 
 /// The TCP timestamp option, bytes.
 const TIMESTAMPS: u32 = 12;
@@ -73,7 +73,7 @@ impl Network<'_> {
 
 fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     let flag = u8::from;
-    let [least, initial, most] = host.receive_buffer;
+    let TcpRmem { min, default, max } = host.receive_buffer;
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
     let ecn = if host.ecn { 1 } else { 2 };
     let mut all = vec![
@@ -81,7 +81,7 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
         format!("tcp_timestamps={}", flag(host.timestamps)),
         format!("tcp_sack={}", flag(host.sack)),
         format!("tcp_ecn={ecn}"),
-        format!("tcp_rmem={least} {initial} {most}"),
+        format!("tcp_rmem={min} {default} {max}"),
         format!("tcp_wmem=4096 16384 {}", host.send_buffer),
         format!("tcp_reordering={}", host.reordering),
         format!("tcp_max_reordering={}", host.max_reordering),

@@ -113,7 +113,7 @@ impl Network<'_> {
             "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"",
             if other.contains(':') { 128 } else { 32 }
         )?;
-        writeln!(text, "\n[tunnel]\nscheduler = \"{}\"", tunnel.stripe)?;
+        writeln!(text, "\n[tunnel]\nscheduler = {}", table(&tunnel.mpt_scheduler))?;
         if let Some(order) = tunnel.resequence {
             let late = if order.deliver_late { "deliver" } else { "drop" };
             writeln!(text, "max-reorder-timeout = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;

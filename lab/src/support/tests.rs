@@ -108,7 +108,7 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
         ("", &["host.gro=8"], "host.gro"),
         ("", &["host.recovery=fack"], "host.recovery"),
         ("", &["host.handshake=false"], "host.handshake"),
-        ("", &["host.initial_timeout=3s"], "host.initial_timeout"),
+        ("", &["host.initial_rto=3s"], "host.initial_rto"),
         ("", &["host.window=20p"], "host.window"),
     ];
     for (addition, sets, expected) in cases {

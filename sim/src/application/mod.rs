@@ -112,7 +112,7 @@ impl Message {
     }
 
     /// Whether its last segment is short.
-    pub(crate) fn has_runt(&self) -> bool {
+    pub(crate) fn has_short_segment(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes % self.mss != 0)
     }
 
@@ -162,7 +162,7 @@ impl Writer {
         }
         let written = self.writes * self.write;
         let (segments, last_is_small) = match message.bytes {
-            Some(bytes) if written >= bytes => (message.segments(), message.has_runt()),
+            Some(bytes) if written >= bytes => (message.segments(), message.has_short_segment()),
             _ => (written / message.mss, false),
         };
         let new = segments - std::mem::replace(&mut self.segments, segments);
@@ -178,11 +178,11 @@ mod tests {
     #[test]
     fn a_message_is_as_long_as_its_bytes() {
         let message = Message::new(7, Some(2500), 1000);
-        assert_eq!((message.segments(), message.end(), message.has_runt()), (3, 10, true));
+        assert_eq!((message.segments(), message.end(), message.has_short_segment()), (3, 10, true));
         assert_eq!([6, 7, 8, 9].map(|segment| message.payload(segment)), [1000, 1000, 1000, 500]);
         assert_eq!([7, 9, 10, 11].map(|segment| message.bytes_below(segment)), [0, 2000, 2500, 2500]);
         let whole = Message::new(0, Some(3000), 1000);
-        assert_eq!((whole.segments(), whole.has_runt(), whole.payload(2)), (3, false, 1000));
+        assert_eq!((whole.segments(), whole.has_short_segment(), whole.payload(2)), (3, false, 1000));
         let endless = Message::new(0, None, 1000);
         assert_eq!((endless.end(), endless.payload(1 << 40), endless.bytes_below(5)), (u64::MAX, 1000, 5000));
     }

@@ -26,7 +26,7 @@ impl Network {
         }
         let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
-            let (descriptor, path) = ingress.stripe(self.now, descriptor, &mut self.slab);
+            let (descriptor, path) = ingress.encapsulate(self.now, descriptor, &mut self.slab);
             self.start_path(path, descriptor);
             return;
         };

@@ -3,8 +3,8 @@
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{
-    Application, Distribution, Experiment, Flow, FlowKind, Host, Link, Multipath, Path, Requests, Resequence, Route,
-    Rules, Subflow, Tunnel,
+    Application, Distribution, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Requests,
+    Resequence, Route, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -112,10 +112,10 @@ pub(crate) fn over(flow: &mut Flow, paths: &[usize]) {
         subflows: paths.iter().map(|path| subflow(*path)).collect(),
         scheduler: "linger".into(),
         weights: Vec::new(),
-        rules: Rules::Upstream,
+        stack: MptcpStack::Upstream,
         opportunistic_retransmission: false,
         penalisation: false,
-        option: 24,
+        dss_option_bytes: 24,
     }));
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn stripe_over(experiment: &mut Experiment, second: PipeConfig, windo
     experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
     experiment.tunnel = Some(Tunnel {
         paths: vec![0, 1],
-        stripe: "packet-round-robin".to_owned(),
+        mpt_scheduler: "packet-round-robin".into(),
         weights: vec![1, 1],
         first: 0,
         stray_packets: 0,

@@ -145,7 +145,7 @@ fn sizes_and_thinking_are_drawn_with_their_means() {
 #[test]
 fn a_small_receive_buffer_limits_the_flow_to_a_window_a_round_trip() {
     let mut flow = bulk("flow", "cubic");
-    host(&mut flow).receive_buffer = [4096, 131_072, 131_072];
+    host(&mut flow).receive_buffer.max = 131_072;
     host(&mut flow).quick_ack = true; // or the odd segment of a window waits for its acknowledgement
     let flow = run(&wide(flow, 60)).flows.remove(0);
     let expected = f64::from((65_536 / MSS) * MSS) * 8.0 / (RTT_MS / 1e3) / 1e6;

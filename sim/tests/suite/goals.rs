@@ -96,11 +96,11 @@ fn verdict(scenario: &Scenario, case: &str, experiment: &Experiment) -> (f64, bo
     let claims = report::layout(scenario).expect("it is shipped").claims;
     let about = |claim: &&Claim| claim.scope.only["case"] == [case];
     let claim = claims.iter().find(about).expect("each has one");
-    let Test::Ratio { of, least, most } = &claim.test else { panic!("{:?}", claim.test) };
+    let Test::Ratio { of, min, max } = &claim.test else { panic!("{:?}", claim.test) };
     let runs = scenario.seeds.iter().map(|seed| ropewalk_sim::run(experiment, *seed).expect("they are registered"));
     let sums = runs.fold([0.0; 2], |sums, run| [sums[0] + rate(&run, &of[0]), sums[1] + rate(&run, &of[1])]);
     let ratio = sums[0] / sums[1];
-    (ratio, ratio >= *least && most.is_none_or(|most| ratio <= most))
+    (ratio, ratio >= *min && max.is_none_or(|max| ratio <= max))
 }
 
 /// As the theory has it: windows that are not coupled harm and do not balance; EWTCP, a half of each TCP, gets a half of the best

@@ -3,7 +3,7 @@
 use crate::common::{host, links, multipath, pipe, run};
 use link::PipeConfig;
 use record::Flow;
-use scenario::model::{Change, Directions, Experiment, Rules};
+use scenario::model::{Change, Directions, Experiment, MptcpStack};
 use units::{Instant, Rate, Span};
 
 fn path(mbit: u64, ms: u64) -> PipeConfig {
@@ -19,16 +19,16 @@ const HEADERS: f64 = 20.0 + 20.0 + 12.0 + 24.0;
 
 #[test]
 fn paths_of_unlike_rate_and_delay_carry_their_sum() {
-    for rules in [Rules::Upstream, Rules::OutOfTree] {
+    for stack in [MptcpStack::Upstream, MptcpStack::OutOfTree] {
         let mut experiment = links("cubic", &[path(50, 10), path(20, 30)], 30);
-        multipath(&mut experiment.flows[0]).rules = rules;
+        multipath(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
         let flow = only(&experiment);
         // 70 Mbit/s but for headers and the link's own overhead; slow start and CUBIC's valleys take the rest.
         let most = 70.0 * (1500.0 - HEADERS) / 1500.0;
         assert!(
             flow.goodput_mbps < most && flow.goodput_mbps > 0.95 * most,
-            "{rules:?}: {} of {most}",
+            "{stack:?}: {} of {most}",
             flow.goodput_mbps
         );
     }
@@ -65,8 +65,8 @@ fn a_path_that_dies_and_comes_back_is_used_again() {
         loss: None,
     };
     experiment.events = vec![change(5, false), change(15, true)];
-    for (rules, scheduler) in [(Rules::Upstream, "linger"), (Rules::OutOfTree, "minrtt")] {
-        multipath(&mut experiment.flows[0]).rules = rules;
+    for (stack, scheduler) in [(MptcpStack::Upstream, "linger"), (MptcpStack::OutOfTree, "minrtt")] {
+        multipath(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = scheduler.to_owned();
         let result = run(&experiment);
         let subject = |name: &str| result.series.iter().find(|series| series.subject == name).expect("it is sampled");
@@ -78,9 +78,9 @@ fn a_path_that_dies_and_comes_back_is_used_again() {
         let second = |from, to| mean(subject("subflow flow/path 1"), "throughput_mbps", from, to);
         // Path 1's timer has been backing off for ten seconds: the next try may come as late as at 15 + 12.8 s.
         let (both, one, again) = (goodput(1, 5), goodput(12, 15), goodput(28, 30));
-        assert!((37.0..40.0).contains(&both) && (18.0..20.0).contains(&one), "{rules:?}: {both} {one}");
-        assert!(again > 1.5 * one && second(6, 15) == 0.0, "{rules:?}: {again}");
-        assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{rules:?}");
+        assert!((37.0..40.0).contains(&both) && (18.0..20.0).contains(&one), "{stack:?}: {both} {one}");
+        assert!(again > 1.5 * one && second(6, 15) == 0.0, "{stack:?}: {again}");
+        assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{stack:?}");
         assert!(result.flows[0].reinjected_packets > 0);
     }
 }
@@ -110,7 +110,7 @@ fn a_receive_buffer_too_small_for_a_segment_is_refused() {
     let mut experiment = links("reno", &[path(20, 5)], 1);
     let mss = 1500 - HEADERS as u64;
     let mut tried = |buffer| {
-        host(&mut experiment.flows[0]).receive_buffer = [1, buffer, 1 << 20];
+        host(&mut experiment.flows[0]).receive_buffer.default = buffer;
         ropewalk_sim::run(&experiment, 1).err().map(|error| error.to_string())
     };
     let refusal = tried(2 * mss - 1).expect("no window");

@@ -7,8 +7,8 @@ use link::{
     RateTrace, RedConfig,
 };
 use scenario::model::{
-    Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Link, Path, Recovery, Requests,
-    Resequence, Route, Rules, Tunnel,
+    Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Link, LossRecovery, MptcpStack,
+    Path, Requests, Resequence, Route, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, RngStream, Span};
@@ -106,9 +106,9 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         requested(experiment, run, true),
         run.jain.is_some(),
         run.flows.iter().any(|flow| flow.head_of_line_delay_ms.max > 0.0),
-        run.flows.iter().any(|flow| flow.copied_packets > 0),
+        run.flows.iter().any(|flow| flow.redundant_packets > 0),
         run.flows.iter().any(|flow| flow.reinjected_packets > 0),
-        run.flows.iter().any(|flow| flow.rescued_packets > 0),
+        run.flows.iter().any(|flow| flow.redundant_first_packets > 0),
         run.subflows.iter().any(|subflow| subflow.failures > 0),
     ];
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
@@ -207,7 +207,7 @@ impl Draw {
         let device = device.then(|| Device { ring: self.between(1, 60) as u32, socket: self.between(1, 30) as u32 });
         Tunnel {
             paths: (0..paths).collect(),
-            stripe: if self.chance(0.5) { "packet-round-robin" } else { "byte-deficit" }.to_owned(),
+            mpt_scheduler: if self.chance(0.5) { "packet-round-robin" } else { "byte-deficit" }.into(),
             weights: (0..paths).map(|_| self.between(1, 9) as u32).collect(),
             first: self.between(0, 3) as u32,
             stray_packets: self.between(0, 3) as u32,
@@ -230,7 +230,7 @@ impl Draw {
             (host.ecn, host.sack, host.timestamps) = (self.chance(0.5), self.chance(0.8), self.chance(0.8));
             (host.quick_ack, host.pacing) = (self.chance(0.2), self.chance(0.2));
             (host.handshake, host.window) = (self.chance(0.8), self.chance(0.2).then_some(40));
-            host.recovery = if self.chance(0.2) { Recovery::Fack } else { Recovery::Rack };
+            host.recovery = if self.chance(0.2) { LossRecovery::Fack } else { LossRecovery::Rack };
             if let FlowKind::Tcp { size, .. } = &mut flow.kind {
                 *size = self.chance(0.2).then(|| self.between(1, 500_000));
             }
@@ -256,7 +256,7 @@ impl Draw {
         let entry = schedule::REGISTRY[self.0.below(schedule::REGISTRY.len() as u64) as usize];
         let multipath = multipath(flow);
         multipath.scheduler.name = entry.name.to_owned();
-        multipath.rules = if self.chance(0.5) { Rules::Upstream } else { Rules::OutOfTree };
+        multipath.stack = if self.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree };
         multipath.opportunistic_retransmission = self.chance(0.5);
         multipath.penalisation = self.chance(0.5);
         for subflow in multipath.subflows.iter_mut().skip(1) {

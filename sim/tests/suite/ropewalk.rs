@@ -10,7 +10,7 @@ fn tunnel(pipes: &[PipeConfig], seconds: u64, flows: Vec<Flow>) -> Experiment {
     let mut experiment = links("cubic", pipes, seconds);
     experiment.tunnel = Some(Tunnel {
         paths: (0..pipes.len()).collect(),
-        stripe: "packet-round-robin".to_owned(),
+        mpt_scheduler: "packet-round-robin".into(),
         weights: vec![1; pipes.len()],
         first: 0,
         stray_packets: 0,

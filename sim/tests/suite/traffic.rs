@@ -11,7 +11,7 @@ fn seconds(s: u64) -> Instant {
 /// A flow that cannot fill the queue: its receive buffer is bounded.
 fn bounded(mbit: u64, duration: u64) -> Experiment {
     let mut experiment = one_link("cubic", pipe(Rate::from_mbit(mbit), Span::from_millis(10), 100_000), duration);
-    host(&mut experiment.flows[0]).receive_buffer[2] = 1_000_000;
+    host(&mut experiment.flows[0]).receive_buffer.max = 1_000_000;
     experiment
 }
 

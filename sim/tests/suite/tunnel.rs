@@ -21,7 +21,7 @@ fn tunnel(experiment: &mut Experiment) -> &mut Tunnel {
 /// A flow that keeps its share of the buffers: a bounded receive buffer.
 fn bounded(algorithm: &str) -> Flow {
     let mut flow = bulk("flow", algorithm);
-    host(&mut flow).receive_buffer[2] = 600_000;
+    host(&mut flow).receive_buffer.max = 600_000;
     flow
 }
 
@@ -54,9 +54,9 @@ fn packet_round_robin_splits_packets_by_weight_to_the_packet() {
 #[test]
 fn byte_deficit_splits_bytes_where_packet_round_robin_splits_packets() {
     let flow = |name, packet| datagrams(name, Rate::from_bits(u64::from(packet) * 2000), packet);
-    let experiment = |stripe: &str, weights: [u32; 2]| {
+    let experiment = |scheduler: &str, weights: [u32; 2]| {
         let mut experiment = striped([10, 30], vec![flow("large", 1400), flow("small", 200)]);
-        (tunnel(&mut experiment).stripe, tunnel(&mut experiment).weights) = (stripe.to_owned(), weights.to_vec());
+        (tunnel(&mut experiment).mpt_scheduler, tunnel(&mut experiment).weights) = (scheduler.into(), weights.to_vec());
         experiment
     };
     let [large, small] = bytes(&experiment("packet-round-robin", [1, 1]));

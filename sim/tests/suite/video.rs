@@ -47,7 +47,7 @@ fn the_startup_delay_is_the_handshake_and_the_rounds_of_slow_start() {
     let flow = flow(&watched(video(&[1.0], stored(ms(1000))), Rate::from_mbit(1000), ms(50), 60));
     let startup = flow.startup_s.expect("it was played");
     assert!((0.450..0.453).contains(&startup), "{startup} s");
-    assert_eq!((flow.stalls, flow.stall_s, flow.late_frames, flow.switches), (0, 0.0, 0, 0));
+    assert_eq!((flow.stalls, flow.stall_s, flow.late_frames, flow.rate_switches), (0, 0.0, 0, 0));
     // From the start on 25 frames a second, and 30 s of media beyond.
     let played = ((60.0 - startup) * 25.0).ceil() as u64;
     assert_eq!(flow.frames, played);
@@ -123,7 +123,7 @@ fn stored_video_takes_what_the_link_carries_without_stalling() {
     let ladder = [1.0, 2.5, 5.0, 8.0];
     let ample = flow(&watched(video(&ladder, stored(ms(2000))), Rate::from_mbit(20), ms(10), 300));
     assert_eq!((ample.stalls, ample.late_frames), (0, 0));
-    assert!(ample.switches <= 3, "it only goes up: {} switches", ample.switches);
+    assert!(ample.rate_switches <= 3, "it only goes up: {} rate_switches", ample.rate_switches);
     assert!((7.0..8.0).contains(&ample.video_mbps), "{} Mbit/s", ample.video_mbps);
     // 6.4 Mbit/s of payload: between 5 and 8.
     let link = link_for(32_000);

@@ -34,7 +34,7 @@ pub struct Run {
     /// On a real kernel: how long the place of the run did not get the CPU when it wanted it, seconds; zero where time is
     /// virtual. None in the simulator.
     #[serde(default)]
-    pub stolen_s: Option<f64>,
+    pub steal_s: Option<f64>,
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
     #[serde(default)]
     pub cpu: Vec<Cpu>,
@@ -57,12 +57,12 @@ pub struct Run {
 impl Run {
     /// The share of a run's time that its place may lack the CPU before the run counts as disturbed: timers fire late
     /// then, and a shaper's token bucket gives only little of the lost capacity back.
-    pub const MAX_STOLEN_SHARE: f64 = 0.01;
+    pub const MAX_STEAL_SHARE: f64 = 0.01;
 
-    /// Whether the run lacked the CPU for more than [`Run::MAX_STOLEN_SHARE`] of its time.
+    /// Whether the run lacked the CPU for more than [`Run::MAX_STEAL_SHARE`] of its time.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.stolen_s.is_some_and(|stolen| stolen > Self::MAX_STOLEN_SHARE * self.duration_s)
+        self.steal_s.is_some_and(|stolen| stolen > Self::MAX_STEAL_SHARE * self.duration_s)
     }
 }
 
@@ -157,7 +157,7 @@ pub struct Flow {
     pub video_mbps: f64,
     /// Video: changes from one rate of its ladder to another.
     #[serde(default)]
-    pub switches: u64,
+    pub rate_switches: u64,
     /// RTT samples.
     pub rtt_ms: Summary,
     /// UDP: from sender to receiver, of each datagram that arrived.
@@ -182,7 +182,7 @@ pub struct Flow {
     pub max_out_of_order_packets: u64,
     /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
     #[serde(default)]
-    pub copied_packets: u64,
+    pub redundant_packets: u64,
     /// MPTCP: packets sent again on another subflow because theirs failed or held up the window.
     #[serde(default)]
     pub reinjected_packets: u64,
@@ -191,7 +191,7 @@ pub struct Flow {
     pub duplicate_bytes: u64,
     /// MPTCP: packets of which a copy or a reinjection arrived first: what redundancy bought.
     #[serde(default)]
-    pub rescued_packets: u64,
+    pub redundant_first_packets: u64,
 }
 
 /// What one subflow of an MPTCP flow did.
@@ -277,7 +277,7 @@ pub struct Tunnel {
     /// Packets delivered at the far end.
     pub delivered_packets: u64,
     /// Packets (Ropewalk: fragments) that had to wait for earlier ones.
-    pub held_packets: u64,
+    pub reorder_buffered_packets: u64,
     /// Packets (Ropewalk: fragments) dropped because later ones had already been delivered.
     pub late_packets: u64,
     /// Packets dropped at the near end: because the tunnel device was full, or by the ingress queue's CoDel.
@@ -287,7 +287,7 @@ pub struct Tunnel {
     /// Times a packet beyond the window flushed everything.
     pub overflows: u64,
     /// The most packets held at once.
-    pub max_held_packets: u64,
+    pub max_reorder_buffered_packets: u64,
     /// Time packets were held. Of Ropewalk's the mean alone is known.
     pub reorder_delay_ms: Summary,
     /// Ropewalk: packets marked in the ingress queue instead of being dropped.
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn more_than_a_hundredth_of_the_time_without_the_cpu_disturbs_a_run() {
-        let disturbed = |stolen_s| Run { duration_s: 20.0, stolen_s, ..Run::default() }.is_disturbed();
+        let disturbed = |steal_s| Run { duration_s: 20.0, steal_s, ..Run::default() }.is_disturbed();
         assert_eq!([None, Some(0.0), Some(0.2), Some(0.21)].map(disturbed), [false, false, false, true]);
     }
 }

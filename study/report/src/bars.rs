@@ -33,7 +33,7 @@ pub(crate) fn greatest(charts: &[Grid]) -> f64 {
 
 /// The greatest that is drawn of a value: mean, end of its interval, single runs, baseline.
 pub(crate) fn most(value: &Value) -> f64 {
-    let runs = value.sample.points.iter().chain(&value.sample.left_out).map(|point| point.1);
+    let runs = value.sample.points.iter().chain(&value.sample.excluded).map(|point| point.1);
     let end = value.estimate.mean + value.estimate.half_width.unwrap_or(0.0);
     runs.chain(value.baseline).fold(end, f64::max)
 }

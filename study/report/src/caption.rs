@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::layout::{Scope, Table};
-use crate::number::{three, title};
+use crate::number::{format_number, title};
 use crate::study::{Study, short_names};
 
 /// What stands above a grid.
@@ -21,9 +21,9 @@ pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
 pub(crate) fn time_range(scope: &Scope) -> String {
     match (scope.from_s, scope.until_s) {
         (None, None) => String::new(),
-        (None, Some(until)) => format!(" in the first {} s", three(until)),
-        (Some(from), None) => format!(" from {} s on", three(from)),
-        (Some(from), Some(until)) => format!(" from {} s to {} s", three(from), three(until)),
+        (None, Some(until)) => format!(" in the first {} s", format_number(until)),
+        (Some(from), None) => format!(" from {} s on", format_number(from)),
+        (Some(from), Some(until)) => format!(" from {} s to {} s", format_number(from), format_number(until)),
     }
 }
 

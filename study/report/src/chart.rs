@@ -2,7 +2,7 @@
 
 use crate::decimate::aligned;
 use crate::resample::resampled;
-use crate::study::Cell;
+use crate::study::SweepCell;
 use crate::{colour, number};
 use record::{Run, Series};
 
@@ -49,10 +49,10 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
     ("queue_ms", "Queueing delay", "ms", "", false),
     ("retransmitted_packets", "Losses and marks", "packets per sample", "retransmitted", false),
     ("dropped_packets", "Losses and marks", "packets per sample", "lost", false),
-    ("marked_packets", "Losses and marks", "packets per sample", "marked", false),
+    ("marked_packets", "Losses and marks", "packets per sample", "mark_disturbed", false),
 ];
 
-/// Columns of a flow that are there to be counted up, and would crowd the charts.
+/// Columns of a flow that are there to be plural up, and would crowd the charts.
 const COUNTED: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
 
 /// Columns of a flow or subflow that the baseline's line is drawn for.
@@ -66,7 +66,7 @@ pub(crate) fn unit(column: &str) -> String {
 
 /// The charts of a cell's first run with at most `limit` points a line, with what the `baseline` has beside it. Lines
 /// without anything in them are left out.
-pub(crate) fn charts(cell: &Cell<'_>, baseline: &str, limit: usize) -> Charts {
+pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Charts {
     let run = cell.runs[0];
     let theirs = cell.baseline.first().map_or(Vec::new(), |other| of_baseline(run, other));
     let all: Vec<Series> = theirs.iter().chain(&run.series).cloned().collect();
@@ -153,7 +153,7 @@ fn line(run: &Run, subject: &str, word: &str, thin: bool, whose: Option<&str>, v
     // Helpers of one subject are told apart by dashes as well.
     let dash = match word {
         "ssthresh" => dash + 1,
-        "in flight" | "marked" | "capacity" => dash + 2,
+        "in flight" | "mark_disturbed" | "capacity" => dash + 2,
         _ => dash,
     };
     let name = format!("{subject} {word}").trim_end().to_owned();

@@ -2,8 +2,8 @@
 
 use crate::grid::unique;
 use crate::layout::{Claim, Test};
-use crate::number::{label, three, told_apart};
-use crate::study::{Cell, Study, short_names};
+use crate::number::{format_distinct, format_number, label};
+use crate::study::{Study, SweepCell, short_names};
 use crate::trajectory;
 use crate::value::estimate;
 
@@ -54,13 +54,13 @@ pub(crate) struct Judgement {
 pub(crate) fn judged<'s>(study: &'s Study<'_>) -> Vec<Judged<'s>> {
     let judge_one = |claim: &'s Claim| {
         let cells = study.shown(&claim.scope, &[Some(&claim.of), claim.each.as_ref()]);
-        let cells: Vec<&Cell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
+        let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
         let settings = match &claim.each {
             Some(key) => unique(cells.iter().map(|cell| cell.parameter(key))),
             None => vec![""],
         };
         let here = |setting: &str| {
-            let has = |cell: &&&Cell<'_>| claim.each.as_ref().is_none_or(|key| cell.parameter(key) == setting);
+            let has = |cell: &&&SweepCell<'_>| claim.each.as_ref().is_none_or(|key| cell.parameter(key) == setting);
             cells.iter().filter(has).copied().collect::<Vec<_>>()
         };
         let findings = settings.iter().map(|setting| judgement(claim, setting, &here(setting))).collect();
@@ -84,9 +84,9 @@ pub(crate) fn tally(judged: &[Judged<'_>]) -> String {
     counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn judgement(claim: &Claim, setting: &str, cells: &[&Cell<'_>]) -> Judgement {
-    let value = |cell: &Cell<'_>| estimate(cell, &claim.value, &claim.scope).map(|estimate| estimate.mean);
-    let theirs = |cell: &Cell<'_>| value(&cell.of_baseline()?);
+fn judgement(claim: &Claim, setting: &str, cells: &[&SweepCell<'_>]) -> Judgement {
+    let value = |cell: &SweepCell<'_>| estimate(cell, &claim.value, &claim.scope).map(|estimate| estimate.mean);
+    let theirs = |cell: &SweepCell<'_>| value(&cell.of_baseline()?);
     let compared =
         !trajectory::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| theirs(cell).is_some());
     let unit = label(&claim.value).1;
@@ -101,7 +101,11 @@ fn judgement(claim: &Claim, setting: &str, cells: &[&Cell<'_>]) -> Judgement {
 /// A value of the swept key and the mean over its cells; without a mean where a cell has no value.
 type Mean<'c> = (&'c str, Option<f64>);
 
-fn means<'c>(claim: &Claim, cells: &[&'c Cell<'_>], value: impl Fn(&Cell<'_>) -> Option<f64>) -> Vec<Mean<'c>> {
+fn means<'c>(
+    claim: &Claim,
+    cells: &[&'c SweepCell<'_>],
+    value: impl Fn(&SweepCell<'_>) -> Option<f64>,
+) -> Vec<Mean<'c>> {
     let names = unique(cells.iter().map(|cell| cell.parameter(&claim.of)));
     let mean = |name: &str| {
         let cells = cells.iter().filter(|cell| cell.parameter(&claim.of) == name);
@@ -131,8 +135,8 @@ fn judge(test: &Test, means: &[Mean<'_>], unit: &str) -> Finding {
         Test::Lowest(_) => extreme(named, others, unit, |mean| mean),
         Test::Order(_) => order(&named, unit),
         Test::Alike { within, .. } => alike(named, *within, unit),
-        Test::Range { least, most, .. } => range(named, *least, *most, unit),
-        Test::Ratio { least, most, .. } => ratio(&named, *least, *most, unit),
+        Test::Range { min, max, .. } => range(named, *min, *max, unit),
+        Test::Ratio { min, max, .. } => ratio(&named, *min, *max, unit),
     }
 }
 
@@ -146,7 +150,7 @@ fn finding(holds: bool, numbers: &str, unit: &str) -> Finding {
 
 /// Names with their numbers.
 fn told(known: &[Known<'_>]) -> Vec<String> {
-    let numbers = told_apart(&known.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
+    let numbers = format_distinct(&known.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
     known.iter().zip(numbers).map(|((name, _), number)| format!("{name} {number}")).collect()
 }
 
@@ -187,7 +191,7 @@ fn alike(mut named: Vec<Known<'_>>, within: f64, unit: &str) -> Finding {
     let ends = [named[0], named[named.len() - 1]];
     let apart = ends[1].1 - ends[0].1;
     let spread = if apart > 0.0 { apart / mean.abs() } else { 0.0 };
-    let [texts, percents] = [told(&ends), told_apart(&[spread, within].map(in_percent))];
+    let [texts, percents] = [told(&ends), format_distinct(&[spread, within].map(in_percent))];
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let numbers = format!("{} to {}{unit}: {} % apart, allowed {} %", texts[0], texts[1], percents[0], percents[1]);
     finding(spread <= within, &numbers, "")
@@ -199,33 +203,33 @@ fn in_percent(share: f64) -> f64 {
 }
 
 /// The least and the greatest of them decide.
-fn range(mut named: Vec<Known<'_>>, least: f64, most: Option<f64>, unit: &str) -> Finding {
+fn range(mut named: Vec<Known<'_>>, min: f64, max: Option<f64>, unit: &str) -> Finding {
     named.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ends = [named[0], named[named.len() - 1]];
     let texts = told(&ends);
     let shown = if named.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    let holds = ends[0].1 >= least && most.is_none_or(|most| ends[1].1 <= most);
-    finding(holds, &format!("{shown}{unit}, claimed {}", limits(least, most)), "")
+    let holds = ends[0].1 >= min && max.is_none_or(|max| ends[1].1 <= max);
+    finding(holds, &format!("{shown}{unit}, claimed {}", limits(min, max)), "")
 }
 
-/// What lies between `least` and `most`, in words.
-fn limits(least: f64, most: Option<f64>) -> String {
-    match most {
-        Some(most) if least > 0.0 => format!("from {} to {}", three(least), three(most)),
-        Some(most) => format!("at most {}", three(most)),
-        None => format!("at least {}", three(least)),
+/// What lies between `min` and `max`, in words.
+fn limits(min: f64, max: Option<f64>) -> String {
+    match max {
+        Some(max) if min > 0.0 => format!("from {} to {}", format_number(min), format_number(max)),
+        Some(max) => format!("at most {}", format_number(max)),
+        None => format!("at least {}", format_number(min)),
     }
 }
 
-fn ratio(named: &[Known<'_>], least: f64, most: Option<f64>, unit: &str) -> Finding {
+fn ratio(named: &[Known<'_>], min: f64, max: Option<f64>, unit: &str) -> Finding {
     let ratio = named[0].1 / named[1].1;
     let texts = told(named);
-    let limit = limits(least, most);
+    let limit = limits(min, max);
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    let shown = if ratio.is_finite() { three(ratio) } else { "none".to_owned() };
+    let shown = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
     let numbers = format!("{} over {}{unit}: ratio {shown}, claimed {limit}", texts[0], texts[1]);
-    finding(ratio >= least && most.is_none_or(|most| ratio <= most), &numbers, "")
+    finding(ratio >= min && max.is_none_or(|max| ratio <= max), &numbers, "")
 }
 
 #[cfg(test)]
@@ -287,7 +291,7 @@ mod tests {
 
     #[test]
     fn each_of_a_range_lies_in_it() {
-        let range = |text, least, most| Test::Range { names: names(text), least, most };
+        let range = |text, min, max| Test::Range { names: names(text), min, max };
         assert_judged(&range("a b", 3.0, None), Verdict::Holds, "b 3 to a 4 Mbit/s, claimed at least 3");
         assert_judged(&range("a b", 3.1, None), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed at least 3.10");
         assert_judged(&range("a b", 2.0, Some(3.5)), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed from 2 to 3.50");
@@ -296,9 +300,9 @@ mod tests {
 
     #[test]
     fn a_ratio_lies_in_its_range() {
-        let ratio = |text, least, most| {
+        let ratio = |text, min, max| {
             let [one, other] = names(text).try_into().unwrap();
-            Test::Ratio { of: [one, other], least, most }
+            Test::Ratio { of: [one, other], min, max }
         };
         assert_judged(&ratio("a d", 4.0, None), Verdict::Holds, "a 4 over d 1 Mbit/s: ratio 4, claimed at least 4");
         assert_judged(

@@ -3,12 +3,12 @@
 
 use crate::grid::{median, unique};
 use crate::layout::Scope;
-use crate::number::{counted, relative_error};
-use crate::study::{Baseline, Cell, Study, varying};
+use crate::number::{plural, relative_error};
+use crate::study::{Baseline, Study, SweepCell, varying_keys};
 use crate::subject::Subject;
 use crate::summary::cell_name;
 use crate::trajectory;
-use crate::value::{estimate, is_of_run};
+use crate::value::{estimate, is_run_value};
 use std::collections::BTreeMap;
 
 /// The value that is always compared, and whose errors are summed up in a sentence.
@@ -36,7 +36,7 @@ pub struct Comparison<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Compared<'a> {
     /// The cell of the measured study beside that of the baseline; or of the only study that has it.
-    pub(crate) cell: Cell<'a>,
+    pub(crate) cell: SweepCell<'a>,
     /// The parameters that vary, and the flow where there are several.
     pub(crate) label: String,
     /// Which of the studies have the cell.
@@ -101,9 +101,9 @@ impl<'a> Comparison<'a> {
 
     /// The names of the cells that only this study has.
     pub(crate) fn only_in(&self, side: usize) -> Vec<String> {
-        let varying = self.varying();
+        let varying_keys = self.varying_keys();
         let lines = self.lines.iter().filter(|line| line.has[side] && !line.has[1 - side]);
-        unique(lines.map(|line| cell_name(&line.cell, &varying)))
+        unique(lines.map(|line| cell_name(&line.cell, &varying_keys)))
     }
 
     /// How many cells both have.
@@ -121,23 +121,23 @@ impl<'a> Comparison<'a> {
         format!(
             "Goodput of {}: {} in {}, {}.",
             self.name(),
-            counted(errors.0.len(), "value"),
-            counted(cells, "common cell"),
+            plural(errors.0.len(), "value"),
+            plural(cells, "common cell"),
             errors.sentence()
         )
     }
 
     /// Parameters that differ between cells.
-    pub(crate) fn varying(&self) -> Vec<&'a str> {
-        varying(&self.studies.iter().flat_map(|study| study.runs).collect::<Vec<_>>())
+    pub(crate) fn varying_keys(&self) -> Vec<&'a str> {
+        varying_keys(&self.studies.iter().flat_map(|study| study.runs).collect::<Vec<_>>())
     }
 
     fn all_lines(&self) -> Vec<Compared<'a>> {
         let cells = self.studies.each_ref().map(Study::cells);
         let found = cells.each_ref().map(|cells| cells.iter().map(|cell| (cell.parameters, cell)).collect());
-        let found: [BTreeMap<_, &Cell<'a>>; 2] = found;
+        let found: [BTreeMap<_, &SweepCell<'a>>; 2] = found;
         let chosen = self.studies[0].layout.tables.first().and_then(|table| table.scope.flow.as_deref());
-        let varying = self.varying();
+        let varying_keys = self.varying_keys();
         let mut lines = Vec::new();
         for parameters in unique(cells.iter().flatten().map(|cell| cell.parameters)) {
             let both = found.each_ref().map(|found| found.get(parameters).copied());
@@ -147,19 +147,19 @@ impl<'a> Comparison<'a> {
             lines.extend(flows.filter(|(line, _)| line.values.iter().flatten().any(Option::is_some)));
         }
         let several = lines.iter().any(|(_, flow)| *flow != lines[0].1);
-        let name = |line: &Compared<'_>, flow: &String| match (varying.is_empty(), several) {
+        let name = |line: &Compared<'_>, flow: &String| match (varying_keys.is_empty(), several) {
             (true, _) => flow.clone(),
-            (false, false) => cell_name(&line.cell, &varying),
-            (false, true) => format!("{}, {flow}", cell_name(&line.cell, &varying)),
+            (false, false) => cell_name(&line.cell, &varying_keys),
+            (false, true) => format!("{}, {flow}", cell_name(&line.cell, &varying_keys)),
         };
         lines.into_iter().map(|(line, flow)| Compared { label: name(&line, &flow), ..line }).collect()
     }
 
     /// A flow of the cell that one or both have. What belongs to a run as a whole stands with its first flow.
-    fn line(&self, both: [Option<&Cell<'a>>; 2], flow: &str, first: bool) -> Compared<'a> {
+    fn line(&self, both: [Option<&SweepCell<'a>>; 2], flow: &str, first: bool) -> Compared<'a> {
         let scope = Scope { flow: Some(flow.to_owned()), ..Scope::default() };
-        let mean = |cell: Option<&Cell<'_>>, value: &String| {
-            let wanted = first || !is_of_run(value);
+        let mean = |cell: Option<&SweepCell<'_>>, value: &String| {
+            let wanted = first || !is_run_value(value);
             estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| wanted)
         };
         let cell = both[1 - self.baseline].or(both[self.baseline]).expect("one of them has it");

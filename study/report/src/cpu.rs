@@ -5,22 +5,22 @@ use record::{Cpu, Run};
 const GIGABYTE: f64 = 1e9;
 
 /// The machine's busy time, seconds for 10^9 bytes; nothing where none was measured or nothing delivered.
-pub(crate) fn of_machine(run: &Run) -> Option<f64> {
+pub(crate) fn machine_s_per_gb(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name == Cpu::MACHINE)
 }
 
 /// The same of a tunnel's two daemons together.
-pub(crate) fn of_tunnel(run: &Run) -> Option<f64> {
+pub(crate) fn tunnel_s_per_gb(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }
 
 /// The machine's busy time, percent of the run's duration: 100 is one CPU's whole time.
-pub(crate) fn share_of_machine(run: &Run) -> Option<f64> {
+pub(crate) fn machine_percent(run: &Run) -> Option<f64> {
     percent(run, |cpu| cpu.name == Cpu::MACHINE)
 }
 
 /// The same of a tunnel's two daemons together.
-pub(crate) fn share_of_tunnel(run: &Run) -> Option<f64> {
+pub(crate) fn tunnel_percent(run: &Run) -> Option<f64> {
     percent(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }
 
@@ -56,10 +56,17 @@ mod tests {
             cpu("tunnel far", 0.25, 0.0, None),
         ];
         let run = Run { cpu, duration_s: 10.0, flows: vec![flow.clone(), flow], ..Run::default() };
-        assert_eq!((of_machine(&run), of_tunnel(&run)), (Some(7.0), Some(2.0)), "3.5 s and 1 s for half a gigabyte");
-        assert_eq!((share_of_machine(&run), share_of_tunnel(&run)), (Some(35.0), Some(10.0)), "of 10 s");
+        assert_eq!(
+            (machine_s_per_gb(&run), tunnel_s_per_gb(&run)),
+            (Some(7.0), Some(2.0)),
+            "3.5 s and 1 s for half a gigabyte"
+        );
+        assert_eq!((machine_percent(&run), tunnel_percent(&run)), (Some(35.0), Some(10.0)), "of 10 s");
         let idle = Run { flows: Vec::new(), ..run.clone() };
         let simulated = Run { cpu: Vec::new(), ..run };
-        assert_eq!((of_machine(&idle), of_machine(&simulated), share_of_machine(&simulated)), (None, None, None));
+        assert_eq!(
+            (machine_s_per_gb(&idle), machine_s_per_gb(&simulated), machine_percent(&simulated)),
+            (None, None, None)
+        );
     }
 }

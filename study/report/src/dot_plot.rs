@@ -1,6 +1,6 @@
 //! A cell's runs as dots on a line, for tables.
 
-use crate::number::three;
+use crate::number::format_number;
 use crate::sample::{Point, Sample};
 
 const WIDTH: f64 = 72.0;
@@ -17,7 +17,7 @@ pub(crate) const CAPTION: &str =
 /// The dots; nothing for a single run.
 pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
-    let all = || sample.points.iter().chain(&sample.left_out);
+    let all = || sample.points.iter().chain(&sample.excluded);
     let farthest = all().map(|point| (point.1 - mean).abs()).fold(MIN_REACH * mean.abs(), f64::max);
     if all().count() < 2 || farthest == 0.0 {
         return String::new();
@@ -27,7 +27,7 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
     let y = HEIGHT / 2.0;
     let dots = sample.points.iter().filter(|point| !outliers.contains(point));
     let dots: String = dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect();
-    let marked = |class: &str, points: &[Point]| {
+    let mark_disturbed = |class: &str, points: &[Point]| {
         let circle = |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"3\"/>", x(point.1));
         points.iter().map(circle).collect::<String>()
     };
@@ -36,18 +36,22 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
         "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>{}</title><path d=\"M{middle} 0V{HEIGHT}\"/>\
          <path class=\"dots\" d=\"{dots}\"/>{}{}</svg>",
         listed(sample),
-        marked("out", &outliers),
-        marked("left", &sample.left_out)
+        mark_disturbed("out", &outliers),
+        mark_disturbed("left", &sample.excluded)
     )
 }
 
 /// Every run by its seed.
 fn listed(sample: &Sample) -> String {
     let list = |points: &[Point]| {
-        points.iter().map(|(seed, value)| format!("{} (seed {seed})", three(*value))).collect::<Vec<_>>().join(", ")
+        points
+            .iter()
+            .map(|(seed, value)| format!("{} (seed {seed})", format_number(*value)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    match sample.left_out.as_slice() {
+    match sample.excluded.as_slice() {
         [] => list(&sample.points),
-        left_out => format!("{}; disturbed and left out: {}", list(&sample.points), list(left_out)),
+        excluded => format!("{}; disturbed and left out: {}", list(&sample.points), list(excluded)),
     }
 }

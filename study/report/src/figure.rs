@@ -7,7 +7,7 @@ use crate::grid::{others, unique};
 use crate::layout::Figure;
 use crate::resample::resampled;
 use crate::series::subject;
-use crate::study::{Cell, Study};
+use crate::study::{Study, SweepCell};
 use crate::trajectory::Trajectory;
 use crate::value::trajectory;
 use crate::{bars, colour, number};
@@ -32,7 +32,7 @@ pub(crate) struct Panel {
 }
 
 /// Cells of a figure's chart: those with one setting of the keys that are not its lines.
-type Setting<'c, 'a> = (String, Vec<&'c Cell<'a>>);
+type Setting<'c, 'a> = (String, Vec<&'c SweepCell<'a>>);
 
 /// What stands above a figure.
 pub(crate) fn title(figure: &Figure) -> String {
@@ -74,7 +74,7 @@ pub(crate) fn lines(study: &Study<'_>, figure: &Figure) -> usize {
 pub(crate) fn drawn(study: &Study<'_>, figure: &Figure, limit: usize) -> Option<Drawn> {
     let cells = study.shown(&figure.scope, &[Some(&figure.lines)]);
     let keys = others(&cells, &[Some(&figure.lines)]);
-    let cells: Vec<&Cell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
+    let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
     let legend = legend(figure, &cells);
     let unit = chart::unit(&figure.value);
     let panel = |name: String| {
@@ -87,7 +87,7 @@ pub(crate) fn drawn(study: &Study<'_>, figure: &Figure, limit: usize) -> Option<
 
 /// The lines of a figure: each in its algorithm's colour, in dashes where several have it. Where that does not tell them
 /// apart, as with buffer sizes, colours come in turn.
-fn legend(figure: &Figure, cells: &[&Cell<'_>]) -> Vec<Line> {
+fn legend(figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
     let names = unique(cells.iter().map(|cell| cell.parameter(&figure.lines).to_owned()));
     let own = |name: &String| {
         let cell = cells.iter().find(|cell| cell.parameter(&figure.lines) == name)?;

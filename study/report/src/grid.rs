@@ -3,9 +3,9 @@
 use crate::estimate::Estimate;
 use crate::layout::{Column, Reference, Scope, Table};
 use crate::number::{label, relative_error, title};
-use crate::rank::tau_b;
-use crate::sample::{Sample, foot};
-use crate::study::{Baseline, Cell, Study};
+use crate::rank::kendall_tau_b;
+use crate::sample::{Sample, outlier_footnote};
+use crate::study::{Baseline, Study, SweepCell};
 use crate::trajectory;
 use crate::value::sample;
 use std::borrow::Cow;
@@ -102,14 +102,14 @@ impl Grid {
         values.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean)).fold(0.0, f64::max)
     }
 
-    /// The foot line on outliers, if there are any.
+    /// The outlier_footnote line on outliers, if there are any.
     pub(crate) fn outliers(&self) -> Option<String> {
         let named = |(row, value, column): (&Row, &Option<Value>, &String)| {
-            value.as_ref()?.sample.told(&format!("{}, {column}", row.name))
+            value.as_ref()?.sample.outlier_note(&format!("{}, {column}", row.name))
         };
         let all =
             self.rows.iter().flat_map(|row| row.values.iter().zip(&self.columns).map(move |it| (row, it.0, it.1)));
-        foot(&all.filter_map(named).collect::<Vec<_>>())
+        outlier_footnote(&all.filter_map(named).collect::<Vec<_>>())
     }
 
     /// Whether values are means over several seeds.
@@ -119,7 +119,7 @@ impl Grid {
 }
 
 /// What a cell has in a column.
-fn shown(cell: &Cell<'_>, table: &Table, column: usize) -> Option<Sample> {
+fn shown(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
     let Column { value, flow, .. } = column_of(table, column);
     match flow {
         Some(_) => sample(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
@@ -133,14 +133,18 @@ fn called(column: &Column) -> String {
 }
 
 /// Where in `cells` the one with these other parameters, this row and this column is.
-fn index(cells: &[(usize, Cell<'_>)], table: &Table, others: &[&str]) -> BTreeMap<(String, String, String), usize> {
-    let column = |cell: &Cell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
-    let key = |cell: &Cell<'_>| (cell.name(others), cell.parameter(&table.rows).to_owned(), column(cell));
+fn index(
+    cells: &[(usize, SweepCell<'_>)],
+    table: &Table,
+    others: &[&str],
+) -> BTreeMap<(String, String, String), usize> {
+    let column = |cell: &SweepCell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
+    let key = |cell: &SweepCell<'_>| (cell.name(others), cell.parameter(&table.rows).to_owned(), column(cell));
     cells.iter().enumerate().map(|(at, (_, cell))| (key(cell), at)).collect()
 }
 
 /// The parameters that differ between these cells, but for those that a table shows anyway.
-pub(crate) fn others<'a>(cells: &[(usize, Cell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+pub(crate) fn others<'a>(cells: &[(usize, SweepCell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
     let Some((_, first)) = cells.first() else { return Vec::new() };
     let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
     let keys = cells.iter().flat_map(|(_, cell)| cell.parameters.keys()).filter(|key| !shown.contains(&Some(key)));
@@ -241,12 +245,12 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
     )
 }
 
-/// How far simulation and reference rank the rows of each column alike: Kendall's tau-b, where there are three values or more;
+/// How far simulation and reference rank the rows of each column alike: Kendall's tau-b, where there are format_number values or more;
 /// nothing if no column has it.
 pub(crate) fn ranking(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
     let column = |at: usize| {
         let known: Vec<(f64, f64)> = pairs.iter().filter_map(|row| row[at].published.zip(row[at].simulated)).collect();
-        if known.len() < 3 { None } else { tau_b(&known) }
+        if known.len() < 3 { None } else { kendall_tau_b(&known) }
     };
     let columns: Vec<Option<f64>> = (0..pairs.first()?.len()).map(column).collect();
     columns.iter().any(Option::is_some).then_some(columns)

@@ -10,7 +10,7 @@ mod tables;
 
 use crate::chart::DASHES;
 use crate::markup::escape;
-use crate::number::counted;
+use crate::number::plural;
 use crate::study::Study;
 use crate::{colour, number};
 pub use overview::compare_html;
@@ -29,8 +29,9 @@ pub fn html(study: &Study<'_>) -> String {
     let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES };
     let place = Place { percent, ..Place::default() };
     let (plots, figures) = (plots::plots(study, &study.cells(), &place), figures::figures(study));
-    let (summaries, series) = (tables::summaries(study), plots.section);
-    let [first, second] = if !study.layout.tables.is_empty() { [series, summaries] } else { [summaries, series] };
+    let (summary_tables, series) = (tables::summary_tables(study), plots.section);
+    let [first, second] =
+        if !study.layout.tables.is_empty() { [series, summary_tables] } else { [summary_tables, series] };
     let sections = [
         claims::claims(study),
         figures.section,
@@ -126,7 +127,7 @@ fn header(study: &Study<'_>) -> String {
         ("Scenario", study.scenario.to_owned()),
         ("Driver", study.driver.to_owned()),
         ("Baseline", study.baseline.map_or(String::new(), |baseline| baseline.name.to_owned())),
-        ("Runs", format!("{} ({}, {})", study.runs.len(), counted(cells, "cell"), seeds(study))),
+        ("Runs", format!("{} ({}, {})", study.runs.len(), plural(cells, "cell"), seeds(study))),
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),
     ];
@@ -152,12 +153,11 @@ fn paragraphs(text: &str) -> String {
 }
 
 fn what_was_run(study: &Study<'_>) -> String {
-    let varying = study.varying();
-    let fixed = study
-        .runs
-        .first()
-        .map_or(Vec::new(), |run| run.parameters.iter().filter(|(key, _)| !varying.contains(&key.as_str())).collect());
-    let swept = varying.iter().map(|key| {
+    let varying_keys = study.varying_keys();
+    let fixed = study.runs.first().map_or(Vec::new(), |run| {
+        run.parameters.iter().filter(|(key, _)| !varying_keys.contains(&key.as_str())).collect()
+    });
+    let swept = varying_keys.iter().map(|key| {
         let values: Vec<String> = study.cells().iter().map(|cell| cell.parameter(key).to_owned()).collect();
         let mut seen = std::collections::BTreeSet::new();
         let values: Vec<&str> = values.iter().filter(|value| seen.insert(*value)).map(String::as_str).collect();
@@ -178,7 +178,7 @@ fn what_was_run(study: &Study<'_>) -> String {
         "<section id=\"run\">\n<h2>What was run</h2>\n<p>Each run lasted {} s. The scenario below, with the seeds and the \
          program named at the top, gives these numbers again to the last digit; the digest proves it. All records are in \
          the Parquet files beside this page.</p>\n{parameters}<pre><code>{}</code></pre>\n</section>\n",
-        number::three(duration),
+        number::format_number(duration),
         escape(study.scenario_text)
     )
 }

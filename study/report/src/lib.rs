@@ -5,7 +5,7 @@
 //! [`Comparison`] sets two studies side by side; one or several go to the terminal ([`compare_terminal`]) and on a page
 //! ([`compare_html`]).
 //! Values are never made up: what was published but not run is shown as coming, and what was run but never published
-//! stands alone. What disturbed runs have a part in is marked, and so are outliers among runs.
+//! stands alone. What disturbed runs have a part in is mark_disturbed, and so are outliers among runs.
 
 mod bars;
 mod caption;

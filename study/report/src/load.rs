@@ -5,7 +5,7 @@ use crate::series::{samples, subject};
 use crate::subject::Subject;
 use record::{Run, load};
 
-/// Mean and standard deviation, percent; swings from three quarters to one or back; and how long after the scope's beginning
+/// Mean and standard deviation, percent; swings from format_number quarters to one or back; and how long after the scope's beginning
 /// it has moved, seconds.
 pub(crate) const NAMES: [&str; 4] = ["load_percent", "load_deviation_percent", "load_flaps", "load_responsiveness_s"];
 

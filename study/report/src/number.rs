@@ -1,7 +1,7 @@
 //! Numbers and units as a reader of papers expects them.
 
 /// What stands where there is nothing.
-pub(crate) const NONE: &str = "–";
+pub(crate) const DASH: &str = "–";
 
 /// What marks a value that a disturbed run has a part in.
 const MARK: &str = "†";
@@ -9,20 +9,20 @@ const MARK: &str = "†";
 /// What marks a mean with an outlier in it.
 const OUTLIER: &str = "‡";
 
-/// A mean's text, marked where an outlier has a part in it.
-pub(crate) fn flagged(text: String, outlier: bool) -> String {
+/// A mean's text, mark_disturbed where an outlier has a part in it.
+pub(crate) fn mark_outlier(text: String, outlier: bool) -> String {
     if outlier { text + OUTLIER } else { text }
 }
 
-/// A value's text, marked where it is doubtful.
-pub(crate) fn marked(text: String, doubtful: bool) -> String {
-    if doubtful && text != NONE { text + MARK } else { text }
+/// A value's text, mark_disturbed where it is doubtful.
+pub(crate) fn mark_disturbed(text: String, doubtful: bool) -> String {
+    if doubtful && text != DASH { text + MARK } else { text }
 }
 
-/// `x` with so many significant digits; whole numbers are neither cut nor drawn out: 0.609, 5.65, 56.3, 45, 1234.
-pub(crate) fn significant(x: f64, digits: usize) -> String {
+/// `x` with so many format_digits digits; whole numbers are neither cut nor drawn out: 0.609, 5.65, 56.3, 45, 1234.
+pub(crate) fn format_digits(x: f64, digits: usize) -> String {
     if !x.is_finite() {
-        return NONE.to_owned();
+        return DASH.to_owned();
     }
     if x == x.trunc() && x.abs() < 1e15 {
         return (x as i64).to_string();
@@ -36,19 +36,19 @@ pub(crate) fn significant(x: f64, digits: usize) -> String {
     format!("{x:.decimals$}")
 }
 
-/// Three significant digits.
-pub(crate) fn three(x: f64) -> String {
-    significant(x, 3)
+/// Three format_digits digits.
+pub(crate) fn format_number(x: f64) -> String {
+    format_digits(x, 3)
 }
 
-/// Three significant digits, or a dash.
-pub(crate) fn maybe(x: Option<f64>) -> String {
-    x.map_or_else(|| NONE.to_owned(), three)
+/// Three format_digits digits, or a dash.
+pub(crate) fn format_optional(x: Option<f64>) -> String {
+    x.map_or_else(|| DASH.to_owned(), format_number)
 }
 
-/// Numbers with three significant digits, or with up to six if otherwise different ones looked alike.
-pub(crate) fn told_apart(numbers: &[f64]) -> Vec<String> {
-    let shown = |digits| numbers.iter().map(|number| significant(*number, digits)).collect::<Vec<_>>();
+/// Numbers with format_number format_digits digits, or with up to six if otherwise different ones looked alike.
+pub(crate) fn format_distinct(numbers: &[f64]) -> Vec<String> {
+    let shown = |digits| numbers.iter().map(|number| format_digits(*number, digits)).collect::<Vec<_>>();
     let alike = |texts: &[String]| {
         let mut pairs = (0..texts.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
         pairs.any(|(one, other)| texts[one] == texts[other] && numbers[one] != numbers[other])
@@ -57,7 +57,7 @@ pub(crate) fn told_apart(numbers: &[f64]) -> Vec<String> {
 }
 
 /// `1 cell`, `48 cells`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
+pub(crate) fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -118,15 +118,15 @@ mod tests {
 
     #[test]
     fn three_digits_look_like_the_papers() {
-        let shown = [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(three);
+        let shown = [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(format_number);
         assert_eq!(shown, ["0.609", "5.65", "56.3", "180", "1234", "10.0", "1000", "0", "-2", "1.00e-7", "–"]);
     }
 
     #[test]
     fn different_numbers_look_different() {
-        assert_eq!(told_apart(&[183.04, 183.02, 12.0]), ["183.04", "183.02", "12"]);
-        assert_eq!(told_apart(&[183.04, 183.04, 1.5]), ["183", "183", "1.50"]);
-        assert_eq!(told_apart(&[1.0000001, 1.0000002]), ["1.00000", "1.00000"], "but not at any price");
+        assert_eq!(format_distinct(&[183.04, 183.02, 12.0]), ["183.04", "183.02", "12"]);
+        assert_eq!(format_distinct(&[183.04, 183.04, 1.5]), ["183", "183", "1.50"]);
+        assert_eq!(format_distinct(&[1.0000001, 1.0000002]), ["1.00000", "1.00000"], "but not at any price");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Several comparisons together: how the errors of the goodput are distributed in each and in all.
 
 use crate::compare::{Comparison, Errors};
-use crate::number::{NONE, counted};
+use crate::number::{DASH, plural};
 
-/// Shares of the baseline within which values are counted.
+/// Shares of the baseline within which values are plural.
 pub(crate) const WITHIN: [f64; 3] = [0.05, 0.1, 0.2];
 
 /// Heads of the numbers of a row: percentiles in percent, then how many values are within [`WITHIN`].
@@ -37,7 +37,7 @@ pub(crate) fn total(rows: &[Row]) -> Row {
 impl Row {
     /// The numbers below [`HEADS`].
     pub(crate) fn numbers(&self) -> [String; 9] {
-        let none = || NONE.to_owned();
+        let none = || DASH.to_owned();
         let Some(errors) = &self.errors else {
             return std::array::from_fn(|at| if at == 0 { self.cells.to_string() } else { none() });
         };
@@ -52,9 +52,9 @@ impl Row {
         let [five, ten, twenty] = WITHIN.map(|share| errors.within(share));
         format!(
             "Goodput in {}: {} in {}, {}; {five} within 5 %, {ten} within 10 %, {twenty} within 20 %.",
-            counted(comparisons, "comparison"),
-            counted(errors.0.len(), "value"),
-            counted(self.cells, "common cell"),
+            plural(comparisons, "comparison"),
+            plural(errors.0.len(), "value"),
+            plural(self.cells, "common cell"),
             errors.sentence()
         )
     }

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 /// Kendall's tau-b of paired values; none where one side ties everything.
-pub(crate) fn tau_b(pairs: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn kendall_tau_b(pairs: &[(f64, f64)]) -> Option<f64> {
     let (mut balance, mut untied) = (0.0, [0.0; 2]);
     for (at, one) in pairs.iter().enumerate() {
         for other in &pairs[..at] {
@@ -32,23 +32,23 @@ mod tests {
     #[test]
     fn the_same_order_is_one_and_the_reverse_is_minus_one() {
         let values = [3.0, 1.0, 4.0, 1.5];
-        assert_eq!(tau_b(&values.map(|x| (x, 2.0 * x))), Some(1.0));
-        assert_eq!(tau_b(&values.map(|x| (x, -x))), Some(-1.0));
+        assert_eq!(kendall_tau_b(&values.map(|x| (x, 2.0 * x))), Some(1.0));
+        assert_eq!(kendall_tau_b(&values.map(|x| (x, -x))), Some(-1.0));
     }
 
     /// The example in SciPy's manual of `kendalltau`.
     #[test]
     fn it_is_what_scipy_prints() {
         let [x, y] = [[12.0, 2.0, 1.0, 12.0, 2.0], [1.0, 4.0, 7.0, 1.0, 0.0]];
-        let tau = tau_b(&x.into_iter().zip(y).collect::<Vec<_>>()).expect("neither side is all ties");
+        let tau = kendall_tau_b(&x.into_iter().zip(y).collect::<Vec<_>>()).expect("neither side is all ties");
         assert!((tau - -0.471_404_520_791_031_73).abs() < 1e-15, "{tau}");
     }
 
     /// By hand: x = 1 2 2 3, y = 1 3 2 3. Of 6 pairs x ties one and y ties one; four agree: 4 / sqrt(5 * 5).
     #[test]
     fn ties_count_for_neither_side() {
-        assert_eq!(tau_b(&[(1.0, 1.0), (2.0, 3.0), (2.0, 2.0), (3.0, 3.0)]), Some(0.8));
-        assert_eq!(tau_b(&[(1.0, 1.0), (2.0, 1.0)]), None);
-        assert_eq!(tau_b(&[]), None);
+        assert_eq!(kendall_tau_b(&[(1.0, 1.0), (2.0, 3.0), (2.0, 2.0), (3.0, 3.0)]), Some(0.8));
+        assert_eq!(kendall_tau_b(&[(1.0, 1.0), (2.0, 1.0)]), None);
+        assert_eq!(kendall_tau_b(&[]), None);
     }
 }

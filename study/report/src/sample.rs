@@ -5,7 +5,7 @@
 //! be some way from the median. An outlier is shown and named; it stays in the mean.
 
 use crate::estimate::Estimate;
-use crate::number::three;
+use crate::number::format_number;
 use crate::trajectory::quantile;
 
 /// With fewer runs there are no outliers.
@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     /// Values of the runs that count.
     pub(crate) points: Vec<Point>,
     /// Values of disturbed runs that are left out.
-    pub(crate) left_out: Vec<Point>,
+    pub(crate) excluded: Vec<Point>,
 }
 
 impl Sample {
@@ -50,15 +50,15 @@ impl Sample {
     }
 
     /// The outliers of what is called `name`, in words.
-    pub(crate) fn told(&self, name: &str) -> Option<String> {
+    pub(crate) fn outlier_note(&self, name: &str) -> Option<String> {
         let outliers: Vec<String> =
-            self.outliers().iter().map(|(seed, value)| format!("{} with seed {seed}", three(*value))).collect();
+            self.outliers().iter().map(|(seed, value)| format!("{} with seed {seed}", format_number(*value))).collect();
         (!outliers.is_empty()).then(|| format!("{name}: {}", outliers.join(", ")))
     }
 }
 
-/// The foot line of a table with these outliers.
-pub(crate) fn foot(outliers: &[String]) -> Option<String> {
+/// The outlier_footnote line of a table with these outliers.
+pub(crate) fn outlier_footnote(outliers: &[String]) -> Option<String> {
     let more = outliers.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!("; and in {more} more cells") } else { String::new() };
     (!outliers.is_empty()).then(|| {
@@ -77,7 +77,7 @@ mod tests {
 
     fn outliers(values: &[f64]) -> Vec<Point> {
         let points = (1..).zip(values.iter().copied()).collect();
-        Sample { points, left_out: Vec::new() }.outliers()
+        Sample { points, excluded: Vec::new() }.outliers()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is reported on.
 
 use crate::layout::{BY_FLOW, Layout, Scope};
-use crate::number::counted;
+use crate::number::plural;
 use crate::subject::Subject;
 use record::Run;
 use std::borrow::Cow;
@@ -47,25 +47,25 @@ pub struct Baseline<'a> {
 
 /// The runs of one cell of the sweep: the same parameters, a seed each.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell<'a> {
+pub(crate) struct SweepCell<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
     /// Of these runs one flow or subflow, where things go by flow.
     pub(crate) flow: Option<String>,
     /// Without disturbed ones where there are others; never empty.
     pub(crate) runs: Vec<&'a Run>,
     /// The disturbed ones that are left out.
-    pub(crate) left_out: Vec<&'a Run>,
+    pub(crate) excluded: Vec<&'a Run>,
     /// The baseline's runs with these parameters, chosen likewise.
     pub(crate) baseline: Vec<&'a Run>,
     /// Whether there were disturbed runs, and whether the baseline had some.
     pub(crate) disturbed: [bool; 2],
 }
 
-impl<'a> Cell<'a> {
+impl<'a> SweepCell<'a> {
     /// A cell without runs.
     pub(crate) fn empty(parameters: &'a BTreeMap<String, String>) -> Self {
-        let (runs, left_out, baseline) = (Vec::new(), Vec::new(), Vec::new());
-        Self { parameters, flow: None, runs, left_out, baseline, disturbed: [false; 2] }
+        let (runs, excluded, baseline) = (Vec::new(), Vec::new(), Vec::new());
+        Self { parameters, flow: None, runs, excluded, baseline, disturbed: [false; 2] }
     }
 
     /// The same cell as the baseline ran it.
@@ -113,13 +113,13 @@ impl<'a> Cell<'a> {
 
 impl<'a> Study<'a> {
     /// The cells, in the order of their first run.
-    pub(crate) fn cells(&self) -> Vec<Cell<'a>> {
+    pub(crate) fn cells(&self) -> Vec<SweepCell<'a>> {
         let mut index = BTreeMap::new();
-        let mut cells: Vec<Cell<'a>> = Vec::new();
+        let mut cells: Vec<SweepCell<'a>> = Vec::new();
         for run in self.runs {
             let at = *index.entry(&run.parameters).or_insert(cells.len());
             if at == cells.len() {
-                cells.push(Cell::empty(&run.parameters));
+                cells.push(SweepCell::empty(&run.parameters));
             }
             cells[at].runs.push(run);
         }
@@ -130,13 +130,13 @@ impl<'a> Study<'a> {
         }
         for cell in &mut cells {
             cell.disturbed = [&cell.runs, &cell.baseline].map(|runs| runs.iter().any(|run| run.is_disturbed()));
-            cell.left_out = without_disturbed(&mut cell.runs);
-            without_disturbed(&mut cell.baseline);
+            cell.excluded = remove_disturbed(&mut cell.runs);
+            remove_disturbed(&mut cell.baseline);
         }
         cells
     }
 
-    /// How many runs were disturbed, here and in the baseline: the foot lines of tables with marked values.
+    /// How many runs were disturbed, here and in the baseline: the outlier_footnote lines of tables with mark_disturbed values.
     pub(crate) fn disturbances(&self) -> Vec<String> {
         let baseline = self.baseline.iter().map(|baseline| (format!(" of {}", baseline.name), baseline.runs));
         let sides = std::iter::once((String::new(), self.runs)).chain(baseline);
@@ -144,10 +144,10 @@ impl<'a> Study<'a> {
     }
 
     /// The cells of a scope and where they are among all; where one of the `keys` is the flow, once for each.
-    pub(crate) fn shown(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, Cell<'a>)> {
+    pub(crate) fn shown(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, SweepCell<'a>)> {
         let by_flow = keys.iter().flatten().any(|key| *key == BY_FLOW);
         let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.has(cell.parameters));
-        let split = |(at, cell): (usize, Cell<'a>)| match by_flow {
+        let split = |(at, cell): (usize, SweepCell<'a>)| match by_flow {
             true => cell.by_flow(scope).into_iter().map(|cell| (at, cell)).collect(),
             false => vec![(at, cell)],
         };
@@ -155,8 +155,8 @@ impl<'a> Study<'a> {
     }
 
     /// Parameters that differ between cells.
-    pub(crate) fn varying(&self) -> Vec<&'a str> {
-        varying(&self.runs.iter().collect::<Vec<_>>())
+    pub(crate) fn varying_keys(&self) -> Vec<&'a str> {
+        varying_keys(&self.runs.iter().collect::<Vec<_>>())
     }
 
     /// The seeds, ascending, as text: `1`, `1 to 10`, `3, 7, 20`.
@@ -172,7 +172,7 @@ impl<'a> Study<'a> {
 }
 
 /// Parameters that differ between these runs.
-pub(crate) fn varying<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
+pub(crate) fn varying_keys<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
     let Some(first) = runs.first() else { return Vec::new() };
     let keys: std::collections::BTreeSet<&str> =
         runs.iter().flat_map(|run| run.parameters.keys().map(String::as_str)).collect();
@@ -181,7 +181,7 @@ pub(crate) fn varying<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
 }
 
 /// Takes disturbed runs out if others are left.
-fn without_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
+fn remove_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
     if runs.iter().all(|run| run.is_disturbed()) {
         return Vec::new();
     }
@@ -191,8 +191,8 @@ fn without_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
 /// A sentence on the disturbed runs among these; nothing if there are none.
 fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
-    let all = counted(runs.len(), "run");
-    let percent = Run::MAX_STOLEN_SHARE * 100.0;
+    let all = plural(runs.len(), "run");
+    let percent = Run::MAX_STEAL_SHARE * 100.0;
     (disturbed > 0).then(|| {
         format!(
             "† {disturbed} of {all}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \

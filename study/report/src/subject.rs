@@ -4,7 +4,7 @@ use record::{Flow, Run, Subflow};
 use serde_json::Value;
 
 /// Dropped packets as a share of those sent, percent: not a field of a record, but made of two.
-pub(crate) const DROPS: &str = "drop_percent";
+pub(crate) const DROP_PERCENT: &str = "drop_percent";
 
 /// A flow or a subflow of a run.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl<'r> Subject<'r> {
     pub(crate) fn number(self, field: &str) -> Option<f64> {
         match (self, field) {
             (Self::Flow(flow), "goodput_mbps") => Some(flow.goodput_mbps), // nearly always; spares a detour over JSON
-            (_, DROPS) => percent(self.number("dropped_packets")?, self.number("sent_packets")?),
+            (_, DROP_PERCENT) => percent(self.number("dropped_packets")?, self.number("sent_packets")?),
             _ => self.record()?.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::chart::{Chart, DASHES, Line};
 use crate::markup::escape;
-use crate::number::{relative_error, three};
+use crate::number::{format_number, relative_error};
 
 /// Width and height of a picture.
 pub(crate) type Size = (f64, f64);
@@ -125,9 +125,9 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
     let beyond = errors.len() - shown.clone().count();
     let steps: String = shown.enumerate().map(step).collect();
     let half = crate::trajectory::quantile(errors, 0.5);
-    let marked = [half, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
+    let mark_disturbed = [half, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
     let picture = format!(
-        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{marked}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
+        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{mark_disturbed}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
     );
     (picture, beyond)
 }
@@ -183,8 +183,8 @@ pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
             x(published.log10()),
             y(simulated.log10()),
             escape(cell),
-            three(*published),
-            three(*simulated)
+            format_number(*published),
+            format_number(*simulated)
         );
     }
     let middle = (SIZE - EDGE + 8.0) / 2.0;

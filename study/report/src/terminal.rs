@@ -4,9 +4,9 @@ use crate::caption::{caption, corner, footer};
 use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing, pairs, ranking, references};
 use crate::layout::Table;
-use crate::number::{NONE, flagged, marked, maybe, percent, significant, three};
+use crate::number::{DASH, format_digits, format_number, format_optional, mark_disturbed, mark_outlier, percent};
 use crate::study::Study;
-use crate::summary::{Summary, summaries};
+use crate::summary::{SummaryTable, summary_tables};
 use crate::text::{Style, left, right, styled, width as columns_of, wrap};
 pub use compare::compare_terminal;
 
@@ -33,7 +33,7 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
         }
     }
     if study.layout.tables.is_empty() {
-        summaries(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
+        summary_tables(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out += &disturbances(study, width, color);
     out += &claims::claims(study, width, color);
@@ -76,17 +76,17 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
         lines.extend(simulated_lines(grid, index));
         for (name, pairs) in compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|it| it.published.is_some())) {
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
-            let published = cells(|pair| marked(maybe(pair.published), pair.disturbed[0]));
+            let published = cells(|pair| mark_disturbed(format_optional(pair.published), pair.disturbed[0]));
             lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
             if !row.coming {
-                let errors = cells(|pair| pair.error().map_or_else(|| NONE.to_owned(), percent));
+                let errors = cells(|pair| pair.error().map_or_else(|| DASH.to_owned(), percent));
                 lines.push(Line { label: "  error".to_owned(), cells: errors, style: Style::Plain });
             }
         }
     }
     for (name, pairs) in &compared {
         if let Some(columns) = ranking(pairs) {
-            let cells = columns.into_iter().map(maybe).collect();
+            let cells = columns.into_iter().map(format_optional).collect();
             lines.push(Line { label: format!("tau-b, {name}"), cells, style: Style::Dim });
         }
     }
@@ -110,15 +110,15 @@ fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
         return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
     }
     let shown = |value: &Option<Value>| {
-        let Some(Value { estimate, sample, disturbed, .. }) = value else { return NONE.to_owned() };
-        flagged(marked(three(estimate.mean), disturbed[0]), !sample.outliers().is_empty())
+        let Some(Value { estimate, sample, disturbed, .. }) = value else { return DASH.to_owned() };
+        mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty())
     };
     let simulated = row.values.iter().map(shown).collect();
     let mut lines = vec![Line { label: row.name.clone(), cells: simulated, style: Style::Bold }];
     if grid.has_intervals() {
         let half = |value: &Option<Value>| {
             let half = value.as_ref().and_then(|value| value.estimate.half_width);
-            half.map_or_else(|| NONE.to_owned(), |half| significant(half, 2))
+            half.map_or_else(|| DASH.to_owned(), |half| format_digits(half, 2))
         };
         let cells = row.values.iter().map(half).collect();
         lines.push(Line { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });
@@ -151,7 +151,7 @@ pub(crate) fn table(corner: &str, heads: &[String], lines: &[Line], width: usize
         out += if start > 0 { "\n" } else { "" };
         out += &styled(&line(corner, heads), Style::Dim, color);
         // What belongs to the line above and says nothing about these columns is left out.
-        let silent = |line: &&Line| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == NONE);
+        let silent = |line: &&Line| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == DASH);
         lines
             .iter()
             .filter(|line| !silent(line))
@@ -167,13 +167,13 @@ fn padded(cell: &str, width: usize) -> String {
     " ".repeat(gap) + &right(cell, width - gap)
 }
 
-fn summary_table(summary: &Summary, width: usize, color: bool) -> String {
+fn summary_table(summary: &SummaryTable, width: usize, color: bool) -> String {
     let line = |row: &Vec<String>| Line {
-        label: row[..summary.names].join(", "),
-        cells: row[summary.names..].to_vec(),
+        label: row[..summary.name_columns].join(", "),
+        cells: row[summary.name_columns..].to_vec(),
         style: Style::Plain,
     };
     let lines: Vec<Line> = summary.rows.iter().map(line).collect();
     let outliers = summary.outliers.as_ref().map_or(String::new(), |told| paragraph(told, width, Style::Plain, color));
-    format!("\n{}{outliers}", table(summary.title, &summary.head[summary.names..], &lines, width, color))
+    format!("\n{}{outliers}", table(summary.title, &summary.headings[summary.name_columns..], &lines, width, color))
 }

@@ -5,8 +5,8 @@ use crate::estimate::Estimate;
 use crate::layout::Scope;
 use crate::sample::Sample;
 use crate::series::{samples, subject};
-use crate::study::Cell;
-use crate::subject::{DROPS, Subject, percent};
+use crate::study::SweepCell;
+use crate::subject::{DROP_PERCENT, Subject, percent};
 use crate::trajectory::{self, Trajectory};
 use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
@@ -15,15 +15,15 @@ use record::{Flow, Run, Subflow};
 const VARIATION: &str = "variation_percent";
 
 /// What belongs to a run as a whole and not to one of its flows.
-const OF_RUN: [(&str, OfRun); 6] = [
+const RUN_VALUES: [(&str, RunValue); 6] = [
     ("jain", |run| run.jain),
     ("convergence_s", |run| run.convergence_s),
-    ("cpu_s_per_gb", cpu::of_machine),
-    ("tunnel_cpu_s_per_gb", cpu::of_tunnel),
-    ("cpu_percent", cpu::share_of_machine),
-    ("tunnel_cpu_percent", cpu::share_of_tunnel),
+    ("cpu_s_per_gb", cpu::machine_s_per_gb),
+    ("tunnel_cpu_s_per_gb", cpu::tunnel_s_per_gb),
+    ("cpu_percent", cpu::machine_percent),
+    ("tunnel_cpu_percent", cpu::tunnel_percent),
 ];
-type OfRun = fn(&Run) -> Option<f64>;
+type RunValue = fn(&Run) -> Option<f64>;
 
 /// What a part of the run's time has: of these columns of a flow's series the mean over time,
 const MEANS: [&str; 6] =
@@ -33,12 +33,12 @@ const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packe
 
 /// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
 /// would flatter.
-pub(crate) fn estimate(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
+pub(crate) fn estimate(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
     sample(cell, field, scope)?.estimate()
 }
 
 /// The same run by run.
-pub(crate) fn sample(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Sample> {
+pub(crate) fn sample(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option<Sample> {
     let scope = &cell.scope(scope);
     let of = |run: &&Run| {
         let value = match trajectory::NAMES.contains(&field) {
@@ -48,12 +48,12 @@ pub(crate) fn sample(cell: &Cell<'_>, field: &str, scope: &Scope) -> Option<Samp
         value.map(|value| (run.seed, value))
     };
     let points = cell.runs.iter().map(of).collect::<Option<_>>()?;
-    Some(Sample { points, left_out: cell.left_out.iter().filter_map(of).collect() })
+    Some(Sample { points, excluded: cell.excluded.iter().filter_map(of).collect() })
 }
 
 /// Whether a value belongs to a run as a whole.
-pub(crate) fn is_of_run(field: &str) -> bool {
-    OF_RUN.iter().any(|(name, _)| *name == field)
+pub(crate) fn is_run_value(field: &str) -> bool {
+    RUN_VALUES.iter().any(|(name, _)| *name == field)
 }
 
 /// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
@@ -73,7 +73,7 @@ pub(crate) fn trajectory(run: &Run, column: &str, scope: &Scope) -> Option<Traje
 
 /// The value of one run.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
-    if let Some((_, of_run)) = OF_RUN.iter().find(|(name, _)| *name == field) {
+    if let Some((_, of_run)) = RUN_VALUES.iter().find(|(name, _)| *name == field) {
         return of_run(run);
     }
     match field {
@@ -86,7 +86,7 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
 
 /// The value over a part of the run's time. A sample stands for the interval that it ends.
 fn timed(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
-    if field == DROPS {
+    if field == DROP_PERCENT {
         let part = |field| timed(run, field, scope);
         return percent(part("dropped_packets")?, part("sent_packets")?);
     }
@@ -118,9 +118,9 @@ pub(crate) fn table_values(subflow: bool, timed: bool) -> Vec<String> {
         (false, true) => Subject::Subflow(&Subflow::default()).fields(),
         (false, false) => Subject::Flow(&flow).fields(),
     };
-    let of_run = OF_RUN.iter().map(|(name, _)| *name).filter(|_| !timed && !subflow);
+    let of_run = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !timed && !subflow);
     let loads = load::NAMES.into_iter().filter(|_| subflow);
-    fields.into_iter().chain(of_run.chain([DROPS, VARIATION]).chain(loads).map(str::to_owned)).collect()
+    fields.into_iter().chain(of_run.chain([DROP_PERCENT, VARIATION]).chain(loads).map(str::to_owned)).collect()
 }
 
 /// Whether a value comes from the time series although it is of the whole run.
@@ -177,7 +177,7 @@ mod tests {
         let runs = [Some(10.0), Some(20.0), None].map(|convergence_s| Run { convergence_s, ..run() });
         let mean = |runs: &[Run]| {
             let runs: Vec<&Run> = runs.iter().collect();
-            let cell = Cell { runs: runs.clone(), ..Cell::empty(&runs[0].parameters) };
+            let cell = SweepCell { runs: runs.clone(), ..SweepCell::empty(&runs[0].parameters) };
             estimate(&cell, "convergence_s", &Scope::default()).map(|estimate| estimate.mean)
         };
         assert_eq!((mean(&runs[..2]), mean(&runs)), (Some(15.0), None));

@@ -35,7 +35,7 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     all.extend(host());
     all.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
     all.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
-    all.extend([("requests", "think", json!("0s")), ("mptcp", "rules", json!("upstream"))]);
+    all.extend([("requests", "think", json!("0s")), ("mptcp", "stack", json!("upstream"))]);
     all.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
     all.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
     let times = [("startup", video::STARTUP), ("ahead", video::AHEAD), ("latency", video::LATENCY)];
@@ -69,24 +69,30 @@ pub(crate) fn dependent() -> Vec<Dependent> {
         ("queue", "target", "discipline", targets.map(|(name, span)| (name, time(span))).collect()),
         ("tunnel", "mtu", "mode", vec![("mpt", bytes(tunnel::MPT_MTU))]),
         (
+            "tunnel",
+            "scheduler",
+            "mode",
+            vec![("mpt", json!(tunnel::MPT_SCHEDULER)), ("ropewalk", json!(TunnelOptions::default().scheduler.name))],
+        ),
+        (
             "mptcp",
-            "option",
-            "rules",
+            "dss_option",
+            "stack",
             vec![
-                ("upstream", bytes(multipath::UPSTREAM_OPTION)),
-                ("out-of-tree", bytes(multipath::OUT_OF_TREE_OPTION)),
+                ("upstream", bytes(multipath::UPSTREAM_DSS_OPTION_BYTES)),
+                ("out-of-tree", bytes(multipath::OUT_OF_TREE_DSS_OPTION_BYTES)),
             ],
         ),
         (
             "mptcp",
             "opportunistic_retransmission",
-            "rules",
+            "stack",
             vec![("upstream", json!(false)), ("out-of-tree", json!(true))],
         ),
         (
             "flow",
             "scheduler",
-            "mptcp.rules",
+            "mptcp.stack",
             vec![
                 ("upstream", json!(multipath::UPSTREAM_SCHEDULER)),
                 ("out-of-tree", json!(multipath::OUT_OF_TREE_SCHEDULER)),
@@ -115,11 +121,9 @@ fn of_tunnel() -> Vec<KeyDefault> {
     let options = TunnelOptions::default();
     let keys = [
         ("kind", json!("mpt-gre")),
-        ("stripe", json!(tunnel::MPT_SCHEDULER)),
         ("first", json!(0)),
         ("stray_packets", json!(0)),
         ("congestion", json!(options.congestion.name)),
-        ("scheduler", json!(options.scheduler.name)),
         ("retransmit", json!(options.retransmit)),
         ("in_order", json!(options.in_order)),
         ("late", json!(if options.deliver_late { "deliver" } else { "drop" })),
@@ -134,6 +138,7 @@ fn of_tunnel() -> Vec<KeyDefault> {
 
 fn host() -> Vec<KeyDefault> {
     let host = Host::default();
+    let rmem = host.receive_buffer;
     let keys = [
         ("profile", json!("linux")),
         ("initial_window", json!(host.initial_window)),
@@ -143,7 +148,7 @@ fn host() -> Vec<KeyDefault> {
         ("ecn", json!(host.ecn)),
         ("quick_ack", json!(host.quick_ack)),
         ("gro", json!(host.gro)),
-        ("receive_buffer", json!(host.receive_buffer.map(|bytes| format!("{bytes}b")))),
+        ("receive_buffer", json!([rmem.min, rmem.default, rmem.max].map(|bytes| format!("{bytes}b")))),
         ("send_buffer", json!(format!("{}b", host.send_buffer))),
         ("pacing", json!(host.pacing)),
         ("reordering", json!(host.reordering)),
@@ -151,7 +156,7 @@ fn host() -> Vec<KeyDefault> {
         ("tick", time(host.tick)),
         ("recovery", json!("rack")),
         ("handshake", json!(host.handshake)),
-        ("initial_timeout", time(host.initial_timeout)),
+        ("initial_rto", time(host.initial_rto)),
     ];
     keys.map(|(key, value)| ("host", key, value)).into()
 }

@@ -118,14 +118,14 @@ pub struct Multipath {
     pub scheduler: AlgorithmChoice,
     /// One weight a subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
-    /// When data is sent again on another subflow.
-    pub rules: Rules,
+    /// The stack whose rules for reinjection the sender follows.
+    pub stack: MptcpStack,
     /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
     pub opportunistic_retransmission: bool,
     /// And halve the window of the subflow that holds it.
     pub penalisation: bool,
     /// Bytes of the DSS option on a data segment; the payload of a full segment is that much smaller.
-    pub option: u32,
+    pub dss_option_bytes: u32,
 }
 
 /// One subflow of an MPTCP connection.
@@ -143,7 +143,7 @@ pub struct Subflow {
 
 /// The stack whose rules an MPTCP sender follows in retransmitting on another subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
+pub enum MptcpStack {
     /// Linux 6.1: a timer of the connection as a whole sends its oldest data again; stale subflows are left out.
     Upstream,
     /// The out-of-tree stack (v0.9x): what a subflow's timeout gives up is sent again on others at once.
@@ -169,8 +169,8 @@ pub struct Host {
     pub quick_ack: bool,
     /// Receive offload: packets merged before TCP sees them; 1 is off.
     pub gro: u32,
-    /// `tcp_rmem`: least, initial, greatest receive buffer, bytes.
-    pub receive_buffer: [u64; 3],
+    /// `tcp_rmem`: the receive buffer, bytes.
+    pub receive_buffer: TcpRmem,
     /// `tcp_wmem` greatest: send buffer, bytes.
     pub send_buffer: u64,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
@@ -182,18 +182,29 @@ pub struct Host {
     /// The kernel's timer tick, 1/HZ: 4 ms on Debian and Ubuntu, 1 ms with HZ=1000, 10 ms in User-Mode Linux.
     pub tick: Span,
     /// How losses are found and answered.
-    pub recovery: Recovery,
+    pub recovery: LossRecovery,
     /// The connection is opened by a handshake; without it data leaves at once.
     pub handshake: bool,
     /// Retransmission timeout before the first RTT sample.
-    pub initial_timeout: Span,
+    pub initial_rto: Span,
     /// The greatest congestion window, and most packets outstanding, whatever the receiver offers.
     pub window: Option<u32>,
 }
 
+/// The three values of `tcp_rmem`: the receive buffer, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpRmem {
+    /// The least that is granted under memory pressure.
+    pub min: u64,
+    /// The size at the connection's start.
+    pub default: u64,
+    /// The size up to which autotuning enlarges it.
+    pub max: u64,
+}
+
 /// How a sender finds losses and answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
+pub enum LossRecovery {
     /// RACK-TLP, proportional rate reduction, F-RTO, undo: Linux today.
     Rack,
     /// Forward acknowledgement and rate halving: Linux before 3.2, and ns-2.
@@ -219,12 +230,12 @@ impl Host {
             initial_window: 2,
             timestamps: false,
             quick_ack: true,
-            receive_buffer: [1 << 40; 3],
+            receive_buffer: TcpRmem { min: 1 << 40, default: 1 << 40, max: 1 << 40 },
             send_buffer: 1 << 40,
             tick: Span::from_millis(1),
-            recovery: Recovery::Fack,
+            recovery: LossRecovery::Fack,
             handshake: false,
-            initial_timeout: Span::from_secs(3),
+            initial_rto: Span::from_secs(3),
             window: Some(20),
             ..Self::default()
         }
@@ -242,15 +253,15 @@ impl Default for Host {
             ecn: false,
             quick_ack: false,
             gro: 1,
-            receive_buffer: [4096, 131_072, 6_291_456],
+            receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
             send_buffer: 4_194_304,
             pacing: false,
             reordering: 3,
             max_reordering: 300,
             tick: Span::from_millis(4),
-            recovery: Recovery::Rack,
+            recovery: LossRecovery::Rack,
             handshake: true,
-            initial_timeout: Span::from_secs(1),
+            initial_rto: Span::from_secs(1),
             window: None,
         }
     }

@@ -3,7 +3,7 @@
 use parse::Fault;
 
 /// The earlier name, and today's.
-const RENAMED: [(&str, &str); 8] = [
+const RENAMED: [(&str, &str); 12] = [
     ("least", "min"),
     ("most", "max"),
     ("repair", "retransmit"),
@@ -12,6 +12,10 @@ const RENAMED: [(&str, &str); 8] = [
     ("probe", "probe_interval"),
     ("target", "codel_target"),
     ("interval", "codel_interval"),
+    ("stripe", "scheduler"),
+    ("rules", "stack"),
+    ("option", "dss_option"),
+    ("initial_timeout", "initial_rto"),
 ];
 
 /// The fault, with today's name if an unknown key is an earlier one.

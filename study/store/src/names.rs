@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// The earlier name, and today's. The name of a distribution stands for all its columns (`hold_ms.p95`).
-const RENAMED: [(&str, &str); 20] = [
+const RENAMED: [(&str, &str); 26] = [
     ("window_packets", "cwnd_packets"),
     ("threshold_packets", "ssthresh_packets"),
     ("undone", "spurious_recoveries"),
@@ -14,7 +14,13 @@ const RENAMED: [(&str, &str); 20] = [
     ("most_waiting_packets", "max_out_of_order_packets"),
     ("found_lost_packets", "declared_lost_packets"),
     ("spurious_packets", "spurious_losses"),
-    ("most_held", "max_held_packets"),
+    ("most_held", "max_reorder_buffered_packets"),
+    ("max_held_packets", "max_reorder_buffered_packets"),
+    ("held_packets", "reorder_buffered_packets"),
+    ("switches", "rate_switches"),
+    ("stolen_s", "steal_s"),
+    ("copied_packets", "redundant_packets"),
+    ("rescued_packets", "redundant_first_packets"),
     ("hold_ms", "reorder_delay_ms"),
     ("sent_pieces", "sent_fragments"),
     ("repaired_pieces", "retransmitted_fragments"),

@@ -23,7 +23,7 @@ impl Row for Run {
         to.number("duration_s", &mut self.duration_s);
         to.maybe("jain", &mut self.jain);
         to.maybe("convergence_s", &mut self.convergence_s);
-        to.maybe("stolen_s", &mut self.stolen_s);
+        to.maybe("steal_s", &mut self.steal_s);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         to.count("work.data_packet_hops", data_packet_hops);
         to.count("work.packet_hops", packet_hops);
@@ -58,7 +58,7 @@ impl Row for Flow {
         to.count("late_frames", &mut self.late_frames);
         summary("frame_delay_ms", &mut self.frame_delay_ms, to);
         to.number("video_mbps", &mut self.video_mbps);
-        to.count("switches", &mut self.switches);
+        to.count("rate_switches", &mut self.rate_switches);
         summary("rtt_ms", &mut self.rtt_ms, to);
         summary("one_way_delay_ms", &mut self.one_way_delay_ms, to);
         to.number("peak_mbps", &mut self.peak_mbps);
@@ -66,10 +66,10 @@ impl Row for Flow {
         summary("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, to);
         summary("head_of_line_delay_ms", &mut self.head_of_line_delay_ms, to);
         to.count("max_out_of_order_packets", &mut self.max_out_of_order_packets);
-        to.count("copied_packets", &mut self.copied_packets);
+        to.count("redundant_packets", &mut self.redundant_packets);
         to.count("reinjected_packets", &mut self.reinjected_packets);
         to.count("duplicate_bytes", &mut self.duplicate_bytes);
-        to.count("rescued_packets", &mut self.rescued_packets);
+        to.count("redundant_first_packets", &mut self.redundant_first_packets);
     }
 }
 
@@ -118,12 +118,12 @@ impl Row for Path {
 impl Row for Tunnel {
     fn fields(&mut self, to: &mut dyn Fields) {
         to.count("delivered_packets", &mut self.delivered_packets);
-        to.count("held_packets", &mut self.held_packets);
+        to.count("reorder_buffered_packets", &mut self.reorder_buffered_packets);
         to.count("late_packets", &mut self.late_packets);
         to.count("dropped_packets", &mut self.dropped_packets);
         to.count("timeouts", &mut self.timeouts);
         to.count("overflows", &mut self.overflows);
-        to.count("max_held_packets", &mut self.max_held_packets);
+        to.count("max_reorder_buffered_packets", &mut self.max_reorder_buffered_packets);
         summary("reorder_delay_ms", &mut self.reorder_delay_ms, to);
         to.count("marked_packets", &mut self.marked_packets);
         to.count("sent_fragments", &mut self.sent_fragments);

@@ -30,7 +30,7 @@ const END: f64 = 0.9;
 pub(super) struct Ladder {
     rates: Vec<Rate>,
     rung: usize,
-    pub switches: u64,
+    pub rate_switches: u64,
     /// Live: groups in a row without backlog, and the number after which the next rate is tried.
     clear_groups: u32,
     join_groups: u32,
@@ -44,7 +44,7 @@ impl Ladder {
         Self {
             rates,
             rung: 0,
-            switches: 0,
+            rate_switches: 0,
             clear_groups: 0,
             join_groups: JOIN_GROUPS,
             stepped_up: false,
@@ -114,7 +114,7 @@ impl Ladder {
     }
 
     fn set(&mut self, rung: usize) {
-        self.switches += u64::from(rung != self.rung);
+        self.rate_switches += u64::from(rung != self.rung);
         self.rung = rung;
     }
 }

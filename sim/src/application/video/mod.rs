@@ -243,7 +243,7 @@ impl Video {
             late_frames: *late,
             frame_delay_ms: self.delay.summary(),
             video_mbps: Rate::of(self.played_bytes, self.player.media(self.played)).as_mbps(),
-            switches: self.ladder.switches,
+            rate_switches: self.ladder.rate_switches,
             ..record::Flow::default()
         }
     }

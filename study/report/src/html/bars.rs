@@ -5,7 +5,7 @@ use crate::figure::{nothing, title};
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
 use crate::markup::escape;
-use crate::number::{label, marked, significant, three};
+use crate::number::{format_digits, format_number, label, mark_disturbed};
 use crate::study::{Study, short_names};
 use crate::svg::{short, ticks};
 
@@ -138,13 +138,13 @@ impl Drawing<'_> {
     /// Each run as a dot beside the whisker, where there are several.
     fn runs(&self, value: &Value, x: f64) -> String {
         let sample = &value.sample;
-        if sample.points.len() + sample.left_out.len() < 2 {
+        if sample.points.len() + sample.excluded.len() < 2 {
             return String::new();
         }
         let outliers = sample.outliers();
         let class = |point| if outliers.contains(point) { "out" } else { "run" };
         let points = sample.points.iter().map(|point| (class(point), point.1));
-        let all = points.chain(sample.left_out.iter().map(|point| ("left", point.1)));
+        let all = points.chain(sample.excluded.iter().map(|point| ("left", point.1)));
         let circle =
             |(class, value)| format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"1.7\"/>", self.y(value));
         all.map(circle).collect()
@@ -152,7 +152,7 @@ impl Drawing<'_> {
 
     /// The mark of disturbed runs, above all that is drawn of a value.
     fn mark(&self, value: &Value, x: f64) -> String {
-        match marked(String::new(), value.disturbed[0]) {
+        match mark_disturbed(String::new(), value.disturbed[0]) {
             mark if mark.is_empty() => mark,
             mark => {
                 format!("<text class=\"x\" x=\"{x:.1}\" y=\"{:.1}\">{mark}</text>", self.y(bars::most(value)) - 4.0)
@@ -162,9 +162,9 @@ impl Drawing<'_> {
 
     /// What a pointer on a bar says.
     fn told(&self, value: &Value, name: &str) -> String {
-        let half = value.estimate.half_width.map_or(String::new(), |half| format!(" ± {}", significant(half, 2)));
-        let mean = marked(three(value.estimate.mean), value.disturbed[0]);
-        let outliers = value.sample.told("; outliers").unwrap_or_default();
+        let half = value.estimate.half_width.map_or(String::new(), |half| format!(" ± {}", format_digits(half, 2)));
+        let mean = mark_disturbed(format_number(value.estimate.mean), value.disturbed[0]);
+        let outliers = value.sample.outlier_note("; outliers").unwrap_or_default();
         format!("{name}: {mean}{half} {}{outliers}", self.unit)
     }
 }

@@ -3,8 +3,8 @@
 use super::{Place, plots, seeds, tables};
 use crate::compare::{Compared, Comparison};
 use crate::markup::escape;
-use crate::number::{counted, marked, maybe, title};
-use crate::study::{Cell, Study, short_names};
+use crate::number::{format_optional, mark_disturbed, plural, title};
+use crate::study::{Study, SweepCell, short_names};
 use crate::svg;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(super) fn parts(comparison: &Comparison<'_>, place: &Place) -> Parts {
 }
 
 /// The cells of these lines, once each.
-pub(super) fn cells<'a>(lines: &[&Compared<'a>]) -> Vec<Cell<'a>> {
+pub(super) fn cells<'a>(lines: &[&Compared<'a>]) -> Vec<SweepCell<'a>> {
     let mut seen = BTreeSet::new();
     lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters)).cloned().collect()
 }
@@ -50,7 +50,7 @@ pub(super) fn about(comparison: &Comparison<'_>) -> String {
 
 /// What is to be known of one of the two.
 fn side(name: &str, study: &Study<'_>, role: &str) -> String {
-    let cells = counted(study.cells().len(), "cell");
+    let cells = plural(study.cells().len(), "cell");
     let facts = [
         ("Results", format!("{name}, {role}")),
         ("Scenario", study.scenario.to_owned()),
@@ -99,7 +99,7 @@ fn agreement(comparison: &Comparison<'_>, place: &Place) -> String {
 }
 
 /// Every value of the cells that both have. `plotted`: those with a plot to link to.
-fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], place: &Place) -> String {
+fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[SweepCell<'_>], place: &Place) -> String {
     if lines.is_empty() {
         return String::new();
     }
@@ -130,7 +130,7 @@ fn worst(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
 }
 
 /// Some of the lines, and how near windows are where both have them. The plots on the page are numbered from `plot` on.
-fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'_>], plot: usize) -> String {
+fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[SweepCell<'_>], plot: usize) -> String {
     let windows = comparison.has_windows();
     let window = windows.then(|| title("cwnd_quantile_error_percent"));
     let heads = comparison.values.iter().map(|value| title(value)).chain(window);
@@ -140,20 +140,20 @@ fn table(comparison: &Comparison<'_>, lines: &[&Compared<'_>], plotted: &[Cell<'
         let name = escape(&line.label);
         let name = at.map_or(name.clone(), |at| format!("<a href=\"#cell-{}\">{name}</a>", plot + at));
         let values = (0..comparison.values.len()).map(|value| cell(comparison, line, value));
-        let window = windows.then(|| format!("<td>{}</td>", maybe(line.window)));
+        let window = windows.then(|| format!("<td>{}</td>", format_optional(line.window)));
         format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", values.chain(window).collect::<String>())
     };
     let rows: String = lines.iter().map(row).collect();
     format!(
         "<div class=\"scroll\"><table class=\"pairs\"><thead><tr><th scope=\"col\" class=\"corner\">{}</th>{heads}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div>\n",
-        escape(&short_names(&comparison.varying()).join(", "))
+        escape(&short_names(&comparison.varying_keys()).join(", "))
     )
 }
 
 /// A value in both, and its error.
 fn cell(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> String {
-    let text = |side: usize| marked(maybe(line.values[value][side]), line.disturbed[side]);
+    let text = |side: usize| mark_disturbed(format_optional(line.values[value][side]), line.disturbed[side]);
     let (class, strength, error) = match comparison.error(line, value) {
         Some(error) => tables::shade(error),
         None => ("none", 0.0, String::new()),
@@ -173,7 +173,7 @@ fn alone(comparison: &Comparison<'_>, place: &Place) -> String {
             return String::new();
         }
         let items: String = only.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
-        let (count, name) = (counted(only.len(), "cell"), escape(comparison.names[side]));
+        let (count, name) = (plural(only.len(), "cell"), escape(comparison.names[side]));
         format!("{}<ul class=\"cells\">{items}</ul>\n", place.subheading(&format!("{count} only in {name}")))
     };
     match [0, 1].map(list).concat() {

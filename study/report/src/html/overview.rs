@@ -4,7 +4,7 @@ use super::compare::{Parts, about, cells, parts};
 use super::{Place, plots};
 use crate::compare::Comparison;
 use crate::markup::escape;
-use crate::number::counted;
+use crate::number::plural;
 use crate::overview::{HEADS, Row, rows, total};
 use crate::svg;
 
@@ -28,7 +28,7 @@ fn alone(comparison: &Comparison<'_>) -> String {
 }
 
 fn together(comparisons: &[Comparison<'_>]) -> String {
-    let title = format!("{} side by side", counted(comparisons.len(), "comparison"));
+    let title = format!("{} side by side", plural(comparisons.len(), "comparison"));
     let header = format!("<header>\n<h1>{title}</h1>\n</header>\n");
     let rows = rows(comparisons);
     let (mut sections, mut data) = (vec![overview(comparisons, &rows)], Vec::new());

@@ -3,7 +3,7 @@
 use super::Place;
 use crate::chart::{Chart, Charts, charts};
 use crate::markup::escape;
-use crate::study::{Baseline, Cell, Study, short_names};
+use crate::study::{Baseline, Study, SweepCell, short_names};
 use crate::summary::cell_name;
 use crate::svg;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) const LINES: usize = 5000;
 pub(super) const FIGURES: usize = 30;
 
 /// The series of each cell's first seed, of these cells of the study.
-pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>], place: &Place) -> Plots {
+pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], place: &Place) -> Plots {
     if cells.iter().all(|cell| cell.runs[0].series.is_empty()) {
         return Plots { section: String::new(), data: None, shown: 0 };
     }
@@ -37,14 +37,14 @@ pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>], place: &Place) -> Plo
     let sums: Vec<usize> = sums.take_while(|sum| *sum <= LINES * place.percent / 100).collect();
     let (shown, total) = (sums.len(), sums.last().copied().unwrap_or(0).max(1));
     let (few, many) = (DRAWN * place.percent / 100 / total, DATA * place.percent / 100 / total);
-    let varying = study.varying();
+    let varying_keys = study.varying_keys();
     let baseline = study.baseline.map_or("", |baseline| baseline.name);
     let drawn: String = cells[..shown]
         .iter()
         .enumerate()
         .map(|(index, cell)| {
             let few = charts(cell, baseline, few.clamp(50, 400));
-            static_charts(index == 0, place.first + index, &cell_name(cell, &varying), &few)
+            static_charts(index == 0, place.first + index, &cell_name(cell, &varying_keys), &few)
         })
         .collect();
     let all: Vec<Charts> = cells[..shown].iter().map(|cell| charts(cell, baseline, many.clamp(100, 2000))).collect();
@@ -56,11 +56,11 @@ pub(super) fn plots(study: &Study<'_>, cells: &[Cell<'_>], place: &Place) -> Plo
         place.heading("Over time"),
         at = place.at()
     );
-    Plots { section, data: Some(data(&varying, &cells[..shown], &all, place)), shown }
+    Plots { section, data: Some(data(&varying_keys, &cells[..shown], &all, place)), shown }
 }
 
 /// How many lines a cell's charts have at most.
-pub(super) fn lines(cell: &Cell<'_>) -> usize {
+pub(super) fn lines(cell: &SweepCell<'_>) -> usize {
     let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
     let compared =
         if cell.baseline.is_empty() { 0 } else { 2 * (cell.runs[0].flows.len() + cell.runs[0].subflows.len()) };
@@ -93,7 +93,7 @@ fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> Strin
     )
 }
 
-fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts], place: &Place) -> Value {
+fn data(varying_keys: &[&str], cells: &[SweepCell<'_>], all: &[Charts], place: &Place) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share one
     let mut shown = Vec::new();
     for (cell, charts) in cells.iter().zip(all) {
@@ -101,11 +101,11 @@ fn data(varying: &[&str], cells: &[Cell<'_>], all: &[Charts], place: &Place) -> 
             axes.push(&charts.times);
             axes.len() - 1
         });
-        let values: Vec<&str> = varying.iter().map(|key| cell.parameter(key)).collect();
+        let values: Vec<&str> = varying_keys.iter().map(|key| cell.parameter(key)).collect();
         let charts: Vec<Value> = charts.charts.iter().map(chart).collect();
         shown.push(json!({ "values": values, "axis": axis, "charts": charts }));
     }
-    let keys = short_names(varying);
+    let keys = short_names(varying_keys);
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
     json!({ "at": place.at(), "first": place.first, "keys": keys, "axes": axes, "cells": shown })
 }
@@ -121,7 +121,7 @@ fn chart(chart: &Chart) -> Value {
     json!({ "title": chart.title, "unit": chart.unit, "top": top, "lines": lines.collect::<Vec<_>>() })
 }
 
-/// Numbers with so many significant digits; `null` where there is none.
+/// Numbers with so many format_digits digits; `null` where there is none.
 pub(super) fn numbers(values: &[f64], digits: usize) -> Vec<Value> {
     let number = |value: &f64| match format!("{value:.*e}", digits - 1).parse::<f64>() {
         Ok(rounded) if rounded == rounded.trunc() && rounded.abs() < 1e15 => json!(rounded as i64), // spares the ".0"

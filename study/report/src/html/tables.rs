@@ -6,7 +6,9 @@ use crate::dot_plot;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
 use crate::layout::{Reference, Table};
 use crate::markup::escape;
-use crate::number::{counted, flagged, label, marked, maybe, percent, significant, three};
+use crate::number::{
+    format_digits, format_number, format_optional, label, mark_disturbed, mark_outlier, percent, plural,
+};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{Point, scatter};
@@ -67,7 +69,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
         true => format!("; ± is half the 95 % confidence interval (Student's t); {}", dot_plot::CAPTION),
         false => String::new(),
     };
-    let most = if several { "most of the column".to_owned() } else { three(grid.greatest(None)) };
+    let most = if several { "most of the column".to_owned() } else { format_number(grid.greatest(None)) };
     let links = if shown > 0 { ". A value leads to its time series" } else { "" };
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
@@ -81,8 +83,9 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
 fn heat(value: Option<&Value>, greatest: f64, shown: usize) -> String {
     let Some(Value { cell, estimate, sample, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
     let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
-    let half = estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", significant(half, 2)));
-    let mean = flagged(marked(three(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
+    let half =
+        estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", format_digits(half, 2)));
+    let mean = mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
     format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", dot_plot::dot_plot(sample))
 }
@@ -122,13 +125,14 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
 /// How far both rank the rows alike, below each column.
 fn ranks(pairs: &[Vec<Pair>]) -> String {
     let Some(columns) = ranking(pairs) else { return String::new() };
-    let cells: String = columns.iter().map(|tau| format!("<td>{}</td>", maybe(*tau))).collect();
+    let cells: String = columns.iter().map(|tau| format!("<td>{}</td>", format_optional(*tau))).collect();
     format!("<tfoot><tr><th scope=\"row\">Kendall's τ-b of the order down the column</th>{cells}</tr></tfoot>")
 }
 
 fn pair_cell(pair: &Pair) -> String {
-    let simulated = pair.simulated.map_or_else(|| "coming".to_owned(), |it| marked(three(it), pair.disturbed[1]));
-    let published = marked(maybe(pair.published), pair.disturbed[0]);
+    let simulated =
+        pair.simulated.map_or_else(|| "coming".to_owned(), |it| mark_disturbed(format_number(it), pair.disturbed[1]));
+    let published = mark_disturbed(format_optional(pair.published), pair.disturbed[0]);
     let (class, strength, error) = match pair.error() {
         Some(error) => shade(error),
         None => ("none", 0.0, String::new()),
@@ -168,18 +172,19 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &R
 }
 
 /// What every flow, path and tunnel did; open where there is no other table.
-pub(super) fn summaries(study: &Study<'_>) -> String {
+pub(super) fn summary_tables(study: &Study<'_>) -> String {
     let open = if study.layout.tables.is_empty() { " open" } else { "" };
-    let mut out = "<section id=\"summaries\">\n<h2>Flows and paths</h2>\n".to_owned();
-    for summary in summary::summaries(study) {
-        let head: String = summary.head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+    let mut out = "<section id=\"summary_tables\">\n<h2>Flows and paths</h2>\n".to_owned();
+    for summary in summary::summary_tables(study) {
+        let head: String =
+            summary.headings.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
         let cell = |(index, text): (usize, &String)| {
-            let class = if index < summary.names { " class=\"name\"" } else { "" };
+            let class = if index < summary.name_columns { " class=\"name\"" } else { "" };
             format!("<td{class}>{}</td>", escape(text))
         };
         let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
         let rows: String = summary.rows.iter().take(MAX_ROWS).map(row).collect();
-        let (title, count) = (summary.title, counted(summary.rows.len(), "row"));
+        let (title, count) = (summary.title, plural(summary.rows.len(), "row"));
         let cut = match summary.rows.len() > MAX_ROWS {
             true => format!("<p>The first {MAX_ROWS} rows; the Parquet files beside this page have all.</p>"),
             false => String::new(),

@@ -127,14 +127,14 @@ with_scope_keys! {
         pub(super) alike: Option<At<Vec<String>>>,
         /// For `alike`.
         pub(super) within: Option<Percent>,
-        /// The value of each of these is `least` or more, `most` or less.
+        /// The value of each of these is `min` or more, `max` or less.
         pub(super) range: Option<At<Vec<String>>>,
-        /// The first one's value over the second one's is `least` or more, `most` or less.
+        /// The first one's value over the second one's is `min` or more, `max` or less.
         pub(super) ratio: Option<At<[String; 2]>>,
         /// For `range` and `ratio`. Default: 0.
-        pub(super) least: Option<f64>,
+        pub(super) min: Option<f64>,
         /// For `range` and `ratio`. Default: no limit.
-        pub(super) most: Option<f64>,
+        pub(super) max: Option<f64>,
     }
 }
 
@@ -188,10 +188,10 @@ impl ClaimFile {
         };
         let within = self.within.map_or(0.0, |within| within.0);
         let alike = self.alike.as_ref().map(|names| Test::Alike { names: names.get().clone(), within });
-        let least = self.least.unwrap_or(0.0);
-        let most = self.most;
-        let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), least, most });
-        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), least, most });
+        let min = self.min.unwrap_or(0.0);
+        let max = self.max;
+        let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), min, max });
+        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), min, max });
         let [highest, lowest] = [list(&self.highest, Test::Highest), list(&self.lowest, Test::Lowest)];
         let tests = [highest, lowest, list(&self.order, Test::Order), alike, range, ratio];
         let mut tests: Vec<Test> = tests.into_iter().flatten().collect();
@@ -199,8 +199,7 @@ impl ClaimFile {
             (1, Some(test)) if !test.names().is_empty() => Ok(test),
             _ => {
                 let fault = Fault::at(self.says.span(), "a claim says when it holds, in one way");
-                Err(fault
-                    .help("one of highest, lowest, order, alike (with within), range or ratio (with least or most)"))
+                Err(fault.help("one of highest, lowest, order, alike (with within), range or ratio (with min or max)"))
             }
         }
     }

@@ -106,19 +106,23 @@ pub enum Test {
     Range {
         /// Which.
         names: Vec<String>,
-        /// The least value.
-        least: f64,
-        /// The greatest value.
-        most: Option<f64>,
+        /// The least value that is allowed.
+        #[serde(alias = "least")]
+        min: f64,
+        /// The greatest value that is allowed.
+        #[serde(alias = "most")]
+        max: Option<f64>,
     },
     /// The value of the first over that of the second lies in a range.
     Ratio {
         /// Which.
         of: [String; 2],
-        /// The least ratio.
-        least: f64,
-        /// The greatest ratio.
-        most: Option<f64>,
+        /// The least ratio that is allowed.
+        #[serde(alias = "least")]
+        min: f64,
+        /// The greatest ratio that is allowed.
+        #[serde(alias = "most")]
+        max: Option<f64>,
     },
 }
 

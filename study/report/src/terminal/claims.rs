@@ -1,4 +1,4 @@
-//! Claims in the terminal: three columns of wrapped text, or one below the other where there is no room for that.
+//! Claims in the terminal: format_number columns of wrapped text, or one below the other where there is no room for that.
 
 use super::paragraph;
 use crate::claim::{Finding, Judged, Judgement, judged, tally};

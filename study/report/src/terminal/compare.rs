@@ -4,7 +4,7 @@
 use super::{Line, paragraph, table};
 use crate::caption::footer;
 use crate::compare::{Compared, Comparison};
-use crate::number::{NONE, marked, maybe, percent, title};
+use crate::number::{DASH, format_optional, mark_disturbed, percent, title};
 use crate::overview::{HEADS, Row, rows, total};
 use crate::text::Style;
 
@@ -63,8 +63,8 @@ fn alone(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
 /// A line of a value's table, if either has it.
 fn shown(comparison: &Comparison<'_>, line: &Compared<'_>, value: usize) -> Option<Line> {
     let both = line.values[value];
-    let text = |side: usize| marked(maybe(both[side]), line.disturbed[side]);
-    let error = comparison.error(line, value).map_or_else(|| NONE.to_owned(), percent);
+    let text = |side: usize| mark_disturbed(format_optional(both[side]), line.disturbed[side]);
+    let error = comparison.error(line, value).map_or_else(|| DASH.to_owned(), percent);
     let cells = vec![text(0), text(1), error];
     both.iter().any(Option::is_some).then(|| Line { label: line.label.clone(), cells, style: Style::Plain })
 }

@@ -88,7 +88,7 @@ of = "flow"
 each = "flow.*.congestion"
 only = { case = ["lossy"] }
 ratio = ["both/a", "rival"]
-most = 1.0
+max = 1.0
 [quick]
 sweep.case = ["slow"]
 "#;
@@ -179,7 +179,7 @@ fn claims_are_blamed_at_their_line() {
     check(&claim(""), 14, "claim.0.says", "in one way");
     check(&claim("highest = [\"2s\"]\nlowest = [\"1s\"]"), 14, "claim.0.says", "in one way");
     check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
-    check(&claim("range = []\nleast = 1"), 14, "claim.0.says", "in one way");
+    check(&claim("range = []\nmin = 1"), 14, "claim.0.says", "in one way");
     check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
 }
 

@@ -144,7 +144,7 @@ fn run(algorithm: &str, delay: u32, seed: u64, samples: u32) -> Run {
         duration_s: 60.0,
         flows: vec![flow],
         paths: vec![path("eno1"), path("eno2")],
-        tunnel: Some(Tunnel { delivered_packets: packets, held_packets: packets / 2, ..Tunnel::default() }),
+        tunnel: Some(Tunnel { delivered_packets: packets, reorder_buffered_packets: packets / 2, ..Tunnel::default() }),
         series,
         ..Run::default()
     }

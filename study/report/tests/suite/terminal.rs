@@ -226,8 +226,8 @@ fn a_disturbed_run_is_marked_and_left_out_where_there_are_others() {
     let mut runs = made_up::runs(&[1, 2], 0);
     runs.iter_mut().for_each(|run| run.flows[0].goodput_mbps = if run.seed == 1 { 10.0 } else { 30.0 });
     // Of the first cell the second seed, of the second cell both.
-    for (at, stolen_s) in [(0, 0.6), (1, 0.61), (2, 60.0), (3, 60.0)] {
-        runs[at].stolen_s = Some(stolen_s);
+    for (at, steal_s) in [(0, 0.6), (1, 0.61), (2, 60.0), (3, 60.0)] {
+        runs[at].steal_s = Some(steal_s);
     }
     let study = made_up::study(&runs);
     for text in [terminal(&study, 120, false), beside(&study, &study, 120)] {
@@ -310,7 +310,7 @@ fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
 #[test]
 fn flows_of_one_cell_are_compared_and_what_was_published_stands_beside() {
     let runs = made_up_multipath::runs();
-    let test = Test::Ratio { of: [by("both/b"), by("rival")], least: 1.0, most: None };
+    let test = Test::Ratio { of: [by("both/b"), by("rival")], min: 1.0, max: None };
     let claim = Claim {
         of: by(BY_FLOW),
         each: Some(by("flow.both.congestion")),

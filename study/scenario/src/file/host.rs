@@ -29,9 +29,9 @@ pub(crate) struct Host {
     pub(crate) quick_ack: Option<bool>,
     /// Packets that receive offload merges; 1 is off.
     pub(crate) gro: Option<At<u32>>,
-    /// `tcp_rmem`: least, initial, greatest.
+    /// `tcp_rmem`: min, default, max.
     pub(crate) receive_buffer: Option<At<[Size; 3]>>,
-    /// Greatest of `tcp_wmem`.
+    /// The max of `tcp_wmem`.
     pub(crate) send_buffer: Option<At<Size>>,
     /// Pace every algorithm, as the `fq` discipline does.
     pub(crate) pacing: Option<bool>,
@@ -42,11 +42,11 @@ pub(crate) struct Host {
     /// The kernel's timer tick, 1/HZ.
     pub(crate) tick: Option<At<Time>>,
     /// How losses are found and answered.
-    pub(crate) recovery: Option<Recovery>,
+    pub(crate) recovery: Option<LossRecovery>,
     /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
     pub(crate) handshake: Option<bool>,
     /// Retransmission timeout before the first RTT sample.
-    pub(crate) initial_timeout: Option<At<Time>>,
+    pub(crate) initial_rto: Option<At<Time>>,
     /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
     /// Default: no such limit.
     pub(crate) window: Option<Packets>,
@@ -68,7 +68,7 @@ pub(crate) enum Profile {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "recovery")]
-pub(crate) enum Recovery {
+pub(crate) enum LossRecovery {
     /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
     Rack,
     /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.

@@ -11,8 +11,8 @@ mod short_form;
 mod tunnel;
 mod video;
 
-pub(crate) use host::{Host, Profile, Recovery};
-pub(crate) use mptcp::{Mptcp, Rules, Subflow};
+pub(crate) use host::{Host, LossRecovery, Profile};
+pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};

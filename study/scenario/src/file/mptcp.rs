@@ -25,24 +25,23 @@ pub(crate) struct Subflow {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "mptcp")]
 pub(crate) struct Mptcp {
-    /// The stack whose rules it follows: "upstream" (Linux 6.1) or "out-of-tree"
-    /// (v0.9x).
-    pub(crate) rules: Option<Rules>,
+    /// The stack whose rules for reinjection it follows: "upstream" (Linux 6.1) or "out-of-tree" (v0.9x).
+    pub(crate) stack: Option<MptcpStack>,
     /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow.
     pub(crate) opportunistic_retransmission: Option<bool>,
     /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
     /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
     pub(crate) weights: Option<At<Vec<u32>>>,
-    /// Bytes that MPTCP adds to the TCP header of a data segment.
-    pub(crate) option: Option<At<Size>>,
+    /// Bytes of the DSS option on a data segment.
+    pub(crate) dss_option: Option<At<Size>>,
 }
 
-/// The stack whose rules are followed.
+/// An MPTCP stack.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "mptcp-rules")]
-pub(crate) enum Rules {
+#[schemars(rename = "mptcp-stack")]
+pub(crate) enum MptcpStack {
     /// Linux 6.1.
     #[default]
     Upstream,

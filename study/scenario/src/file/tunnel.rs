@@ -21,9 +21,7 @@ pub(crate) struct Tunnel {
     pub(crate) weights: Option<At<Vec<u32>>>,
     /// Largest inner packet. Ropewalk: by default what fits into one datagram on every path.
     pub(crate) mtu: Option<At<Size>>,
-    /// MPT: how packets are spread: a scheduler of `ropewalk list schedulers`.
-    pub(crate) stripe: Option<At<String>>,
-    /// MPT: position in the striping cycle at which the first packet goes.
+    /// MPT: position in the weighted round-robin cycle of the first packet.
     pub(crate) first: Option<At<u32>>,
     /// MPT: packets sent before the flows begin; they only shift the parity.
     pub(crate) stray_packets: Option<At<u32>>,
@@ -36,7 +34,8 @@ pub(crate) struct Tunnel {
     pub(crate) device: Option<At<Device>>,
     /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
     pub(crate) congestion: Option<At<Algorithm>>,
-    /// Ropewalk: which path carries the next fragment: a scheduler that lets packets wait for a window.
+    /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no measurements.
+    /// Ropewalk: one under which packets wait for a congestion window.
     pub(crate) scheduler: Option<At<Algorithm>>,
     /// Ropewalk: lost fragments are retransmitted.
     pub(crate) retransmit: Option<At<bool>>,

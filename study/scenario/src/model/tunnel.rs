@@ -1,18 +1,19 @@
 //! A tunnel over several paths.
 
 use machine::TunnelOptions;
+use params::AlgorithmChoice;
 use units::Span;
 
-/// A striping tunnel over several paths, in both directions.
+/// A tunnel over several paths, in both directions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tunnel {
     /// Indices into the paths of the experiment.
     pub paths: Vec<usize>,
-    /// MPT: how packets are spread, a name in the registry of schedulers.
-    pub stripe: String,
+    /// MPT: the scheduler that picks the path of each packet.
+    pub mpt_scheduler: AlgorithmChoice,
     /// One weight a path.
     pub weights: Vec<u32>,
-    /// Position in the striping cycle at which the first packet of each direction goes.
+    /// Position in the weighted round-robin cycle of the first packet of each direction.
     pub first: u32,
     /// Packets sent into the tunnel before the flows begin, per direction; they only shift the parity.
     pub stray_packets: u32,

@@ -2,7 +2,7 @@
 
 use super::checks::{bytes, find};
 use crate::file;
-use crate::file::{Rules, Subflow};
+use crate::file::{MptcpStack, Subflow};
 use crate::model::{self, AlgorithmChoice, Multipath, Path};
 use parse::{At, Fault, Size};
 use units::Span;
@@ -12,8 +12,8 @@ pub(crate) const UPSTREAM_SCHEDULER: &str = "linger";
 pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 /// Bytes that each stack adds to a data segment: 32-bit DATA_ACK and 64-bit data sequence number, or both with 32 bits and
 /// a checksum.
-pub(crate) const UPSTREAM_OPTION: u32 = 24;
-pub(crate) const OUT_OF_TREE_OPTION: u32 = 20;
+pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
+pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
 /// Most subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
@@ -21,21 +21,21 @@ const MAX_SUBFLOWS: usize = 32;
 pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
     let subflows = subflows(given, paths)?;
     let keys = given.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
-    let (rules, scheduler, option) = match keys.rules.unwrap_or_default() {
-        Rules::Upstream => (model::Rules::Upstream, UPSTREAM_SCHEDULER, UPSTREAM_OPTION),
-        Rules::OutOfTree => (model::Rules::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_OPTION),
+    let (stack, scheduler, dss_option_bytes) = match keys.stack.unwrap_or_default() {
+        MptcpStack::Upstream => (model::MptcpStack::Upstream, UPSTREAM_SCHEDULER, UPSTREAM_DSS_OPTION_BYTES),
+        MptcpStack::OutOfTree => (model::MptcpStack::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_DSS_OPTION_BYTES),
     };
-    let opportunistic = keys.opportunistic_retransmission.unwrap_or(rules == model::Rules::OutOfTree);
+    let opportunistic = keys.opportunistic_retransmission.unwrap_or(stack == model::MptcpStack::OutOfTree);
     let scheduler =
         given.scheduler.as_ref().map_or_else(|| AlgorithmChoice::from(scheduler), |named| named.get().0.clone());
     Ok(Multipath {
         scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,
         subflows,
-        rules,
+        stack,
         opportunistic_retransmission: opportunistic,
         penalisation: keys.penalisation.unwrap_or(opportunistic),
-        option: keys.option.as_ref().map_or(Ok(option), option_bytes)?,
+        dss_option_bytes: keys.dss_option.as_ref().map_or(Ok(dss_option_bytes), option_bytes)?,
     })
 }
 

@@ -4,7 +4,9 @@ use super::checks::{bytes, find, positive, unique};
 use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
-use crate::model::{AlgorithmChoice, Application, Flow, FlowKind, Host, Multipath, Path, Recovery, Route, Tunnel};
+use crate::model::{
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
+};
 use parse::{At, Fault};
 use std::ops::Range;
 use units::{Instant, Span};
@@ -57,7 +59,8 @@ fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Opti
 
 /// Headers and payload fit into a packet.
 fn room_for_data(given: &file::Flow, host: &Host, multipath: Option<&Multipath>, mtu: u32) -> Result<(), Fault> {
-    let headers = host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.option);
+    let headers =
+        host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.dss_option_bytes);
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
@@ -237,11 +240,12 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
         host.gro = *positive("gro", gro, |gro| u64::from(*gro))?;
     }
     if let Some(buffer) = &given.receive_buffer {
-        host.receive_buffer = buffer.get().map(|size| size.0);
-        if !host.receive_buffer.is_sorted() || host.receive_buffer[0] == 0 {
-            let fault = Fault::at(buffer.span(), "least, initial, greatest: they must ascend");
+        let [min, default, max] = buffer.get().map(|size| size.0);
+        if min == 0 || min > default || default > max {
+            let fault = Fault::at(buffer.span(), "min, default, max: they must ascend");
             return Err(fault.help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
         }
+        host.receive_buffer = TcpRmem { min, default, max };
     }
     if let Some(buffer) = &given.send_buffer {
         host.send_buffer = positive("send_buffer", buffer, |buffer| buffer.0)?.0;
@@ -249,13 +253,13 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     if let Some(tick) = &given.tick {
         host.tick = positive("tick", tick, |tick| tick.0.0)?.0;
     }
-    if let Some(timeout) = &given.initial_timeout {
-        host.initial_timeout = positive("initial_timeout", timeout, |timeout| timeout.0.0)?.0;
+    if let Some(timeout) = &given.initial_rto {
+        host.initial_rto = positive("initial_rto", timeout, |timeout| timeout.0.0)?.0;
     }
     if let Some(recovery) = given.recovery {
         host.recovery = match recovery {
-            file::Recovery::Rack => Recovery::Rack,
-            file::Recovery::Fack => Recovery::Fack,
+            file::LossRecovery::Rack => LossRecovery::Rack,
+            file::LossRecovery::Fack => LossRecovery::Fack,
         };
     }
     host.window = given.window.map(|window| window.0).or(host.window);

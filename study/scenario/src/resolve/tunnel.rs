@@ -9,7 +9,7 @@ use parse::{At, Fault, Time};
 use std::ops::Range;
 use units::Span;
 
-/// How MPT stripes.
+/// MPT's default scheduler.
 pub(crate) const MPT_SCHEDULER: &str = "packet-round-robin";
 /// GRE with a sequence number.
 const GRE: u32 = 8;
@@ -26,21 +26,25 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
     let weights = weights(given, own.len())?;
     let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
-        return Err(Fault::at(first.span(), format!("the striping cycle has positions 0 to {}", cycle - 1)));
+        return Err(Fault::at(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
     let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &own)).transpose()?;
-    let (usual, mtu) = match &ropewalk {
+    let (default_overhead, default_mtu) = match &ropewalk {
         None => (headers + GRE, MPT_MTU),
         Some(_) => (headers, fitting(&own, paths, headers)),
     };
+    let mpt_scheduler = given.scheduler.as_ref().filter(|_| given.mode == Mode::Mpt);
     Ok(Tunnel {
         paths: own,
-        stripe: given.stripe.as_ref().map_or_else(|| MPT_SCHEDULER.to_owned(), |stripe| stripe.get().clone()),
+        mpt_scheduler: mpt_scheduler.map_or_else(|| MPT_SCHEDULER.into(), |chosen| chosen.get().0.clone()),
         weights,
         first: given.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
-        overhead: given.overhead.as_ref().map_or(Ok(usual), bytes)?,
-        mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
+        overhead: given.overhead.as_ref().map_or(Ok(default_overhead), bytes)?,
+        mtu: given
+            .mtu
+            .as_ref()
+            .map_or(Ok(default_mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
         resequence: given.resequence.as_ref().map(At::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
             window: r.window.0,
             timeout: r.timeout.0,
@@ -101,7 +105,6 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
     }
     let of_mpt = [
         ("kind", span(&given.kind)),
-        ("stripe", span(&given.stripe)),
         ("first", span(&given.first)),
         ("stray_packets", span(&given.stray_packets)),
         ("overhead", span(&given.overhead)),
@@ -110,7 +113,6 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
     ];
     let of_ropewalk = [
         ("congestion", span(&given.congestion)),
-        ("scheduler", span(&given.scheduler)),
         ("retransmit", span(&given.retransmit)),
         ("in_order", span(&given.in_order)),
         ("late", span(&given.late)),
@@ -134,8 +136,6 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
 /// What the other mode has in its place.
 fn instead(key: &str) -> &'static str {
     match key {
-        "stripe" => "; Ropewalk's scheduler is `scheduler`",
-        "scheduler" => "; MPT's scheduler is `stripe`",
         "resequence" => "; Ropewalk's reorder buffer is set by `in_order`, `max_reorder_timeout` and `late`",
         "in_order" | "max_reorder_timeout" | "late" => "; MPT's reorder buffer is set by `resequence`",
         _ => "",

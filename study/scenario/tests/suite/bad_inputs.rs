@@ -141,7 +141,7 @@ fn tunnels() {
     check(&tunnel("max_reorder_timeout = \"1s\""), 11, "tunnel.max_reorder_timeout", "say mode = \"ropewalk\"; MPT's");
     check(&tunnel("hold = \"1s\""), 11, "tunnel.hold", "did you mean `max_reorder_timeout`?");
     let ropewalk = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nmode = \"ropewalk\"\n{line}\n");
-    check(&ropewalk("stripe = \"byte-deficit\""), 11, "tunnel.stripe", "Ropewalk's scheduler is `scheduler`");
+    check(&tunnel("stripe = \"byte-deficit\""), 11, "tunnel.stripe", "did you mean `scheduler`?");
     check(&ropewalk("backup = [\"wier\"]"), 11, "tunnel.backup.0", "did you mean `wire`?");
     check(&ropewalk("probe_interval = \"0s\""), 11, "tunnel.probe_interval", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
@@ -321,10 +321,10 @@ fn multipath_flows() {
         ("subflow = [{ path = \"wire\", leave = \"0s\" }]", "subflow.0.leave", "before it joins"),
         ("requests = { size = \"1kB\" }", "requests", "an mptcp flow has no `requests`"),
         ("scheduler = { lambda = 2 }", "scheduler.name", "missing key `name`"),
-        ("mptcp = { rules = \"linux\" }", "mptcp.rules", "unknown value `linux`"),
+        ("mptcp = { stack = \"linux\" }", "mptcp.stack", "unknown value `linux`"),
         ("mptcp = { weights = [1, 1] }", "mptcp.weights", "2 weights for 1 subflows"),
         ("mptcp = { weights = [0] }", "mptcp.weights", "weights start at 1"),
-        ("mptcp = { option = \"29b\" }", "mptcp.option", "28 bytes"),
+        ("mptcp = { dss_option = \"29b\" }", "mptcp.dss_option", "28 bytes"),
         ("host = { mss = \"1425b\" }", "name", "do not fit into packets of 1500"),
         ("host = { ip = 5 }", "host.ip", "ip = 4 or ip = 6"),
     ] {

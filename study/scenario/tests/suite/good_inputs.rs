@@ -71,7 +71,7 @@ reverse = { rate = "5mbit", queue = { limit = "64KiB" } }
 [tunnel]
 kind = "mpt-gre"
 paths = ["lte", "chain"]
-stripe = "byte-deficit"
+scheduler = "byte-deficit"
 weights = [2, 1]
 first = 2
 stray_packets = 1
@@ -168,7 +168,7 @@ fn a_scenario_that_says_everything_is_the_experiment_it_says() {
 fn tunnel() -> Tunnel {
     Tunnel {
         paths: vec![1, 0],
-        stripe: "byte-deficit".to_owned(),
+        mpt_scheduler: "byte-deficit".into(),
         weights: vec![2, 1],
         first: 2,
         stray_packets: 1,
@@ -189,7 +189,7 @@ fn flows() -> Vec<Flow> {
     let host = Host {
         mss: Some(1000),
         sack: false,
-        receive_buffer: [4096, 65_536, 1_000_000],
+        receive_buffer: TcpRmem { min: 4096, default: 65_536, max: 1_000_000 },
         send_buffer: 1 << 20,
         ..Host::default()
     };
@@ -286,9 +286,9 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     assert_eq!(host("profile = \"linux\""), Host::default());
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
     assert_eq!(host("window = \"9000p\"\nprofile = \"ns-2\""), ns2, "in whatever order they stand");
-    assert_eq!((ns2.recovery, ns2.handshake, ns2.initial_window), (Recovery::Fack, false, 2));
-    let pieces = Host { recovery: Recovery::Fack, initial_timeout: Span::from_secs(3), ..Host::default() };
-    assert_eq!(host("recovery = \"fack\"\ninitial_timeout = \"3s\""), pieces);
+    assert_eq!((ns2.recovery, ns2.handshake, ns2.initial_window), (LossRecovery::Fack, false, 2));
+    let pieces = Host { recovery: LossRecovery::Fack, initial_rto: Span::from_secs(3), ..Host::default() };
+    assert_eq!(host("recovery = \"fack\"\ninitial_rto = \"3s\""), pieces);
 }
 
 #[test]

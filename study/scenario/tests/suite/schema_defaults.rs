@@ -22,10 +22,10 @@ fn text(table: &str, line: &str, other: &str) -> Option<String> {
         "tunnel" => format!("{}[tunnel]\nmode = \"{other}\"\n{line}\n", path("")),
         "host" => format!("{}[host]\n{line}\n", path("")),
         "flow" if other.is_empty() => flow(line),
-        "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ rules = \"{other}\" }}\n{line}")),
+        "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ stack = \"{other}\" }}\n{line}")),
         "subflow" => flow(&format!("kind = \"mptcp\"\nsubflow = [{{ {} }}]", inline("path = \"a\""))),
         "mptcp" if other.is_empty() => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
-        "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("rules = \"{other}\"")))),
+        "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("stack = \"{other}\"")))),
         "requests" => flow(&format!("requests = {{ {} }}", inline("size = \"1kB\""))),
         "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{other}\"")))),
         _ => return None,
@@ -42,7 +42,7 @@ fn other(table: &str, key: &str) -> &'static str {
         ("queue", "tupdate" | "alpha" | "beta") => "pie",
         ("queue", "rtt") => "cake",
         ("queue", "probability" | "weight") => "red",
-        ("tunnel", "kind" | "stripe" | "first" | "stray_packets") => "mpt",
+        ("tunnel", "kind" | "first" | "stray_packets") => "mpt",
         ("tunnel", _) => "ropewalk",
         ("video", "latency") => "live",
         ("video", _) => "stored",
@@ -92,7 +92,8 @@ fn the_tunnels_defaults_are_the_machines() {
     let schema = schema();
     let options = machine::TunnelOptions::default();
     let default = |key: &str| &schema["$defs"]["tunnel"]["properties"][key]["default"];
-    assert_eq!(default("scheduler"), options.scheduler.name.as_str());
+    let scheduler = &schema["$defs"]["tunnel"]["properties"]["scheduler"]["x-default-by"]["values"]["ropewalk"];
+    assert_eq!(scheduler, options.scheduler.name.as_str());
     assert_eq!(default("codel_target"), &options.codel_target.to_string());
     assert_eq!(default("codel_interval"), &options.codel_interval.to_string());
 }

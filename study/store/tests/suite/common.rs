@@ -46,7 +46,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         late_frames: 14,
         frame_delay_ms: summary,
         video_mbps: x / 29.0,
-        switches: 15,
+        rate_switches: 15,
         rtt_ms: summary,
         one_way_delay_ms: summary,
         peak_mbps: x / 19.0,
@@ -54,16 +54,16 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         head_of_line_degree_ms: summary,
         head_of_line_delay_ms: summary,
         max_out_of_order_packets: 7,
-        copied_packets: 8,
+        redundant_packets: 8,
         reinjected_packets: 9,
         duplicate_bytes: 10,
-        rescued_packets: 11,
+        redundant_first_packets: 11,
     };
     let cpu =
         |name: &str, interrupt_s| Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s };
     let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
-    let tunnel = Tunnel { held_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
+    let tunnel = Tunnel { reorder_buffered_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
     let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
     if cell % 2 == 1 {
         parameters.insert("only odd cells".to_owned(), String::new());
@@ -75,7 +75,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duration_s: x,
         jain: Some(x / 17.0),
         convergence_s: (cell > 1).then_some(x),
-        stolen_s: (cell > 0).then_some(x / 31.0),
+        steal_s: (cell > 0).then_some(x / 31.0),
         cpu: vec![cpu("machine", Some(x / 37.0)), cpu("traffic", None)],
         flows: vec![flow("one", None), flow("two", Some(x))],
         subflows: vec![subflow; cell % 2],

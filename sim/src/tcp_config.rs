@@ -4,7 +4,7 @@ use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, AlgorithmChoice, Host, Recovery, Rules};
+use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpStack};
 use std::collections::BTreeMap;
 use transport::mptcp;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
@@ -20,30 +20,30 @@ const SEND_OVERHEAD: u64 = 729;
 
 /// The configuration that every connection of a flow is made from.
 #[derive(Debug)]
-pub(crate) struct TcpSetup {
+pub(crate) struct TcpConfig {
     pub entry: &'static AlgorithmEntry,
     parameters: BTreeMap<String, params::ParamValue>,
     sender: sender::SenderConfig,
     receiver: receiver::ReceiverConfig,
-    multipath: Option<Box<MptcpSetup>>,
+    multipath: Option<Box<MptcpConfig>>,
     seed: u64,
     /// Name of the first connection's random stream.
-    stream: String,
-    /// Bytes of a packet without payload.
-    pub headers: u32,
-    /// How ECN is used; none if it is not negotiated.
+    rng_name: String,
+    /// IP and TCP headers of a data packet, bytes.
+    pub header_bytes: u32,
+    /// The ECN feedback that was negotiated, if any.
     pub ecn: Option<Ecn>,
 }
 
 /// The configuration of an MPTCP connection, whose scheduler and its parameters have been checked.
 #[derive(Debug)]
-struct MptcpSetup {
+struct MptcpConfig {
     model: model::Multipath,
     entry: &'static schedule::SchedulerEntry,
     parameters: BTreeMap<String, params::ParamValue>,
 }
 
-impl MptcpSetup {
+impl MptcpConfig {
     fn new(flow: &str, model: &model::Multipath) -> Result<Self, Error> {
         let name = &model.scheduler.name;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
@@ -57,7 +57,7 @@ impl MptcpSetup {
     }
 }
 
-impl TcpSetup {
+impl TcpConfig {
     pub(crate) fn new(
         name: &str,
         congestion: &AlgorithmChoice,
@@ -66,8 +66,8 @@ impl TcpSetup {
         mtu: u32,
         seed: u64,
     ) -> Result<Self, Error> {
-        let headers = host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 };
-        let mss = host.mss.unwrap_or(mtu - headers - multipath.map_or(0, |multipath| multipath.option));
+        let header_bytes = host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 };
+        let mss = host.mss.unwrap_or(mtu - header_bytes - multipath.map_or(0, |multipath| multipath.dss_option_bytes));
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
         let parameters = congestion.parameters.clone();
@@ -76,7 +76,7 @@ impl TcpSetup {
             algorithm: entry.name,
             source,
         })?;
-        let buffer = host.receive_buffer[1];
+        let buffer = host.receive_buffer.default;
         if buffer / 2 < u64::from(mss) {
             return Err(Error::SmallBuffer { flow: name.to_owned(), buffer, mss });
         }
@@ -87,12 +87,12 @@ impl TcpSetup {
         Ok(Self {
             entry,
             parameters,
-            sender: sender_config(host, mss, headers, ecn.is_some()),
+            sender: sender_config(host, mss, header_bytes, ecn.is_some()),
             receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
-            multipath: multipath.map(|multipath| MptcpSetup::new(name, multipath).map(Box::new)).transpose()?,
+            multipath: multipath.map(|multipath| MptcpConfig::new(name, multipath).map(Box::new)).transpose()?,
             seed,
-            stream: format!("flow {name} control"),
-            headers,
+            rng_name: format!("flow {name} control"),
+            header_bytes,
             ecn,
         })
     }
@@ -101,8 +101,8 @@ impl TcpSetup {
     pub(crate) fn connection(&self, number: u16) -> Connection {
         let controller = self.entry.controller(&self.parameters).expect("`new` has checked the parameters");
         let rng = match number {
-            0 => RngStream::named(self.seed, &self.stream),
-            number => RngStream::named(self.seed, &format!("{} {number}", self.stream)),
+            0 => RngStream::named(self.seed, &self.rng_name),
+            number => RngStream::named(self.seed, &format!("{} {number}", self.rng_name)),
         };
         if let Some(multipath) = &self.multipath {
             return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
@@ -111,14 +111,14 @@ impl TcpSetup {
         Connection::Single(Box::new(TcpConnection { sender, receiver: Receiver::new(self.receiver) }))
     }
 
-    fn multipath(&self, mptcp: &MptcpSetup, controller: Box<dyn Controller>, rng: RngStream) -> MptcpConnection {
-        let MptcpSetup { model, entry, parameters } = mptcp;
+    fn multipath(&self, mptcp: &MptcpConfig, controller: Box<dyn Controller>, rng: RngStream) -> MptcpConnection {
+        let MptcpConfig { model, entry, parameters } = mptcp;
         let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("`new` has checked the parameters");
         let config = mptcp_config(self.sender, model);
         let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
         let receiver = mptcp::Receiver::new(self.receiver, model.subflows.len());
         let paths: Vec<usize> = model.subflows.iter().map(|subflow| subflow.path).collect();
-        MptcpConnection::new(sender, receiver, &paths, model.option)
+        MptcpConnection::new(sender, receiver, &paths, model.dss_option_bytes)
     }
 
     /// Payload of a full segment, bytes.
@@ -127,10 +127,10 @@ impl TcpSetup {
     }
 }
 
-fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::SenderConfig {
+fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: bool) -> sender::SenderConfig {
     sender::SenderConfig {
         mss,
-        packet_bytes: mss + headers,
+        packet_bytes: mss + header_bytes,
         initial_window: host.initial_window,
         timestamps: host.timestamps,
         sack: host.sack,
@@ -141,11 +141,11 @@ fn sender_config(host: &Host, mss: u32, headers: u32, ecn: bool) -> sender::Send
         max_reordering: host.max_reordering,
         tick: host.tick,
         recovery: match host.recovery {
-            Recovery::Rack => sender::LossRecovery::Rack,
-            Recovery::Fack => sender::LossRecovery::Fack,
+            LossRecovery::Rack => sender::LossRecovery::Rack,
+            LossRecovery::Fack => sender::LossRecovery::Fack,
         },
         handshake: host.handshake,
-        initial_rto: host.initial_timeout,
+        initial_rto: host.initial_rto,
         window_clamp: host.window.unwrap_or(u32::MAX),
     }
 }
@@ -157,7 +157,7 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
         sack: host.sack,
         quick_ack: host.quick_ack,
         gro: host.gro,
-        buffer: [host.receive_buffer[1], host.receive_buffer[2]],
+        buffer: [host.receive_buffer.default, host.receive_buffer.max],
         ecn,
         tick: host.tick,
     }
@@ -168,9 +168,9 @@ fn mptcp_config(tcp: sender::SenderConfig, model: &model::Multipath) -> mptcp::C
     mptcp::ConnectionConfig {
         tcp,
         subflows: model.subflows.iter().map(subflow).collect(),
-        stack: match model.rules {
-            Rules::Upstream => mptcp::MptcpStack::Upstream,
-            Rules::OutOfTree => mptcp::MptcpStack::OutOfTree,
+        stack: match model.stack {
+            MptcpStack::Upstream => mptcp::MptcpStack::Upstream,
+            MptcpStack::OutOfTree => mptcp::MptcpStack::OutOfTree,
         },
         opportunistic_retransmission: model.opportunistic_retransmission,
         penalisation: model.penalisation,
