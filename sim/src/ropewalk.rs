@@ -121,7 +121,7 @@ impl Ropewalk {
                 (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.descriptor.ecn_capable)
             }
             Content::Control { pad_to } => {
-                let frames = machine.control().to_vec();
+                let frames = machine.control_frames().to_vec();
                 let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
                 (frames, bytes.max(*pad_to), false)
             }

@@ -71,8 +71,8 @@ impl LinkConfig {
             let from = Instant::ZERO + Span::from_millis(rng.below(4000));
             (from, from + Span::from_millis(rng.below(3000)))
         });
-        let mut sometimes = |chance, max| if rng.chance(chance) { max * rng.unit() } else { 0.0 };
-        let [loss, duplication, corruption] = [sometimes(0.5, 0.1), sometimes(0.4, 0.2), sometimes(0.4, 0.02)];
+        let mut share = |chance, max| if rng.chance(chance) { max * rng.unit() } else { 0.0 };
+        let [loss, duplication, corruption] = [share(0.5, 0.1), share(0.4, 0.2), share(0.4, 0.02)];
         Self {
             rate: Some(Rate::from_mbit(1 + rng.below(200))),
             delay: Span::from_micros(50 + rng.below(150_000)),

@@ -16,7 +16,7 @@ pub struct Arrival<D> {
     pub datagram: D,
 }
 
-/// What a pipe has of a packet.
+/// A packet's descriptor in a pipe.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     bytes: u32,
@@ -45,9 +45,9 @@ pub struct Network<D> {
     pipes: Vec<[Pipe<Descriptor>; 2]>,
     /// Packets in pipes, by number, with the extra delay of each copy that arrives: none if the packet is lost.
     in_pipes: BTreeMap<u64, (Vec<Span>, D)>,
-    /// The links as the pipes have them.
+    /// The configuration that the pipes have.
     configured: Vec<[LinkConfig; 2]>,
-    /// Packets behind their pipes, by arrival.
+    /// Packets that have left their pipes, by arrival.
     arrivals: BTreeMap<(Instant, u64, usize), Arrival<D>>,
     sent: u64,
     rng: RngStream,
@@ -58,7 +58,7 @@ impl<D: Clone> Network<D> {
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>) -> Self {
         let pipe = |link: LinkConfig| Pipe::new(&link.pipe(), RngStream::named(seed, "pipe"));
-        let pipes = links.iter().map(|both| both.map(pipe)).collect();
+        let pipes = links.iter().map(|directions| directions.map(pipe)).collect();
         let configured = links.clone();
         Self {
             links,
@@ -107,11 +107,11 @@ impl<D: Clone> Network<D> {
     /// Applies a changed rate or delay to the pipe.
     fn configure(&mut self, now: Instant, host: usize, path: usize) {
         let (link, pipe) = (self.links[path][host], &mut self.pipes[path][host]);
-        let before = std::mem::replace(&mut self.configured[path][host], link);
-        if let Some(rate) = link.rate.filter(|_| link.rate != before.rate) {
+        let old = std::mem::replace(&mut self.configured[path][host], link);
+        if let Some(rate) = link.rate.filter(|_| link.rate != old.rate) {
             pipe.set_rate(now, rate);
         }
-        if link.delay != before.delay {
+        if link.delay != old.delay {
             pipe.set_delay(now, link.delay);
         }
     }
@@ -131,8 +131,8 @@ impl<D: Clone> Network<D> {
 
     /// The next packet that has arrived by `now`, if any.
     pub fn receive(&mut self, now: Instant) -> Option<Arrival<D>> {
-        for (path, both) in self.pipes.iter_mut().enumerate() {
-            for (host, pipe) in both.iter_mut().enumerate() {
+        for (path, directions) in self.pipes.iter_mut().enumerate() {
+            for (host, pipe) in directions.iter_mut().enumerate() {
                 while pipe.next() <= now {
                     let at = pipe.next();
                     let Some(Descriptor { number, .. }) = pipe.take(at) else { continue };

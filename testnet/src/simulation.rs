@@ -5,7 +5,7 @@ use units::{Instant, RngStream, Span};
 
 /// A host of a simulation.
 pub trait Host {
-    /// What it exchanges with the other host.
+    /// A datagram between the hosts.
     type Datagram: Clone;
     /// When [`Host::on_timeout`] is due.
     fn deadline(&self, now: Instant) -> Instant;
@@ -38,7 +38,7 @@ pub struct Simulation<H: Host> {
     pub hosts: [H; 2],
     /// The network; `links[path][host]` carries what `host` sends.
     pub network: Network<H::Datagram>,
-    /// Some datagrams that arrived, for [`replay`](Self::replay).
+    /// A sample of the datagrams that arrived, for [`replay`](Self::replay).
     recorded: Vec<Arrival<H::Datagram>>,
     seed: u64,
     rng: RngStream,
@@ -70,9 +70,9 @@ impl<H: Host> Simulation<H> {
         simulation
     }
 
-    /// Calls `what` on a host and then polls it.
-    pub fn act<T>(&mut self, host: usize, what: impl FnOnce(&mut H, Instant) -> T) -> T {
-        let result = what(&mut self.hosts[host], self.now);
+    /// Calls `action` on a host and then polls it.
+    pub fn act<T>(&mut self, host: usize, action: impl FnOnce(&mut H, Instant) -> T) -> T {
+        let result = action(&mut self.hosts[host], self.now);
         self.poll(host);
         result
     }
@@ -105,9 +105,9 @@ impl<H: Host> Simulation<H> {
     /// # Panics
     /// If that takes longer than `max`.
     pub fn assert_drained_within(&mut self, max: Span) {
-        let last = self.now + max;
+        let end = self.now + max;
         while !self.hosts.iter().all(H::is_drained) {
-            assert!(self.now < last, "seed {}: a host is not drained", self.seed);
+            assert!(self.now < end, "seed {}: a host is not drained", self.seed);
             self.run_for(Span::from_secs(1));
         }
     }

@@ -100,11 +100,11 @@ impl<P: Payload> FragmentsInFlight<P> {
     pub(super) fn on_acked(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
         fragment.transmissions = fragment.transmissions.saturating_sub(1);
-        self.release(number);
+        self.remove(number);
     }
 
-    /// Lets go of a fragment that is acknowledged or given up.
-    fn release(&mut self, number: u64) {
+    /// Removes a fragment that is acknowledged or given up.
+    fn remove(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
         if fragment.payload.take().is_some() {
             self.bytes -= u64::from(self.fragments[(number - self.base) as usize].bytes);
@@ -115,8 +115,8 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// A transmission was lost. The fragment is retransmitted if `retransmit`, given the time of its first transmission, says
-    /// so; false if it is given up.
+    /// A transmission was lost. The fragment is retransmitted if `retransmit` is true for the time of its first
+    /// transmission; false if it is given up.
     pub(super) fn on_lost(&mut self, number: u64, retransmit: impl Fn(Instant) -> bool) -> bool {
         let Some(fragment) = self.get_mut(number) else { return true };
         fragment.transmissions = fragment.transmissions.saturating_sub(1);
@@ -124,7 +124,7 @@ impl<P: Payload> FragmentsInFlight<P> {
             return true;
         }
         if !retransmit(fragment.first_sent) {
-            self.release(number);
+            self.remove(number);
             return false;
         }
         fragment.queued = true;
@@ -169,7 +169,7 @@ impl<P: Payload> FragmentsInFlight<P> {
     /// Gives up the next retransmission, which fits no path any more.
     pub(super) fn give_up_retransmission(&mut self) {
         if let Some(number) = self.retransmissions.pop_front() {
-            self.release(number);
+            self.remove(number);
         }
     }
 

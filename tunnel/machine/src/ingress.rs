@@ -28,7 +28,7 @@ struct FlowQueue<P> {
     packets: VecDeque<Queued<P>>,
     bytes: u64,
     deficit: i64,
-    listed: bool,
+    is_listed: bool,
     codel: CoDelState,
 }
 
@@ -52,7 +52,7 @@ impl<P: Payload> IngressQueue<P> {
             packets: VecDeque::new(),
             bytes: 0,
             deficit: 0,
-            listed: false,
+            is_listed: false,
             codel: CoDelState::new(target, interval),
         };
         let flows = (0..STREAMS).map(|_| flow()).collect();
@@ -87,23 +87,23 @@ impl<P: Payload> IngressQueue<P> {
         let flow = &mut self.flows[usize::from(stream)];
         flow.packets.push_back(Queued { enqueued: now, packet });
         flow.bytes += bytes;
-        if !flow.listed {
-            (flow.listed, flow.deficit) = (true, QUANTUM);
+        if !flow.is_listed {
+            (flow.is_listed, flow.deficit) = (true, QUANTUM);
             self.new_flows.push_back(stream);
         }
         self.packet_count += 1;
         self.bytes += bytes;
         counters.ingress_packets += 1;
-        while self.bytes > self.max_bytes && self.drop_from_fullest(counters) {}
+        while self.bytes > self.max_bytes && self.drop_from_longest(counters) {}
     }
 
-    fn drop_from_fullest(&mut self, counters: &mut EndpointCounters) -> bool {
+    fn drop_from_longest(&mut self, counters: &mut EndpointCounters) -> bool {
         let listed = self.new_flows.iter().chain(&self.old_flows);
-        let Some(fullest) = listed.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
+        let Some(longest) = listed.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
             return false;
         };
         counters.ingress_dropped_packets += 1;
-        self.take_head(fullest).is_some()
+        self.take_head(longest).is_some()
     }
 
     fn take_head(&mut self, stream: u8) -> Option<Queued<P>> {
@@ -146,7 +146,7 @@ impl<P: Payload> IngressQueue<P> {
             if is_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(stream);
             } else {
-                self.flows[usize::from(stream)].listed = false;
+                self.flows[usize::from(stream)].is_listed = false;
             }
         }
     }

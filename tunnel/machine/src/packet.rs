@@ -1,15 +1,16 @@
-//! Inner packets, their fragments, and the datagrams that carry them, as an [`Endpoint`](super::Endpoint) takes and gives them.
+//! Inner packets, their fragments, and the datagrams that carry them, as an [`Endpoint`](super::Endpoint) takes and gives
+//! them.
 
 use units::PathId;
 
 /// Streams from this one on are unordered: an inner packet of one fragment is delivered as it arrives.
 pub const FIRST_UNORDERED_STREAM: u8 = 240;
 
-/// Bytes of a sealed datagram outside its body: GRE with key and sequence number (12), and the AEAD's tag (16).
-pub const SEAL_OVERHEAD: u32 = 12 + 16;
+/// Bytes of a sealed datagram outside its body: GRE with key and sequence number, and the AEAD's tag (16).
+pub const SEAL_OVERHEAD: u32 = wire::gre::Sealed::LEN as u32 + 16;
 
 /// Bytes of the header before a fragment.
-pub const DATA_HEADER_BYTES: u32 = 6;
+pub const DATA_HEADER_BYTES: u32 = wire::frame::DataHeader::LEN as u32;
 
 /// An inner packet, or a fragment of one. The machine reads none of its bytes.
 pub trait Payload: Clone {
@@ -51,7 +52,8 @@ pub struct Fragment<P> {
 pub enum Content<P> {
     /// One fragment.
     Data(Fragment<P>),
-    /// The frames of [`Endpoint::control`](crate::Endpoint::control), padded to `pad_to` bytes of body if they are fewer.
+    /// The frames of [`Endpoint::control_frames`](crate::Endpoint::control_frames), padded to `pad_to` bytes of body if
+    /// they are fewer.
     Control {
         /// The least length of the body, bytes.
         pad_to: u32,
@@ -80,8 +82,8 @@ pub struct Arrival {
     pub ce: bool,
 }
 
-/// A fragment that is delivered. The fragments of an inner packet follow each other, unless one was given up. An inner packet
-/// of one fragment may be delivered between two fragments of another if it need not be in order.
+/// A fragment that is delivered. The fragments of an inner packet follow each other, unless one was given up. An inner
+/// packet of one fragment may be delivered between two fragments of another if it need not be in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// The stream.

@@ -2,9 +2,11 @@
 //!
 //! A fragment that arrives early is held until the missing ones before it have arrived. Missing fragments are given up when
 //!
-//! - the reorder timeout has passed, which the sender computes (the difference of the paths' delays, their jitter, and the time
+//! - the reorder timeout has passed, which the sender computes (the difference of the paths' delays, their jitter, and
+//!   the time
 //!   of a retransmission); or, where the sender does not retransmit,
-//! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing fragment is on
+//! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing fragment
+//!   is on
 //!   none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - the buffer is full: then only the head of a stream is given up (RFC 2890, section 2.2).
 
@@ -55,7 +57,7 @@ struct Stream<P> {
     skipped: VecDeque<(u64, u64)>,
     /// Whether fragments were given up since the latest delivery.
     gap: bool,
-    listed: bool,
+    is_listed: bool,
 }
 
 impl<P> Default for Stream<P> {
@@ -67,7 +69,7 @@ impl<P> Default for Stream<P> {
             next_on_path: Vec::new(),
             skipped: VecDeque::new(),
             gap: false,
-            listed: false,
+            is_listed: false,
         }
     }
 }
@@ -127,12 +129,12 @@ impl<P: Payload> ReorderBuffer<P> {
         let config = self.config;
         let unordered = fragment.first && fragment.last && (!config.in_order || index >= FIRST_UNORDERED_STREAM);
         let stream = &mut self.streams[usize::from(index)];
-        let Some(number) = stream.expand(fragment.sequence) else {
+        let Some(number) = stream.decode(fragment.sequence) else {
             counters.malformed_frames += 1;
             return;
         };
         if !fragment.retransmission {
-            stream.note_path(path, number + 1);
+            stream.update_next_on_path(path, number + 1);
         }
         let (first, last, payload) = (fragment.first, fragment.last, fragment.payload);
         let mut delivery = Delivery { stream: index, payload, first, last, gap: false, ce };
@@ -162,13 +164,13 @@ impl<P: Payload> ReorderBuffer<P> {
         if !config.retransmit {
             self.give_up_overtaken(now, index, in_use, counters);
         }
-        while self.held_bytes > config.memory_bytes && self.give_up_fullest(now, counters) {}
+        while self.held_bytes > config.memory_bytes && self.give_up_largest(now, counters) {}
         self.reschedule();
     }
 
     /// A fragment before the expected one: a duplicate, or one that was given up.
     fn handle_late(&mut self, number: u64, delivery: Delivery<P>, counters: &mut EndpointCounters) {
-        if !self.streams[usize::from(delivery.stream)].take_skipped(number) {
+        if !self.streams[usize::from(delivery.stream)].remove_skipped(number) {
             counters.duplicate_fragments += 1;
             return;
         }
@@ -209,8 +211,8 @@ impl<P: Payload> ReorderBuffer<P> {
             counters.reorder_buffered_fragments += u64::from(ahead > 0);
             *slot = Slot::Held { since: now, delivery };
         }
-        if !stream.listed {
-            stream.listed = true;
+        if !stream.is_listed {
+            stream.is_listed = true;
             self.waiting.push(index);
         }
         true
@@ -266,13 +268,13 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    fn give_up_fullest(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
-        let Some(fullest) = self.waiting.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].held)
+    fn give_up_largest(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
+        let Some(largest) = self.waiting.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].held)
         else {
             return false;
         };
         let before = self.held;
-        self.give_up(now, fullest, counters);
+        self.give_up(now, largest, counters);
         self.held < before
     }
 
@@ -282,11 +284,11 @@ impl<P: Payload> ReorderBuffer<P> {
         let (streams, deadline, timeout) = (&mut self.streams, &mut self.deadline, self.config.timeout);
         self.waiting.retain(|index| {
             let stream = &mut streams[usize::from(*index)];
-            stream.listed = !stream.slots.is_empty();
+            stream.is_listed = !stream.slots.is_empty();
             if let Some(since) = stream.waiting_since() {
                 *deadline = (*deadline).min(since + timeout);
             }
-            stream.listed
+            stream.is_listed
         });
     }
 
@@ -310,13 +312,13 @@ impl<P: Payload> ReorderBuffer<P> {
 
 impl<P> Stream<P> {
     /// The full sequence number: the one nearest to the expected number.
-    fn expand(&self, sequence: u32) -> Option<u64> {
+    fn decode(&self, sequence: u32) -> Option<u64> {
         let distance = sequence.wrapping_sub(self.expected as u32) as i32;
         self.expected.checked_add_signed(i64::from(distance))
     }
 
-    fn note_path(&mut self, path: PathId, end: u64) {
-        let index = self.next_on_path.iter().position(|(known, _)| *known == path).unwrap_or(self.next_on_path.len());
+    fn update_next_on_path(&mut self, path: PathId, end: u64) {
+        let index = self.next_on_path.iter().position(|(of, _)| *of == path).unwrap_or(self.next_on_path.len());
         if index == self.next_on_path.len() {
             self.next_on_path.push((path, end));
         }
@@ -325,13 +327,13 @@ impl<P> Stream<P> {
 
     /// Gives up the next `missing` fragments.
     fn skip(&mut self, missing: u64, counters: &mut EndpointCounters) {
-        self.remember(self.expected, self.expected + missing);
+        self.push_skipped(self.expected, self.expected + missing);
         self.expected += missing;
         self.gap = true;
         counters.missing_fragments += missing;
     }
 
-    fn remember(&mut self, from: u64, to: u64) {
+    fn push_skipped(&mut self, from: u64, to: u64) {
         if self.skipped.len() == MAX_SKIPPED_RANGES {
             self.skipped.pop_front();
         }
@@ -339,12 +341,12 @@ impl<P> Stream<P> {
     }
 
     /// Whether the fragment was given up; true at most once for each.
-    fn take_skipped(&mut self, number: u64) -> bool {
+    fn remove_skipped(&mut self, number: u64) -> bool {
         let Some(at) = self.skipped.iter().position(|(from, to)| (*from..*to).contains(&number)) else { return false };
         let (from, to) = self.skipped[at];
         self.skipped[at] = (number + 1, to);
         if from < number {
-            self.remember(from, number);
+            self.push_skipped(from, number);
         }
         true
     }

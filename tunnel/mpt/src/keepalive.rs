@@ -1,5 +1,5 @@
-//! The encoding of MPT's control messages, of which Ropewalk speaks the keepalive: a message after a GRE header whose protocol
-//! type is that of IP packets, distinguished from a packet by its first byte.
+//! The encoding of MPT's control messages, of which Ropewalk has the keepalive alone: a message after a GRE header whose
+//! protocol type is that of IP packets, distinguished from a packet by its first byte.
 //!
 //! ```text
 //! GRE 4   A1   status 1   authentication 1   its length 1   round 1   IP version 1   zero 2
@@ -10,12 +10,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use wire::{Malformed, gre};
 
 /// Least first byte of a control message.
-const FIRST_MESSAGE: u8 = 0xa0;
+const FIRST_CONTROL_TYPE: u8 = 0xa0;
 const KEEPALIVE: u8 = 0xa1;
 
 /// Whether a GRE payload is a control message and no inner packet.
 pub(crate) fn is_control(payload: &[u8]) -> bool {
-    payload.first().is_some_and(|first| *first >= FIRST_MESSAGE)
+    payload.first().is_some_and(|first| *first >= FIRST_CONTROL_TYPE)
 }
 
 /// A sign that a path works: sent on each path, neither authenticated nor answered.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Packets of all flows share one sequence number space over all paths, in plain GRE-in-UDP without encryption,
-//! authentication or acknowledgements: the sender learns of its paths by the peer's keepalives alone. The daemon adds sockets
-//! and a clock, the simulator virtual time. [`import`] converts MPT's configuration files to Ropewalk's.
+//! authentication or acknowledgements: the sender learns of its paths by the peer's keepalives alone. The daemon adds
+//! sockets and a clock, the simulator virtual time. [`import`] converts MPT's configuration files to Ropewalk's.
 
 mod config;
 mod distributor;
@@ -23,5 +23,5 @@ pub use config::{DEFAULT_MTU, DEFAULT_REORDER_TIMEOUT, DEFAULT_SCHEDULER, Keepal
 pub use distributor::Distributor;
 pub use keepalive::Keepalive;
 pub use receiver::{Content, Receiver};
-pub use resequencer::{Release, Resequencer, ResequencerCounters};
+pub use resequencer::{Delivery, Resequencer, ResequencerCounters};
 pub use sender::{PathStatus, Sender};

@@ -3,7 +3,7 @@
 use crate::config::ReorderConfig;
 use crate::keepalive::{Keepalive, is_control};
 use crate::resequencer::{Resequencer, ResequencerCounters};
-use crate::sequence::{Sequence, SequenceExpander};
+use crate::sequence::{Sequence, SequenceDecoder};
 use units::Instant;
 use wire::{Malformed, gre};
 
@@ -41,24 +41,24 @@ impl Content {
 /// Delivers packets, put back into order if so configured.
 #[derive(Debug)]
 pub struct Receiver<P> {
-    reorder: Option<(SequenceExpander, Resequencer<P>)>,
+    reorder: Option<(SequenceDecoder, Resequencer<P>)>,
 }
 
 impl<P> Receiver<P> {
     /// A receiver that has received nothing. `reorder`: if `None`, packets are delivered as they arrive.
     #[must_use]
     pub fn new(reorder: Option<ReorderConfig>) -> Self {
-        let reorder = reorder.map(|config| (SequenceExpander::new(config.window), Resequencer::new(config)));
+        let reorder = reorder.map(|config| (SequenceDecoder::new(config.window), Resequencer::new(config)));
         Self { reorder }
     }
 
     /// A packet arrived. The packets that are in order now are passed to `deliver`.
     pub fn handle(&mut self, now: Instant, sequence: Option<u32>, packet: P, mut deliver: impl FnMut(P)) {
-        let (Some((expander, resequencer)), Some(sequence)) = (&mut self.reorder, sequence) else {
+        let (Some((decoder, resequencer)), Some(sequence)) = (&mut self.reorder, sequence) else {
             return deliver(packet);
         };
-        let mut deliver = |release: crate::Release<P>| deliver(release.packet);
-        match expander.expand(sequence) {
+        let mut deliver = |delivery: crate::Delivery<P>| deliver(delivery.packet);
+        match decoder.decode(sequence) {
             Sequence::Number(number) => resequencer.handle(now, number, packet, deliver),
             Sequence::Restart(number) => {
                 resequencer.restart(now, number, &mut deliver);
@@ -77,7 +77,7 @@ impl<P> Receiver<P> {
     /// Passes the packets whose timeout has passed to `deliver`.
     pub fn on_timeout(&mut self, now: Instant, mut deliver: impl FnMut(P)) {
         if let Some((_, resequencer)) = &mut self.reorder {
-            resequencer.on_timeout(now, |release| deliver(release.packet));
+            resequencer.on_timeout(now, |delivery| deliver(delivery.packet));
         }
     }
 

@@ -14,7 +14,7 @@ use units::{Instant, Span};
 /// Interval at which the thread checks for timeouts.
 const CHECK_INTERVAL: Span = Span::from_millis(1);
 
-/// ResequencerCounters of a resequencer.
+/// Counters of a resequencer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResequencerCounters {
     /// Packets delivered.
@@ -33,7 +33,7 @@ pub struct ResequencerCounters {
 
 /// A packet that is delivered, and how long it was held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Release<P> {
+pub struct Delivery<P> {
     /// The packet.
     pub packet: P,
     /// Time since its arrival.
@@ -74,12 +74,12 @@ impl<P> Resequencer<P> {
     }
 
     /// Packet `seq` arrived. What is in order is passed to `deliver`.
-    pub fn handle(&mut self, now: Instant, seq: u64, packet: P, mut deliver: impl FnMut(Release<P>)) {
+    pub fn handle(&mut self, now: Instant, seq: u64, packet: P, mut deliver: impl FnMut(Delivery<P>)) {
         if seq < self.expected {
             self.counters.late += 1;
             if self.config.deliver_late {
                 self.counters.delivered += 1;
-                deliver(Release { packet, held: Span::ZERO });
+                deliver(Delivery { packet, held: Span::ZERO });
             }
             return;
         }
@@ -101,7 +101,7 @@ impl<P> Resequencer<P> {
     }
 
     /// The sender restarted: everything held is delivered, and `expected` is the next number.
-    pub fn restart(&mut self, now: Instant, expected: u64, mut deliver: impl FnMut(Release<P>)) {
+    pub fn restart(&mut self, now: Instant, expected: u64, mut deliver: impl FnMut(Delivery<P>)) {
         self.release(now, self.slots.len(), &mut deliver);
         (self.expected, self.deadline) = (expected, Instant::NEVER);
     }
@@ -113,7 +113,7 @@ impl<P> Resequencer<P> {
     }
 
     /// Delivers overdue packets, with everything before them. Early calls do nothing.
-    pub fn on_timeout(&mut self, now: Instant, mut deliver: impl FnMut(Release<P>)) {
+    pub fn on_timeout(&mut self, now: Instant, mut deliver: impl FnMut(Delivery<P>)) {
         if now < self.deadline {
             return;
         }
@@ -163,27 +163,27 @@ impl<P> Resequencer<P> {
     }
 
     /// Delivers the expected packet.
-    fn deliver_expected(&mut self, packet: P, deliver: &mut impl FnMut(Release<P>)) {
+    fn deliver_expected(&mut self, packet: P, deliver: &mut impl FnMut(Delivery<P>)) {
         self.expected += 1;
         self.slots.pop_front();
         self.counters.delivered += 1;
-        deliver(Release { packet, held: Span::ZERO });
+        deliver(Delivery { packet, held: Span::ZERO });
     }
 
-    fn release_contiguous(&mut self, now: Instant, deliver: &mut impl FnMut(Release<P>)) {
+    fn release_contiguous(&mut self, now: Instant, deliver: &mut impl FnMut(Delivery<P>)) {
         while let Some(Some(_)) = self.slots.front() {
             self.release(now, 1, deliver);
         }
     }
 
     /// Delivers what the first `count` slots hold; the missing packets among them are given up.
-    fn release(&mut self, now: Instant, count: usize, deliver: &mut impl FnMut(Release<P>)) {
+    fn release(&mut self, now: Instant, count: usize, deliver: &mut impl FnMut(Delivery<P>)) {
         for held in self.slots.drain(..count) {
             self.expected += 1;
             if let Some(held) = held {
                 self.held -= 1;
                 self.counters.delivered += 1;
-                deliver(Release { packet: held.packet, held: now.since(held.since) });
+                deliver(Delivery { packet: held.packet, held: now.since(held.since) });
             }
         }
     }
@@ -201,47 +201,49 @@ mod tests {
         Resequencer::new(ReorderConfig { window, timeout: Span::from_millis(300), deliver_late: false })
     }
 
-    fn feed(resequencer: &mut Resequencer<u64>, at: u64, packets: &[u64]) -> Vec<u64> {
+    fn handle_all(resequencer: &mut Resequencer<u64>, at: u64, packets: &[u64]) -> Vec<u64> {
         let mut delivered = Vec::new();
-        packets.iter().for_each(|seq| resequencer.handle(ms(at), *seq, *seq, |release| delivered.push(release.packet)));
+        packets
+            .iter()
+            .for_each(|seq| resequencer.handle(ms(at), *seq, *seq, |delivery| delivered.push(delivery.packet)));
         delivered
     }
 
     #[test]
     fn restores_the_order_within_the_window() {
         let mut resequencer = resequencer(10);
-        assert_eq!(feed(&mut resequencer, 0, &[0, 2, 3, 1, 4]), [0, 1, 2, 3, 4]);
+        assert_eq!(handle_all(&mut resequencer, 0, &[0, 2, 3, 1, 4]), [0, 1, 2, 3, 4]);
         assert_eq!(resequencer.deadline(), Instant::NEVER);
     }
 
     #[test]
     fn a_packet_beyond_the_window_flushes_it_and_late_ones_are_dropped() {
         let mut resequencer = resequencer(4);
-        assert_eq!(feed(&mut resequencer, 0, &[1, 3, 4]), [1, 3, 4]);
-        assert_eq!(feed(&mut resequencer, 1, &[0, 2, 5]), [5]);
+        assert_eq!(handle_all(&mut resequencer, 0, &[1, 3, 4]), [1, 3, 4]);
+        assert_eq!(handle_all(&mut resequencer, 1, &[0, 2, 5]), [5]);
         assert_eq!((resequencer.counters().late, resequencer.counters().overflows), (2, 1));
     }
 
     #[test]
     fn a_restarted_sender_is_followed() {
         let mut resequencer = resequencer(100);
-        feed(&mut resequencer, 0, &[0, 1, 5]);
+        handle_all(&mut resequencer, 0, &[0, 1, 5]);
         let mut delivered = Vec::new();
-        resequencer.restart(ms(1), 0, |release| delivered.push(release.packet));
+        resequencer.restart(ms(1), 0, |delivery| delivered.push(delivery.packet));
         assert_eq!((delivered, resequencer.held(), resequencer.deadline()), (vec![5], 0, Instant::NEVER));
-        assert_eq!(feed(&mut resequencer, 2, &[0, 2, 1]), [0, 1, 2]);
+        assert_eq!(handle_all(&mut resequencer, 2, &[0, 2, 1]), [0, 1, 2]);
     }
 
     #[test]
     fn the_timeout_gives_up_the_gap_and_a_later_packet_waits_for_its_own() {
         let mut resequencer = resequencer(100);
-        feed(&mut resequencer, 0, &[0, 2]);
-        feed(&mut resequencer, 5, &[4]);
+        handle_all(&mut resequencer, 0, &[0, 2]);
+        handle_all(&mut resequencer, 5, &[4]);
         let mut delivered = Vec::new();
         assert_eq!(resequencer.deadline(), ms(300));
-        resequencer.on_timeout(ms(300), |release| delivered.push((release.packet, release.held.as_millis())));
+        resequencer.on_timeout(ms(300), |delivery| delivered.push((delivery.packet, delivery.held.as_millis())));
         assert_eq!(delivered, [(2, 300)]);
         assert_eq!(resequencer.deadline(), ms(305));
-        assert_eq!(feed(&mut resequencer, 301, &[3]), [3, 4]);
+        assert_eq!(handle_all(&mut resequencer, 301, &[3]), [3, 4]);
     }
 }

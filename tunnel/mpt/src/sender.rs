@@ -32,7 +32,7 @@ pub struct Sender {
     distributor: Distributor,
     paths: Vec<Path>,
     keepalive: [u8; Keepalive::LEN],
-    unassigned: u64,
+    no_path_packets: u64,
     deadline: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Sender {
             distributor: Distributor::new(scheduler, paths),
             paths: (0..paths).map(|_| path()).collect(),
             keepalive: addresses.to_bytes(),
-            unassigned: 0,
+            no_path_packets: 0,
             deadline: Instant::ZERO,
         }
     }
@@ -58,7 +58,7 @@ impl Sender {
     /// The path and the GRE header of the next packet, of at most `bytes` and this EtherType. `None` if no path is up.
     pub fn assign(&mut self, now: Instant, bytes: u32, protocol: u16) -> Option<(PathId, gre::Header)> {
         let Some((sequence, path)) = self.distributor.assign(now, bytes) else {
-            self.unassigned += 1;
+            self.no_path_packets += 1;
             return None;
         };
         Some((path, gre::Header { protocol, sequence: Some(sequence as u32), ..gre::Header::default() }))
@@ -66,8 +66,8 @@ impl Sender {
 
     /// Packets that no path could carry.
     #[must_use]
-    pub fn unassigned(&self) -> u64 {
-        self.unassigned
+    pub fn no_path_packets(&self) -> u64 {
+        self.no_path_packets
     }
 
     /// A datagram of the peer was received on a path.
@@ -177,6 +177,6 @@ mod tests {
         sender.set_link(PathId(1), true);
         let (path, header) = sender.assign(at(1), 1400, gre::IPV6).expect("a path is up");
         assert_eq!((path, header.sequence, header.protocol), (PathId(1), Some(0), gre::IPV6));
-        assert_eq!(sender.unassigned(), 1);
+        assert_eq!(sender.no_path_packets(), 1);
     }
 }

@@ -12,9 +12,9 @@ const SILENT_PATH_CHECK: Span = Span::from_secs(10);
 
 /// A host's end of all its tunnels. `P` is the payload, `A` the driver's type of addresses.
 pub struct Node<P, A> {
-    pub(crate) peers: Peers,
-    pub(crate) by_id: BTreeMap<PeerId, (Peer<P, A>, NewEndpointConfig)>,
-    pub(crate) learned: LearnedPathConfig<A>,
+    pub(crate) sessions: Peers,
+    pub(crate) peers: BTreeMap<PeerId, (Peer<P, A>, NewEndpointConfig)>,
+    pub(crate) learned_path_config: LearnedPathConfig<A>,
     pub(crate) messages: VecDeque<(Route<A>, HandshakeMessage)>,
     pub(crate) events: VecDeque<(PeerId, NodeEvent)>,
     pub(crate) octets: Vec<u8>,
@@ -29,11 +29,11 @@ pub struct Node<P, A> {
 impl<P: Payload, A: Address> Node<P, A> {
     /// A node without peers. `learned` configures the paths that peers open.
     #[must_use]
-    pub fn new(peers: Peers, learned: LearnedPathConfig<A>) -> Self {
+    pub fn new(sessions: Peers, learned_path_config: LearnedPathConfig<A>) -> Self {
         Self {
-            peers,
-            by_id: BTreeMap::new(),
-            learned,
+            sessions,
+            peers: BTreeMap::new(),
+            learned_path_config,
             messages: VecDeque::new(),
             events: VecDeque::new(),
             octets: Vec::new(),
@@ -54,25 +54,25 @@ impl<P: Payload, A: Address> Node<P, A> {
         preshared: Option<seal::PresharedKey>,
         new_config: NewEndpointConfig,
     ) -> Result<PeerId, PeerError> {
-        let id = self.peers.add(public, preshared)?;
-        self.by_id.insert(id, (Peer::new(new_config()), new_config));
+        let id = self.sessions.add(public, preshared)?;
+        self.peers.insert(id, (Peer::new(new_config()), new_config));
         Ok(id)
     }
 
     /// Removes a peer without telling it.
     pub fn remove_peer(&mut self, id: PeerId) {
-        self.peers.remove(id);
-        self.by_id.remove(&id);
+        self.sessions.remove(id);
+        self.peers.remove(&id);
     }
 
     /// Sets the preshared key of a peer: [`Peers::set_preshared`].
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<seal::PresharedKey>) {
-        self.peers.set_preshared(now, id, preshared);
+        self.sessions.set_preshared(now, id, preshared);
     }
 
     /// Sets the configuration of a peer's next endpoint. The present one gets its scheduler only.
     pub fn set_endpoint_config(&mut self, id: PeerId, new_config: NewEndpointConfig) {
-        if let Some((peer, present)) = self.by_id.get_mut(&id) {
+        if let Some((peer, present)) = self.peers.get_mut(&id) {
             peer.endpoint.set_scheduler(new_config().scheduler);
             *present = new_config;
         }
@@ -83,33 +83,33 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, config: PathConfig) {
-        let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
+        let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         peer.endpoint.set_path(PathId(u16::from(path)), config);
         let largest_packet_number = peer.paths.get(&path).map_or(0, |path| path.largest_packet_number);
         peer.paths.insert(path, RoutedPath { config, route, configured: true, largest_packet_number });
         peer.removed[usize::from(path)] = None;
-        self.peers.start_initiating(now, id);
+        self.sessions.start_initiating(now, id);
     }
 
-    /// Removes a path: the peer is told, and again if it goes on using it. Without a configured path, the node only responds to
-    /// handshakes.
+    /// Removes a path: the peer is told, and again if it goes on using it. Without a configured path, the node only
+    /// responds to handshakes.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn remove_path(&mut self, now: Instant, id: PeerId, path: u8) {
-        let Some((peer, _)) = self.by_id.get_mut(&id) else { return };
+        let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
         peer.paths.remove(&path);
         peer.removed[usize::from(path)] = Some(now);
         if !peer.paths.values().any(|path| path.configured) {
-            self.peers.stop_initiating(id);
+            self.sessions.stop_initiating(id);
         }
     }
 
     /// A socket is closed. Paths that peers opened by it are removed without telling them: they may come by another one.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
-        for (peer, _) in self.by_id.values_mut() {
+        for (peer, _) in self.peers.values_mut() {
             let learned = |path: &RoutedPath<A>| !path.configured && path.route.socket == socket;
             for (path, _) in peer.paths.iter().filter(|(_, path)| learned(path)) {
                 peer.endpoint.forget_path(now, PathId(u16::from(*path)));
@@ -120,7 +120,7 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The link of a socket is down, and with it all paths by that socket.
     pub fn on_link_down(&mut self, now: Instant, socket: u16) {
-        for (peer, _) in self.by_id.values_mut() {
+        for (peer, _) in self.peers.values_mut() {
             for (path, _) in peer.paths.iter().filter(|(_, path)| path.route.socket == socket) {
                 peer.endpoint.on_unreachable(now, PathId(u16::from(*path)));
             }
@@ -129,7 +129,7 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The link of a socket is up: the paths by that socket are probed now.
     pub fn on_link_up(&mut self, socket: u16) {
-        for (peer, _) in self.by_id.values_mut() {
+        for (peer, _) in self.peers.values_mut() {
             if peer.paths.values().any(|path| path.route.socket == socket) {
                 peer.endpoint.probe_now();
             }
@@ -143,75 +143,75 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// Closes the tunnels with all peers: to be followed by [`Node::poll_transmit`].
     pub fn close(&mut self) {
-        self.by_id.values_mut().for_each(|(peer, _)| peer.endpoint.close());
+        self.peers.values_mut().for_each(|(peer, _)| peer.endpoint.close());
     }
 
     /// The sessions, for their status.
     #[must_use]
     pub fn sessions(&self) -> &Peers {
-        &self.peers
+        &self.sessions
     }
 
     /// The endpoint of a peer.
     #[must_use]
     pub fn endpoint(&self, id: PeerId) -> Option<&Endpoint<P>> {
-        self.by_id.get(&id).map(|(peer, _)| &peer.endpoint)
+        self.peers.get(&id).map(|(peer, _)| &peer.endpoint)
     }
 
     /// The endpoint of a peer, to report errors of the host's network to it.
     pub fn endpoint_mut(&mut self, id: PeerId) -> Option<&mut Endpoint<P>> {
-        self.by_id.get_mut(&id).map(|(peer, _)| &mut peer.endpoint)
+        self.peers.get_mut(&id).map(|(peer, _)| &mut peer.endpoint)
     }
 
     /// Whether there is a session with the peer.
     #[must_use]
-    pub fn is_ready(&self, id: PeerId) -> bool {
-        self.by_id.get(&id).is_some_and(|(peer, _)| peer.ready)
+    pub fn has_session(&self, id: PeerId) -> bool {
+        self.peers.get(&id).is_some_and(|(peer, _)| peer.has_session)
     }
 
     /// The route of a peer's path.
     #[must_use]
     pub fn route(&self, id: PeerId, path: PathId) -> Option<&Route<A>> {
-        self.by_id.get(&id)?.0.paths.get(&(path.0 as u8)).map(|path| &path.route)
+        self.peers.get(&id)?.0.paths.get(&(path.0 as u8)).map(|path| &path.route)
     }
 
     /// The paths of a peer with their routes.
     pub fn routes(&self, id: PeerId) -> impl Iterator<Item = (PathId, &Route<A>)> {
-        let paths = self.by_id.get(&id).into_iter().flat_map(|(peer, _)| &peer.paths);
-        paths.map(|(path, known)| (PathId(u16::from(*path)), &known.route))
+        let paths = self.peers.get(&id).into_iter().flat_map(|(peer, _)| &peer.paths);
+        paths.map(|(path, routed_path)| (PathId(u16::from(*path)), &routed_path.route))
     }
 
     /// Queues an inner packet for a peer, of a flow that hashes to `stream`.
     pub fn offer(&mut self, now: Instant, id: PeerId, stream: u8, packet: P) {
-        if let Some((peer, _)) = self.by_id.get_mut(&id) {
+        if let Some((peer, _)) = self.peers.get_mut(&id) {
             peer.endpoint.offer(now, stream, packet);
         }
     }
 
     /// The next fragment for the device.
     pub fn poll_delivery(&mut self) -> Option<(PeerId, Delivery<P>)> {
-        self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
+        self.peers.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
     }
 
-    /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a configured path to
-    /// it. If no path works any more, the peer may have restarted: a new handshake starts.
+    /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a configured
+    /// path to it. If no path works any more, the peer may have restarted: a new handshake starts.
     pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, NodeEvent)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        let (id, event) = self.by_id.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
-        let (peer, new_config) = self.by_id.get_mut(&id)?;
+        let (id, event) = self.peers.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
+        let (peer, new_config) = self.peers.get_mut(&id)?;
         match event {
             machine::EndpointEvent::Closed => {
-                self.peers.reset(now, id);
+                self.sessions.reset(now, id);
                 peer.restart(new_config());
-                peer.ready = false;
+                peer.has_session = false;
             }
             machine::EndpointEvent::PathDown(_) if peer.endpoint.status().paths.iter().all(|path| !path.up) => {
-                self.peers.rekey(now, id);
+                self.sessions.rekey(now, id);
             }
             machine::EndpointEvent::PathRemoved(path) if !peer.endpoint.has_path(path) => {
-                peer.paths.retain(|id, known| known.configured || u16::from(*id) != path.0);
+                peer.paths.retain(|id, routed_path| routed_path.configured || u16::from(*id) != path.0);
             }
             _ => {}
         }
@@ -221,18 +221,18 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// When [`Node::on_timeout`] is due, and [`Node::poll_message`] may have something.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
-        let endpoints = self.by_id.values().filter(|(peer, _)| peer.ready);
+        let endpoints = self.peers.values().filter(|(peer, _)| peer.has_session);
         let endpoints = endpoints.map(|(peer, _)| peer.endpoint.deadline(now)).min();
-        self.peers.deadline().min(endpoints.unwrap_or(Instant::NEVER))
+        self.sessions.deadline().min(endpoints.unwrap_or(Instant::NEVER))
     }
 
     /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
         if now >= self.next_silent_path_check {
             self.next_silent_path_check = now + SILENT_PATH_CHECK;
-            self.by_id.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
+            self.peers.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
         }
-        for (peer, _) in self.by_id.values_mut().filter(|(peer, _)| peer.ready) {
+        for (peer, _) in self.peers.values_mut().filter(|(peer, _)| peer.has_session) {
             if peer.endpoint.deadline(now) <= now {
                 peer.endpoint.on_timeout(now);
             }

@@ -7,7 +7,7 @@ use units::{Instant, PathId, Span};
 
 /// Time without a datagram after which a path that the peer opened is removed.
 const SILENT_PATH_TIMEOUT: Span = Span::from_secs(60);
-/// Least interval at which a peer that goes on using a removed path is told again.
+/// Least interval of the announcements to a peer that still uses a removed path.
 const REMOVAL_INTERVAL: Span = Span::from_millis(200);
 
 /// The driver's type of a peer's address.
@@ -16,7 +16,7 @@ pub trait Address: Clone + PartialEq + Debug {
     fn octets(&self, out: &mut Vec<u8>);
 
     /// Whether both are the same address of the peer, whichever local address it is reached from.
-    fn is_at(&self, other: &Self) -> bool {
+    fn is_same_remote(&self, other: &Self) -> bool {
         self == other
     }
 }
@@ -31,8 +31,8 @@ pub struct Route<A> {
 }
 
 impl<A: Address> Route<A> {
-    pub(crate) fn leads_to(&self, other: &Self) -> bool {
-        self.socket == other.socket && self.remote.is_at(&other.remote)
+    pub(crate) fn has_same_destination(&self, other: &Self) -> bool {
+        self.socket == other.socket && self.remote.is_same_remote(&other.remote)
     }
 }
 
@@ -51,7 +51,7 @@ pub enum NodeEvent {
         fresh: bool,
     },
     /// The peer uses another address on a path (connection migration).
-    Moved(PathId),
+    PathMigrated(PathId),
     /// An event of its endpoint.
     Tunnel(machine::EndpointEvent),
 }
@@ -63,10 +63,10 @@ pub(crate) struct Peer<P, A> {
     /// Its paths by number.
     pub(crate) paths: BTreeMap<u8, RoutedPath<A>>,
     /// Whether there is a session.
-    pub(crate) ready: bool,
+    pub(crate) has_session: bool,
     /// Number of restarts of the peer.
-    pub(crate) generation: u64,
-    /// Removed paths, and when the peer was last told.
+    pub(crate) restarts: u64,
+    /// Removed paths, and when the removal was last announced.
     pub(crate) removed: [Option<Instant>; MAX_PATHS],
 }
 
@@ -84,13 +84,13 @@ pub(crate) struct RoutedPath<A> {
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(config: machine::EndpointConfig) -> Self {
         let endpoint = Endpoint::new(config);
-        Self { endpoint, paths: BTreeMap::new(), ready: false, generation: 0, removed: [None; MAX_PATHS] }
+        Self { endpoint, paths: BTreeMap::new(), has_session: false, restarts: 0, removed: [None; MAX_PATHS] }
     }
 
     /// The peer has restarted: creates a new endpoint, with the configured paths alone.
     pub(crate) fn restart(&mut self, config: machine::EndpointConfig) {
         self.endpoint = Endpoint::new(config);
-        self.generation += 1;
+        self.restarts += 1;
         self.removed = [None; MAX_PATHS];
         self.paths.retain(|_, path| path.configured);
         for (id, path) in &mut self.paths {
@@ -105,10 +105,10 @@ impl<P: Payload, A: Address> Peer<P, A> {
         id: u8,
         number: u64,
         route: &Route<A>,
-        learned: &dyn Fn(&Route<A>) -> PathConfig,
+        learned_path_config: &dyn Fn(&Route<A>) -> PathConfig,
     ) -> bool {
         let Some(path) = self.paths.get_mut(&id) else {
-            let config = learned(route);
+            let config = learned_path_config(route);
             self.endpoint.set_path(PathId(u16::from(id)), config);
             self.paths.insert(
                 id,
@@ -159,6 +159,6 @@ impl<P: Payload, A: Address> Peer<P, A> {
 
     /// The next datagram to send, if there is a session.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        if self.ready { self.endpoint.poll_transmit(now) } else { None }
+        if self.has_session { self.endpoint.poll_transmit(now) } else { None }
     }
 }

@@ -19,8 +19,8 @@ pub struct Opened {
     pub peer: PeerId,
     path: u8,
     number: u64,
-    /// The peer's generation when it was opened.
-    generation: u64,
+    /// The peer's restarts when it was opened.
+    restarts: u64,
 }
 
 /// An opened datagram is malformed, or the peer has restarted since it was opened.
@@ -37,19 +37,19 @@ impl<P: Payload, A: Address> Node<P, A> {
         if wire::gre::Sealed::parse(datagram).is_none() {
             return self.on_handshake(now, route, datagram).map(|()| None);
         }
-        let seal::Opened { peer: id, path, number, established } = self.peers.open(now, datagram)?;
+        let seal::Opened { peer: id, path, number, established } = self.sessions.open(now, datagram)?;
         if let Some(established) = established {
             self.establish(established);
         }
-        let generation = self.by_id.get(&id).map_or(0, |(peer, _)| peer.generation);
-        Ok(Some(Opened { peer: id, path, number, generation }))
+        let restarts = self.peers.get(&id).map_or(0, |(peer, _)| peer.restarts);
+        Ok(Some(Opened { peer: id, path, number, restarts }))
     }
 
     fn on_handshake(&mut self, now: Instant, route: &Route<A>, message: &[u8]) -> Result<(), DropReason> {
         self.octets.clear();
         route.remote.octets(&mut self.octets);
         let number = self.path_number(route);
-        let outcome = self.peers.receive(now, number, &self.octets, message)?;
+        let outcome = self.sessions.receive(now, number, &self.octets, message)?;
         self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
         if let Some(established) = outcome.established {
             self.establish(established);
@@ -59,23 +59,23 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The number of the path by this route, of any peer: cookies are kept for each.
     fn path_number(&self, route: &Route<A>) -> u8 {
-        let mut paths = self.by_id.values().flat_map(|(peer, _)| &peer.paths);
-        paths.find(|(_, path)| path.route.leads_to(route)).map_or(NO_PATH, |(number, _)| *number)
+        let mut paths = self.peers.values().flat_map(|(peer, _)| &peer.paths);
+        paths.find(|(_, path)| path.route.has_same_destination(route)).map_or(NO_PATH, |(number, _)| *number)
     }
 
     fn establish(&mut self, established: Established) {
         let Established { peer: id, fresh, .. } = established;
-        let Some((peer, new_config)) = self.by_id.get_mut(&id) else { return };
+        let Some((peer, new_config)) = self.peers.get_mut(&id) else { return };
         if fresh {
             peer.restart(new_config());
         }
-        peer.ready = true;
+        peer.has_session = true;
         peer.endpoint.probe_now();
         self.events.push_back((id, NodeEvent::Established { fresh }));
     }
 
-    /// Processes an opened datagram, given whole with header and tag, which bore CE if `ce`. If it carries a fragment, `wrap`
-    /// makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
+    /// Processes an opened datagram, given whole with header and tag, which bore CE if `ce`. If it carries a fragment,
+    /// `make_payload` makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
     ///
     /// # Errors
     /// It is malformed, and dropped.
@@ -86,11 +86,11 @@ impl<P: Payload, A: Address> Node<P, A> {
         ce: bool,
         opened: Opened,
         datagram: &[u8],
-        wrap: impl FnOnce(Range<usize>, bool) -> P,
+        make_payload: impl FnOnce(Range<usize>, bool) -> P,
     ) -> Result<(), Malformed> {
-        let Opened { peer: id, path, number, generation } = opened;
-        let Some((peer, _)) = self.by_id.get_mut(&id) else { return Err(Malformed) };
-        if peer.generation != generation || usize::from(path) >= MAX_PATHS {
+        let Opened { peer: id, path, number, restarts } = opened;
+        let Some((peer, _)) = self.peers.get_mut(&id) else { return Err(Malformed) };
+        if peer.restarts != restarts || usize::from(path) >= MAX_PATHS {
             return Err(Malformed);
         }
         if peer.removed[usize::from(path)].is_some() {
@@ -104,13 +104,13 @@ impl<P: Payload, A: Address> Node<P, A> {
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
         }
-        if peer.on_packet(path, number, route, &*self.learned) {
-            self.events.push_back((id, NodeEvent::Moved(arrival.path)));
+        if peer.on_packet(path, number, route, &*self.learned_path_config) {
+            self.events.push_back((id, NodeEvent::PathMigrated(arrival.path)));
         }
         match body {
             Body::Data(header, _) => {
                 let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
-                let payload = wrap(HEADER_LEN + DataHeader::LEN..end, offload);
+                let payload = make_payload(HEADER_LEN + DataHeader::LEN..end, offload);
                 peer.endpoint.receive_data(
                     now,
                     arrival,

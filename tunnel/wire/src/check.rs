@@ -1,5 +1,5 @@
-//! Properties of the decoders that must hold for any bytes; they panic if one does not. The fuzz targets (`fuzz/`) call them,
-//! and the tests of this crate with random bytes and with the saved inputs of fuzzing.
+//! Properties of the decoders that must hold for any bytes; they panic if one does not. The fuzz targets (`fuzz/`) call
+//! them, and the tests of this crate with random bytes and with the saved inputs of fuzzing.
 
 use crate::coalesce::Coalescer;
 use crate::frame::{Body, Frame};
@@ -10,7 +10,7 @@ use crate::virtio::VirtioNetHeader;
 
 /// The ones' complement sum by a plain loop, for comparison.
 #[must_use]
-pub fn slow_sum(bytes: &[u8]) -> u16 {
+pub fn reference_sum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {
         sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
@@ -23,14 +23,14 @@ pub fn slow_sum(bytes: &[u8]) -> u16 {
 #[must_use]
 pub fn has_correct_checksums(packet: &[u8]) -> bool {
     let Ok(inner) = Inner::parse(packet) else { return false };
-    let header = inner.is_v6() || slow_sum(&packet[..usize::from(packet[0] & 15) * 4]) == 0xffff;
+    let header = inner.is_v6() || reference_sum(&packet[..usize::from(packet[0] & 15) * 4]) == 0xffff;
     let body = &packet[inner.transport..inner.len];
     let mut summed = addresses(packet).unwrap_or_default().to_vec();
     summed.extend_from_slice(&[0, inner.protocol]);
     summed.extend_from_slice(&(body.len() as u32).to_be_bytes());
     summed.extend_from_slice(body);
     let summed = if inner.protocol == protocol::ICMP { body } else { &summed };
-    header && slow_sum(summed) == 0xffff
+    header && reference_sum(summed) == 0xffff
 }
 
 /// GRE: a decoded header is encoded as it was, except for ignored bits.
@@ -40,9 +40,9 @@ pub fn has_correct_checksums(packet: &[u8]) -> bool {
 pub fn gre(data: &[u8]) {
     if let Ok((header, payload)) = gre::Header::parse(data) {
         assert_eq!(header.len() + payload.len(), data.len());
-        let mut again = data.to_vec();
-        header.write(&mut again);
-        assert_eq!(gre::Header::parse(&again), Ok((header, payload)));
+        let mut encoded = data.to_vec();
+        header.write(&mut encoded);
+        assert_eq!(gre::Header::parse(&encoded), Ok((header, payload)));
     }
     if let Some(sealed) = gre::Sealed::parse(data) {
         assert_eq!(sealed.to_bytes(), data[..gre::Sealed::LEN]);
@@ -82,7 +82,7 @@ pub fn inner(data: &[u8]) {
     let correct = has_correct_checksums(&packet);
     let marked = ecn::set_ce(&mut packet);
     let clamped = mss::clamp(&mut packet, 1280, false);
-    assert!(!clamped || !mss::clamp(&mut packet, 1280, false), "once is enough");
+    assert!(!clamped || !mss::clamp(&mut packet, 1280, false), "clamping is idempotent");
     let after = Inner::parse(&packet).expect("still a packet");
     assert_eq!(Inner { tos: if marked { parsed.tos | 3 } else { parsed.tos }, ..parsed }, after);
     assert!(!correct || has_correct_checksums(&packet));
@@ -95,40 +95,40 @@ pub fn inner(data: &[u8]) {
 pub fn segment(data: &[u8]) {
     let Ok((offload, packet)) = VirtioNetHeader::parse(data) else { return };
     let Ok(segmenter) = Segmenter::new(offload, packet) else { return };
-    let segments = all(segmenter);
+    let segments = all_segments(segmenter);
     assert_eq!(segments.len(), offload.packets(packet));
     assert!(offload.gso.is_none() || segments.iter().all(|segment| has_correct_checksums(segment)));
     let mut super_packet = data.to_vec();
     if let Some(start) = trim_first(&mut super_packet) {
         let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).expect("its own header");
-        let rest = all(Segmenter::new(offload, packet).expect("its own offload"));
+        let rest = all_segments(Segmenter::new(offload, packet).expect("its own offload"));
         assert_eq!(rest.len(), segments.len() - 1);
     }
 }
 
-/// Coalescing: coalesced packets are segmented into the same packets, except for an identification without meaning. The packets
-/// are the segments of a super-packet, whose checksums are correct, and chunks of the data.
+/// Coalescing: coalesced packets are segmented into the same packets, except for an identification without meaning. The
+/// packets are the segments of a super-packet, whose checksums are correct, and chunks of the data.
 ///
 /// # Panics
 /// If that does not hold.
 pub fn coalesce(data: &[u8]) {
     let mut packets = match VirtioNetHeader::parse(data).and_then(|(offload, packet)| Segmenter::new(offload, packet)) {
-        Ok(segmenter) => all(segmenter),
+        Ok(segmenter) => all_segments(segmenter),
         Err(_) => Vec::new(),
     };
     packets.extend(data.chunks(60).map(<[u8]>::to_vec));
     let mut position = 0;
     for (count, super_packet) in super_packets(&packets) {
         let (offload, packet) = VirtioNetHeader::parse(&super_packet).expect("its own header");
-        let own = &packets[position..position + count];
+        let packets_of_super_packet = &packets[position..position + count];
         match count {
-            1 => assert_eq!(packet, own[0]),
+            1 => assert_eq!(packet, packets_of_super_packet[0]),
             _ => {
-                let again = all(Segmenter::new(offload, packet).expect("its own offload"));
-                assert!(again.iter().all(|packet| has_correct_checksums(packet)));
+                let encoded = all_segments(Segmenter::new(offload, packet).expect("its own offload"));
+                assert!(encoded.iter().all(|packet| has_correct_checksums(packet)));
                 assert_eq!(
-                    again.iter().map(without_identification).collect::<Vec<_>>(),
-                    own.iter().map(without_identification).collect::<Vec<_>>()
+                    encoded.iter().map(without_identification).collect::<Vec<_>>(),
+                    packets_of_super_packet.iter().map(without_identification).collect::<Vec<_>>()
                 );
             }
         }
@@ -161,7 +161,7 @@ pub(crate) fn super_packets(mut packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// All packets of a segmenter.
-pub(crate) fn all(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn all_segments(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
     let mut out = vec![0; segmenter.max_len()];
     core::iter::from_fn(|| segmenter.next_into(&mut out).map(|len| out[..len].to_vec())).collect()
 }

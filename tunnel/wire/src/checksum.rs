@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit words.
 //!
-//! The sum is independent of byte order (RFC 1071, section 2 (B)): it is computed over words of the machine's order, and swapped
-//! at the end. It may be computed over wider words and folded later (section 2 (C)): 32 bits at a time are added in 64-bit
-//! lanes, which the compiler vectorises.
+//! The sum is independent of byte order (RFC 1071, section 2 (B)): it is computed over words of the machine's order, and
+//! swapped at the end. It may be computed over wider words and folded later (section 2 (C)): 32 bits at a time are added
+//! in 64-bit lanes, which the compiler vectorises.
 
 /// An unfolded ones' complement sum. Added data begins at an even offset.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +76,8 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::default().word(!checksum).word(!old).word(new).checksum()
 }
 
-/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are source and
-/// destination as in the IP header.
+/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are source
+/// and destination as in the IP header.
 #[must_use]
 pub(crate) fn pseudo(addresses: &[u8], protocol: u8) -> Sum {
     Sum::of(addresses).word(u16::from(protocol))
@@ -86,7 +86,7 @@ pub(crate) fn pseudo(addresses: &[u8], protocol: u8) -> Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::slow_sum as slow;
+    use crate::check::reference_sum;
     use proptest::prelude::*;
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_sum_equals_a_plain_loop(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            prop_assert_eq!(Sum::of(&bytes).folded(), slow(&bytes));
+            prop_assert_eq!(Sum::of(&bytes).folded(), reference_sum(&bytes));
         }
 
         #[test]
@@ -118,7 +118,7 @@ mod tests {
             let (left, right) = bytes.split_at(at.min(bytes.len()));
             let right = Sum::of(right);
             let right = if left.len() % 2 == 1 { right.swapped() } else { right };
-            prop_assert_eq!(Sum::of(left).plus(right).folded(), slow(&bytes));
+            prop_assert_eq!(Sum::of(left).plus(right).folded(), reference_sum(&bytes));
         }
 
         #[test]

@@ -1,5 +1,5 @@
-//! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the changes that a
-//! tunnel makes to them.
+//! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the changes
+//! that a tunnel makes to them.
 
 pub mod ecn;
 pub mod mss;
@@ -22,7 +22,8 @@ pub mod protocol {
     pub(super) const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 }
 
-/// IPv6 extension headers that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility: RFC 6275), without the fragment header.
+/// IPv6 extension headers that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility: RFC 6275), without the fragment
+/// header.
 const EXTENSIONS: [u8; 5] = [0, 43, AUTHENTICATION, 60, 135];
 const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
@@ -140,8 +141,8 @@ impl Inner {
         self.source.is_ipv6()
     }
 
-    /// A keyed hash of the flow, so that nobody outside can choose which flows share a queue: of addresses, protocol and ports; or,
-    /// without ports, of addresses and flow label (RFC 6438), or of addresses and protocol.
+    /// A keyed hash of the flow, so that a sender cannot choose which flows share a queue: of addresses, protocol and
+    /// ports; or, without ports, of addresses and flow label (RFC 6438), or of addresses and protocol.
     #[must_use]
     pub fn flow_hash(&self, key: u64) -> u64 {
         let (low, high) = match (self.source, self.destination) {
@@ -152,12 +153,12 @@ impl Inner {
             }
             _ => (0, 0),
         };
-        let own = match self.ports {
+        let flow = match self.ports {
             Some((source, destination)) => 1 << 40 | u64::from(source) << 16 | u64::from(destination),
             None => u64::from(self.label),
         };
         let protocol = if self.ports.is_none() && self.label != 0 { 0 } else { u64::from(self.protocol) };
-        mix(mix(low ^ key, high ^ FIRST), own << 8 ^ protocol ^ key.rotate_left(32))
+        mix(mix(low ^ key, high ^ PI_1), flow << 8 ^ protocol ^ key.rotate_left(32))
     }
 }
 
@@ -165,13 +166,13 @@ fn pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
     u64::from(source.to_bits()) << 32 | u64::from(destination.to_bits())
 }
 
-/// Digits of pi: numbers that hide nothing.
-const FIRST: u64 = 0x243f_6a88_85a3_08d3;
-const SECOND: u64 = 0x1319_8a2e_0370_7344;
+/// Digits of pi, as arbitrary constants.
+const PI_1: u64 = 0x243f_6a88_85a3_08d3;
+const PI_2: u64 = 0x1319_8a2e_0370_7344;
 
 /// Both halves of a product, folded: each bit of the inputs reaches all of the result.
 fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ FIRST) * u128::from(b ^ SECOND);
+    let product = u128::from(a ^ PI_1) * u128::from(b ^ PI_2);
     product as u64 ^ (product >> 64) as u64
 }
 

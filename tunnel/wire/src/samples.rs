@@ -1,6 +1,6 @@
 //! Packets for tests, encoded independently of the code under test.
 
-use crate::check::slow_sum;
+use crate::check::reference_sum;
 use crate::virtio::{Gso, GsoType, PartialChecksum, VirtioNetHeader};
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ impl Sample {
         let [id_high, id_low] = self.id.to_be_bytes();
         let start = [0x45, self.tos, high, low, id_high, id_low, 0x40, 0, 64, protocol, 0, 0];
         let mut header = [&start[..], &self.addresses()].concat();
-        let checksum = !slow_sum(&header);
+        let checksum = !reference_sum(&header);
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
         header
     }
@@ -92,8 +92,8 @@ impl Sample {
     }
 
     /// The packet with complete checksums.
-    pub(crate) fn whole(&self) -> Vec<u8> {
-        self.with_checksum(|pseudo, transport| match !slow_sum(&[pseudo, transport].concat()) {
+    pub(crate) fn packet(&self) -> Vec<u8> {
+        self.with_checksum(|pseudo, transport| match !reference_sum(&[pseudo, transport].concat()) {
             0 if !self.tcp => 0xffff,
             checksum => checksum,
         })
@@ -101,7 +101,7 @@ impl Sample {
 
     /// The packet as read from a device: with a partial checksum, and with GSO if its payload is longer than `size`.
     pub(crate) fn with_offload(&self, size: u16) -> (VirtioNetHeader, Vec<u8>) {
-        let packet = self.with_checksum(|pseudo, _| slow_sum(pseudo));
+        let packet = self.with_checksum(|pseudo, _| reference_sum(pseudo));
         let gso_type = match (self.tcp, self.v6) {
             (true, false) => GsoType::TcpV4,
             (true, true) => GsoType::TcpV6,
@@ -134,7 +134,7 @@ impl Sample {
                 ..self.clone()
             }
         };
-        payloads.iter().enumerate().map(segment).map(|sample| sample.whole()).collect()
+        payloads.iter().enumerate().map(segment).map(|sample| sample.packet()).collect()
     }
 }
 

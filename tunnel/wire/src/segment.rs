@@ -16,8 +16,8 @@ const LAST_SEGMENT_FLAGS: u8 = 0x01 | 0x08;
 /// TCP's CWR, which belongs to the first segment (RFC 3168, section 6.1.2).
 pub(crate) const CWR: u8 = 0x80;
 
-/// Completes the partial checksum of a packet. A result of 0 is written as 0xffff, which is the same sum and for UDP does not
-/// mean "none" (RFC 768).
+/// Completes the partial checksum of a packet. A result of 0 is written as 0xffff, which is the same sum and for UDP does
+/// not mean "none" (RFC 768).
 ///
 /// # Errors
 /// `Length` if the field is outside the packet.
@@ -61,13 +61,13 @@ struct Template {
 }
 
 impl Template {
-    fn new(offload: &VirtioNetHeader, cut: Gso, packet: &[u8]) -> Result<Self, Malformed> {
-        let layout = offload.layout(cut, packet)?;
+    fn new(offload: &VirtioNetHeader, gso: Gso, packet: &[u8]) -> Result<Self, Malformed> {
+        let layout = offload.layout(gso, packet)?;
         let protocol = if layout.tcp { protocol::TCP } else { protocol::UDP };
         let pseudo = pseudo(addresses(packet).ok_or(Malformed::Version)?, protocol);
         let parts = [&packet[..2], &packet[6..10], &packet[12..layout.transport]];
         let header = parts.into_iter().map(Sum::of).fold(Sum::default(), Sum::plus);
-        Ok(Self { layout, size: usize::from(cut.size), pseudo, header })
+        Ok(Self { layout, size: usize::from(gso.size), pseudo, header })
     }
 }
 
@@ -78,7 +78,7 @@ impl<'a> Segmenter<'a> {
     /// As [`VirtioNetHeader::validate`].
     pub fn new(offload: VirtioNetHeader, packet: &'a [u8]) -> Result<Self, Malformed> {
         let template = match offload.gso {
-            Some(cut) => Some(Template::new(&offload, cut, packet)?),
+            Some(gso) => Some(Template::new(&offload, gso, packet)?),
             None => {
                 offload.validate(packet)?;
                 None
@@ -88,7 +88,7 @@ impl<'a> Segmenter<'a> {
         Ok(Self { packet, offload, template, next, index: 0 })
     }
 
-    /// Length of the max_len segment, bytes.
+    /// Length of the longest segment, bytes.
     #[must_use]
     pub fn max_len(&self) -> usize {
         let whole = self.packet.len();

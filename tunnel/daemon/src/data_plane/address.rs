@@ -27,7 +27,7 @@ impl node::Address for PathAddress {
         out.extend(self.remote.port().to_be_bytes());
     }
 
-    fn is_at(&self, other: &Self) -> bool {
+    fn is_same_remote(&self, other: &Self) -> bool {
         self.remote == other.remote
     }
 }

@@ -29,8 +29,8 @@ impl<P: Payload> Endpoint<P> {
                 continue;
             }
             if let Some((token, size)) = ping {
-                self.control.clear();
-                self.control.push(Frame::Ping { token });
+                self.control_frames.clear();
+                self.control_frames.push(Frame::Ping { token });
                 let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
                 return self.send_frames(now, id, pad_to);
             }
@@ -38,14 +38,14 @@ impl<P: Payload> Endpoint<P> {
         self.poll_feedback(now)
     }
 
-    /// Sends the frames that must leave on a certain path there. Acknowledgements of all paths leave on the fastest path that
-    /// seems to work, and now and then on each of the others too, so that no single path's failure silences all.
+    /// Sends the frames that must leave on a certain path there. Acknowledgements of all paths leave on the fastest path
+    /// that seems to work, and now and then on each of the others too, so that no single path's failure silences all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let bound = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
-        if let Some(index) = bound {
+        let with_frames = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
+        if let Some(index) = with_frames {
             let frames = &mut self.paths[index].as_mut()?.frames;
-            self.control.clear();
-            self.control.extend(frames.drain(..fitting(frames)));
+            self.control_frames.clear();
+            self.control_frames.extend(frames.drain(..count_fitting(frames)));
             return self.send_frames(now, PathId(index as u16), 0);
         }
         let reorder_timeout = self.reorder_timeout_frame(now);
@@ -53,31 +53,31 @@ impl<P: Payload> Endpoint<P> {
             return None;
         }
         let fastest = self.feedback_path()?;
-        let starved =
+        let is_overdue =
             |path: &TunnelPath| path.is_up() && !path.is_backup() && now.since(path.last_feedback) > MAX_ACK_INTERVAL;
-        let other = self.paths.iter().position(|path| path.as_ref().is_some_and(starved));
+        let other = self.paths.iter().position(|path| path.as_ref().is_some_and(is_overdue));
         let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
-        let chosen = other.unwrap_or(fastest);
-        self.control.clear();
-        self.control.extend(reorder_timeout);
+        let feedback_path = other.unwrap_or(fastest);
+        self.control_frames.clear();
+        self.control_frames.extend(reorder_timeout);
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
             let due = path.received.due();
             if due > now {
                 continue;
             }
-            self.control.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
-            let too_much = fitting(&self.control) < self.control.len();
-            if too_much || other.is_some() {
+            self.control_frames.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
+            let exceeds_datagram = count_fitting(&self.control_frames) < self.control_frames.len();
+            if exceeds_datagram || other.is_some() {
                 path.received.set_due(due);
             }
-            if too_much {
-                self.control.pop();
+            if exceeds_datagram {
+                self.control_frames.pop();
                 break;
             }
         }
-        self.paths[chosen.index()].as_mut()?.last_feedback = now;
-        self.send_frames(now, chosen, 0)
+        self.paths[feedback_path.index()].as_mut()?.last_feedback = now;
+        self.send_frames(now, feedback_path, 0)
     }
 
     /// The path with the least round trip among those that work and have lately delivered a datagram; else the one that
@@ -85,8 +85,8 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let latest = paths().filter_map(|(_, path)| path.last_received()).max()?;
-        let present = |path: &TunnelPath| path.last_received().is_some_and(|heard| latest.since(heard) < path.pto());
-        let fastest = paths().filter(|(_, path)| path.is_up() && present(path)).min_by_key(|(_, path)| path.srtt());
+        let is_recent = |path: &TunnelPath| path.last_received().is_some_and(|last| latest.since(last) < path.pto());
+        let fastest = paths().filter(|(_, path)| path.is_up() && is_recent(path)).min_by_key(|(_, path)| path.srtt());
         fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received())).map(|(id, _)| id)
     }
 
@@ -97,13 +97,14 @@ impl<P: Payload> Endpoint<P> {
 
     /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.
     pub(super) fn reorder_timeout_frame(&mut self, now: Instant) -> Option<Frame> {
-        let (sent, at) = self.reorder_timeout_sent;
-        if now.since(at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes() == 0 {
+        let (sent_timeout, sent_at) = self.reorder_timeout_sent;
+        if now.since(sent_at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes() == 0 {
             return None;
         }
         self.adapt_codel();
         let timeout = self.reorder_timeout();
-        if timeout.0.abs_diff(sent.0) < sent.0 / 8 && now.since(at) < REORDER_TIMEOUT_INTERVAL * 8 {
+        if timeout.0.abs_diff(sent_timeout.0) < sent_timeout.0 / 8 && now.since(sent_at) < REORDER_TIMEOUT_INTERVAL * 8
+        {
             return None;
         }
         self.reorder_timeout_sent = (timeout, now);
@@ -114,9 +115,9 @@ impl<P: Payload> Endpoint<P> {
     /// their excess delay, and its interval is a round trip at least.
     fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let round_trip = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
+        let max_srtt = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
         let target = self.options.codel_target + self.max_excess_one_way_delay(0);
-        self.ingress.set_codel(target, self.options.codel_interval.max(round_trip + target));
+        self.ingress.set_codel(target, self.options.codel_interval.max(max_srtt + target));
     }
 
     /// Greatest excess delay of a path, with `deviations` mean deviations of its jitter.
@@ -125,36 +126,36 @@ impl<P: Payload> Endpoint<P> {
         up.map(|path| self.excess_one_way_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
-    /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else half the
-    /// difference of their round trips.
+    /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else
+    /// half the difference of their round trips.
     pub(super) fn excess_one_way_delay(&self, path: &TunnelPath) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let later =
+        let excess =
             |delay: u32| up().filter_map(TunnelPath::one_way_delay).map(|other| delay.wrapping_sub(other) as i32).max();
-        if let Some(later) = path.one_way_delay().and_then(later) {
-            return Span::from_micros(later.max(0) as u64);
+        if let Some(excess) = path.one_way_delay().and_then(excess) {
+            return Span::from_micros(excess.max(0) as u64);
         }
-        let least = up().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
-        path.srtt().saturating_sub(least) / 2
+        let min_srtt = up().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
+        path.srtt().saturating_sub(min_srtt) / 2
     }
 
     /// How long the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with
-    /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again) and the
-    /// time to retransmit everything in flight on another.
+    /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again)
+    /// and the time to retransmit everything in flight on another.
     pub(super) fn reorder_timeout(&self) -> Span {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let spread = self.max_excess_one_way_delay(4);
+        let delay_difference = self.max_excess_one_way_delay(4);
         if !self.options.retransmit {
-            return spread + MIN_REORDER_TIMEOUT;
+            return delay_difference + MIN_REORDER_TIMEOUT;
         }
         let detection = up().map(TunnelPath::bounded_pto).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
         let retransmission = up().map(TunnelPath::pto).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
-        spread + detection * 2 + retransmission * 2 + MIN_REORDER_TIMEOUT
+        delay_difference + detection * 2 + retransmission * 2 + MIN_REORDER_TIMEOUT
     }
 }
 
 /// How many of the first frames fit a datagram; at least one, as every frame fits one.
-fn fitting(frames: &[Frame]) -> usize {
+fn count_fitting(frames: &[Frame]) -> usize {
     let mut bytes = 0;
     let fits = |frame: &&Frame| {
         bytes += frame.len();

@@ -49,6 +49,7 @@ const INITIAL_REORDER_TIMEOUT: Span = Span::from_millis(100);
 struct PartlySent<P> {
     stream: u8,
     packet: P,
+    /// Offset of the next fragment, bytes.
     from: u32,
     length: u32,
     /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with GSO.
@@ -75,7 +76,7 @@ pub struct Endpoint<P> {
     /// The path of the burst under way, and how many more fragments it takes.
     burst: Option<(PathId, u32)>,
     outcomes: FragmentOutcomes,
-    control: Vec<Frame>,
+    control_frames: Vec<Frame>,
     events: VecDeque<EndpointEvent>,
     counters: EndpointCounters,
     last_data: Option<Instant>,
@@ -110,7 +111,7 @@ impl<P: Payload> Endpoint<P> {
             reorder: ReorderBuffer::new(reorder),
             burst: None,
             outcomes: FragmentOutcomes::default(),
-            control: Vec::new(),
+            control_frames: Vec::new(),
             events: VecDeque::new(),
             counters: EndpointCounters::default(),
             last_data: None,
@@ -200,8 +201,8 @@ impl<P: Payload> Endpoint<P> {
         path.received.add(now, arrival.packet_number, arrival.ce, true);
         let Self { reorder, counters, paths, .. } = self;
         let in_use = |path: PathId| {
-            let carried = paths.get(path.index()).and_then(Option::as_ref).and_then(TunnelPath::last_data_received);
-            carried.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
+            let last = paths.get(path.index()).and_then(Option::as_ref).and_then(TunnelPath::last_data_received);
+            last.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
         };
         reorder.handle(now, arrival.path, fragment, arrival.ce, in_use, counters);
     }
@@ -238,11 +239,11 @@ impl<P: Payload> Endpoint<P> {
         if !path.on_ack(now, ack, &mut self.outcomes, &mut self.controller) {
             self.counters.malformed_frames += 1;
         }
-        self.settle_outcomes(now);
+        self.apply_outcomes(now);
     }
 
-    /// Releases acknowledged fragments, and queues lost ones for retransmission.
-    fn settle_outcomes(&mut self, now: Instant) {
+    /// Removes acknowledged fragments, and queues lost ones for retransmission.
+    fn apply_outcomes(&mut self, now: Instant) {
         let retransmit = self.options.retransmit;
         self.outcomes.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
         for fragment in self.outcomes.lost.drain(..) {
@@ -255,11 +256,11 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let (revived, grown) = path.on_pong(now, token, &mut self.controller);
-        if revived {
+        let (came_up, plpmtu) = path.on_pong(now, token, &mut self.controller);
+        if came_up {
             self.events.push_back(EndpointEvent::PathUp(id));
         }
-        if let Some(size) = grown {
+        if let Some(size) = plpmtu {
             self.events.push_back(EndpointEvent::MaxDatagramSize(id, size));
         }
     }
@@ -277,7 +278,7 @@ impl<P: Payload> Endpoint<P> {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let was_up = path.is_up();
         path.fail(now, &mut self.outcomes, &mut self.controller);
-        self.settle_outcomes(now);
+        self.apply_outcomes(now);
         self.burst = None;
         if was_up {
             self.events.push_back(EndpointEvent::PathDown(id));
@@ -300,7 +301,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let next = self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_new(now));
+        let next = self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_unsent(now));
         if next.is_none() && std::mem::take(&mut self.had_input) {
             self.validate_cwnd(now);
         }
@@ -309,8 +310,8 @@ impl<P: Payload> Endpoint<P> {
 
     /// The frames of the latest [`Content::Control`](crate::Content::Control).
     #[must_use]
-    pub fn control(&self) -> &[Frame] {
-        &self.control
+    pub fn control_frames(&self) -> &[Frame] {
+        &self.control_frames
     }
 
     fn policy(&self, now: Instant) -> ProbePolicy {
@@ -334,12 +335,12 @@ impl<P: Payload> Endpoint<P> {
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let policy = self.policy(now);
-        let has_data = self.has_new() || self.fragments.has_retransmissions();
+        let has_data = self.has_unsent() || self.fragments.has_retransmissions();
         let of_path = |path: &TunnelPath| {
-            let release = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
-            // A release in the past is not what the path waits for.
-            let release = if release > now { release } else { Instant::NEVER };
-            path.deadline(policy).min(release)
+            let next_send_time = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
+            // Of a time in the past no timer is needed.
+            let next_send_time = if next_send_time > now { next_send_time } else { Instant::NEVER };
+            path.deadline(policy).min(next_send_time)
         };
         let paths = self.paths.iter().flatten().map(of_path).min().unwrap_or(Instant::NEVER);
         paths.min(self.reorder.deadline())
@@ -349,20 +350,20 @@ impl<P: Payload> Endpoint<P> {
     pub fn on_timeout(&mut self, now: Instant) {
         self.had_input = true;
         self.reorder.on_timeout(now, &mut self.counters);
-        let up = self.paths.iter().flatten().filter(|path| path.is_up()).count();
+        let up_count = self.paths.iter().flatten().filter(|path| path.is_up()).count();
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
-            let alone = up <= 1;
-            match path.on_timeout(now, alone, &mut self.outcomes, &mut self.controller) {
-                PathTimeout::Nothing => {}
+            let is_only_path = up_count <= 1;
+            match path.on_timeout(now, is_only_path, &mut self.outcomes, &mut self.controller) {
+                PathTimeout::NotDue => {}
                 PathTimeout::Failed => self.fail_path(now, PathId(index as u16)),
                 PathTimeout::Pto => {
-                    let count = if alone { PTO_PROBES } else { usize::MAX };
+                    let count = if is_only_path { PTO_PROBES } else { usize::MAX };
                     path.fragments_in_flight().take(count).for_each(|fragment| self.fragments.on_pto(fragment));
                 }
             }
         }
-        self.settle_outcomes(now);
+        self.apply_outcomes(now);
     }
 
     fn path(&self, id: PathId) -> Option<&TunnelPath> {
@@ -389,7 +390,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Tells the peer that the tunnel is closed. To be followed by [`poll_transmit`](Self::poll_transmit).
     pub fn close(&mut self) {
-        if let Some(path) = self.feedback_path().and_then(|best| self.paths[best.index()].as_mut()) {
+        if let Some(path) = self.feedback_path().and_then(|path| self.paths[path.index()].as_mut()) {
             path.frames.push(Frame::Close);
         }
     }

@@ -21,8 +21,8 @@ impl<P: Payload> Endpoint<P> {
                 self.counters.abandoned_fragments += 1;
                 continue;
             }
-            let open = fitting.filter(|(_, path)| path.is_open(now));
-            let (path, _) = open.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
+            let ready = fitting.filter(|(_, path)| path.can_send(now));
+            let (path, _) = ready.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
             let Some((number, fragment)) = self.fragments.pop_retransmission() else { continue };
             self.counters.retransmitted_fragments += 1;
             return self.send_fragment(now, path, number, fragment);
@@ -37,35 +37,35 @@ impl<P: Payload> Endpoint<P> {
         fragment: Fragment<P>,
     ) -> Option<Transmit<P>> {
         self.fragments.on_sent(number, path);
-        let state = self.paths[path.index()].as_mut()?;
-        let packet_number = state.send(now, number, fragment.payload.len(), &mut self.controller);
+        let tunnel_path = self.paths[path.index()].as_mut()?;
+        let packet_number = tunnel_path.send(now, number, fragment.payload.len(), &mut self.controller);
         self.had_input = true;
         Some(Transmit { path, packet_number, content: Content::Data(fragment) })
     }
 
-    pub(super) fn poll_new(&mut self, now: Instant) -> Option<Transmit<P>> {
-        if !self.has_new() {
+    pub(super) fn poll_unsent(&mut self, now: Instant) -> Option<Transmit<P>> {
+        if !self.has_unsent() {
             return None;
         }
         let size = self.fragment_size()?;
         if self.partly_sent.is_none() && self.ingress.next_is_sparse(size) {
             // A sparse flow waits for nothing, not even for the congestion window.
-            let fastest = self.fastest_regular()?;
+            let fastest = self.fastest_path()?;
             return self.send_next(now, fastest, size);
         }
         if self.fragments.bytes() > self.options.memory_bytes {
             return None;
         }
-        if let Some((path, left)) = self.burst.filter(|(_, left)| *left > 0)
-            && self.path(path).is_some_and(|path| path.is_open(now))
+        if let Some((path, remaining)) = self.burst.filter(|(_, remaining)| *remaining > 0)
+            && self.path(path).is_some_and(|path| path.can_send(now))
         {
-            self.burst = Some((path, left - 1));
+            self.burst = Some((path, remaining - 1));
             return self.send_next(now, path, size);
         }
-        self.pick(now, size)
+        self.send_scheduled(now, size)
     }
 
-    pub(super) fn has_new(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         self.partly_sent.is_some() || self.ingress.packet_count() > 0
     }
 
@@ -74,31 +74,31 @@ impl<P: Payload> Endpoint<P> {
         self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::fragment_size).min()
     }
 
-    pub(super) fn fastest_regular(&self) -> Option<PathId> {
+    pub(super) fn fastest_path(&self) -> Option<PathId> {
         let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let up = up.filter(|(_, path)| path.is_up());
         up.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
     }
 
-    pub(super) fn pick(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
+    pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
         self.views.clear();
-        let absent = schedule::PathView { has_room: false, active: false, ..schedule::PathView::unmeasured() };
-        self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent, |path| path.view(now))));
-        self.level_round_trips();
-        let rest = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
+        let absent_path = schedule::PathView { has_room: false, active: false, ..schedule::PathView::unmeasured() };
+        self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent_path, |path| path.view(now))));
+        self.set_symmetric_srtts();
+        let partly_sent_bytes = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
         let view = SchedulerView {
             now,
             packet_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next(),
             snd_una: self.fragments.base(),
-            unsent: (self.ingress.bytes() + u64::from(rest)).div_ceil(u64::from(size)),
+            unsent: (self.ingress.bytes() + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
             rwnd_left: u64::MAX,
             rwnd_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
-        let path = self.path(pick.path).filter(|path| path.is_open(now))?;
+        let path = self.path(pick.path).filter(|path| path.can_send(now))?;
         if pick.packet == PacketChoice::OldestUnacked {
             return self.send_redundant(now, pick.path).or_else(|| self.send_next(now, pick.path, size));
         }
@@ -106,14 +106,14 @@ impl<P: Payload> Endpoint<P> {
         self.send_next(now, pick.path, size)
     }
 
-    /// Sets round trips as if acknowledgements returned by the same path: the least, and twice each path's excess delay. (They
-    /// return by the fastest, so that the measured ones understate the difference.)
-    fn level_round_trips(&mut self) {
+    /// Sets round trips as if acknowledgements returned by the same path: the least, and twice each path's excess delay.
+    /// (They return by the fastest, so that the measured ones understate the difference.)
+    fn set_symmetric_srtts(&mut self) {
         let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        let least = up.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
+        let min_srtt = up.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
-                self.views[index].srtt = least + self.excess_one_way_delay(path) * 2;
+                self.views[index].srtt = min_srtt + self.excess_one_way_delay(path) * 2;
             }
         }
     }
@@ -121,8 +121,8 @@ impl<P: Payload> Endpoint<P> {
     /// Sends the oldest fragment in flight that this path has not carried, for redundant schedulers.
     pub(super) fn send_redundant(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
         let path = self.paths[id.index()].as_mut()?;
-        let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.copied_up_to)?;
-        path.copied_up_to = number + 1;
+        let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.redundant_up_to)?;
+        path.redundant_up_to = number + 1;
         if path.fragment_size() < fragment.payload.len() {
             return None;
         }
@@ -160,8 +160,8 @@ impl<P: Payload> Endpoint<P> {
     }
 
     pub(super) fn validate_cwnd(&mut self, now: Instant) {
-        let starved = !self.has_new();
-        self.paths.iter_mut().flatten().for_each(|path| path.validate_cwnd(now, starved, &mut self.controller));
+        let app_limited = !self.has_unsent();
+        self.paths.iter_mut().flatten().for_each(|path| path.validate_cwnd(now, app_limited, &mut self.controller));
     }
 }
 

@@ -26,7 +26,7 @@ use wire::frame::{Ack, Frame};
 const INITIAL_WINDOW: u32 = 10;
 /// Retransmission timeout before the first RTT sample (RFC 6298); bounds idle periods only.
 const INITIAL_RTO: Span = Span::from_secs(1);
-/// Clock tick that controllers are told of: the daemon's clock is finer than any algorithm needs.
+/// The controllers' clock tick: the daemon's clock is finer than any algorithm needs.
 const TICK: Span = Span::from_millis(1);
 /// Probe timeouts in a row that a path survives: with other paths beside it, and alone.
 const MAX_PTO_COUNT: [u32; 2] = [2, 8];
@@ -35,8 +35,8 @@ const MAX_PTO_COUNT: [u32; 2] = [2, 8];
 const PACING_SLACK: Span = Span::from_millis(1);
 /// Least probe timeout: the peer's host may be slow.
 const MIN_PTO: Span = Span::from_millis(60);
-/// Fewer packets in flight do not fill a path, whatever the delay.
-const MIN_FILLING_PACKETS: u32 = 16;
+/// Fewer packets in flight do not saturate a path, whatever the delay.
+const MIN_SATURATING_PACKETS: u32 = 16;
 /// Least queueing delay that is taken for a queue on the path.
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
 /// The rate of a path that nothing paces.
@@ -63,28 +63,28 @@ pub(super) struct TunnelPath {
     pto_start: Instant,
     delivery_rate: Rate,
     phantom_queue: PhantomQueue,
-    /// Payload of a full fragment as the controller was told, bytes.
+    /// Payload of a full fragment, bytes: the MSS of the controller.
     mss: u32,
     last_received: Option<Instant>,
     last_data_received: Option<Instant>,
     received_data_packets: u64,
     received_data_bytes: u64,
-    /// Fragments below this number were all considered for copies on this path.
-    pub(super) copied_up_to: u64,
+    /// Fragments below this number are no candidates for redundant copies on this path.
+    pub(super) redundant_up_to: u64,
 }
 
 /// What [`TunnelPath::on_timeout`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathTimeout {
-    Nothing,
-    /// A probe timeout: data went unacknowledged for too long and is to be sent elsewhere as well.
+    NotDue,
+    /// A probe timeout: unacknowledged data is to be sent on another path too.
     Pto,
     /// The path failed.
     Failed,
 }
 
 impl TunnelPath {
-    /// A path whose first packet number is `first`.
+    /// A path whose packet numbers begin at `first`.
     pub(super) fn new(id: PathId, config: PathConfig, first: u64) -> Self {
         Self {
             id,
@@ -105,7 +105,7 @@ impl TunnelPath {
             last_data_received: None,
             received_data_packets: 0,
             received_data_bytes: 0,
-            copied_up_to: 0,
+            redundant_up_to: 0,
         }
     }
 
@@ -168,7 +168,7 @@ impl TunnelPath {
     }
 
     /// True if a packet may be sent now.
-    pub(super) fn is_open(&self, now: Instant) -> bool {
+    pub(super) fn can_send(&self, now: Instant) -> bool {
         self.has_room() && self.next_send_time() <= now
     }
 
@@ -181,7 +181,7 @@ impl TunnelPath {
     pub(super) fn view(&self, now: Instant) -> schedule::PathView {
         let decision = self.sender.decision();
         schedule::PathView {
-            has_room: self.is_open(now),
+            has_room: self.can_send(now),
             active: self.validation.up,
             backup: self.is_backup(),
             srtt: self.srtt(),
@@ -202,24 +202,24 @@ impl TunnelPath {
         let unmeasured = decision.cwnd == u32::MAX || self.sender.rtt().srtt() == Span::ZERO;
         let rate = match decision.pacing_rate {
             None if unmeasured => UNPACED,
-            _ => self.sender.pacing_rate(self.datagram(), self.sent.in_flight),
+            _ => self.sender.pacing_rate(self.full_packet_bytes(), self.sent.in_flight),
         };
         self.config.max_rate.map_or(rate, |max| rate.min(max))
     }
 
-    /// Bytes of a full packet on the link.
-    fn datagram(&self) -> u32 {
+    /// A full datagram with its outer headers, bytes.
+    fn full_packet_bytes(&self) -> u32 {
         self.config.header_bytes + self.validation.pmtud.plpmtu()
     }
 
-    /// Bytes that delivery rates count for a packet.
-    fn full_body(&self) -> u32 {
+    /// UDP payload of a datagram with a full fragment, bytes: the unit of delivery rates.
+    fn full_datagram_bytes(&self) -> u32 {
         self.mss + SEAL_OVERHEAD + DATA_HEADER_BYTES
     }
 
     /// Packets of one burst, which stay on one path.
     pub(super) fn burst(&self) -> u32 {
-        self.sender.burst(self.pacing_rate(), self.datagram())
+        self.sender.burst(self.pacing_rate(), self.full_packet_bytes())
     }
 
     /// Sends a fragment of `bytes`; returns the packet number.
@@ -232,12 +232,12 @@ impl TunnelPath {
         let body = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
         let snapshot = self.sender.on_sent(now, in_flight > 0, in_flight + 1);
         let packet_number = self.sent.push_data(now, snapshot, fragment, bytes, body > BASE_PLPMTU);
-        self.phantom_queue.on_sent(now, self.full_body());
+        self.phantom_queue.on_sent(now, self.full_datagram_bytes());
         let rate = self.pacing_rate();
         if rate != UNPACED {
             // A packet that is sent early is charged from its time on.
             let due = now.max(self.sender.next_send_time());
-            self.sender.pace(due, body + self.config.header_bytes, rate, self.datagram());
+            self.sender.pace(due, body + self.config.header_bytes, rate, self.full_packet_bytes());
         }
         packet_number
     }
@@ -247,23 +247,23 @@ impl TunnelPath {
         self.sent.push_control(now)
     }
 
-    /// Ends a round of sending; `app_limited` if there is no more data.
+    /// Everything that may be sent now was sent; `app_limited` if there is no more data.
     pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
         let full = self.sender.validate_cwnd(now, &self.sent.outstanding(), false, controller);
         if app_limited && !full {
-            if !self.is_filled() {
+            if !self.is_saturated() {
                 self.sender.mark_app_limited(self.sent.in_flight);
             }
             self.sender.end_burst();
         }
     }
 
-    /// True if a queue on the path shows that it is fully used, although nothing waits for it here: the path limits the
-    /// flows inside, not their applications.
-    fn is_filled(&self) -> bool {
+    /// True if a queue on the path shows that it is saturated although nothing waits for it here: the path limits the inner
+    /// flows, not their applications.
+    fn is_saturated(&self) -> bool {
         let min_rtt = self.sender.min_rtt();
         let queue_delay = self.sender.rtt().srtt().saturating_sub(min_rtt);
-        self.sent.in_flight >= MIN_FILLING_PACKETS && queue_delay > (min_rtt / 4).max(MIN_QUEUE_DELAY)
+        self.sent.in_flight >= MIN_SATURATING_PACKETS && queue_delay > (min_rtt / 4).max(MIN_QUEUE_DELAY)
     }
 
     /// An authentic datagram arrived, with so many bytes of data if it had any.
@@ -316,8 +316,8 @@ impl TunnelPath {
         acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         if let Some(delivery) = self.sender.finish_ack(now, prior, &acked, &outstanding, controller) {
-            self.delivery_rate = delivery.rate(self.full_body());
-            self.phantom_queue.on_delivery(now, self.delivery_rate, self.is_filled(), self.srtt());
+            self.delivery_rate = delivery.rate(self.full_datagram_bytes());
+            self.phantom_queue.on_delivery(now, self.delivery_rate, self.is_saturated(), self.srtt());
         }
     }
 
@@ -330,17 +330,17 @@ impl TunnelPath {
     ) -> (bool, Option<u32>) {
         let Some(answer) = self.validation.on_pong(now, token) else { return (false, None) };
         self.sent.on_probe(now, answer.rtt, &mut self.sender);
-        if answer.revived {
-            self.start(now, answer.rtt, controller);
+        if answer.came_up {
+            self.on_validated(now, answer.rtt, controller);
         }
         if answer.plpmtu.is_some() && self.mss != self.fragment_size() {
             self.mss = self.fragment_size();
             self.sender.notify(now, &PathEvent::MssChanged { mss: self.mss }, controller);
         }
-        (answer.revived, answer.plpmtu)
+        (answer.came_up, answer.plpmtu)
     }
 
-    fn start(&mut self, now: Instant, rtt: Span, controller: &mut ControllerHandle) {
+    fn on_validated(&mut self, now: Instant, rtt: Span, controller: &mut ControllerHandle) {
         self.mss = self.fragment_size();
         (self.pto_count, self.phantom_queue) = (0, PhantomQueue::default());
         let info = PathInfo {
@@ -359,7 +359,7 @@ impl TunnelPath {
         if self.validation.up {
             self.validation.fail();
         }
-        self.sent.abandon(&mut self.sender, outcomes);
+        self.sent.on_path_failed(&mut self.sender, outcomes);
         self.sender.notify(now, &PathEvent::PathDown, controller);
     }
 
@@ -391,7 +391,7 @@ impl TunnelPath {
     pub(super) fn on_timeout(
         &mut self,
         now: Instant,
-        alone: bool,
+        is_only_path: bool,
         outcomes: &mut FragmentOutcomes,
         controller: &mut ControllerHandle,
     ) -> PathTimeout {
@@ -406,11 +406,11 @@ impl TunnelPath {
             return PathTimeout::Failed;
         }
         if self.pto_due() > now {
-            return PathTimeout::Nothing;
+            return PathTimeout::NotDue;
         }
         self.pto_count += 1;
         self.pto_start = now;
-        if self.pto_count > MAX_PTO_COUNT[usize::from(alone)] { PathTimeout::Failed } else { PathTimeout::Pto }
+        if self.pto_count > MAX_PTO_COUNT[usize::from(is_only_path)] { PathTimeout::Failed } else { PathTimeout::Pto }
     }
 
     fn black_hole_due(&self) -> Instant {

@@ -21,8 +21,8 @@ const MAX_LENGTH: Span = Span::from_millis(100);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PhantomQueue {
     bandwidth: WindowedMax,
-    /// The bandwidth when the queue was last emptied because it grew.
-    known: u64,
+    /// The bandwidth at the time when its growth last emptied the queue.
+    reference_bandwidth: u64,
     /// The path, and not the application, limits the rate.
     path_limited: bool,
     /// Time that the queue took to drain at `updated`.
@@ -56,10 +56,10 @@ impl PhantomQueue {
             return;
         }
         let bandwidth = self.bandwidth.update(srtt.0.saturating_mul(BANDWIDTH_ROUNDS), now.0, rate.0);
-        if bandwidth >= self.known / 4 * GROWTH_QUARTERS {
-            (self.known, self.path_limited, self.length) = (bandwidth, false, Span::ZERO);
+        if bandwidth >= self.reference_bandwidth / 4 * GROWTH_QUARTERS {
+            (self.reference_bandwidth, self.path_limited, self.length) = (bandwidth, false, Span::ZERO);
         }
-        self.known = self.known.min(bandwidth);
+        self.reference_bandwidth = self.reference_bandwidth.min(bandwidth);
         self.path_limited |= filled;
     }
 }
@@ -68,13 +68,13 @@ impl PhantomQueue {
 mod tests {
     use super::*;
 
-    const MOST: Rate = Rate::from_mbit(100);
+    const BANDWIDTH: Rate = Rate::from_mbit(100);
 
     /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms
     /// each.
-    fn after(filled: bool, mbit: u64) -> Span {
+    fn length_after(filled: bool, mbit: u64) -> Span {
         let mut phantom = PhantomQueue::default();
-        phantom.on_delivery(Instant::ZERO, MOST, filled, Span::from_millis(20));
+        phantom.on_delivery(Instant::ZERO, BANDWIDTH, filled, Span::from_millis(20));
         let gap = Rate::from_mbit(mbit).time_for(1250);
         let times =
             (0..).map(|k| Instant::ZERO + gap * k).take_while(|at| *at < Instant::ZERO + Span::from_millis(400));
@@ -86,19 +86,19 @@ mod tests {
     #[test]
     fn it_grows_by_what_exceeds_nine_tenths_of_the_bandwidth() {
         for (mbit, expected) in [(80, 0.0), (89, 0.0), (95, 22.2), (100, 44.4), (200, 100.0)] {
-            let length = after(true, mbit).as_secs_f64() * 1e3;
+            let length = length_after(true, mbit).as_secs_f64() * 1e3;
             // Give or take a packet.
             assert!((length - expected).abs() < 0.2, "{mbit} Mbit/s: {length} ms, not {expected}");
         }
     }
 
     #[test]
-    fn a_rate_that_the_application_held_down_bounds_nothing() {
-        assert_eq!(after(false, 200), Span::ZERO);
+    fn an_application_limited_rate_is_no_bound_of_the_bandwidth() {
+        assert_eq!(length_after(false, 200), Span::ZERO);
         let mut phantom = PhantomQueue::default();
-        phantom.on_delivery(Instant::ZERO, MOST, true, Span::from_millis(20));
+        phantom.on_delivery(Instant::ZERO, BANDWIDTH, true, Span::from_millis(20));
         phantom.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
-        assert_eq!(phantom.bandwidth(), MOST, "a lower rate of an idle path says nothing");
+        assert_eq!(phantom.bandwidth(), BANDWIDTH, "a lower rate of an idle path says nothing");
         phantom.on_delivery(Instant::ZERO + Span::from_secs(2), Rate::from_mbit(40), true, Span::from_millis(20));
         assert_eq!(phantom.bandwidth(), Rate::from_mbit(40), "that of a full one does");
     }
@@ -107,7 +107,7 @@ mod tests {
     fn a_bandwidth_that_grows_by_a_quarter_empties_it() {
         let mut phantom = PhantomQueue::default();
         let now = Instant::ZERO;
-        phantom.on_delivery(now, MOST, true, Span::from_millis(20));
+        phantom.on_delivery(now, BANDWIDTH, true, Span::from_millis(20));
         (0..100).for_each(|_| phantom.on_sent(now, 1250));
         assert!(phantom.length(now) > Span::from_millis(11));
         phantom.on_delivery(now, Rate::from_mbit(124), false, Span::from_millis(20));

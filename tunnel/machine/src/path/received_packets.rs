@@ -40,9 +40,9 @@ impl Default for ReceivedPackets {
 
 impl ReceivedPackets {
     /// A datagram arrived; `ack_eliciting` if it is to be acknowledged (RFC 9000, section 13.2.1).
-    pub(crate) fn add(&mut self, now: Instant, number: u64, marked: bool, ack_eliciting: bool) {
+    pub(crate) fn add(&mut self, now: Instant, number: u64, ce: bool, ack_eliciting: bool) {
         let end = self.ranges.back().map_or(0, |range| range.1);
-        self.ce_count = self.ce_count.wrapping_add(u32::from(marked));
+        self.ce_count = self.ce_count.wrapping_add(u32::from(ce));
         if number >= end {
             self.largest_received_at = now;
         }
@@ -51,8 +51,8 @@ impl ReceivedPackets {
             return;
         }
         self.unacknowledged += 1;
-        let at_once = number != end && !self.ranges.is_empty() || self.unacknowledged >= MAX_UNACKNOWLEDGED;
-        self.due = if at_once { now } else { self.due.min(now + MAX_ACK_DELAY) };
+        let is_immediate = number != end && !self.ranges.is_empty() || self.unacknowledged >= MAX_UNACKNOWLEDGED;
+        self.due = if is_immediate { now } else { self.due.min(now + MAX_ACK_DELAY) };
     }
 
     fn insert(&mut self, number: u64) {

@@ -30,8 +30,7 @@ enum SentPacketState {
     InFlight,
     /// Without data: neither in flight nor subject to loss detection.
     Control,
-    /// Acknowledged or lost.
-    Done,
+    AckedOrLost,
 }
 
 #[derive(Clone, Debug)]
@@ -166,19 +165,19 @@ impl SentPackets {
         sender: &mut PathSender,
         outcomes: &mut FragmentOutcomes,
     ) -> Option<AckedPackets> {
-        let largest = self.expand(ack.largest)?;
+        let largest = self.decode(ack.largest)?;
         let (base, delivered) = (self.base, sender.delivered());
         let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default() };
         self.find_spurious_losses(largest, ack);
-        let mut high = largest;
+        let mut range_end = largest;
         for (arrived, missing) in ack.ranges.iter() {
-            let low = (high + 1).saturating_sub(u64::from(arrived)).max(self.base);
-            (low..=high).for_each(|number| self.on_acked(number, &mut progress, sender, outcomes));
-            let Some(below) = high.checked_sub(u64::from(arrived) + u64::from(missing)) else { break };
+            let range_start = (range_end + 1).saturating_sub(u64::from(arrived)).max(self.base);
+            (range_start..=range_end).for_each(|number| self.on_acked(number, &mut progress, sender, outcomes));
+            let Some(below) = range_end.checked_sub(u64::from(arrived) + u64::from(missing)) else { break };
             if below < self.base {
                 break;
             }
-            high = below;
+            range_end = below;
         }
         let mut acked = progress.acked;
         // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
@@ -189,14 +188,14 @@ impl SentPackets {
             self.ce_count = ack.ce_count;
         }
         self.detect_losses(now, sender, outcomes);
-        self.remove_done();
+        self.remove_acked_or_lost();
         acked.newest_lost = self.newest_lost.take();
         acked.advanced = self.base > base;
         Some(acked)
     }
 
     /// The packet number of which the peer sent the low 32 bits (RFC 9000, appendix A.3).
-    fn expand(&self, number: u32) -> Option<u64> {
+    fn decode(&self, number: u32) -> Option<u64> {
         let newest = self.next().checked_sub(1)?;
         newest.checked_sub(u64::from((newest as u32).wrapping_sub(number)))
     }
@@ -212,7 +211,7 @@ impl SentPackets {
         if packet.state != SentPacketState::InFlight {
             return;
         }
-        packet.state = SentPacketState::Done;
+        packet.state = SentPacketState::AckedOrLost;
         self.in_flight -= 1;
         sender.on_delivered(&mut progress.acked.rate_sample, number, packet.sent, &packet.snapshot);
         outcomes.acked.push(packet.fragment);
@@ -221,13 +220,13 @@ impl SentPackets {
         }
         if number == progress.largest {
             let sent = packet.sent;
-            progress.acked.rtt = Some(self.measure(progress.now, sent, progress.ack, sender));
+            progress.acked.rtt = Some(self.update_rtt_and_delay(progress.now, sent, progress.ack, sender));
         }
     }
 
     /// Takes the samples of the largest packet acknowledged: round-trip time without the peer's delay, and one-way
     /// delay.
-    fn measure(&mut self, now: Instant, sent: Instant, ack: &Ack, sender: &mut PathSender) -> Span {
+    fn update_rtt_and_delay(&mut self, now: Instant, sent: Instant, ack: &Ack, sender: &mut PathSender) -> Span {
         let rtt_us = now.since(sent).as_micros().saturating_sub(u64::from(ack.ack_delay_us)).max(1);
         let rtt = Span::from_micros(rtt_us);
         self.latest_rtt = rtt;
@@ -245,11 +244,11 @@ impl SentPackets {
     /// Counts lost packets that are now acknowledged, and raises the packet threshold.
     fn find_spurious_losses(&mut self, largest: u64, ack: &Ack) {
         let arrived = |number: u64| {
-            let mut high = largest;
+            let mut range_end = largest;
             ack.ranges.iter().any(|(arrived, missing)| {
-                let low = (high + 1).saturating_sub(u64::from(arrived));
-                let within = (low..=high).contains(&number);
-                high = low.saturating_sub(u64::from(missing) + 1);
+                let range_start = (range_end + 1).saturating_sub(u64::from(arrived));
+                let within = (range_start..=range_end).contains(&number);
+                range_end = range_start.saturating_sub(u64::from(missing) + 1);
                 within
             })
         };
@@ -276,7 +275,7 @@ impl SentPackets {
                 self.loss_time = due;
                 return;
             }
-            packet.state = SentPacketState::Done;
+            packet.state = SentPacketState::AckedOrLost;
             self.newest_lost = Some(packet.snapshot);
             outcomes.lost.push(packet.fragment);
             if packet.large {
@@ -306,22 +305,22 @@ impl SentPackets {
     ) -> AckedPackets {
         let base = self.base;
         self.detect_losses(now, sender, outcomes);
-        self.remove_done();
+        self.remove_acked_or_lost();
         AckedPackets { newest_lost: self.newest_lost.take(), advanced: self.base > base, ..AckedPackets::default() }
     }
 
-    fn remove_done(&mut self) {
+    fn remove_acked_or_lost(&mut self) {
         while self.packets.front().is_some_and(|packet| packet.state != SentPacketState::InFlight) {
             self.packets.pop_front();
             self.base += 1;
         }
     }
 
-    /// When a suspected black hole is taken for certain: small datagrams pass and large ones do not (RFC 8899, section
+    /// When a suspected black hole counts as one: small datagrams pass and large ones do not (RFC 8899, section
     /// 4.3).
     pub(super) fn black_hole_due(&self, sender: &PathSender) -> Instant {
-        let hole = self.large_losses.filter(|(_, count)| *count >= BLACK_HOLE_LOSSES);
-        hole.map_or(Instant::NEVER, |(since, _)| since + (self.pto(sender) * 2).max(MIN_BLACK_HOLE_TIME))
+        let suspected = self.large_losses.filter(|(_, count)| *count >= BLACK_HOLE_LOSSES);
+        suspected.map_or(Instant::NEVER, |(since, _)| since + (self.pto(sender) * 2).max(MIN_BLACK_HOLE_TIME))
     }
 
     /// Fragments in flight, oldest first.
@@ -330,7 +329,7 @@ impl SentPackets {
     }
 
     /// The path failed: everything in flight is lost, and the measurements are forgotten.
-    pub(super) fn abandon(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
+    pub(super) fn on_path_failed(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
         sender.forget_rtt();

@@ -8,7 +8,7 @@ use super::pmtud::PmtuSearch;
 use units::{Instant, RngStream, Span};
 
 /// Unanswered pings in a row after which a path has failed.
-const MAX_MISSED: u32 = 3;
+const MAX_MISSED_PINGS: u32 = 3;
 /// Most pings outstanding at once.
 const MAX_OUTSTANDING: usize = 8;
 /// Ping timeout before the first round trip is known.
@@ -34,7 +34,7 @@ struct Ping {
 pub(super) struct PingAnswer {
     pub(super) rtt: Span,
     /// The path did not work until now.
-    pub(super) revived: bool,
+    pub(super) came_up: bool,
     /// The path MTU, if it grew, bytes.
     pub(super) plpmtu: Option<u32>,
 }
@@ -47,7 +47,7 @@ pub(super) struct PathValidation {
     /// When data or a ping was last answered.
     last_answer: Instant,
     last_ping: Option<Instant>,
-    missed: u32,
+    missed_pings: u32,
     pub(super) rtt: Option<Span>,
     pub(super) pmtud: PmtuSearch,
     pub(super) failures: u64,
@@ -69,7 +69,7 @@ impl PathValidation {
             outstanding: Vec::with_capacity(MAX_OUTSTANDING),
             last_answer: Instant::ZERO,
             last_ping: None,
-            missed: 0,
+            missed_pings: 0,
             rtt: None,
             pmtud: PmtuSearch::new(max_plpmtu),
             failures: 0,
@@ -78,7 +78,7 @@ impl PathValidation {
 
     /// Something sent on the path was acknowledged.
     pub(super) fn on_delivered(&mut self, now: Instant) {
-        (self.last_answer, self.missed) = (now, 0);
+        (self.last_answer, self.missed_pings) = (now, 0);
     }
 
     /// Makes the next ping due now.
@@ -97,10 +97,10 @@ impl PathValidation {
 
     fn validation_due(&self, policy: ProbePolicy) -> Instant {
         let Some(last) = self.last_ping else { return Instant::ZERO };
-        let waiting = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
+        let ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
         let interval = match (self.up, policy.busy) {
-            (_, false) if !(self.up && waiting) => KEEPALIVE_INTERVAL,
-            (true, _) if waiting => return last + self.ping_timeout(),
+            (_, false) if !(self.up && ping_outstanding) => KEEPALIVE_INTERVAL,
+            (true, _) if ping_outstanding => return last + self.ping_timeout(),
             (true, _) => return self.last_answer.max(last) + policy.interval,
             (false, _) => RETRY_INTERVAL,
         };
@@ -116,10 +116,10 @@ impl PathValidation {
         rng: &mut RngStream,
     ) -> Option<(u64, Option<u32>)> {
         if self.validation_due(policy) <= now {
-            let waited = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
-            if self.up && waited {
-                self.missed += 1;
-                if self.missed >= MAX_MISSED {
+            let ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
+            if self.up && ping_outstanding {
+                self.missed_pings += 1;
+                if self.missed_pings >= MAX_MISSED_PINGS {
                     self.fail();
                     return None;
                 }
@@ -150,18 +150,18 @@ impl PathValidation {
         // Older pings need no answer any more.
         self.outstanding.retain(|other| other.probe_size.is_some() || other.sent > ping.sent);
         self.on_delivered(now);
-        let revived = !std::mem::replace(&mut self.up, true);
-        if revived {
+        let came_up = !std::mem::replace(&mut self.up, true);
+        if came_up {
             self.pmtud.start(now);
         }
         let plpmtu = ping.probe_size.filter(|size| self.pmtud.on_answer(now, *size));
-        Some(PingAnswer { rtt, revived, plpmtu })
+        Some(PingAnswer { rtt, came_up, plpmtu })
     }
 
     /// The path has failed.
     pub(super) fn fail(&mut self) {
         self.up = false;
-        self.missed = 0;
+        self.missed_pings = 0;
         self.failures += 1;
         self.outstanding.clear();
         self.last_ping = None;

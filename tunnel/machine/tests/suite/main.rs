@@ -1,6 +1,6 @@
-//! The tunnel's endpoint, two of them, over paths of every kind.
+//! Two endpoints of the tunnel, over paths of every kind.
 
-#![expect(clippy::print_stdout, reason = "figures for whoever runs with --nocapture")]
+#![expect(clippy::print_stdout, reason = "measurements, shown by --nocapture")]
 
 mod any_network;
 mod simulation;
@@ -12,7 +12,7 @@ use units::{Instant, PathId, Rate, Span};
 use wire::frame::Frame;
 
 #[test]
-fn packets_are_delivered_whole_and_in_order_over_two_unlike_paths() {
+fn packets_are_delivered_whole_and_in_order_over_two_different_paths() {
     let links = vec![[LinkConfig::clean(100, 8); 2], [LinkConfig::clean(30, 40); 2]];
     let mut simulation = simulation(1, links, &options("bbr", "minrtt"), Span::ZERO);
     simulation.run(ms(500));
@@ -28,9 +28,9 @@ fn packets_are_delivered_whole_and_in_order_over_two_unlike_paths() {
 }
 
 #[test]
-fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
-    let dead = LinkConfig::clean(50, 10).with_outage(ms(1000), ms(3000));
-    let links = vec![[dead; 2], [LinkConfig::clean(50, 20); 2]];
+fn a_failed_path_is_replaced_within_half_a_second_and_used_again_soon() {
+    let failing = LinkConfig::clean(50, 10).with_outage(ms(1000), ms(3000));
+    let links = vec![[failing; 2], [LinkConfig::clean(50, 20); 2]];
     let mut simulation = simulation(2, links, &options("bbr", "minrtt"), Span::ZERO);
     simulation.run(ms(300));
     for id in 0..1000 {
@@ -48,30 +48,30 @@ fn a_path_that_dies_is_left_within_half_a_second_and_used_again_soon() {
     println!("{longest:?} {events:?} {:?}", simulation.hosts[0].endpoint.status());
     assert!(simulation.hosts[1].ids(7).iter().copied().eq(0..1000), "whole and in order");
     assert!(longest < Span::from_millis(400), "{longest}");
-    let back = events.iter().find(|(at, event)| *at > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
-    assert!(back.expect("it comes back").0 < ms(3500), "{back:?}");
+    let up = events.iter().find(|(at, event)| *at > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
+    assert!(up.expect("the path comes up").0 < ms(3500), "{up:?}");
 }
 
 #[test]
-fn the_difference_of_delays_is_known_wherever_the_clocks_turn_over() {
+fn the_difference_of_delays_is_measured_wherever_the_clocks_wrap() {
     let delays = [8, 40].map(|delay| [LinkConfig::clean(50, delay); 2]);
-    // Clocks are told modulo 2^32 us; at half of it the difference of two becomes negative.
-    for ahead in [0, 1 << 31, 1 << 32].map(|us| Span::from_micros(us).saturating_sub(Span::from_millis(20))) {
-        let mut simulation = simulation(6, delays.to_vec(), &options("bbr", "roundrobin"), ahead);
+    // Receive timestamps are modulo 2^32 us; at half of it the difference of two becomes negative.
+    for clock_offset in [0, 1 << 31, 1 << 32].map(|us| Span::from_micros(us).saturating_sub(Span::from_millis(20))) {
+        let mut simulation = simulation(6, delays.to_vec(), &options("bbr", "roundrobin"), clock_offset);
         for id in 0..300 {
             offer(&mut simulation, 0, 1, id, 10_000);
             simulation.run_for(Span::from_millis(5));
         }
         let excess = simulation.hosts[0].endpoint.status().paths[1].excess_one_way_delay;
-        assert!((30..36).contains(&excess.as_millis()), "{ahead}: {excess}");
+        assert!((30..36).contains(&excess.as_millis()), "{clock_offset}: {excess}");
     }
 }
 
 #[test]
-fn a_path_sends_no_more_than_it_is_allowed_to() {
+fn a_path_sends_at_most_its_configured_rate() {
     let mut simulation = simulation(3, vec![[LinkConfig::clean(100, 10); 2]], &options("off", "minrtt"), Span::ZERO);
-    let allowed = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
-    simulation.hosts[0].endpoint.set_path(PathId(0), allowed);
+    let limited = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
+    simulation.hosts[0].endpoint.set_path(PathId(0), limited);
     simulation.run(ms(500));
     (0..1000).for_each(|id| offer(&mut simulation, 0, 1, id, 10_000));
     simulation.run(ms(1500));
@@ -82,42 +82,42 @@ fn a_path_sends_no_more_than_it_is_allowed_to() {
 
 /// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries: 1200
 /// bytes (RFC 9000, section 14), of which the seal takes 28.
-fn control(end: &mut TestHost, now: Instant) -> Vec<Frame> {
+fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<Frame> {
     let mut frames = Vec::new();
-    while let Some(transmit) = end.endpoint.poll_transmit(now) {
+    while let Some(transmit) = host.endpoint.poll_transmit(now) {
         assert_eq!(transmit.content, Content::Control { pad_to: 0 });
-        assert!(end.endpoint.control().iter().map(Frame::len).sum::<usize>() <= 1200 - 28);
-        frames.extend_from_slice(end.endpoint.control());
+        assert!(host.endpoint.control_frames().iter().map(Frame::len).sum::<usize>() <= 1200 - 28);
+        frames.extend_from_slice(host.endpoint.control_frames());
     }
     frames
 }
 
 #[test]
-fn whatever_is_asked_the_answers_fit_the_datagrams_of_every_path() {
-    let mut end = TestHost::new(&options("bbr", "minrtt"), 4, 1);
-    control(&mut end, ms(1));
+fn any_number_of_pongs_fits_the_datagrams_of_every_path() {
+    let mut host = TestHost::new(&options("bbr", "minrtt"), 4, 1);
+    sent_frames(&mut host, ms(1));
     for number in 0..100 {
         let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
-        end.endpoint.receive_control(ms(2), Arrival { path: PathId(0), packet_number: number, ce: false }, &pings);
+        host.endpoint.receive_control(ms(2), Arrival { path: PathId(0), packet_number: number, ce: false }, &pings);
     }
-    let pongs = control(&mut end, ms(2));
+    let pongs = sent_frames(&mut host, ms(2));
     let tokens = (0..100).flat_map(|number| (0..130).map(move |n| Frame::Pong { token: 1000 * number + n }));
     assert!(pongs.into_iter().eq(tokens), "each is answered");
 }
 
 #[test]
-fn what_has_arrived_on_many_bad_paths_is_told_in_several_datagrams() {
-    let mut end = TestHost::new(&options("bbr", "minrtt"), 5, 16);
-    control(&mut end, ms(1));
+fn acknowledgements_of_many_lossy_paths_fit_several_datagrams() {
+    let mut host = TestHost::new(&options("bbr", "minrtt"), 5, 16);
+    sent_frames(&mut host, ms(1));
     for path in (0..16).map(PathId) {
         for number in (0..40).map(|n| 1000 * n) {
             let payload = Bytes { id: 1, from: 0, to: 1000, length: 1000 };
             let (stream, sequence) = (path.0 as u8, number as u32);
             let fragment = Fragment { stream, sequence, first: true, last: true, retransmission: false, payload };
-            end.endpoint.receive_data(ms(2), Arrival { path, packet_number: number, ce: false }, fragment);
+            host.endpoint.receive_data(ms(2), Arrival { path, packet_number: number, ce: false }, fragment);
         }
     }
-    let told = control(&mut end, ms(2));
-    let paths = told.iter().filter_map(|frame| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
-    assert!(paths.eq(0..16), "each path once: {told:?}");
+    let frames = sent_frames(&mut host, ms(2));
+    let paths = frames.iter().filter_map(|frame| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
+    assert!(paths.eq(0..16), "each path once: {frames:?}");
 }

@@ -32,7 +32,7 @@ impl Payload for Bytes {
 }
 
 #[derive(Clone, Debug)]
-enum Contents {
+enum Body {
     Data(Fragment<Bytes>),
     Frames(Vec<Frame>),
 }
@@ -40,7 +40,7 @@ enum Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     number: u64,
-    content: Contents,
+    content: Body,
 }
 
 /// An endpoint, with what it has delivered.
@@ -122,8 +122,8 @@ impl testnet::Host for TestHost {
         }
         let arrival = Arrival { path, packet_number: datagram.number, ce: false };
         match datagram.content {
-            Contents::Data(data) => self.endpoint.receive_data(now, arrival, data),
-            Contents::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
+            Body::Data(data) => self.endpoint.receive_data(now, arrival, data),
+            Body::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
         }
     }
 
@@ -132,9 +132,9 @@ impl testnet::Host for TestHost {
         let (content, bytes) = match content {
             Content::Data(data) => {
                 let bytes = data.payload.len() + 34;
-                (Contents::Data(data), bytes)
+                (Body::Data(data), bytes)
             }
-            Content::Control { pad_to } => (Contents::Frames(self.endpoint.control().to_vec()), pad_to.max(40) + 28),
+            Content::Control { pad_to } => (Body::Frames(self.endpoint.control_frames().to_vec()), pad_to.max(40) + 28),
         };
         Some((path.index(), bytes, Datagram { number, content }))
     }

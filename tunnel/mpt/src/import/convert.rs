@@ -35,7 +35,7 @@ pub(super) fn convert(interface: &Ini, connection: &Ini) -> Result<Import, Error
     for path in &paths {
         toml += &table_path(path, port);
     }
-    note_left_out(interface, connection, &mut notes);
+    note_unconverted_keys(interface, connection, &mut notes);
     Ok(Import { toml, notes })
 }
 
@@ -57,7 +57,7 @@ fn table_interface(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) -
         addresses.extend(interface.value::<IpNet>("tun_0", key, "an address with its length, 10.0.0.1/24")?);
     }
     if addresses.is_empty() {
-        return Err(interface.wrong("tun_0", "ipv4_addr", "the tunnel has no address", "ipv4_addr = 10.0.0.1/24"));
+        return Err(interface.error("tun_0", "ipv4_addr", "the tunnel has no address", "ipv4_addr = 10.0.0.1/24"));
     }
     let local: IpAddr = connection.required("connection", "ip_local", "the tunnel's own address")?;
     if !addresses.iter().any(|it| it.addr() == local) {
@@ -87,9 +87,9 @@ fn table_mpt(connection: &Ini, paths: &[MptPath], notes: &mut Vec<String>) -> Re
     } else {
         let _ = write!(text, "max-reorder-timeout = \"{timeout}ms\"\n\n[mpt]\nreorder-window = {window}\n");
     }
-    let alive = || paths.iter().filter(|path| path.keepalive_time > 0);
-    if let Some(first) = alive().min_by_key(|path| path.keepalive_time) {
-        let dead_time = alive().map(|path| path.dead_time).min().unwrap_or(first.dead_time);
+    let with_keepalive = || paths.iter().filter(|path| path.keepalive_time > 0);
+    if let Some(first) = with_keepalive().min_by_key(|path| path.keepalive_time) {
+        let dead_time = with_keepalive().map(|path| path.dead_time).min().unwrap_or(first.dead_time);
         let _ = writeln!(text, "keepalive-time = \"{}s\"\ndead-time = \"{dead_time}s\"", first.keepalive_time);
         if paths.iter().any(|path| (path.keepalive_time, path.dead_time) != (first.keepalive_time, dead_time)) {
             notes.push("keepalive_time and dead_time differ between paths; all paths get the shortest".into());
@@ -102,7 +102,7 @@ fn table_peer(connection: &Ini, notes: &mut Vec<String>) -> Result<String, Error
     let remote: IpAddr = connection.required("connection", "ip_remote", "the peer's tunnel address")?;
     let count: usize = connection.value("connection", "network_count", "0 to 20")?.unwrap_or(0);
     if count > MAX_NETWORKS {
-        return Err(connection.wrong("connection", "network_count", "MPT has at most 20 networks", "0 to 20"));
+        return Err(connection.error("connection", "network_count", "MPT has at most 20 networks", "0 to 20"));
     }
     let mut allowed = vec![IpNet::from(remote)];
     for section in (0..count).map(|at| format!("net_{at}")) {
@@ -117,15 +117,15 @@ fn table_peer(connection: &Ini, notes: &mut Vec<String>) -> Result<String, Error
 fn paths(connection: &Ini, notes: &mut Vec<String>) -> Result<Vec<MptPath>, Error> {
     let count: usize = connection.required("connection", "path_count", "1 to 20")?;
     if !(1..=MAX_PATHS).contains(&count) {
-        return Err(connection.wrong("connection", "path_count", "MPT has 1 to 20 paths", "1 to 20"));
+        return Err(connection.error("connection", "path_count", "MPT has 1 to 20 paths", "1 to 20"));
     }
     (0..count).map(|at| path(connection, &format!("path_{at}"), notes)).collect()
 }
 
 fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<MptPath, Error> {
     if !connection.has(section) {
-        let right = format!("a [{section}], or a smaller path_count");
-        return Err(connection.wrong("connection", "path_count", &format!("there is no [{section}]"), &right));
+        let valid = format!("a [{section}], or a smaller path_count");
+        return Err(connection.error("connection", "path_count", &format!("there is no [{section}]"), &valid));
     }
     let number = |key, default| Ok::<u64, Error>(connection.value(section, key, "a whole number")?.unwrap_or(default));
     let address = |key| connection.value::<IpAddr>(section, key, "an address");
@@ -164,7 +164,7 @@ fn table_path(path: &MptPath, port: u16) -> String {
 }
 
 /// Keys that are converted, or that have no effect in MPT itself.
-const KNOWN: &[&str] = &[
+const CONVERTED_KEYS: &[&str] = &[
     "tunnel_num",
     "name",
     "mtu",
@@ -212,14 +212,14 @@ const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
     ("udp_dst", "flows are not pinned to paths by port"),
 ];
 
-fn note_left_out(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) {
-    let numbered = |kind: &'static str, most| (0..most).map(move |at| format!("{kind}_{at}"));
+fn note_unconverted_keys(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) {
+    let numbered = |kind: &'static str, max| (0..max).map(move |at| format!("{kind}_{at}"));
     let mut sections = vec![(interface, "general".to_owned()), (interface, "tun_0".into())];
     sections.push((connection, "connection".into()));
     sections.extend(numbered("path", MAX_PATHS).chain(numbered("net", MAX_NETWORKS)).map(|it| (connection, it)));
     let mut noted = Vec::new();
     for (ini, section) in &sections {
-        for key in ini.keys(section).filter(|key| !KNOWN.contains(key)) {
+        for key in ini.keys(section).filter(|key| !CONVERTED_KEYS.contains(key)) {
             let is_path_status = key == "status" && section.starts_with("path");
             match WITHOUT_COUNTERPART.iter().find(|(name, _)| *name == key) {
                 _ if noted.contains(&key) => {}

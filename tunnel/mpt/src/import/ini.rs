@@ -36,7 +36,11 @@ impl Ini {
                 let entry = ini.sections.entry(section.clone()).or_default();
                 entry.keys.insert(key.trim().to_owned(), (value.trim().trim_matches('"').to_owned(), span));
             } else if !content.is_empty() {
-                return Err(ini.fault(span, "neither a [section] nor `key = value`", "as in MPT's manual, section 5"));
+                return Err(ini.error_at(
+                    span,
+                    "neither a [section] nor `key = value`",
+                    "as in MPT's manual, section 5",
+                ));
             }
         }
         Ok(ini)
@@ -47,17 +51,17 @@ impl Ini {
         self.sections.get(section)?.keys.get(key).map(|(value, _)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// As [`Ini::text`], parsed. `right` describes valid values for the error.
-    pub(super) fn value<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<Option<T>, Error> {
+    /// As [`Ini::text`], parsed. `valid` describes valid values for the error.
+    pub(super) fn value<T: FromStr>(&self, section: &str, key: &str, valid: &str) -> Result<Option<T>, Error> {
         let Some(text) = self.text(section, key) else { return Ok(None) };
-        let wrong = |_| self.wrong(section, key, &format!("`{key}` cannot be `{text}`"), right);
+        let wrong = |_| self.error(section, key, &format!("`{key}` cannot be `{text}`"), valid);
         text.parse().map(Some).map_err(wrong)
     }
 
     /// As [`Ini::value`], and an error if it is missing.
-    pub(super) fn required<T: FromStr>(&self, section: &str, key: &str, right: &str) -> Result<T, Error> {
-        let missing = || self.wrong(section, key, &format!("missing key `{key}` in [{section}]"), right);
-        self.value(section, key, right)?.ok_or_else(missing)
+    pub(super) fn required<T: FromStr>(&self, section: &str, key: &str, valid: &str) -> Result<T, Error> {
+        let missing = || self.error(section, key, &format!("missing key `{key}` in [{section}]"), valid);
+        self.value(section, key, valid)?.ok_or_else(missing)
     }
 
     pub(super) fn has(&self, section: &str) -> bool {
@@ -70,14 +74,14 @@ impl Ini {
     }
 
     /// An error at a key, or at its section if the key is missing.
-    pub(super) fn wrong(&self, section: &str, key: &str, message: &str, right: &str) -> Error {
+    pub(super) fn error(&self, section: &str, key: &str, message: &str, valid: &str) -> Error {
         let found = self.sections.get(section);
         let span = found.map_or(0..0, |it| it.keys.get(key).map_or(it.span.clone(), |(_, span)| span.clone()));
-        self.fault(span, message, right)
+        self.error_at(span, message, valid)
     }
 
-    fn fault(&self, span: Range<usize>, message: &str, right: &str) -> Error {
-        Error::new(&self.origin, &self.text, Fault::at(span, message).help(right))
+    fn error_at(&self, span: Range<usize>, message: &str, valid: &str) -> Error {
+        Error::new(&self.origin, &self.text, Fault::at(span, message).help(valid))
     }
 }
 

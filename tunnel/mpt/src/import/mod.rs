@@ -1,7 +1,7 @@
 //! Import of MPT's configuration files.
 //!
-//! MPT (draft-lencse-tsvwg-mpt) has an `interface.conf` and one file for each connection in `connections/`. All of their keys
-//! are known here; keys without a counterpart are noted.
+//! MPT (draft-lencse-tsvwg-mpt) has an `interface.conf` and one file for each connection in `connections/`. All of their
+//! keys are known here; keys without a counterpart are noted.
 
 mod convert;
 mod ini;
@@ -27,7 +27,7 @@ pub fn import(directory: &Path, wanted: Option<&str>) -> Result<Import, Error> {
     let conf = directory.join("conf");
     let directory = if conf.join("interface.conf").exists() { conf.as_path() } else { directory };
     let interface = read(&directory.join("interface.conf"))?;
-    let connection = pick(connections(&directory.join("connections"))?, wanted, directory)?;
+    let connection = select_connection(connections(&directory.join("connections"))?, wanted, directory)?;
     convert::convert(&interface, &connection)
 }
 
@@ -53,7 +53,7 @@ fn connections(directory: &Path) -> Result<Vec<Ini>, Error> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-fn pick(mut all: Vec<Ini>, wanted: Option<&str>, directory: &Path) -> Result<Ini, Error> {
+fn select_connection(mut all: Vec<Ini>, wanted: Option<&str>, directory: &Path) -> Result<Ini, Error> {
     let name = |ini: &Ini| ini.text("connection", "name").unwrap_or("connection").to_owned();
     let names: Vec<_> = all.iter().map(name).collect();
     let refuse = |message: String| Err(Error::unreadable(&directory.display().to_string(), message));

@@ -1,12 +1,14 @@
-//! The deterministic campaign: the daemon's machines, cipher and codec included, on networks drawn by seed. Whatever the
-//! network does: no packet is delivered twice or altered, nothing unauthenticated is accepted, streams keep their order, and
-//! once a path works, both hosts reach each other within a stated time. A failure names its seed.
+//! The deterministic campaign: nodes with real ciphers and encodings, on networks drawn by seed. No packet is delivered
+//! twice or altered, nothing unauthenticated is accepted, streams keep their order, and once a path works, both hosts
+//! reach each other within a stated time. A failure names its seed.
 
 mod simulation;
 
 use machine::TunnelOptions;
 use ropewalk_node::{Malformed, NodeEvent};
-use simulation::{Simulation, add_path, offer, rebind, remove_path, restart, share, simulation, take_after_restart};
+use simulation::{
+    Simulation, add_path, offer, process_after_restart, rebind, remove_path, restart, set_preshared_key, simulation,
+};
 use testnet::{LinkConfig, ms};
 use units::{Instant, PathId, RngStream, Span};
 
@@ -19,7 +21,7 @@ fn options() -> TunnelOptions {
 }
 
 #[test]
-fn a_client_with_two_paths_meets_a_server_that_knows_none() {
+fn a_client_with_two_paths_connects_to_a_server_without_configured_paths() {
     let links = vec![[LinkConfig::clean(100, 5); 2], [LinkConfig::clean(50, 20); 2]];
     let mut simulation = simulation(1, links, &options());
     simulation.run(ms(300));
@@ -29,14 +31,14 @@ fn a_client_with_two_paths_meets_a_server_that_knows_none() {
     }
     simulation.run(ms(3000));
     assert!([0, 1].iter().all(|path| simulation.hosts[0].is_up(*path) && simulation.hosts[1].is_up(*path)));
-    for side in 0..2u64 {
-        let ids: Vec<u64> = simulation.hosts[1 - side as usize].delivered.iter().map(|(_, id)| *id).collect();
-        assert!(ids.iter().copied().eq((0..100).filter(|id| id % 2 == side)), "{ids:?}");
+    for host in 0..2u64 {
+        let ids: Vec<u64> = simulation.hosts[1 - host as usize].delivered.iter().map(|(_, id)| *id).collect();
+        assert!(ids.iter().copied().eq((0..100).filter(|id| id % 2 == host)), "{ids:?}");
     }
 }
 
 #[test]
-fn a_dead_first_path_does_not_stop_the_start() {
+fn a_first_path_that_does_not_work_does_not_stop_the_start() {
     let dead = LinkConfig::clean(100, 5).with_outage(Instant::ZERO, Instant::NEVER);
     let mut simulation = simulation(2, vec![[dead; 2], [LinkConfig::clean(50, 20); 2]], &options());
     simulation.run(ms(1000));
@@ -52,15 +54,15 @@ fn keys_change_every_two_minutes_and_no_packet_is_lost() {
         simulation.run_for(Span::from_millis(100));
     }
     simulation.run_for(Span::from_secs(1));
-    let established = |side: usize| {
-        simulation.hosts[side].events.iter().filter(|event| matches!(event, NodeEvent::Established { .. })).count()
+    let established = |host: usize| {
+        simulation.hosts[host].events.iter().filter(|event| matches!(event, NodeEvent::Established { .. })).count()
     };
     assert!(established(0) >= 3 && established(1) >= 3, "300 s: {} and {}", established(0), established(1));
     assert!(simulation.hosts[1].delivered.iter().map(|(_, id)| *id).eq(0..3000));
 }
 
 #[test]
-fn a_client_that_moves_is_followed() {
+fn datagrams_go_to_the_new_address_of_a_client() {
     let mut simulation = simulation(4, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(300));
     rebind(&mut simulation, 0);
@@ -70,12 +72,12 @@ fn a_client_that_moves_is_followed() {
         simulation.run_for(Span::from_millis(10));
     }
     simulation.run_for(Span::from_secs(2));
-    assert!(simulation.hosts[1].events.contains(&NodeEvent::Moved(PathId(0))));
+    assert!(simulation.hosts[1].events.contains(&NodeEvent::PathMigrated(PathId(0))));
     assert_eq!((simulation.hosts[0].delivered.len(), simulation.hosts[1].delivered.len()), (50, 50));
 }
 
 #[test]
-fn a_server_that_restarts_is_found_again() {
+fn a_restarted_server_gets_a_new_session() {
     let mut simulation =
         simulation(5, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(300));
@@ -95,13 +97,13 @@ fn a_server_that_restarts_is_found_again() {
 }
 
 #[test]
-fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() {
+fn a_removed_path_is_removed_at_both_ends_and_no_packet_is_lost() {
     let mut simulation =
         simulation(10, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 40); 2]], &options());
     simulation.run(ms(500));
     for id in 0..200 {
         if id == 100 {
-            assert!(simulation.hosts[0].status().fragments_in_flight > 0, "something is on its way");
+            assert!(simulation.hosts[0].status().fragments_in_flight > 0, "fragments are in flight");
             remove_path(&mut simulation, 1);
         }
         offer(&mut simulation, 0, 1, id, 8000);
@@ -112,10 +114,10 @@ fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() 
     assert_eq!(
         [simulation.hosts[0].paths(), simulation.hosts[1].paths()],
         [[0], [0]],
-        "what was late opened nothing again"
+        "late datagrams do not open the path again"
     );
     assert_eq!((simulation.hosts[0].delivered.len(), simulation.hosts[1].delivered.len()), (200, 200));
-    // The same number is another path now.
+    // The path id is used again.
     add_path(&mut simulation, 1, 1);
     simulation.run_for(Span::from_secs(1));
     assert!(simulation.hosts[0].is_up(1) && simulation.hosts[1].is_up(1));
@@ -128,11 +130,11 @@ fn a_path_that_is_taken_away_is_gone_at_both_ends_and_nothing_is_lost_with_it() 
 }
 
 #[test]
-fn a_peer_that_misses_a_removal_learns_of_it_and_drops_a_silent_path_in_the_end() {
+fn a_lost_removal_is_announced_again_and_a_silent_path_is_removed_after_a_minute() {
     let mut simulation =
         simulation(11, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
-    // Nothing of the client's arrives while it takes the path away.
+    // No datagram of the client arrives while it removes the path.
     let before = simulation.network.links.clone();
     simulation.network.links.iter_mut().for_each(|links| links[0].outage = Some((simulation.now, Instant::NEVER)));
     remove_path(&mut simulation, 1);
@@ -141,8 +143,8 @@ fn a_peer_that_misses_a_removal_learns_of_it_and_drops_a_silent_path_in_the_end(
     simulation.network.links.clone_from(&before);
     offer(&mut simulation, 1, 1, 1, 100);
     simulation.run_for(Span::from_secs(3));
-    assert_eq!(simulation.hosts[1].paths(), [0], "its probes were answered so");
-    // A path that falls silent for good, which nobody takes away.
+    assert_eq!(simulation.hosts[1].paths(), [0], "the removal is announced again");
+    // A path that becomes silent and is not removed.
     add_path(&mut simulation, 2, 1);
     simulation.run_for(Span::from_secs(1));
     assert_eq!(simulation.hosts[1].paths(), [0, 2]);
@@ -153,29 +155,29 @@ fn a_peer_that_misses_a_removal_learns_of_it_and_drops_a_silent_path_in_the_end(
     assert_eq!(
         [simulation.hosts[0].paths(), simulation.hosts[1].paths()],
         [vec![0, 2], vec![0]],
-        "whose own it is keeps it"
+        "the client keeps its configured path"
     );
 }
 
 #[test]
-fn a_secret_that_both_ends_change_makes_a_new_session_and_loses_nothing() {
+fn a_preshared_key_that_both_ends_change_makes_a_new_session_and_no_packet_is_lost() {
     let mut simulation = simulation(12, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
     let established = |simulation: &Simulation| {
         simulation
             .hosts
             .each_ref()
-            .map(|end| end.events.iter().filter(|it| matches!(it, NodeEvent::Established { .. })).count())
+            .map(|host| host.events.iter().filter(|it| matches!(it, NodeEvent::Established { .. })).count())
     };
     assert_eq!(established(&simulation), [1, 1]);
     for id in 0..200 {
         match id {
-            20 => share(&mut simulation, 0, 7),
-            100 => share(&mut simulation, 1, 7),
+            20 => set_preshared_key(&mut simulation, 0, 7),
+            100 => set_preshared_key(&mut simulation, 1, 7),
             _ => {}
         }
         if id == 99 {
-            assert_eq!(established(&simulation), [1, 1], "not with the secret at one end only");
+            assert_eq!(established(&simulation), [1, 1], "not with the key at one end only");
         }
         offer(&mut simulation, 0, 1, id, 2000);
         offer(&mut simulation, 1, 1, 1000 + id, 2000);
@@ -191,91 +193,92 @@ fn a_link_that_goes_down_fails_its_paths_at_once() {
     let mut simulation =
         simulation(7, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
-    simulation.act(0, |client, now| client.host.on_link_down(now, 1));
+    simulation.act(0, |client, now| client.node.on_link_down(now, 1));
     assert!(simulation.hosts[0].is_up(0) && !simulation.hosts[0].is_up(1));
 }
 
 #[test]
-fn a_peer_that_says_goodbye_is_asked_for_a_new_session() {
+fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
     let mut simulation = simulation(8, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
-    simulation.act(1, |server, _| server.host.close());
+    simulation.act(1, |server, _| server.node.close());
     simulation.run(ms(3000));
-    let fresh = |side: usize| {
-        simulation.hosts[side].events.iter().filter(|it| **it == NodeEvent::Established { fresh: true }).count()
+    let fresh = |host: usize| {
+        simulation.hosts[host].events.iter().filter(|it| **it == NodeEvent::Established { fresh: true }).count()
     };
-    assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the goodbye");
+    assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the close");
     assert!(simulation.hosts[0].is_up(0) && simulation.hosts[1].is_up(0));
 }
 
 #[test]
-fn datagrams_of_a_life_that_ended_while_they_waited_to_be_taken_are_dropped() {
+fn datagrams_opened_before_a_restart_and_processed_after_it_are_dropped() {
     let mut simulation = simulation(9, vec![[LinkConfig::clean(20, 10); 2]], &options());
     simulation.run(ms(500));
-    assert_eq!(take_after_restart(&mut simulation), Err(Malformed));
+    assert_eq!(process_after_restart(&mut simulation), Err(Malformed));
 }
 
 /// Counts of rare situations, each of which the campaign has to reach.
 #[derive(Debug, Default)]
-struct Met {
+struct Situations {
     restarts: u64,
-    moved: u64,
+    migrated: u64,
     corrupted: u64,
     refused: u64,
     replayed: u64,
-    repaired: u64,
+    retransmitted: u64,
     failures: u64,
     rekeyed: u64,
     clock_jumps: u64,
 }
 
-fn run(seed: u64, met: &mut Met) {
-    let mut random = RngStream::named(seed, "campaign");
-    let links = testnet::random_paths(&mut random, 3);
-    let options = testnet::random_options(&mut random);
+fn run(seed: u64, situations: &mut Situations) {
+    let mut rng = RngStream::named(seed, "campaign");
+    let links = testnet::random_paths(&mut rng, 3);
+    let options = testnet::random_options(&mut rng);
     let paths = links.len() as u64;
     let mut simulation = simulation(seed, links, &options);
-    let long = random.chance(0.05);
-    for id in 0..100 + random.below(150) {
-        let (side, stream) = (usize::from(random.chance(0.4)), (id % 4) as u8);
-        offer(&mut simulation, side, stream, id, 16 + random.below(12_000) as usize);
-        let pause = if long { random.below(4_000_000) } else { random.below(40_000) };
+    let long = rng.chance(0.05);
+    for id in 0..100 + rng.below(150) {
+        let (host, stream) = (usize::from(rng.chance(0.4)), (id % 4) as u8);
+        offer(&mut simulation, host, stream, id, 16 + rng.below(12_000) as usize);
+        let pause = if long { rng.below(4_000_000) } else { rng.below(40_000) };
         simulation.run_for(Span::from_micros(pause));
-        match random.below(200) {
+        match rng.below(200) {
             0 => {
-                restart(&mut simulation, usize::from(random.chance(0.5)));
-                met.restarts += 1;
+                restart(&mut simulation, usize::from(rng.chance(0.5)));
+                situations.restarts += 1;
             }
-            1 => rebind(&mut simulation, random.below(paths) as usize),
+            1 => rebind(&mut simulation, rng.below(paths) as usize),
             2..20 => simulation.replay(),
             20 => {
-                simulation.hosts[usize::from(random.chance(0.5))].wall += 1 << random.below(50);
-                met.clock_jumps += 1;
+                simulation.hosts[usize::from(rng.chance(0.5))].wall_clock += 1 << rng.below(50);
+                situations.clock_jumps += 1;
             }
             _ => {}
         }
         simulation.assert_memory(testnet::MEMORY_BYTES);
         if options.in_order {
-            for end in &simulation.hosts {
+            for host in &simulation.hosts {
                 (0..4).for_each(|stream| {
-                    let ids = end.delivered.iter().filter(|(of, _)| *of == stream).map(|(_, id)| *id);
+                    let ids = host.delivered.iter().filter(|(of, _)| *of == stream).map(|(_, id)| *id);
                     assert!(ids.is_sorted(), "seed {seed}: stream {stream} keeps its order");
                 });
             }
         }
     }
     recover(seed, &mut simulation);
-    for end in &simulation.hosts {
-        let status = end.host.endpoint(end.peer).expect("it is there").status();
-        met.refused += end.refused;
-        met.repaired += status.counters.retransmitted_fragments;
-        met.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
-        met.moved += end.events.iter().filter(|event| matches!(event, NodeEvent::Moved(_))).count() as u64;
-        met.rekeyed +=
-            end.events.iter().filter(|event| **event == NodeEvent::Established { fresh: false }).count() as u64;
+    for host in &simulation.hosts {
+        let status = host.node.endpoint(host.peer).expect("the peer was added").status();
+        situations.refused += host.refused;
+        situations.retransmitted += status.counters.retransmitted_fragments;
+        situations.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
+        situations.migrated +=
+            host.events.iter().filter(|event| matches!(event, NodeEvent::PathMigrated(_))).count() as u64;
+        situations.rekeyed +=
+            host.events.iter().filter(|event| **event == NodeEvent::Established { fresh: false }).count() as u64;
     }
-    met.corrupted += simulation.corrupted;
-    met.replayed += simulation.replayed;
+    situations.corrupted += simulation.corrupted;
+    situations.replayed += simulation.replayed;
 }
 
 /// Removes all impairments; both hosts have to reach each other in time.
@@ -283,21 +286,21 @@ fn recover(seed: u64, simulation: &mut Simulation) {
     for links in &mut simulation.network.links {
         *links = [LinkConfig::clean(50, 10); 2];
     }
-    for end in &mut simulation.hosts {
-        end.events.retain(|event| !matches!(event, NodeEvent::Tunnel(_)));
+    for host in &mut simulation.hosts {
+        host.events.retain(|event| !matches!(event, NodeEvent::Tunnel(_)));
     }
     let recovered = simulation.now;
     let reached = [1 << 40, 1 << 41];
     let mut next = 0;
-    while !(0..2).all(|side| {
-        simulation.hosts[1 - side].ever_delivered.range(reached[side]..reached[side] + (1 << 40)).next().is_some()
+    while !(0..2).all(|host| {
+        simulation.hosts[1 - host].all_delivered.range(reached[host]..reached[host] + (1 << 40)).next().is_some()
     }) {
         assert!(
             simulation.now.since(recovered) < RECOVERY,
             "seed {seed}: no impairment since {recovered:?}, and nothing gets through"
         );
-        for (side, first) in reached.iter().enumerate() {
-            offer(simulation, side, 9, first + next, 100);
+        for (host, first) in reached.iter().enumerate() {
+            offer(simulation, host, 9, first + next, 100);
         }
         next += 1;
         simulation.run_for(Span::from_millis(100));
@@ -306,10 +309,11 @@ fn recover(seed: u64, simulation: &mut Simulation) {
 }
 
 #[test]
-fn no_network_and_no_restart_breaks_the_guarantees() {
-    let mut met = Met::default();
-    (0..testnet::seeds(200)).for_each(|seed| run(seed, &mut met));
-    let Met { restarts, moved, corrupted, refused, replayed, repaired, failures, rekeyed, clock_jumps } = met;
-    let all = [restarts, moved, corrupted, refused, replayed, repaired, failures, rekeyed, clock_jumps];
-    assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {met:?}");
+fn the_guarantees_hold_on_any_network_and_over_restarts() {
+    let mut situations = Situations::default();
+    (0..testnet::seeds(200)).for_each(|seed| run(seed, &mut situations));
+    let Situations { restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, clock_jumps } =
+        situations;
+    let all = [restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, clock_jumps];
+    assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {situations:?}");
 }

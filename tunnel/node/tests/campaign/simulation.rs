@@ -9,11 +9,11 @@ use std::rc::Rc;
 use testnet::{LinkConfig, PATH};
 use units::{Instant, PathId, RngStream, Span};
 
-/// Where somebody can be reached: a number.
+/// The address of a host on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Place(u32);
+pub(crate) struct TestAddress(u32);
 
-impl Address for Place {
+impl Address for TestAddress {
     fn octets(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0.to_be_bytes());
     }
@@ -51,36 +51,36 @@ impl Payload for Bytes {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
-    from: Place,
-    to: Place,
+    from: TestAddress,
+    to: TestAddress,
     bytes: Vec<u8>,
 }
 
 /// A host, with what it has delivered.
 pub(crate) struct TestHost {
-    pub(crate) host: Node<Bytes, Place>,
+    pub(crate) node: Node<Bytes, TestAddress>,
     pub(crate) peer: PeerId,
     identity: Identity,
     /// Its address on each path, as its peer sees it.
-    pub(crate) places: Vec<Place>,
+    pub(crate) addresses: Vec<TestAddress>,
     /// By how much its wall clock is ahead of the simulation's.
-    pub(crate) wall: u64,
+    pub(crate) wall_clock: u64,
     reassembler: Reassembler<Vec<Bytes>>,
     /// Packets delivered since the last restart of either host: stream and id.
     pub(crate) delivered: Vec<(u8, u64)>,
     /// Ids of all packets ever delivered.
-    pub(crate) ever_delivered: BTreeSet<u64>,
+    pub(crate) all_delivered: BTreeSet<u64>,
     pub(crate) events: Vec<NodeEvent>,
     pub(crate) refused: u64,
 }
 
-/// What a host keeps across a restart.
+/// The state that a host keeps across a restart.
 #[derive(Clone)]
 struct Identity {
     seed: u64,
     index: usize,
     private: [u8; 32],
-    other: PublicKey,
+    peer_key: PublicKey,
     options: TunnelOptions,
 }
 
@@ -88,16 +88,16 @@ pub(crate) type Simulation = testnet::Simulation<TestHost>;
 
 /// A client that knows the server's addresses, and a server that knows none of the client's.
 pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: &TunnelOptions) -> Simulation {
-    let mut random = RngStream::named(seed, "keys");
+    let mut rng = RngStream::named(seed, "keys");
     let mut keys = [[0; 32]; 2];
-    keys.iter_mut().flatten().for_each(|byte| *byte = random.bits() as u8);
+    keys.iter_mut().flatten().for_each(|byte| *byte = rng.bits() as u8);
     let hosts = [0, 1].map(|index| {
-        let other = PrivateKey::from_bytes(keys[1 - index]).public();
-        let places = (0..links.len()).map(|path| place(index, path)).collect();
+        let peer_key = PrivateKey::from_bytes(keys[1 - index]).public();
+        let addresses = (0..links.len()).map(|path| address(index, path)).collect();
         TestHost::new(
             Instant::ZERO,
-            Identity { seed, index, private: keys[index], other, options: options.clone() },
-            places,
+            Identity { seed, index, private: keys[index], peer_key, options: options.clone() },
+            addresses,
         )
     });
     Simulation::new(seed, links, hosts)
@@ -111,79 +111,86 @@ pub(crate) fn restart(simulation: &mut Simulation, host: usize) {
 
 /// Rebinds the client's address on a path, as a NAT that has lost its mapping does.
 pub(crate) fn rebind(simulation: &mut Simulation, path: usize) {
-    simulation.hosts[0].places[path].0 += 10;
+    simulation.hosts[0].addresses[path].0 += 10;
 }
 
 /// Removes a path at the client, as a changed configuration does.
 pub(crate) fn remove_path(simulation: &mut Simulation, path: u8) {
-    simulation.act(0, |host, now| host.host.remove_path(now, host.peer, path));
+    simulation.act(0, |host, now| host.node.remove_path(now, host.peer, path));
 }
 
 /// Adds path `path` at the client, over the network's path `by`.
 pub(crate) fn add_path(simulation: &mut Simulation, path: u8, by: usize) {
-    let route = Route { socket: by as u16, remote: place(1, by) };
-    simulation.act(0, |host, now| host.host.set_path(now, host.peer, path, route, PATH));
+    let route = Route { socket: by as u16, remote: address(1, by) };
+    simulation.act(0, |host, now| host.node.set_path(now, host.peer, path, route, PATH));
 }
 
 /// Sets a host's preshared key.
-pub(crate) fn share(simulation: &mut Simulation, host: usize, secret: u8) {
+pub(crate) fn set_preshared_key(simulation: &mut Simulation, host: usize, secret: u8) {
     let secret = seal::PresharedKey::from_bytes([secret; 32]);
-    simulation.act(host, |host, now| host.host.set_preshared(now, host.peer, Some(secret)));
+    simulation.act(host, |host, now| host.node.set_preshared(now, host.peer, Some(secret)));
 }
 
 /// An inner packet enters at a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: usize) {
     let packet = Bytes::new(&content(id, length));
-    simulation.act(host, |host, now| host.host.offer(now, host.peer, stream, packet));
+    simulation.act(host, |host, now| host.node.offer(now, host.peer, stream, packet));
 }
 
-/// The server opens a datagram of the client, and handles it after the client has restarted and made a new session.
-pub(crate) fn take_after_restart(simulation: &mut Simulation) -> Result<(), Malformed> {
+/// The server opens a datagram of the client, and processes it after the client has restarted and has a new session.
+pub(crate) fn process_after_restart(simulation: &mut Simulation) -> Result<(), Malformed> {
     let client = &mut simulation.hosts[0];
-    client.host.offer(simulation.now, client.peer, 1, Bytes::new(&content(1, 100)));
+    client.node.offer(simulation.now, client.peer, 1, Bytes::new(&content(1, 100)));
     let (_, _, mut datagram) = testnet::Host::poll_transmit(client, simulation.now).expect("the packet is sent");
     let route = Route { socket: 0, remote: datagram.from };
-    let opened = simulation.hosts[1].host.open(simulation.now, &route, &mut datagram.bytes).expect("authentic");
+    let opened = simulation.hosts[1].node.open(simulation.now, &route, &mut datagram.bytes).expect("authentic");
     restart(simulation, 0);
     simulation.run_for(Span::from_secs(2));
-    let wrap = |_: Range<usize>, _| Bytes::new(&[]);
-    simulation.hosts[1].host.process(simulation.now, &route, false, opened.expect("sealed"), &datagram.bytes, wrap)
+    let make_payload = |_: Range<usize>, _| Bytes::new(&[]);
+    simulation.hosts[1].node.process(
+        simulation.now,
+        &route,
+        false,
+        opened.expect("sealed"),
+        &datagram.bytes,
+        make_payload,
+    )
 }
 
-fn place(index: usize, path: usize) -> Place {
-    Place((1000 * (index + 1) + path) as u32)
+fn address(index: usize, path: usize) -> TestAddress {
+    TestAddress((1000 * (index + 1) + path) as u32)
 }
 
 /// The content of packet `id`.
 fn content(id: u64, length: usize) -> Vec<u8> {
-    let mut random = RngStream::named(id, "content");
+    let mut rng = RngStream::named(id, "content");
     let mut bytes = [id.to_be_bytes(), (length as u64).to_be_bytes()].concat();
-    bytes.extend((16..length).map(|_| random.bits() as u8));
+    bytes.extend((16..length).map(|_| rng.bits() as u8));
     bytes
 }
 
 impl TestHost {
-    fn new(now: Instant, identity: Identity, places: Vec<Place>) -> Self {
-        let Identity { seed, index, private, other, options } = identity.clone();
-        let mut random = RngStream::named(seed + index as u64, "entropy");
-        let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
+    fn new(now: Instant, identity: Identity, addresses: Vec<TestAddress>) -> Self {
+        let Identity { seed, index, private, peer_key, options } = identity.clone();
+        let mut rng = RngStream::named(seed + index as u64, "entropy");
+        let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = rng.bits() as u8);
         let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
-        let mut host = Node::new(peers, Box::new(|_| PATH));
-        let parts =
+        let mut node = Node::new(peers, Box::new(|_| PATH));
+        let new_config =
             Box::new(move || options.endpoint_config(&[], 2 * seed + index as u64).expect("registered algorithms"));
-        let peer = host.add_peer(other, None, parts).expect("a good key");
-        for path in 0..if index == 0 { places.len() } else { 0 } {
-            host.set_path(now, peer, path as u8, Route { socket: path as u16, remote: place(1, path) }, PATH);
+        let peer = node.add_peer(peer_key, None, new_config).expect("a good key");
+        for path in 0..if index == 0 { addresses.len() } else { 0 } {
+            node.set_path(now, peer, path as u8, Route { socket: path as u16, remote: address(1, path) }, PATH);
         }
         Self {
-            host,
+            node,
             peer,
             identity,
-            places,
-            wall: 1 << 60,
+            addresses,
+            wall_clock: 1 << 60,
             reassembler: Reassembler::default(),
             delivered: Vec::new(),
-            ever_delivered: BTreeSet::new(),
+            all_delivered: BTreeSet::new(),
             events: Vec::new(),
             refused: 0,
         }
@@ -191,10 +198,10 @@ impl TestHost {
 
     fn restart(&mut self, now: Instant) {
         let identity = Identity { seed: self.identity.seed + 7919, ..self.identity.clone() };
-        let fresh = Self::new(now, identity, std::mem::take(&mut self.places));
+        let fresh = Self::new(now, identity, std::mem::take(&mut self.addresses));
         *self = Self {
-            wall: self.wall,
-            ever_delivered: std::mem::take(&mut self.ever_delivered),
+            wall_clock: self.wall_clock,
+            all_delivered: std::mem::take(&mut self.all_delivered),
             refused: self.refused,
             ..fresh
         };
@@ -206,11 +213,11 @@ impl TestHost {
         let packet: Vec<u8> = packet.buffer.iter().flat_map(Bytes::as_slice).copied().collect();
         let id = u64::from_be_bytes(*packet.first_chunk().expect("a packet has a number"));
         assert!(packet == content(id, packet.len()), "packet {id} is what was sent");
-        assert!(self.ever_delivered.insert(id), "packet {id} is delivered once");
+        assert!(self.all_delivered.insert(id), "packet {id} is delivered once");
         self.delivered.push((stream, id));
     }
 
-    fn note(&mut self, event: NodeEvent) {
+    fn on_event(&mut self, event: NodeEvent) {
         if event == (NodeEvent::Established { fresh: true }) {
             // Packets in flight from before a restart may have the ids of later ones.
             self.delivered.clear();
@@ -233,38 +240,40 @@ impl testnet::Host for TestHost {
     type Datagram = Datagram;
 
     fn deadline(&self, now: Instant) -> Instant {
-        self.host.deadline(now)
+        self.node.deadline(now)
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        self.host.on_timeout(now);
+        self.node.on_timeout(now);
     }
 
     fn receive(&mut self, now: Instant, path: usize, mut datagram: Datagram) {
         let route = Route { socket: path as u16, remote: datagram.from };
         let bytes = &mut datagram.bytes;
-        let Ok(opened) = self.host.open(now, &route, bytes) else {
+        let Ok(opened) = self.node.open(now, &route, bytes) else {
             self.refused += 1;
             return;
         };
         let Some(opened) = opened else { return };
         assert_eq!(opened.peer, self.peer);
-        let wrap = |range: Range<usize>, _| Bytes::new(&bytes[range]);
-        self.host.process(now, &route, false, opened, bytes, wrap).expect("an authentic datagram is well-formed");
+        let make_payload = |range: Range<usize>, _| Bytes::new(&bytes[range]);
+        self.node
+            .process(now, &route, false, opened, bytes, make_payload)
+            .expect("an authentic datagram is well-formed");
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
         let (route, bytes) = self.poll_bytes(now)?;
         let path = usize::from(route.socket);
-        Some((path, bytes.len() as u32, Datagram { from: self.places[path], to: route.remote, bytes }))
+        Some((path, bytes.len() as u32, Datagram { from: self.addresses[path], to: route.remote, bytes }))
     }
 
     fn collect(&mut self, now: Instant) {
-        while let Some((_, delivery)) = self.host.poll_delivery() {
+        while let Some((_, delivery)) = self.node.poll_delivery() {
             self.deliver(delivery);
         }
-        while let Some((_, event)) = self.host.poll_event(now) {
-            self.note(event);
+        while let Some((_, event)) = self.node.poll_event(now) {
+            self.on_event(event);
         }
     }
 
@@ -276,37 +285,37 @@ impl testnet::Host for TestHost {
         testnet::memory_bytes(&self.status())
     }
 
-    fn corrupt(mut datagram: Datagram, random: &mut RngStream) -> Option<Datagram> {
-        let at = random.below(datagram.bytes.len() as u64) as usize;
-        datagram.bytes[at] ^= 1 << random.below(8);
+    fn corrupt(mut datagram: Datagram, rng: &mut RngStream) -> Option<Datagram> {
+        let at = rng.below(datagram.bytes.len() as u64) as usize;
+        datagram.bytes[at] ^= 1 << rng.below(8);
         Some(datagram)
     }
 
     fn is_at(&self, path: usize, datagram: &Datagram) -> bool {
-        self.places[path] == datagram.to
+        self.addresses[path] == datagram.to
     }
 }
 
 impl TestHost {
     /// Status of the endpoint for the peer.
     pub(crate) fn status(&self) -> EndpointStatus {
-        self.host.endpoint(self.peer).expect("the peer was added").status()
+        self.node.endpoint(self.peer).expect("the peer was added").status()
     }
 
-    fn poll_bytes(&mut self, now: Instant) -> Option<(Route<Place>, Vec<u8>)> {
-        let wall = self.wall + now.0;
-        if let Some((route, message)) = self.host.poll_message(now, || wall) {
+    fn poll_bytes(&mut self, now: Instant) -> Option<(Route<TestAddress>, Vec<u8>)> {
+        let wall_clock = self.wall_clock + now.0;
+        if let Some((route, message)) = self.node.poll_message(now, || wall_clock) {
             return Some((route, message.as_bytes().to_vec()));
         }
-        let fill = |payload: &Bytes, out: &mut [u8]| {
+        let write_payload = |payload: &Bytes, out: &mut [u8]| {
             out.copy_from_slice(payload.as_slice());
             false
         };
         loop {
-            let (peer, transmit) = self.host.poll_transmit(now)?;
-            let mut bytes = vec![0; self.host.length(peer, &transmit)];
-            if self.host.write(now, peer, &transmit, &mut bytes, fill) {
-                return Some((self.host.route(peer, transmit.path).expect("a path has a route").clone(), bytes));
+            let (peer, transmit) = self.node.poll_transmit(now)?;
+            let mut bytes = vec![0; self.node.length(peer, &transmit)];
+            if self.node.write(now, peer, &transmit, &mut bytes, write_payload) {
+                return Some((self.node.route(peer, transmit.path).expect("a path has a route").clone(), bytes));
             }
         }
     }

@@ -53,14 +53,14 @@ proptest! {
 
     #[test]
     fn bytes_with_a_valid_beginning_pass_every_check(data in proptest::collection::vec(any::<u8>(), 1..200),
-                                                       start in 0..LIKELY.len()) {
-        let data = [LIKELY[start], &data].concat();
+                                                       start in 0..VALID_PREFIXES.len()) {
+        let data = [VALID_PREFIXES[start], &data].concat();
         TARGETS.into_iter().for_each(|(_, check)| check(&data));
     }
 }
 
 /// Beginnings of valid input: IPv4 and IPv6 with TCP and UDP, virtio_net_hdr, an ack frame, GRE.
-const LIKELY: [&[u8]; 7] = [
+const VALID_PREFIXES: [&[u8]; 7] = [
     &[0x45, 0, 0, 60, 0, 1, 0x40, 0, 64, 6, 0, 0],
     &[0x60, 0, 0, 0, 0, 20, 17, 64],
     &[0x60, 0, 0, 0, 0, 40, 0, 64],

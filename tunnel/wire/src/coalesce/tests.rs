@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::{all, super_packets};
+use crate::check::{all_segments, super_packets};
 use crate::samples::{Sample, any_sample};
 use crate::segment::Segmenter;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn changed(at: usize, change: impl Fn(&mut Sample)) -> Vec<usize> {
         if index == at {
             change(&mut sample);
         }
-        sample.whole()
+        sample.packet()
     });
     counts(&packets.collect::<Vec<_>>())
 }
@@ -47,7 +47,7 @@ fn packets_that_differ_are_not_coalesced() {
     assert_eq!(changed(2, |sample| sample.window += 1), [2, 1, 1]);
     let stamped =
         |stamp: u8| Sample { options: vec![1, 1, 8, 10, 0, 0, 0, stamp, 0, 0, 0, 0], ..flow(u32::from(stamp)) };
-    assert_eq!(counts(&[stamped(0).whole(), stamped(1).whole()]), [1, 1], "another timestamp");
+    assert_eq!(counts(&[stamped(0).packet(), stamped(1).packet()]), [1, 1], "another timestamp");
     assert_eq!(changed(2, |sample| sample.payload.push(0)), [2, 1, 1], "longer");
     assert_eq!(changed(2, |sample| sample.payload.clear()), [2, 1, 1], "an acknowledgement alone");
     for flag in [0x01, 0x02, 0x04, 0x20, 0x40, 0x80] {
@@ -71,7 +71,7 @@ fn the_identification_counts_only_where_packets_may_be_fragmented() {
             .map(|index| {
                 let sample =
                     Sample { id: 5 * index, sequence: 100 * u32::from(index), flags: 0x10, ..Sample::tcp(100) };
-                let mut packet = sample.whole();
+                let mut packet = sample.packet();
                 if may_be_fragmented {
                     packet[6] = 0;
                     let checksum = crate::checksum::update(word(&packet, 10), 0x4000, 0);
@@ -105,7 +105,7 @@ fn a_packet_with_a_wrong_checksum_is_written_alone_and_unchanged() {
 #[test]
 fn a_checksum_of_ones_is_not_coalesced() {
     // It is correct where 0 is, but segmentation writes 0.
-    let mut packets: Vec<_> = (0..3).map(|index| flow(index).whole()).collect();
+    let mut packets: Vec<_> = (0..3).map(|index| flow(index).packet()).collect();
     let last = &mut packets[2];
     let payload = Sum::default().word(word(last, 40)).word(word(last, 36)).folded();
     put_word(last, 40, payload);
@@ -119,7 +119,7 @@ fn a_checksum_of_ones_is_not_coalesced() {
 #[test]
 fn a_super_packet_is_bounded_in_bytes_and_packets() {
     assert_eq!(counts(&Sample { flags: 0x10, ..Sample::tcp(6500) }.segments(100)), [64, 1]);
-    let flow = |index: u32| Sample { sequence: 1400 * index, flags: 0x10, ..Sample::tcp(1400) }.whole();
+    let flow = |index: u32| Sample { sequence: 1400 * index, flags: 0x10, ..Sample::tcp(1400) }.packet();
     assert_eq!(counts(&(0..50).map(flow).collect::<Vec<_>>()), [46, 4], "40 + 46 * 1400 = 64440 <= 65535");
 }
 
@@ -146,7 +146,7 @@ proptest! {
             if count == 1 {
                 segmented.push(packet.to_vec());
             } else {
-                segmented.extend(all(Segmenter::new(offload, packet).unwrap()));
+                segmented.extend(all_segments(Segmenter::new(offload, packet).unwrap()));
             }
         }
         prop_assert_eq!(segmented, packets);

@@ -11,7 +11,7 @@ fn udp(v6: bool) -> Sample {
 
 /// An IPv6 packet with extension headers (type, bytes) before its UDP header.
 fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
-    let mut packet = udp(true).whole();
+    let mut packet = udp(true).packet();
     for (kind, bytes) in extensions.iter().rev() {
         let mut header = bytes.to_vec();
         header[0] = packet[6];
@@ -25,11 +25,11 @@ fn extended(extensions: &[(u8, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn headers_of_both_versions_are_decoded() {
-    let v4 = Inner::parse(&Sample { tos: 0xb9, ..udp(false) }.whole()).unwrap();
+    let v4 = Inner::parse(&Sample { tos: 0xb9, ..udp(false) }.packet()).unwrap();
     assert_eq!((v4.source, v4.destination), ([192, 0, 2, 1].into(), [198, 51, 100, 2].into()));
     assert_eq!((v4.tos, v4.protocol, v4.transport, v4.len), (0xb9, 17, 20, 128));
     assert_eq!(v4.ports, Some((8080, 49_153)));
-    let v6 = Inner::parse(&Sample { tos: 0xb9, ..udp(true) }.whole()).unwrap();
+    let v6 = Inner::parse(&Sample { tos: 0xb9, ..udp(true) }.packet()).unwrap();
     assert_eq!((v6.tos, v6.label, v6.protocol, v6.transport, v6.len), (0xb9, 0x3_0201, 17, 40, 148));
     assert_eq!(v6.destination.to_string(), "2001:db8::2");
     assert_eq!(v6.ports, v4.ports);
@@ -53,14 +53,14 @@ fn fragments_have_no_ports_and_an_atomic_fragment_is_none() {
     assert_eq!(parsed(&fragment(0)), (false, true));
     assert_eq!(parsed(&fragment(1)), (true, false), "more follow");
     assert_eq!(parsed(&fragment(8)), (true, false), "not the first");
-    let mut v4 = udp(false).whole();
+    let mut v4 = udp(false).packet();
     v4[6] = 0x20;
     assert_eq!(parsed(&v4), (true, false));
 }
 
 #[test]
 fn contradicting_lengths_are_rejected() {
-    let good = udp(false).whole();
+    let good = udp(false).packet();
     let refusal = |change: fn(&mut Vec<u8>)| {
         let mut packet = good.clone();
         change(&mut packet);
@@ -77,7 +77,7 @@ fn contradicting_lengths_are_rejected() {
 
 #[test]
 fn the_flow_hash_is_equal_within_a_flow_and_differs_between_flows() {
-    let hash = |sample: &Sample, key| Inner::parse(&sample.whole()).unwrap().flow_hash(key);
+    let hash = |sample: &Sample, key| Inner::parse(&sample.packet()).unwrap().flow_hash(key);
     for v6 in [false, true] {
         let (one, later) = (udp(v6), Sample { id: 9, tos: 2, ..udp(v6) });
         assert_eq!(hash(&one, 1), hash(&later, 1), "DSCP, ECN and identification are no part of a flow");
@@ -85,7 +85,7 @@ fn the_flow_hash_is_equal_within_a_flow_and_differs_between_flows() {
         assert_ne!(hash(&one, 1), hash(&Sample { tcp: true, ..one.clone() }, 1));
         let streams: std::collections::BTreeSet<_> = (0..64)
             .map(|port| {
-                let mut packet = one.whole();
+                let mut packet = one.packet();
                 let at = packet.len() - 105;
                 packet[at] = port;
                 Inner::parse(&packet).unwrap().flow_hash(1) % 256
@@ -106,7 +106,7 @@ fn ce_is_set_only_in_ecn_capable_packets() {
         (false, 3, Some(3)),
         (true, 3, Some(3)),
     ] {
-        let mut packet = Sample { tos, ..udp(v6) }.whole();
+        let mut packet = Sample { tos, ..udp(v6) }.packet();
         assert_eq!(ecn::set_ce(&mut packet), marked.is_some());
         assert_eq!(tos_of(&packet), marked.unwrap_or(tos));
         assert!(has_correct_checksums(&packet));
@@ -125,7 +125,7 @@ fn the_mss_of_a_syn_is_lowered_and_its_checksum_stays_correct() {
     for options in [vec![2, 4, 5, 0xb4], vec![1, 2, 4, 5, 0xb4, 1, 1, 0]] {
         for (v6, most) in [(false, 1360), (true, 1340)] {
             let syn = Sample { v6, flags: 2, options: options.clone(), ..Sample::tcp(0) };
-            let mut packet = syn.whole();
+            let mut packet = syn.packet();
             assert!(mss::clamp(&mut packet, 1400, false));
             assert!(has_correct_checksums(&packet));
             let at = if v6 { 60 } else { 40 } + options.iter().position(|byte| *byte == 4).unwrap() + 1;
@@ -151,7 +151,7 @@ fn packets_without_syn_or_with_malformed_options_are_unchanged() {
         (2, vec![5, 40, 0, 0]),
         (2, vec![]),
     ] {
-        let mut packet = Sample { flags, options, ..Sample::tcp(0) }.whole();
+        let mut packet = Sample { flags, options, ..Sample::tcp(0) }.packet();
         let before = packet.clone();
         assert!(!mss::clamp(&mut packet, 1280, false));
         assert_eq!(packet, before);
@@ -161,6 +161,6 @@ fn packets_without_syn_or_with_malformed_options_are_unchanged() {
 proptest! {
     #[test]
     fn set_ce_and_clamp_keep_checksums_correct(sample in any_sample()) {
-        crate::check::inner(&sample.whole());
+        crate::check::inner(&sample.packet());
     }
 }

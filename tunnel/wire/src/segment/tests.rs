@@ -1,13 +1,13 @@
 use super::*;
 use crate::Malformed;
-use crate::check::{all, has_correct_checksums};
+use crate::check::{all_segments, has_correct_checksums};
 use crate::samples::{Sample, any_sample};
 use crate::virtio::GsoType;
 use proptest::prelude::*;
 
 fn segments(sample: &Sample, size: u16) -> Vec<Vec<u8>> {
     let (offload, packet) = sample.with_offload(size);
-    all(Segmenter::new(offload, &packet).unwrap())
+    all_segments(Segmenter::new(offload, &packet).unwrap())
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_super_packet_of_64_kilobytes_is_segmented_as_by_a_network_card() {
 #[test]
 fn a_udp_checksum_of_zero_is_sent_as_ones() {
     let mut sample = Sample { tcp: false, payload: vec![0; 4], ..Sample::tcp(0) };
-    let word_of_sum = word(&sample.whole(), 26);
+    let word_of_sum = word(&sample.packet(), 26);
     sample.payload[..2].copy_from_slice(&word_of_sum.to_be_bytes());
     sample.payload.extend_from_slice(&sample.payload.clone());
     let packets = segments(&sample, 4);
@@ -79,7 +79,7 @@ proptest! {
                 let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).unwrap();
                 prop_assert_eq!(offload.packets(packet), expected.len() - 1);
                 expected.remove(0);
-                prop_assert_eq!(all(Segmenter::new(offload, packet).unwrap()), expected);
+                prop_assert_eq!(all_segments(Segmenter::new(offload, packet).unwrap()), expected);
             }
             None => prop_assert!(expected.len() == 1 && super_packet == untouched),
         }

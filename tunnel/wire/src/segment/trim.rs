@@ -1,5 +1,5 @@
-//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the 45 after
-//! it as well.
+//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the 45
+//! after it as well.
 
 use super::CWR;
 use crate::checksum::{self, pseudo};
@@ -11,15 +11,15 @@ use crate::virtio::{Gso, Layout, VirtioNetHeader, tcp_sequence};
 /// returned offset. `None`, and nothing is changed, if it has fewer than two segments.
 pub fn trim_first(super_packet: &mut [u8]) -> Option<usize> {
     let (mut offload, packet) = VirtioNetHeader::parse(super_packet).ok()?;
-    let cut = offload.gso?;
-    let layout = offload.layout(cut, packet).ok()?;
-    let (size, payload) = (usize::from(cut.size), packet.len() - layout.payload);
+    let gso = offload.gso?;
+    let layout = offload.layout(gso, packet).ok()?;
+    let (size, payload) = (usize::from(gso.size), packet.len() - layout.payload);
     let left = payload.checked_sub(size).filter(|left| *left > 0)?;
-    offload.gso = (left > size).then_some(Gso { cwr: false, ..cut });
+    offload.gso = (left > size).then_some(Gso { cwr: false, ..gso });
     super_packet.copy_within(VirtioNetHeader::LEN..VirtioNetHeader::LEN + layout.payload, VirtioNetHeader::LEN + size);
     let rest = &mut super_packet[size..];
     rest[..VirtioNetHeader::LEN].copy_from_slice(&offload.to_bytes());
-    update_headers(&mut rest[VirtioNetHeader::LEN..], layout, cut.size);
+    update_headers(&mut rest[VirtioNetHeader::LEN..], layout, gso.size);
     Some(size)
 }
 

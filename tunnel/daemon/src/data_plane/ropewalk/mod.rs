@@ -1,9 +1,9 @@
 //! The engine of Ropewalk's own tunnel: packets from the device go to the peer's endpoint, fragments leave sealed, and
 //! received datagrams are opened in place.
 //!
-//! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is parsed
-//! and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Node`); sockets and device are
-//! here. Inner addresses decide which peer gets a packet, and which may send one.
+//! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is
+//! parsed and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Node`); sockets and
+//! device are here. Inner addresses decide which peer gets a packet, and which may send one.
 
 mod allowed_ips;
 mod deliver;
@@ -206,8 +206,8 @@ fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
     AllowedIps::new(peers.iter().flat_map(of_peer))
 }
 
-/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the mark, which
-/// would count against this path otherwise.
+/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the mark,
+/// which would count against this path otherwise.
 fn outer_tos(inner: u8) -> u8 {
     if inner & ECN == ECN { inner & !ECN | ECT_0 } else { inner }
 }
@@ -231,7 +231,7 @@ impl Engine for RopewalkEngine {
             device.report.unrouted += 1;
             return;
         };
-        if !self.node.is_ready(id) {
+        if !self.node.has_session(id) {
             peer.no_session += 1;
             return;
         }
