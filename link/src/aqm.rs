@@ -26,20 +26,20 @@ pub(super) trait DequeueAqm: Clone + Debug {
         egress: &mut Egress<P>,
     ) -> Option<QueuedPacket<P>>;
 
-    /// So many packets had to be dropped because the queue was full.
+    /// `packets` were dropped because the queue was full.
     fn on_overflow(&mut self, now: Instant, packets: u32);
 
-    /// The flow queue's turn came, and it was empty.
+    /// The flow queue was empty when it was served.
     fn on_empty(&mut self, _now: Instant) {}
 
-    /// The flow queue was in neither list of those that take turns, and will be in one.
+    /// The flow queue gets a packet and joins the list of new flows.
     fn on_activated(&mut self, _now: Instant) {}
 
     /// The link's rate, `None` for no limit.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
-/// What else there is in the queueing discipline of which a queue is part.
+/// State of the queueing discipline of which a queue is part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedBacklog {
     /// Bytes in other flow queues.

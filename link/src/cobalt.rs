@@ -1,11 +1,11 @@
 //! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its flow queues.
 //!
-//! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no states to enter and leave with
-//!   rules of their own: `count` goes up with each signal while the delay is above `target`, and down at the same pace
-//!   while it is not. Who comes back above target soon goes on where it was.
-//! - BLUE drops at random what does not listen. Its probability goes up by 1/256 when the queue overflows, and down by
+//! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no dropping state: `count` goes up with
+//!   each signal while the delay is above `target`, and down at the same pace while it is not. A delay that soon is
+//!   above target again continues with the same count.
+//! - BLUE drops packets of unresponsive flows at random. Its probability goes up by 1/256 when the queue overflows, and down by
 //!   1/4096 when the flow queue is found empty; each at most once in a `target`. It never marks.
-//! - A flow queue's last packet may be marked but is not dropped.
+//! - The last packet of a flow queue may be marked but is not dropped.
 //!
 //! `target` is a 20th of the round-trip time it is tuned for, `interval` that time; on slow links `target` is one and a
 //! half full packets, and no delay below four full packets counts.
@@ -30,7 +30,7 @@ const BLUE_DECREMENT: f64 = 1.0 / 4096.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cobalt {
     rtt: Span,
-    marks: bool,
+    ecn: bool,
     target: Span,
     interval: Span,
     /// No delay up to this counts: four full packets at the link's rate.
@@ -59,10 +59,10 @@ enum Action {
 }
 
 impl Cobalt {
-    pub(super) fn new(rtt: Span, marks: bool) -> Self {
+    pub(super) fn new(rtt: Span, ecn: bool) -> Self {
         Self {
             rtt,
-            marks,
+            ecn,
             target: rtt / 20,
             interval: rtt,
             min_delay: Span::ZERO,
@@ -73,7 +73,7 @@ impl Cobalt {
         }
     }
 
-    fn action(&mut self, now: Instant, sojourn: Span, markable: bool, random: &mut RngStream) -> Action {
+    fn action(&mut self, now: Instant, sojourn: Span, markable: bool, rng: &mut RngStream) -> Action {
         let due = self.is_due(now);
         self.set_above_target(now, sojourn > self.target && sojourn > self.min_delay);
         let mut action = Action::Pass;
@@ -84,10 +84,10 @@ impl Cobalt {
         } else if due {
             self.decay(now);
         }
-        if self.blue.probability > 0.0 && random.chance(self.blue.probability) {
+        if self.blue.probability > 0.0 && rng.chance(self.blue.probability) {
             action = Action::Drop;
         }
-        self.keep_next_in_reach(now, action);
+        self.reschedule_overdue(now, action);
         action
     }
 
@@ -105,7 +105,7 @@ impl Cobalt {
         }
     }
 
-    /// The count goes down at the pace at which it went up.
+    /// Lowers the count at the pace of the control law.
     fn decay(&mut self, now: Instant) {
         while self.is_due(now) {
             self.count -= 1;
@@ -113,8 +113,8 @@ impl Cobalt {
         }
     }
 
-    /// Signals that are overdue are not made up for, but the next one is due at once.
-    fn keep_next_in_reach(&mut self, now: Instant, action: Action) {
+    /// Skips overdue signals: the next one is due now.
+    fn reschedule_overdue(&mut self, now: Instant, action: Action) {
         if self.count == 0 {
             self.drop_next = now + self.interval;
         } else if now > self.drop_next && action != Action::Drop {
@@ -137,8 +137,8 @@ impl DequeueAqm for Cobalt {
     ) -> Option<QueuedPacket<P>> {
         loop {
             let mut head = queue.pop()?;
-            let markable = self.marks && head.packet.ecn_capable();
-            match self.action(now, now.since(head.arrived), markable, &mut egress.random) {
+            let markable = self.ecn && head.packet.ecn_capable();
+            match self.action(now, now.since(head.arrived), markable, &mut egress.rng) {
                 Action::Drop if !queue.is_empty() => {
                     egress.drop_packet(head.packet);
                     continue;
@@ -163,18 +163,18 @@ impl DequeueAqm for Cobalt {
         self.decay(now);
     }
 
-    /// Meanwhile the queue would have been found empty again and again.
+    /// Accounts for the time in which the queue was empty.
     fn on_activated(&mut self, now: Instant) {
         self.blue.on_activated(now, self.target);
         self.decay(now);
     }
 
     fn set_rate(&mut self, rate: Option<Rate>) {
-        let full = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL_PACKET));
-        let ideal = self.rtt / 20;
-        self.target = ideal.max(full * 3 / 2);
-        self.interval = (self.rtt + self.target.saturating_sub(ideal)).max(self.target * 2);
-        self.min_delay = full * 4;
+        let full_packet_time = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL_PACKET));
+        let target_without_rate = self.rtt / 20;
+        self.target = target_without_rate.max(full_packet_time * 3 / 2);
+        self.interval = (self.rtt + self.target.saturating_sub(target_without_rate)).max(self.target * 2);
+        self.min_delay = full_packet_time * 4;
     }
 }
 
@@ -215,36 +215,36 @@ mod tests {
         Cobalt::new(Span::from_millis(100), true)
     }
 
-    /// Feeds a packet each millisecond with this sojourn time from `from` to `to` ms; when signals came, ms.
+    /// Instants of signals, ms, of one packet a millisecond with this sojourn time from `from` to `to` ms.
     fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
-        let mut random = RngStream::named(1, "cobalt");
-        let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut random);
+        let mut rng = RngStream::named(1, "cobalt");
+        let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut rng);
         (from..to).filter(|ms| action(ms) == Action::Mark).collect()
     }
 
     /// The first `n` signals of a delay that is above target from `from` ms on: an interval later, and then ever faster,
     /// the gap after the k-th being interval / sqrt(k + 1).
     fn expected_signals(from: u64, n: u64) -> Vec<u64> {
-        let mut at = from as f64;
+        let mut time = from as f64;
         let due = |k| {
-            at += 100.0 / f64::from(k).sqrt();
-            at.ceil() as u64
+            time += 100.0 / f64::from(k).sqrt();
+            time.ceil() as u64
         };
         (1..=n as u32).map(due).collect()
     }
 
     #[test]
     fn target_and_interval_follow_the_round_trip_time_and_on_slow_links_the_packet() {
-        let at = |rate: Option<u64>| {
+        let time = |rate: Option<u64>| {
             let mut cobalt = cobalt();
             cobalt.set_rate(rate.map(Rate::from_bits));
             [cobalt.target, cobalt.interval, cobalt.min_delay].map(Span::as_micros)
         };
-        assert_eq!(at(None), [5_000, 100_000, 0]);
-        assert_eq!(at(Some(100_000_000)), [5_000, 100_000, 484]);
+        assert_eq!(time(None), [5_000, 100_000, 0]);
+        assert_eq!(time(Some(100_000_000)), [5_000, 100_000, 484]);
         // A packet of 1514 bytes takes 12.112 ms.
-        assert_eq!(at(Some(1_000_000)), [18_168, 113_168, 48_448]);
-        assert_eq!(at(Some(100_000)), [181_680, 363_360, 484_480]);
+        assert_eq!(time(Some(1_000_000)), [18_168, 113_168, 48_448]);
+        assert_eq!(time(Some(100_000)), [181_680, 363_360, 484_480]);
     }
 
     #[test]
@@ -255,20 +255,20 @@ mod tests {
     }
 
     #[test]
-    fn after_a_calm_the_count_has_gone_down_at_the_pace_at_which_it_went_up() {
+    fn below_target_the_count_goes_down_by_the_control_law() {
         let mut cobalt = cobalt();
-        let seen = signals(&mut cobalt, 0, 400, 20);
-        let (count, calm_from) = (cobalt.count, *seen.last().expect("some"));
-        assert_eq!(count as usize, seen.len() + 1);
+        let signalled = signals(&mut cobalt, 0, 400, 20);
+        let (count, last_signal) = (cobalt.count, *signalled.last().expect("some"));
+        assert_eq!(count as usize, signalled.len() + 1);
         // What is due next while calm takes one away: at next, and then interval / sqrt of what is left later.
         let mut expected = count;
-        let mut at = cobalt.drop_next;
-        while at <= Instant(500 * MS) {
+        let mut time = cobalt.drop_next;
+        while time <= Instant(500 * MS) {
             expected -= 1;
-            at += Span((100.0 * MS as f64 / f64::from(expected.max(1)).sqrt()) as u64);
+            time += Span((100.0 * MS as f64 / f64::from(expected.max(1)).sqrt()) as u64);
         }
         assert_eq!(signals(&mut cobalt, 400, 501, 0), [0; 0]);
-        assert_eq!(cobalt.count, expected, "calm from {calm_from} to 500 ms");
+        assert_eq!(cobalt.count, expected, "calm from {last_signal} to 500 ms");
         assert!(expected > 1);
         // Above target again: the next signal after interval / sqrt(count), not after an interval.
         let gap = (100.0 / f64::from(expected).sqrt()).ceil() as u64;
@@ -296,9 +296,9 @@ mod tests {
     #[test]
     fn blue_drops_its_share_and_never_marks() {
         let mut cobalt = Cobalt { blue: Blue { probability: 0.25, changed_at: Instant::ZERO }, ..cobalt() };
-        let mut random = RngStream::named(2, "cobalt");
+        let mut rng = RngStream::named(2, "cobalt");
         let actions: Vec<Action> =
-            (0..100_000).map(|us| cobalt.action(Instant(us * 1000), Span::ZERO, true, &mut random)).collect();
+            (0..100_000).map(|us| cobalt.action(Instant(us * 1000), Span::ZERO, true, &mut rng)).collect();
         assert!(!actions.contains(&Action::Mark));
         let share = actions.iter().filter(|action| **action == Action::Drop).count() as f64 / 1e5;
         assert!((share - 0.25).abs() < 5.0 * (0.25 * 0.75 / 1e5_f64).sqrt(), "{share}");

@@ -1,4 +1,4 @@
-//! CoDel: signal when the least delay of an interval was too long, and then ever more often.
+//! CoDel: drop or mark when the minimum delay of an interval was above target, and then ever more often.
 //!
 //! RFC 8289, section 5. The sojourn time is measured when a packet leaves the queue. When it has been above `target`
 //! for a whole `interval`, the packet at the head is dropped, and the next one `interval / sqrt(count)` later, until
@@ -21,14 +21,14 @@ use units::{Instant, Span};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     state: CoDelState,
-    marks: bool,
+    ecn: bool,
     ce_threshold: Option<Span>,
 }
 
 impl CoDel {
-    pub(super) fn new(config: CoDelConfig, marks: bool) -> Self {
+    pub(super) fn new(config: CoDelConfig, ecn: bool) -> Self {
         let CoDelConfig { target, interval, ce_threshold } = config;
-        Self { state: CoDelState::new(target, interval), marks, ce_threshold }
+        Self { state: CoDelState::new(target, interval), ecn, ce_threshold }
     }
 
     /// Takes the head off, and tells whether it may be dropped \[`dodequeue`\].
@@ -73,7 +73,7 @@ impl DequeueAqm for CoDel {
             if action == CoDelAction::Pass {
                 break;
             }
-            if self.marks && head.packet.ecn_capable() {
+            if self.ecn && head.packet.ecn_capable() {
                 self.reschedule(action);
                 marked = true;
                 break;
@@ -149,12 +149,12 @@ impl CoDelState {
         now >= *self.first_above_time.get_or_insert(now + self.interval)
     }
 
-    /// What is done with the packet taken from the head \[`deque`\].
+    /// The action for the packet taken from the head \[`deque`\].
     pub fn next_action(&mut self, now: Instant, ok_to_drop: bool) -> CoDelAction {
         match (ok_to_drop, self.dropping) {
             (false, _) => self.dropping = false,
             (true, false) => {
-                self.enter(now);
+                self.enter_dropping(now);
                 return CoDelAction::EnterDropping;
             }
             (true, true) if now >= self.drop_next => return CoDelAction::Drop,
@@ -180,10 +180,10 @@ impl CoDelState {
         self.count = self.count.saturating_add(packets);
     }
 
-    fn enter(&mut self, now: Instant) {
-        let needed = self.count - self.last_count;
-        let soon = now.since(self.drop_next) < self.interval * 16;
-        self.count = if needed > 1 && soon { needed } else { 1 };
+    fn enter_dropping(&mut self, now: Instant) {
+        let delta = self.count - self.last_count;
+        let recently_dropping = now.since(self.drop_next) < self.interval * 16;
+        self.count = if delta > 1 && recently_dropping { delta } else { 1 };
         self.last_count = self.count;
         self.dropping = true;
         self.drop_next = now + self.control_law();
@@ -205,7 +205,7 @@ mod tests {
         CoDelState::new(Span::from_millis(5), Span::from_millis(100))
     }
 
-    /// Feeds one packet a millisecond with this sojourn time from `from` to `to` ms; when drops were due, ms.
+    /// Instants of drops, ms, of one packet a millisecond with this sojourn time from `from` to `to` ms.
     fn drops(codel: &mut CoDelState, from: u64, to: u64, sojourn: Span) -> Vec<u64> {
         let due = |ms: &u64| {
             let ok_to_drop = codel.ok_to_drop(Instant(ms * MS), sojourn, false);

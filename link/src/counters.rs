@@ -1,13 +1,13 @@
-//! What a pipe counts.
+//! Counters of a pipe.
 
 /// Totals of one pipe since the beginning of the run.
 ///
 /// Conservation: `offered = delivered + dropped + lost +` [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Packets handed in.
+    /// Packets offered.
     pub offered: u64,
-    /// Packets handed out at the far end.
+    /// Packets delivered at the far end.
     pub delivered: u64,
     /// Packets dropped by the queue: full, early, or too many on the wire.
     pub dropped: u64,
@@ -15,11 +15,11 @@ pub struct LinkCounters {
     pub lost: u64,
     /// Packets marked CE.
     pub marked: u64,
-    /// Bytes handed out at the far end, without the link's overhead.
+    /// Bytes delivered at the far end, without the link's overhead.
     pub bytes_delivered: u64,
     /// Start of transmission minus arrival at the queue, summed over the packets that the queue did not drop, ns.
     /// Counted when the start is decided: on arrival, or for CoDel at the start itself.
     pub queue_delay_total_ns: u64,
-    /// Time of the transmissions decided so far, ns; [`Pipe::busy`](super::Pipe::busy) leaves out the future part.
+    /// Time of the transmissions decided so far, ns; [`Pipe::busy_time`](super::Pipe::busy_time) leaves out the future part.
     pub busy_ns: u64,
 }

@@ -1,11 +1,10 @@
 //! A queue that decides at departure, or has a queue for each flow: packets wait until the transmitter is free.
 //!
-//! Nobody sees a packet leave the queue, only arrive at the far end, later and in order. So departures are brought
-//! up to date whenever something happens in the pipe, each with its own instant, and the pipe needs an event for a
-//! departure only while the wire is empty. At an instant at which a packet leaves the queue and another arrives, the
-//! departure comes first.
+//! Departures from the queue are computed whenever something happens in the pipe, each with its own instant, because only
+//! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty. At
+//! an instant at which a packet leaves the queue and another arrives, the departure comes first.
 //!
-//! What waits, and who is next, is the business of a [`Qdisc`]: [`Fifo`] or [`FairQueue`].
+//! The queueing discipline is a [`Qdisc`]: [`Fifo`] or [`FairQueue`].
 
 use super::cobalt::Cobalt;
 use super::codel::CoDel;
@@ -40,10 +39,10 @@ impl<P: Packet> DequeueManaged<P> {
             QueueDiscipline::Pie(pie) => Box::new(Fifo::new(Aqm::Pie(Pie::new(pie, ecn)))),
             QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel }) => {
                 let fair = FairConfig::fq_codel(flows, quantum);
-                Box::new(FairQueue::new(fair, &CoDel::new(codel, ecn), rate, egress.random.bits()))
+                Box::new(FairQueue::new(fair, &CoDel::new(codel, ecn), rate, egress.rng.bits()))
             }
             QueueDiscipline::Cake(CakeConfig { rtt }) => {
-                Box::new(FairQueue::new(FairConfig::CAKE, &Cobalt::new(rtt, ecn), rate, egress.random.bits()))
+                Box::new(FairQueue::new(FairConfig::CAKE, &Cobalt::new(rtt, ecn), rate, egress.rng.bits()))
             }
             QueueDiscipline::DropTail | QueueDiscipline::Red(_) => unreachable!("these decide on arrival"),
         };
@@ -53,12 +52,12 @@ impl<P: Packet> DequeueManaged<P> {
     pub(super) fn offer(&mut self, now: Instant, packet: P, size: u64, egress: &mut Egress<P>) -> Verdict {
         self.advance(now, egress);
         let free_at = egress.transmitter.free_at();
-        let free = self.qdisc.waiting_since().is_none() && free_at <= now;
-        if free {
+        let is_idle = self.qdisc.waiting_since().is_none() && free_at <= now;
+        if is_idle {
             self.qdisc.on_idle(free_at);
         }
         let packet = QueuedPacket { arrived: now, size, packet };
-        let verdict = self.qdisc.enqueue(packet, (!free).then_some(&self.limit), egress);
+        let verdict = self.qdisc.enqueue(packet, (!is_idle).then_some(&self.limit), egress);
         self.advance(now, egress);
         verdict
     }
@@ -68,7 +67,7 @@ impl<P: Packet> DequeueManaged<P> {
         self.qdisc.waiting_since().map_or(Instant::NEVER, |arrived| egress.transmitter.start(arrived))
     }
 
-    /// Transmits what the transmitter was free for by `now`.
+    /// Transmits the packets whose transmission begins by `now`.
     pub(super) fn advance(&mut self, now: Instant, egress: &mut Egress<P>) {
         while self.next(egress) <= now {
             let Some(head) = self.qdisc.dequeue(self.next(egress), egress) else { return };
@@ -89,7 +88,7 @@ impl<P: Packet> DequeueManaged<P> {
         self.qdisc.set_rate(rate);
     }
 
-    /// The link goes down. Those that wait have waited until now.
+    /// The link goes down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down(&mut self, now: Instant, egress: &mut Egress<P>) {
         self.advance(now, egress);
         while let Some(waiting) = self.qdisc.purge() {

@@ -14,39 +14,39 @@ pub(super) struct Egress<P> {
     pub(super) transmitter: Transmitter,
     pub(super) wire: Wire<P>,
     pub(super) loss: LossState,
-    pub(super) random: RngStream,
+    pub(super) rng: RngStream,
     pub(super) counters: LinkCounters,
     /// Packets dropped or lost that the pipe's owner has not taken back yet.
     pub(super) discarded: Vec<P>,
 }
 
 impl<P: Packet> Egress<P> {
-    pub(super) fn new(config: &PipeConfig, random: RngStream) -> Self {
+    pub(super) fn new(config: &PipeConfig, rng: RngStream) -> Self {
         Self {
             transmitter: Transmitter::new(config),
             wire: Wire::new(config),
             loss: LossState::new(config.loss),
-            random,
+            rng,
             counters: LinkCounters::default(),
             discarded: Vec::new(),
         }
     }
 
-    /// Sends a packet of `size` bytes (with overhead) that is there since `ready`, after all before it: when its
-    /// transmission starts, and what becomes of it. A packet that gets lost takes its turn at the transmitter.
+    /// Sends a packet of `size` bytes (with overhead) that is available since `available_at`, after all before it. Returns
+    /// the start of its transmission and its verdict. A packet that is lost is transmitted too.
     #[inline]
-    pub(super) fn send(&mut self, ready: Instant, packet: P, size: u64) -> (Instant, Verdict) {
-        let Transmission { start, departure, serialisation_time } = self.transmitter.send(ready, size);
-        self.counters.queue_delay_total_ns += start.since(ready).0;
+    pub(super) fn send(&mut self, available_at: Instant, packet: P, size: u64) -> (Instant, Verdict) {
+        let Transmission { start, departure, serialisation_time } = self.transmitter.send(available_at, size);
+        self.counters.queue_delay_total_ns += start.since(available_at).0;
         self.counters.busy_ns += serialisation_time.0;
-        let (survivor, verdict) = self.survive(departure, packet);
-        self.wire.send(departure, survivor, &mut self.random);
+        let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
+        self.wire.send(departure, packet_or_lost, &mut self.rng);
         (start, verdict)
     }
 
     #[inline]
-    fn survive(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
-        if self.loss.loses_packet(&mut self.random) {
+    fn apply_loss(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
+        if self.loss.loses_packet(&mut self.rng) {
             return (None, self.lose_packet(packet));
         }
         if self.wire.is_full(departure) {
@@ -61,7 +61,7 @@ impl<P: Packet> Egress<P> {
         self.counters.marked += 1;
     }
 
-    /// Drops a packet for which the queue, or the delay stage, has no place.
+    /// Drops a packet for which the queue or the delay stage has no room.
     pub(super) fn drop_packet(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;
         self.discarded.push(packet);
@@ -84,8 +84,8 @@ impl<P: Packet> Egress<P> {
         Some(packet)
     }
 
-    /// The link goes down: what is on the wire is lost, and what was to be transmitted is not; `waiting`: the sizes of
-    /// those packets that had not begun.
+    /// The link goes down: packets on the wire are lost, transmissions are cancelled. `waiting`: sizes of the packets
+    /// whose transmission had not begun.
     pub(super) fn take_down(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.remaining_busy_time(now, waiting).0;
         for packet in self.wire.clear() {

@@ -1,9 +1,8 @@
 //! A queue that decides on arrival (drop-tail, RED): transmission and propagation in one event.
 //!
 //! A packet's departure and its arrival at the far end are known when it is accepted, so it goes to the wire at once,
-//! and the one pending event is the arrival of the wire's head. What is waiting is kept as start times and sizes
-//! only, and brought up to date when somebody asks. At an instant at which a transmission starts and a packet
-//! arrives, the start comes first and leaves its place to the packet.
+//! and the one pending event is the arrival of the wire's head. Of waiting packets only start times and sizes are kept,
+//! updated at each call. At an instant at which a transmission starts and a packet arrives, the start comes first.
 
 use super::aqm::EnqueueAction;
 use super::egress::Egress;
@@ -20,13 +19,13 @@ pub(super) struct EnqueueManaged {
     config: QueueConfig,
     limit: EffectiveLimit,
     red: Option<Red>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<ScheduledPacket>,
     bytes: u64,
 }
 
 /// A packet whose transmission has not started.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct ScheduledPacket {
     start: Instant,
     size: u64,
 }
@@ -49,18 +48,18 @@ impl EnqueueManaged {
         egress: &mut Egress<P>,
     ) -> Verdict {
         self.advance(now);
-        if !self.accepts(now, &mut packet, egress) || !self.has_room(now, size, egress) {
+        if !self.passes_red(now, &mut packet, egress) || !self.has_room(now, size, egress) {
             return egress.drop_packet(packet);
         }
         let (start, verdict) = egress.send(now, packet, size);
         if start > now {
-            self.waiting.push_back(Waiting { start, size });
+            self.waiting.push_back(ScheduledPacket { start, size });
             self.bytes += size;
         }
         verdict
     }
 
-    /// Forgets the packets that have started by `now`.
+    /// Removes the packets whose transmission has started by `now`.
     #[inline]
     pub(super) fn advance(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front().filter(|first| first.start <= now) {
@@ -74,8 +73,8 @@ impl EnqueueManaged {
         (self.waiting.len() as u64, self.bytes)
     }
 
-    /// When the packet begins its transmission that is the `count`-th from the end.
-    pub(super) fn start_of_waiting_from_last(&self, count: u64) -> Instant {
+    /// The start of transmission of the `count`-th waiting packet from the end.
+    pub(super) fn start_of_nth_last(&self, count: u64) -> Instant {
         self.waiting[self.waiting.len() - count as usize].start
     }
 
@@ -84,7 +83,7 @@ impl EnqueueManaged {
         self.waiting.iter().map(|waiting| waiting.size)
     }
 
-    /// Sends what has not started yet at a new rate. The packet in transmission is not touched.
+    /// Reschedules the waiting packets at a new rate. The packet in transmission keeps the old one.
     pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
         self.advance(now);
         let (old, counters) = (egress.transmitter.rate(), &mut egress.counters);
@@ -99,15 +98,15 @@ impl EnqueueManaged {
             waiting.start = new.start;
             departures.push(new.departure);
         }
-        egress.wire.reschedule(now, &departures, &mut egress.random);
+        egress.wire.reschedule(now, &departures, &mut egress.rng);
         self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
     }
 
-    /// The link goes down. Those that wait have waited until now.
+    /// The link goes down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down<P: Packet>(&mut self, now: Instant, egress: &mut Egress<P>) {
         self.advance(now);
-        let spared: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();
-        egress.counters.queue_delay_total_ns -= spared;
+        let unserved_delay: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();
+        egress.counters.queue_delay_total_ns -= unserved_delay;
         egress.take_down(now, self.sizes());
         self.waiting.clear();
         self.bytes = 0;
@@ -116,15 +115,15 @@ impl EnqueueManaged {
     /// A packet that finds the transmitter free does not need room.
     #[inline]
     fn has_room<P: Packet>(&self, now: Instant, size: u64, egress: &Egress<P>) -> bool {
-        egress.transmitter.free_at() <= now || self.limit.admits(self.waiting.len(), self.bytes, size)
+        egress.transmitter.free_at() <= now || self.limit.has_room_for(self.waiting.len(), self.bytes, size)
     }
 
     #[inline]
-    fn accepts<P: Packet>(&mut self, now: Instant, packet: &mut P, egress: &mut Egress<P>) -> bool {
+    fn passes_red<P: Packet>(&mut self, now: Instant, packet: &mut P, egress: &mut Egress<P>) -> bool {
         let Some(red) = &mut self.red else { return true };
         let free_at = egress.transmitter.free_at();
         let idle = (free_at <= now).then(|| (now.since(free_at), egress.transmitter.rate()));
-        match red.enqueue(self.bytes, idle, &mut egress.random) {
+        match red.enqueue(self.bytes, idle, &mut egress.rng) {
             EnqueueAction::Accept => true,
             EnqueueAction::MarkOrDrop if self.config.ecn && packet.ecn_capable() => {
                 egress.mark(packet);

@@ -1,15 +1,15 @@
-//! A queue for each flow, served in turns: DRR++ with new and old flows, as in FQ-CoDel and CAKE.
+//! A queue for each flow, served by deficit round robin with new and old flows (DRR++), as in FQ-CoDel and CAKE.
 //!
 //! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*, and
 //! new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends less
-//! than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new passes
-//! through the old ones first, so that nobody stays new for ever. When the queue is full, the queue with most bytes
-//! loses packets from its head. What else is dropped or marked in a queue is its [`DequeueAqm`]'s business.
+//! than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new becomes
+//! old first, so that no flow stays new for ever. When the queue is full, the flow queue with most bytes loses packets
+//! from its head. Everything else is dropped or marked by the [`DequeueAqm`] of each flow queue.
 //!
 //! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only when
 //! nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links.
-//! Of CAKE is not here: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes
-//! its place), and that an empty queue is not passed through the old ones.
+//! Not modelled of CAKE: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes
+//! its place), and that an empty queue does not become old.
 
 use super::aqm::{DequeueAqm, SharedBacklog};
 use super::egress::Egress;
@@ -20,7 +20,7 @@ use super::qdisc::Qdisc;
 use std::collections::VecDeque;
 use units::{Instant, Rate};
 
-/// What FQ-CoDel and CAKE differ in.
+/// Parameters in which FQ-CoDel and CAKE differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairConfig {
     queues: usize,
@@ -33,13 +33,13 @@ pub(super) struct FairConfig {
     adapts_quantum: bool,
 }
 
-/// A queue for each flow, and their turns.
+/// A queue for each flow, and the lists of new and old flows.
 #[derive(Debug)]
-pub(super) struct FairQueue<P, H> {
+pub(super) struct FairQueue<P, A> {
     config: FairConfig,
     quantum: i64,
     seed: u64,
-    flows: Vec<FlowQueue<P, H>>,
+    flows: Vec<FlowQueue<P, A>>,
     new_flows: VecDeque<usize>,
     old_flows: VecDeque<usize>,
     packets: u64,
@@ -49,15 +49,15 @@ pub(super) struct FairQueue<P, H> {
     last_arrival: Instant,
 }
 
-/// The queue of a flow, with what it may still send.
+/// The queue of a flow.
 #[derive(Debug)]
-struct FlowQueue<P, H> {
+struct FlowQueue<P, A> {
     packets: PacketQueue<P>,
-    aqm: H,
+    aqm: A,
     deficit: i64,
-    /// Whether it is among the new or the old flows.
-    listed: bool,
-    /// Hash of the flow to which it was given last.
+    /// Whether the queue is in the list of new or of old flows.
+    is_listed: bool,
+    /// Hash of the flow that used the queue last.
     tag: u64,
 }
 
@@ -71,19 +71,19 @@ impl FairConfig {
     pub(super) const CAKE: Self = Self { queues: 1024, ways: 8, drop_batch: 1, quantum: 1514, adapts_quantum: true };
 
     fn quantum(&self, rate: Option<Rate>) -> i64 {
-        let most =
+        let max =
             rate.filter(|_| self.adapts_quantum).map_or(self.quantum, |rate| (rate.as_bits() / 8 / 4096).max(300));
-        self.quantum.min(most) as i64
+        self.quantum.min(max) as i64
     }
 }
 
-impl<P: Packet, H: DequeueAqm> FairQueue<P, H> {
+impl<P: Packet, A: DequeueAqm> FairQueue<P, A> {
     /// Empty queues with `aqm` at the head of each; `seed` is that of the hash.
-    pub(super) fn new(config: FairConfig, aqm: &H, rate: Option<Rate>, seed: u64) -> Self {
+    pub(super) fn new(config: FairConfig, aqm: &A, rate: Option<Rate>, seed: u64) -> Self {
         let mut aqm = aqm.clone();
         aqm.set_rate(rate);
         let flow =
-            || FlowQueue { packets: PacketQueue::default(), aqm: aqm.clone(), deficit: 0, listed: false, tag: 0 };
+            || FlowQueue { packets: PacketQueue::default(), aqm: aqm.clone(), deficit: 0, is_listed: false, tag: 0 };
         Self {
             config,
             quantum: config.quantum(rate),
@@ -101,13 +101,13 @@ impl<P: Packet, H: DequeueAqm> FairQueue<P, H> {
     /// The queue of a flow: the one in its set that is already its own, or an unused one; else it shares the queue of
     /// another flow, which keeps it (in Linux the newcomer takes it over, and the owner may come to yet another queue).
     fn classify(&mut self, flow: u16) -> usize {
-        let hash = scramble(self.seed ^ u64::from(flow));
+        let hash = mix(self.seed ^ u64::from(flow));
         let direct = (hash % self.config.queues as u64) as usize;
         let (set, way) = (direct - direct % self.config.ways, direct % self.config.ways);
         let candidates = (0..self.config.ways).map(|k| set + (way + k) % self.config.ways);
-        let own = candidates.clone().find(|index| self.flows[*index].tag == hash);
-        let unused = || candidates.clone().find(|index| !self.flows[*index].listed);
-        match own.or_else(unused) {
+        let assigned = candidates.clone().find(|index| self.flows[*index].tag == hash);
+        let unused = || candidates.clone().find(|index| !self.flows[*index].is_listed);
+        match assigned.or_else(unused) {
             Some(index) => {
                 self.flows[index].tag = hash;
                 index
@@ -116,15 +116,15 @@ impl<P: Packet, H: DequeueAqm> FairQueue<P, H> {
         }
     }
 
-    /// Drops from the head of the longest queue, and returns its index.
-    fn prune(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<usize> {
+    /// Drops from the head of the flow queue with most bytes (Linux `fq_codel_drop`); returns its index.
+    fn drop_from_longest(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<usize> {
         let bytes_of = |index: usize| self.flows[index].packets.bytes();
         let longer = |best: usize, index: usize| if bytes_of(index) > bytes_of(best) { index } else { best };
         let longest = self.new_flows.iter().chain(&self.old_flows).copied().reduce(longer)?;
-        let enough = bytes_of(longest) / 2;
+        let max_bytes = bytes_of(longest) / 2;
         let (mut count, mut bytes) = (0, 0);
         let flow = &mut self.flows[longest];
-        while count == 0 || (count < self.config.drop_batch && bytes < enough) {
+        while count == 0 || (count < self.config.drop_batch && bytes < max_bytes) {
             let Some(waiting) = flow.packets.pop() else { break };
             (count, bytes) = (count + 1, bytes + waiting.size);
             egress.drop_packet(waiting.packet);
@@ -135,42 +135,37 @@ impl<P: Packet, H: DequeueAqm> FairQueue<P, H> {
         (count > 0).then_some(longest)
     }
 
-    /// The packet that the management at the head of a queue lets go.
+    /// The next packet of a flow queue after its active queue management.
     fn dequeue_flow(&mut self, now: Instant, index: usize, egress: &mut Egress<P>) -> Option<QueuedPacket<P>> {
         let flow = &mut self.flows[index];
         let (packets, bytes) = (flow.packets.packets(), flow.packets.bytes());
         let shared = SharedBacklog { other_bytes: self.bytes - bytes, max_packet: self.max_packet };
-        let left = flow.aqm.dequeue(now, &mut flow.packets, shared, egress);
+        let packet = flow.aqm.dequeue(now, &mut flow.packets, shared, egress);
         self.packets -= packets - flow.packets.packets();
         self.bytes -= bytes - flow.packets.bytes();
-        left
+        packet
     }
 }
 
-impl<P: Packet, H: DequeueAqm> Qdisc<P> for FairQueue<P, H> {
-    fn enqueue(
-        &mut self,
-        newcomer: QueuedPacket<P>,
-        limit: Option<&EffectiveLimit>,
-        egress: &mut Egress<P>,
-    ) -> Verdict {
-        let (now, index) = (newcomer.arrived, self.classify(newcomer.packet.flow()));
+impl<P: Packet, A: DequeueAqm> Qdisc<P> for FairQueue<P, A> {
+    fn enqueue(&mut self, packet: QueuedPacket<P>, limit: Option<&EffectiveLimit>, egress: &mut Egress<P>) -> Verdict {
+        let (now, index) = (packet.arrived, self.classify(packet.packet.flow()));
         self.packets += 1;
-        self.bytes += newcomer.size;
-        self.max_packet = self.max_packet.max(newcomer.size);
+        self.bytes += packet.size;
+        self.max_packet = self.max_packet.max(packet.size);
         self.last_arrival = now;
         let flow = &mut self.flows[index];
-        flow.packets.push(newcomer);
-        if !flow.listed {
-            (flow.listed, flow.deficit) = (true, self.quantum);
+        flow.packets.push(packet);
+        if !flow.is_listed {
+            (flow.is_listed, flow.deficit) = (true, self.quantum);
             flow.aqm.on_activated(now);
             self.new_flows.push_back(index);
         }
         let mut verdict = Verdict::Accepted;
-        while limit.is_some_and(|limit| !limit.holds(self.packets, self.bytes)) {
-            let pruned = self.prune(now, egress);
-            // The newcomer stands last: it is gone only if nothing is left.
-            if pruned == Some(index) && self.flows[index].packets.is_empty() {
+        while limit.is_some_and(|limit| !limit.allows(self.packets, self.bytes)) {
+            let dropped_from = self.drop_from_longest(now, egress);
+            // The packet is the last of its flow queue: it was dropped only if nothing is left.
+            if dropped_from == Some(index) && self.flows[index].packets.is_empty() {
                 verdict = Verdict::Dropped;
             }
         }
@@ -198,7 +193,7 @@ impl<P: Packet, H: DequeueAqm> Qdisc<P> for FairQueue<P, H> {
             if is_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(index);
             } else {
-                self.flows[index].listed = false;
+                self.flows[index].is_listed = false;
             }
         }
     }
@@ -224,11 +219,11 @@ impl<P: Packet, H: DequeueAqm> Qdisc<P> for FairQueue<P, H> {
         (self.packets > 0).then_some(self.last_arrival)
     }
 
-    /// All queues are found empty, and leave the lists.
+    /// All flow queues are empty and leave the lists.
     fn on_idle(&mut self, now: Instant) {
         for index in self.new_flows.drain(..).chain(self.old_flows.drain(..)) {
             self.flows[index].aqm.on_empty(now);
-            self.flows[index].listed = false;
+            self.flows[index].is_listed = false;
         }
     }
 
@@ -238,8 +233,8 @@ impl<P: Packet, H: DequeueAqm> Qdisc<P> for FairQueue<P, H> {
     }
 }
 
-/// A bijection that spreads neighbours all over the numbers (SplitMix64's finaliser; Steele, Lea, Flood 2014).
-fn scramble(number: u64) -> u64 {
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijective hash.
+fn mix(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
@@ -249,53 +244,53 @@ fn scramble(number: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::cobalt::Cobalt;
-    use crate::tests::Numbered;
+    use crate::tests::TestPacket;
     use units::Span;
 
-    /// How many of `flows` busy flows share a queue with another one, summed over hash seeds.
-    fn sharing(config: FairConfig, flows: u16, seeds: u64) -> f64 {
+    /// Number of `flows` backlogged flows that share a queue with another one, summed over hash seeds.
+    fn colliding_flows(config: FairConfig, flows: u16, seeds: u64) -> f64 {
         let of_seed = |seed| {
             let head = Cobalt::new(Span::from_millis(100), true);
-            let mut fair: FairQueue<Numbered, _> = FairQueue::new(config, &head, None, scramble(seed));
-            let mut sharers = vec![0u32; config.queues];
+            let mut fair: FairQueue<TestPacket, _> = FairQueue::new(config, &head, None, mix(seed));
+            let mut flows_of_queue = vec![0u32; config.queues];
             for flow in 0..flows {
                 let index = fair.classify(flow);
-                fair.flows[index].listed = true;
-                sharers[index] += 1;
+                fair.flows[index].is_listed = true;
+                flows_of_queue[index] += 1;
             }
-            sharers.iter().filter(|sharers| **sharers > 1).sum::<u32>()
+            flows_of_queue.iter().filter(|flows_of_queue| **flows_of_queue > 1).sum::<u32>()
         };
         (0..seeds).map(of_seed).map(f64::from).sum()
     }
 
     #[test]
-    fn flows_share_queues_as_birthdays_and_with_eight_ways_hardly_ever() {
+    fn flows_share_queues_as_in_the_birthday_problem_and_with_eight_ways_hardly_ever() {
         // Each of 100 flows meets none of the 99 others in 1024 queues with probability (1023/1024)^99 = 0.908.
         let (flows, seeds) = (100.0, 200.0);
-        let alone = libm::pow(1023.0 / 1024.0, 99.0);
-        let seen = sharing(FairConfig::fq_codel(1024, 1514), 100, 200) / (flows * seeds);
+        let no_collision = libm::pow(1023.0 / 1024.0, 99.0);
+        let share = colliding_flows(FairConfig::fq_codel(1024, 1514), 100, 200) / (flows * seeds);
         // Sharers come in pairs: twice the binomial variance at most.
-        let error = (2.0 * alone * (1.0 - alone) / (flows * seeds)).sqrt();
-        assert!((seen - (1.0 - alone)).abs() < 5.0 * error, "{seen} for {}", 1.0 - alone);
+        let error = (2.0 * no_collision * (1.0 - no_collision) / (flows * seeds)).sqrt();
+        assert!((share - (1.0 - no_collision)).abs() < 5.0 * error, "{share} for {}", 1.0 - no_collision);
         // Nine of 100 in one of 128 sets: 128 x C(100, 9) / 128^9 = 2.6e-5 a seed at most, half a percent for 200.
-        assert_eq!(sharing(FairConfig::CAKE, 100, 200), 0.0);
+        assert_eq!(colliding_flows(FairConfig::CAKE, 100, 200), 0.0);
     }
 
     #[test]
     fn a_flow_finds_its_queue_again_and_a_ninth_in_a_set_shares() {
         let config = FairConfig { queues: 8, ..FairConfig::CAKE };
         let head = Cobalt::new(Span::from_millis(100), true);
-        let mut fair: FairQueue<Numbered, _> = FairQueue::new(config, &head, None, 7);
+        let mut fair: FairQueue<TestPacket, _> = FairQueue::new(config, &head, None, 7);
         let queues: Vec<usize> = (0..8)
             .map(|flow| {
                 let index = fair.classify(flow);
-                fair.flows[index].listed = true;
+                fair.flows[index].is_listed = true;
                 index
             })
             .collect();
-        let mut distinct = queues.clone();
-        distinct.sort_unstable();
-        assert!(distinct.into_iter().eq(0..8));
+        let mut sorted = queues.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..8));
         let shared = fair.classify(8);
         assert!((0..8).all(|flow| fair.classify(flow) == queues[usize::from(flow)]), "all keep their queues");
         assert_eq!(fair.classify(8), shared);

@@ -41,11 +41,11 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
     ) -> Verdict {
         let (packets, bytes) = self.backlog();
         self.max_packet = self.max_packet.max(packet.size);
-        if limit.is_some_and(|limit| !limit.admits(packets as usize, bytes, packet.size)) {
+        if limit.is_some_and(|limit| !limit.has_room_for(packets as usize, bytes, packet.size)) {
             return egress.drop_packet(packet.packet);
         }
         if let Aqm::Pie(pie) = &mut self.aqm {
-            match pie.enqueue(packet.arrived, bytes, packet.packet.ecn_capable(), &mut egress.random) {
+            match pie.enqueue(packet.arrived, bytes, packet.packet.ecn_capable(), &mut egress.rng) {
                 EnqueueAction::Accept => {}
                 EnqueueAction::MarkOrDrop => egress.mark(&mut packet.packet),
                 EnqueueAction::Drop => return egress.drop_packet(packet.packet),

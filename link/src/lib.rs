@@ -1,8 +1,8 @@
-//! Links: queues, transmitters, wires, for whoever has a clock, virtual or real.
+//! Links: queues, transmitters and wires.
 //!
 //! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_managed`) or at departure
 //! (`dequeue_managed`), with one queue (`fifo`) or one for each flow (`fair_queue`); the rest is one file a concept.
-//! [`CoDelState`] is CoDel by itself, for queues elsewhere.
+//! [`CoDelState`] is CoDel alone, for queues of other crates.
 
 mod aqm;
 mod cobalt;

@@ -5,8 +5,8 @@ use units::Rate;
 
 /// A queue's limit in packets and bytes.
 ///
-/// QueuedPacket packets count, the one in transmission does not: in Linux it has left the queueing discipline for the
-/// driver. As in `pfifo` and `bfifo` the newcomer counts, and a queue filled exactly is not too full.
+/// Waiting packets count, the one in transmission does not: in Linux it has left the queueing discipline for the driver.
+/// As in `pfifo` and `bfifo` the arriving packet counts, and a queue filled exactly is not too full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EffectiveLimit {
     packets: u64,
@@ -24,14 +24,14 @@ impl EffectiveLimit {
         }
     }
 
-    /// May a packet of `size` bytes join this many waiting packets and bytes?
+    /// Whether a packet of `size` bytes may join this many waiting packets and bytes.
     #[inline]
-    pub(super) fn admits(&self, packets: usize, bytes: u64, size: u64) -> bool {
+    pub(super) fn has_room_for(&self, packets: usize, bytes: u64, size: u64) -> bool {
         (packets as u64) < self.packets && bytes + size <= self.bytes
     }
 
-    /// May so many packets and bytes wait?
-    pub(super) fn holds(&self, packets: u64, bytes: u64) -> bool {
+    /// Whether so many packets and bytes may wait.
+    pub(super) fn allows(&self, packets: u64, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes
     }
 }
@@ -44,16 +44,16 @@ mod tests {
     #[test]
     fn a_queue_filled_exactly_is_not_too_full() {
         let packets = EffectiveLimit::new(QueueLimit::Packets(3), None);
-        assert!(packets.admits(2, 1 << 40, 1500) && !packets.admits(3, 0, 1));
+        assert!(packets.has_room_for(2, 1 << 40, 1500) && !packets.has_room_for(3, 0, 1));
         let bytes = EffectiveLimit::new(QueueLimit::Bytes(4500), None);
-        assert!(bytes.admits(2, 3000, 1500) && !bytes.admits(2, 3000, 1501));
+        assert!(bytes.has_room_for(2, 3000, 1500) && !bytes.has_room_for(2, 3000, 1501));
     }
 
     #[test]
     fn a_limit_in_time_is_bytes_at_the_present_rate() {
         let rate = Some(Rate::from_mbit(100));
         let limit = EffectiveLimit::new(QueueLimit::Time(Span::from_millis(20)), rate);
-        assert!(limit.admits(0, 248_500, 1500) && !limit.admits(0, 248_501, 1500));
-        assert!(EffectiveLimit::new(QueueLimit::Time(Span::ZERO), None).admits(9, 9, 9));
+        assert!(limit.has_room_for(0, 248_500, 1500) && !limit.has_room_for(0, 248_501, 1500));
+        assert!(EffectiveLimit::new(QueueLimit::Time(Span::ZERO), None).has_room_for(9, 9, 9));
     }
 }

@@ -8,23 +8,23 @@ use units::RngStream;
 pub(super) struct LossState {
     model: LossModel,
     /// Gilbert-Elliott: in the bad state. Begins good, as netem does.
-    bad: bool,
+    in_bad_state: bool,
 }
 
 impl LossState {
     pub(super) fn new(model: LossModel) -> Self {
-        Self { model, bad: false }
+        Self { model, in_bad_state: false }
     }
 
     /// Whether the next packet is lost.
     #[inline]
-    pub(super) fn loses_packet(&mut self, random: &mut RngStream) -> bool {
+    pub(super) fn loses_packet(&mut self, rng: &mut RngStream) -> bool {
         match self.model {
             LossModel::None => false,
-            LossModel::Random(probability) => random.chance(probability),
+            LossModel::Random(probability) => rng.chance(probability),
             LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
-                self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
-                random.chance(if self.bad { loss_bad } else { loss_good })
+                self.in_bad_state ^= rng.chance(if self.in_bad_state { to_good } else { to_bad });
+                rng.chance(if self.in_bad_state { loss_bad } else { loss_good })
             }
         }
     }
@@ -37,8 +37,8 @@ mod tests {
     const PACKETS: u32 = 1_000_000;
 
     fn losses(model: LossModel) -> Vec<bool> {
-        let (mut state, mut random) = (LossState::new(model), RngStream::named(3, "loss"));
-        (0..PACKETS).map(|_| state.loses_packet(&mut random)).collect()
+        let (mut state, mut rng) = (LossState::new(model), RngStream::named(3, "loss"));
+        (0..PACKETS).map(|_| state.loses_packet(&mut rng)).collect()
     }
 
     fn share(losses: &[bool]) -> f64 {
@@ -55,15 +55,15 @@ mod tests {
     #[test]
     fn gilbert_elliott_loses_at_its_stationary_rate_within_five_standard_errors() {
         let (to_bad, to_good, loss_bad, loss_good) = (0.02, 0.25, 0.6, 0.001);
-        let bad = to_bad / (to_bad + to_good);
-        let rate = bad * loss_bad + (1.0 - bad) * loss_good;
+        let in_bad_state = to_bad / (to_bad + to_good);
+        let rate = in_bad_state * loss_bad + (1.0 - in_bad_state) * loss_good;
         // States a distance k apart correlate by rho^k: the variance of the mean of n indicator variables.
         let rho: f64 = 1.0 - to_bad - to_good;
-        let between = bad * (1.0 - bad) * (loss_bad - loss_good) * (loss_bad - loss_good);
+        let between = in_bad_state * (1.0 - in_bad_state) * (loss_bad - loss_good) * (loss_bad - loss_good);
         let variance = rate * (1.0 - rate) + 2.0 * between * rho / (1.0 - rho);
         let error = (variance / f64::from(PACKETS)).sqrt();
-        let seen = share(&losses(LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
-        assert!((seen - rate).abs() < 5.0 * error, "{seen} instead of {rate}, standard error {error}");
+        let share_lost = share(&losses(LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
+        assert!((share_lost - rate).abs() < 5.0 * error, "{share_lost} instead of {rate}, standard error {error}");
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! What links know of packets, and what becomes of them.
+//! Packets as pipes see them, and the verdict on each.
 
 use std::fmt::Debug;
 
-/// What a pipe has to know of a packet.
+/// Properties of a packet that a pipe uses.
 pub trait Packet: Debug + 'static {
-    /// Its bytes, from the IP header on.
+    /// Size from the IP header on, bytes.
     fn bytes(&self) -> u32;
-    /// What tells flows apart: the same for all packets of a flow.
+    /// Number of the flow, for fair queueing.
     fn flow(&self) -> u16;
-    /// Whether its sender understands marks (ECT).
+    /// Whether the packet is ECN-capable (ECT).
     fn ecn_capable(&self) -> bool;
     /// Sets CE.
     fn mark(&mut self);
 }
 
-/// What became of a packet offered to a pipe.
+/// The verdict on a packet offered to a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet is in the pipe. A queue that decides at departure, and the wire behind it, may still drop it.

@@ -6,39 +6,39 @@
 //!   (section 5.5); without delay twice in a row, `p *= 0.98`;
 //! - the delay is that of the packet that left last, by its time stamps (section 4.3, the second way, and Linux's
 //!   default); zero if it left the queue empty. No departure rate is estimated (section 5.2);
-//! - no early drop while the burst burst_allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
+//! - no early drop while the burst allowance of 150 ms lasts (section 4.4), nor below half the target with `p` below
 //!   20 %, nor with two packets or less (section 4.1);
 //! - drops are spread (section 5.4): none before the probabilities since the last one add up to 0.85, and one at 8.5 at
 //!   the latest. So the share that is dropped is less than `p`: about `p / 1.85` where `p` is small;
 //! - with ECN, marks instead of drops as long as `p` is at most 10 % (section 5.1).
 //!
 //! As in Linux, and beyond the RFC, `p` grows by another 2 points at each update with more than 250 ms of delay. Unlike
-//! in Linux the burst burst_allowance is consumed by time, as the RFC has it, not by departures.
+//! in Linux the burst allowance is consumed by time, as the RFC has it, not by departures.
 
 use super::aqm::EnqueueAction;
 use crate::config::PieConfig;
 use units::{Instant, RngStream, Span};
 
-/// Burst burst_allowance.
+/// Burst allowance.
 const MAX_BURST: Span = Span::from_millis(150);
 /// Two full packets may always wait; with their Ethernet header, as Linux counts them.
 const TWO_PACKETS: u64 = 2 * 1514;
 /// Up to this probability packets are marked instead of dropped.
-const MAX_MARKED: f64 = 0.1;
-/// The greatest step up from 10 % on, and the extra step above [`VERY_LATE`].
+const MAX_MARK_PROBABILITY: f64 = 0.1;
+/// The greatest step up from 10 % on, and the extra step above [`HIGH_DELAY`].
 const MAX_STEP: f64 = 0.02;
-const VERY_LATE: Span = Span::from_millis(250);
+const HIGH_DELAY: Span = Span::from_millis(250);
 
 /// PIE's parameters and state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pie {
     config: PieConfig,
-    marks: bool,
+    ecn: bool,
     /// Drop probability \[`drop_prob_`\].
     probability: f64,
     /// Probabilities since the last drop \[`accu_prob_`\].
-    accumulated: f64,
-    /// Of the packet that left last, and at the last update \[`current_qdelay`, `qdelay_old_`\].
+    accu_prob: f64,
+    /// Delay of the packet that left last, and at the last update \[`current_qdelay`, `qdelay_old_`\].
     qdelay: Span,
     qdelay_old: Span,
     burst_allowance: Span,
@@ -46,13 +46,13 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    pub(super) fn new(config: PieConfig, marks: bool) -> Self {
+    pub(super) fn new(config: PieConfig, ecn: bool) -> Self {
         assert!(config.tupdate > Span::ZERO, "the probability is updated now and then");
         Self {
             config,
-            marks,
+            ecn,
             probability: 0.0,
-            accumulated: 0.0,
+            accu_prob: 0.0,
             qdelay: Span::ZERO,
             qdelay_old: Span::ZERO,
             burst_allowance: MAX_BURST,
@@ -66,13 +66,13 @@ impl Pie {
         now: Instant,
         bytes: u64,
         ecn_capable: bool,
-        random: &mut RngStream,
+        rng: &mut RngStream,
     ) -> EnqueueAction {
         self.update_until(now);
-        if self.allows_all(bytes) || !self.drops_early(random) {
+        if self.is_exempt(bytes) || !self.drops_early(rng) {
             return EnqueueAction::Accept;
         }
-        if self.marks && ecn_capable && self.probability <= MAX_MARKED {
+        if self.ecn && ecn_capable && self.probability <= MAX_MARK_PROBABILITY {
             EnqueueAction::MarkOrDrop
         } else {
             EnqueueAction::Drop
@@ -80,31 +80,31 @@ impl Pie {
     }
 
     /// A packet leaves at `now` that has waited for `sojourn`.
-    pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, leaves_nothing: bool) {
+    pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, leaves_empty: bool) {
         self.update_until(now);
-        self.qdelay = if leaves_nothing { Span::ZERO } else { sojourn };
+        self.qdelay = if leaves_empty { Span::ZERO } else { sojourn };
     }
 
-    fn allows_all(&self, bytes: u64) -> bool {
+    fn is_exempt(&self, bytes: u64) -> bool {
         self.burst_allowance > Span::ZERO
             || (self.qdelay < self.config.target / 2 && self.probability < 0.2)
             || bytes <= TWO_PACKETS
     }
 
-    /// Whether chance drops this packet: neither soon after the last drop nor very long after it.
-    fn drops_early(&mut self, random: &mut RngStream) -> bool {
+    /// Whether this packet is dropped at random: neither soon after the last drop nor very long after it.
+    fn drops_early(&mut self, rng: &mut RngStream) -> bool {
         if self.probability == 0.0 {
-            self.accumulated = 0.0;
+            self.accu_prob = 0.0;
         }
-        self.accumulated += self.probability;
-        let drops = self.accumulated >= 8.5 || (self.accumulated >= 0.85 && random.chance(self.probability));
+        self.accu_prob += self.probability;
+        let drops = self.accu_prob >= 8.5 || (self.accu_prob >= 0.85 && rng.chance(self.probability));
         if drops {
-            self.accumulated = 0.0;
+            self.accu_prob = 0.0;
         }
         drops
     }
 
-    /// The updates that were due by `now`: nothing but time has passed since the last packet came or went.
+    /// Makes the updates that were due by `now`.
     fn update_until(&mut self, now: Instant) {
         while self.next_update <= now {
             self.update();
@@ -125,7 +125,7 @@ impl Pie {
             (self.qdelay.as_secs_f64(), self.qdelay_old.as_secs_f64(), self.config.target.as_secs_f64());
         let step = tuning(self.probability) * (self.config.alpha * (delay - target) + self.config.beta * (delay - old));
         self.probability += if self.probability >= 0.1 { step.min(MAX_STEP) } else { step };
-        if self.qdelay > VERY_LATE {
+        if self.qdelay > HIGH_DELAY {
             self.probability += MAX_STEP;
         }
         if self.qdelay == Span::ZERO && self.qdelay_old == Span::ZERO {
@@ -133,8 +133,8 @@ impl Pie {
         }
         self.probability = self.probability.clamp(0.0, 1.0);
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.tupdate);
-        let (calm, calm_before) = (self.qdelay < self.config.target / 2, self.qdelay_old < self.config.target / 2);
-        if self.probability == 0.0 && calm && calm_before {
+        let (is_low, was_low) = (self.qdelay < self.config.target / 2, self.qdelay_old < self.config.target / 2);
+        if self.probability == 0.0 && is_low && was_low {
             self.burst_allowance = MAX_BURST;
         }
         self.qdelay_old = self.qdelay;
@@ -160,7 +160,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// PIE as the RFC has it, past its burst burst_allowance, at this probability and delays of so many ms, now and before.
+    /// PIE as the RFC has it, past its burst allowance, at this probability and delays of so many ms, now and before.
     fn pie(probability: f64, qdelay: u64, qdelay_old: u64) -> Pie {
         let (qdelay, qdelay_old) = (Span::from_millis(qdelay), Span::from_millis(qdelay_old));
         let pie = Pie::new(PieConfig::default(), true);
@@ -204,53 +204,51 @@ mod tests {
 
     #[test]
     fn a_burst_passes_for_as_long_as_the_allowance_lasts() {
-        let (mut random, mut pie) =
-            (RngStream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
-        let first =
-            (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut random) != EnqueueAction::Accept);
+        let (mut rng, mut pie) = (RngStream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
+        let first = (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut rng) != EnqueueAction::Accept);
         assert_eq!(first, Some(150), "ten updates of 15 ms");
         // It comes back once there is nothing to drop and the delay was below half the target twice.
         pie.qdelay = Span::from_millis(7);
-        let calm = (151..).find(|ms| {
-            pie.enqueue(Instant(ms * MS), 0, false, &mut random);
+        let is_low = (151..).find(|ms| {
+            pie.enqueue(Instant(ms * MS), 0, false, &mut rng);
             pie.burst_allowance == MAX_BURST
         });
-        assert!(calm.is_some() && pie.probability == 0.0);
+        assert!(is_low.is_some() && pie.probability == 0.0);
     }
 
     #[test]
     fn short_queues_and_short_delays_are_spared() {
-        let mut random = RngStream::named(2, "pie");
-        let mut judge = |mut pie: Pie, bytes| pie.enqueue(Instant::ZERO, bytes, false, &mut random);
+        let mut rng = RngStream::named(2, "pie");
+        let mut action = |mut pie: Pie, bytes| pie.enqueue(Instant::ZERO, bytes, false, &mut rng);
         // A probability of one drops whatever is not spared.
-        assert_eq!(judge(pie(1.0, 100, 100), 3028), EnqueueAction::Accept);
-        assert_eq!(judge(pie(1.0, 100, 100), 3029), EnqueueAction::Drop);
-        let ready = |probability, delay| Pie { accumulated: 8.5, ..pie(probability, delay, 100) };
-        assert_eq!(judge(ready(0.19, 7), 1 << 20), EnqueueAction::Accept);
-        assert_eq!(judge(ready(0.2, 7), 1 << 20), EnqueueAction::Drop);
-        assert_eq!(judge(ready(0.19, 8), 1 << 20), EnqueueAction::Drop);
+        assert_eq!(action(pie(1.0, 100, 100), 3028), EnqueueAction::Accept);
+        assert_eq!(action(pie(1.0, 100, 100), 3029), EnqueueAction::Drop);
+        let available_at = |probability, delay| Pie { accu_prob: 8.5, ..pie(probability, delay, 100) };
+        assert_eq!(action(available_at(0.19, 7), 1 << 20), EnqueueAction::Accept);
+        assert_eq!(action(available_at(0.2, 7), 1 << 20), EnqueueAction::Drop);
+        assert_eq!(action(available_at(0.19, 8), 1 << 20), EnqueueAction::Drop);
     }
 
     #[test]
     fn marks_stand_in_for_drops_up_to_ten_percent() {
-        let mut random = RngStream::named(3, "pie");
-        let mut judge = |probability, capable| {
-            let mut pie = Pie { accumulated: 8.5, ..pie(probability, 100, 100) };
-            pie.enqueue(Instant::ZERO, 1 << 20, capable, &mut random)
+        let mut rng = RngStream::named(3, "pie");
+        let mut action = |probability, capable| {
+            let mut pie = Pie { accu_prob: 8.5, ..pie(probability, 100, 100) };
+            pie.enqueue(Instant::ZERO, 1 << 20, capable, &mut rng)
         };
         assert_eq!(
-            [judge(0.1, true), judge(0.101, true), judge(0.1, false)],
+            [action(0.1, true), action(0.101, true), action(0.1, false)],
             [EnqueueAction::MarkOrDrop, EnqueueAction::Drop, EnqueueAction::Drop]
         );
     }
 
     #[test]
     fn drops_are_neither_close_together_nor_far_apart() {
-        let (mut pie, mut random) = (pie(1.0 / 16.0, 100, 100), RngStream::named(4, "pie"));
+        let (mut pie, mut rng) = (pie(1.0 / 16.0, 100, 100), RngStream::named(4, "pie"));
         let (mut gaps, mut gap) = (Vec::new(), 0u32);
         for _ in 0..1_000_000 {
             gap += 1;
-            if pie.enqueue(Instant::ZERO, 1 << 20, false, &mut random) == EnqueueAction::Drop {
+            if pie.enqueue(Instant::ZERO, 1 << 20, false, &mut rng) == EnqueueAction::Drop {
                 gaps.push(f64::from(std::mem::take(&mut gap)));
             }
         }
@@ -259,12 +257,12 @@ mod tests {
         let (mean, count) = (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.len() as f64);
         let (expected, deviation) = (13.0 + 16.0 * (1.0 - libm::pow(0.9375, 123.0)), 16.0 * 0.9375f64.sqrt());
         assert!((mean - expected).abs() < 5.0 * deviation / count.sqrt(), "{mean} for {expected}");
-        let (least, most) = (gaps.iter().copied().fold(f64::MAX, f64::min), gaps.iter().copied().fold(0.0, f64::max));
-        assert_eq!((least, most), (14.0, 136.0));
+        let (min, max) = (gaps.iter().copied().fold(f64::MAX, f64::min), gaps.iter().copied().fold(0.0, f64::max));
+        assert_eq!((min, max), (14.0, 136.0));
     }
 
     #[test]
-    fn long_idle_times_leave_it_at_rest_and_in_step() {
+    fn a_long_idle_time_keeps_the_phase_of_updates() {
         let mut idle = pie(0.3, 40, 40);
         idle.qdelay = Span::ZERO;
         idle.update_until(Instant(3_600_000 * MS + 7 * MS));

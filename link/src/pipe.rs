@@ -5,10 +5,10 @@
 //!          (drops)  (rate, trace)  (delay, jitter, loss)
 //! ```
 //!
-//! A pipe has at most one pending instant, [`Pipe::next`], however many packets are in it; whoever runs it asks after
-//! each call, and calls [`Pipe::take`] then. Each packet comes out once: from [`Pipe::take`] at the far end, or from
-//! [`Pipe::take_discarded`]. What becomes of a packet, and when, is decided as early as they can be: for a queue that
-//! decides on arrival a packet costs one event, whether it waits, is transmitted, or is on the wire.
+//! A pipe has at most one pending event, at [`Pipe::next`], however many packets are in it; its owner asks after each
+//! call, and calls [`Pipe::take`] then. Each packet comes out once: from [`Pipe::take`] at the far end, or from
+//! [`Pipe::take_discarded`]. The fate of a packet is decided as early as possible: with a queue that decides on arrival a
+//! packet costs one event, whether it waits, is transmitted, or is on the wire.
 //!
 //! A pipe draws from one random stream: the seed of the flows' hash, where there is one, then in the order of the
 //! packets early drop, wire loss, jitter.
@@ -40,8 +40,8 @@ enum Queue<P> {
 impl<P: Packet> Pipe<P> {
     /// An empty pipe with a random stream of its own. Rates must not be zero (such a link is down), nor traces empty.
     #[must_use]
-    pub fn new(config: &PipeConfig, random: RngStream) -> Self {
-        let mut egress = Egress::new(config, random);
+    pub fn new(config: &PipeConfig, rng: RngStream) -> Self {
+        let mut egress = Egress::new(config, rng);
         let queue = match config.queue.discipline {
             QueueDiscipline::DropTail | QueueDiscipline::Red(_) => {
                 Queue::EnqueueManaged(EnqueueManaged::new(config.queue, egress.transmitter.rate()))
@@ -51,7 +51,7 @@ impl<P: Packet> Pipe<P> {
         Self { up: true, overhead: u64::from(config.overhead), queue, egress }
     }
 
-    /// Hands a packet in. A packet that is refused is among the [discarded](Self::take_discarded).
+    /// Offers a packet to the queue. A packet that is not accepted is among the [discarded](Self::take_discarded).
     #[inline]
     pub fn offer(&mut self, now: Instant, packet: P) -> Verdict {
         self.egress.counters.offered += 1;
@@ -76,7 +76,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// The packet that arrives at the far end by `now`. There may be another one, if [`next`](Self::next) is still
-    /// `now`; there may be none: a lost packet had its turn, or a packet left the queue for an empty wire.
+    /// `now`; there is none if the event was that of a lost packet, or of a packet that left the queue for an empty wire.
     #[inline]
     pub fn take(&mut self, now: Instant) -> Option<P> {
         if let Queue::DequeueManaged(queue) = &mut self.queue {
@@ -92,7 +92,7 @@ impl<P: Packet> Pipe<P> {
         !self.egress.discarded.is_empty()
     }
 
-    /// A packet that was dropped or lost, if any is left. Any call that takes the time may discard some.
+    /// A packet that was dropped or lost, if any is left. Any call with a `now` may discard some.
     #[inline]
     pub fn take_discarded(&mut self) -> Option<P> {
         self.egress.discarded.pop()
@@ -110,7 +110,7 @@ impl<P: Packet> Pipe<P> {
     /// Changes the propagation delay of what has not left the transmitter yet. Packets stay in order.
     pub fn set_delay(&mut self, now: Instant, delay: Span) {
         self.advance(now);
-        self.egress.wire.set_delay(now, delay, &mut self.egress.random);
+        self.egress.wire.set_delay(now, delay, &mut self.egress.rng);
     }
 
     /// Changes the loss model for packets that are not yet known to be lost or not.
@@ -143,7 +143,7 @@ impl<P: Packet> Pipe<P> {
             return now;
         }
         match &self.queue {
-            Queue::EnqueueManaged(queue) => queue.start_of_waiting_from_last(limit),
+            Queue::EnqueueManaged(queue) => queue.start_of_nth_last(limit),
             Queue::DequeueManaged(_) => self.egress.transmitter.free_at().max(now + Span(1)),
         }
     }
@@ -155,9 +155,9 @@ impl<P: Packet> Pipe<P> {
         self.backlog().1
     }
 
-    /// How long a packet that comes now would wait, were nothing ahead of it dropped any more. On a trace link: until
-    /// the opportunity of the last packet waiting, or at the mean rate where that is not known yet (a queue that decides
-    /// at departure). With a queue for each flow: were it the last of all.
+    /// Queueing delay of a packet that arrives now, if nothing ahead of it is dropped. On a trace link: until the
+    /// opportunity of the last packet waiting, or at the mean rate where that is not known yet (a queue that decides at
+    /// departure). With a queue for each flow: behind all packets.
     pub fn queue_delay(&mut self, now: Instant) -> Span {
         self.advance(now);
         let scheduled = self.egress.transmitter.free_at().since(now);
@@ -169,16 +169,16 @@ impl<P: Packet> Pipe<P> {
 
     /// How long the transmitter has been busy until `now`; on a trace link the time the bytes would have taken at the
     /// trace's mean rate.
-    pub fn busy(&mut self, now: Instant) -> Span {
+    pub fn busy_time(&mut self, now: Instant) -> Span {
         self.advance(now);
-        let outstanding = match &self.queue {
+        let remaining = match &self.queue {
             Queue::EnqueueManaged(queue) => self.egress.transmitter.remaining_busy_time(now, queue.sizes()),
             Queue::DequeueManaged(_) => self.egress.transmitter.remaining_busy_time(now, std::iter::empty()),
         };
-        Span(self.egress.counters.busy_ns).saturating_sub(outstanding)
+        Span(self.egress.counters.busy_ns).saturating_sub(remaining)
     }
 
-    /// Bytes, link overhead included, that could leave after `from`, until `to`, if it is all that time as it is now;
+    /// Bytes, link overhead included, that could be transmitted after `from`, until `to`, if the link does not change;
     /// `None`: any number.
     pub fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
         if self.up { self.egress.transmitter.bytes_between(from, to) } else { Some(0) }

@@ -11,19 +11,19 @@ use units::{Instant, Rate};
 const OPPORTUNITY: u64 = RateTrace::OPPORTUNITY;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// A trace and how far it has been used.
+/// A trace and the opportunities used so far.
 #[derive(Clone, Debug)]
 pub(super) struct TraceCursor {
     trace: RateTrace,
     mean_rate: Rate,
     /// The opportunity in use, and the bytes it can still carry.
     instant: Instant,
-    room: u64,
+    bytes_left: u64,
     /// The first opportunity after it.
     next: Opportunity,
 }
 
-/// Which repetition of the trace, which entry.
+/// An opportunity: repetition of the trace, and index in it.
 #[derive(Clone, Copy, Debug)]
 struct Opportunity {
     repetition: u64,
@@ -38,15 +38,15 @@ impl TraceCursor {
     /// At the trace's beginning, which is time zero.
     pub(super) fn new(trace: RateTrace) -> Self {
         assert!(!trace.opportunities.is_empty() && trace.period_ms > 0, "an empty trace never carries anything");
-        Self { mean_rate: trace.mean_rate(), trace, instant: Instant::ZERO, room: 0, next: Opportunity::FIRST }
+        Self { mean_rate: trace.mean_rate(), trace, instant: Instant::ZERO, bytes_left: 0, next: Opportunity::FIRST }
     }
 
-    /// Forgets which opportunities were used.
+    /// Returns to the beginning of the trace.
     pub(super) fn reset(&mut self) {
-        (self.instant, self.room, self.next) = (Instant::ZERO, 0, Opportunity::FIRST);
+        (self.instant, self.bytes_left, self.next) = (Instant::ZERO, 0, Opportunity::FIRST);
     }
 
-    /// When the last opportunity given out so far is.
+    /// The instant of the last opportunity used.
     pub(super) fn used_until(&self) -> Instant {
         self.instant
     }
@@ -56,44 +56,44 @@ impl TraceCursor {
         self.mean_rate
     }
 
-    /// What the opportunities after `from`, until `to`, can carry.
+    /// Bytes that the opportunities after `from`, until `to`, can carry.
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
         (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY
     }
 
     fn opportunities_until(&self, at: Instant) -> u64 {
         let (repetition, within) = (at.as_millis() / self.trace.period_ms, at.as_millis() % self.trace.period_ms);
-        let begun = self.trace.opportunities.partition_point(|millis| *millis <= within);
-        repetition * self.trace.opportunities.len() as u64 + begun as u64
+        let index = self.trace.opportunities.partition_point(|millis| *millis <= within);
+        repetition * self.trace.opportunities.len() as u64 + index as u64
     }
 
-    /// When the first byte of a packet that is there since `ready` can leave.
-    pub(super) fn start(&self, ready: Instant) -> Instant {
-        if self.has_room(ready) { self.instant } else { self.instant_of(self.first_after(ready)) }
+    /// When the first byte of a packet that is there since `available_at` can leave.
+    pub(super) fn start(&self, available_at: Instant) -> Instant {
+        if self.has_bytes_left(available_at) { self.instant } else { self.instant_of(self.first_after(available_at)) }
     }
 
-    /// Carries a packet that is there since `ready`: when its first and its last byte leave.
-    pub(super) fn send(&mut self, ready: Instant, bytes: u64) -> (Instant, Instant) {
-        if !self.has_room(ready) {
-            self.open(self.first_after(ready));
+    /// Carries a packet that is there since `available_at`: when its first and its last byte leave.
+    pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
+        if !self.has_bytes_left(available_at) {
+            self.begin(self.first_after(available_at));
         }
         let (start, mut left) = (self.instant, bytes);
-        while left > self.room {
-            left -= self.room;
-            self.open(self.next);
+        while left > self.bytes_left {
+            left -= self.bytes_left;
+            self.begin(self.next);
         }
-        self.room -= left;
+        self.bytes_left -= left;
         (start, self.instant)
     }
 
-    /// Whether the opportunity in use has room for a packet that is there since `ready`.
-    fn has_room(&self, ready: Instant) -> bool {
-        self.room > 0 && self.instant > ready
+    /// Whether the opportunity in use has room for a packet that is there since `available_at`.
+    fn has_bytes_left(&self, available_at: Instant) -> bool {
+        self.bytes_left > 0 && self.instant > available_at
     }
 
-    fn open(&mut self, opportunity: Opportunity) {
+    fn begin(&mut self, opportunity: Opportunity) {
         self.instant = self.instant_of(opportunity);
-        self.room = OPPORTUNITY;
+        self.bytes_left = OPPORTUNITY;
         self.next = self.following(opportunity);
     }
 
@@ -109,12 +109,13 @@ impl TraceCursor {
         }
     }
 
-    /// The first unused opportunity later than `ready`.
-    fn first_after(&self, ready: Instant) -> Opportunity {
-        if self.instant_of(self.next) > ready {
+    /// The first unused opportunity later than `available_at`.
+    fn first_after(&self, available_at: Instant) -> Opportunity {
+        if self.instant_of(self.next) > available_at {
             return self.next;
         }
-        let (repetition, within) = (ready.as_millis() / self.trace.period_ms, ready.as_millis() % self.trace.period_ms);
+        let (repetition, within) =
+            (available_at.as_millis() / self.trace.period_ms, available_at.as_millis() % self.trace.period_ms);
         match self.trace.opportunities.partition_point(|millis| *millis <= within) {
             index if index < self.trace.opportunities.len() => Opportunity { repetition, index },
             _ => Opportunity { repetition: repetition + 1, index: 0 },
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_at_or_after_an_opportunity_waits_for_the_next() {
+    fn a_packet_at_or_after_an_opportunity_waits_for_the_next() {
         let mut cursor = cursor(&[1, 2, 5], 5);
         assert_eq!(cursor.send(ms(0), 500), (ms(1), ms(1)));
         assert_eq!(cursor.send(ms(1), 500), (ms(2), ms(2)), "the 1000 bytes left at 1 ms are wasted");
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn opportunities_given_back_are_used_again_but_not_past_ones() {
+    fn after_a_reset_opportunities_are_used_again_but_not_past_ones() {
         let mut cursor = cursor(&[1, 2, 5], 5);
         assert_eq!(cursor.send(ms(0), 15_000).1, ms(16));
         cursor.reset();

@@ -1,4 +1,4 @@
-//! What puts packets on the wire one after the other: at a rate, at a trace's opportunities, or at once.
+//! The transmitter of a link: at a rate, at a trace's opportunities, or unlimited.
 
 use super::trace::TraceCursor;
 use crate::config::PipeConfig;
@@ -21,7 +21,7 @@ pub(super) struct Transmission {
     pub(super) start: Instant,
     /// The last bit has left.
     pub(super) departure: Instant,
-    /// What it uses of the transmitter's time.
+    /// Time that the transmitter is busy with it.
     pub(super) serialisation_time: Span,
 }
 
@@ -62,37 +62,39 @@ impl Transmitter {
         }
     }
 
-    /// When the transmission of a packet that is there since `ready` would start.
+    /// When the transmission of a packet that is there since `available_at` would start.
     #[inline]
-    pub(super) fn start(&self, ready: Instant) -> Instant {
+    pub(super) fn start(&self, available_at: Instant) -> Instant {
         match self {
-            Self::Unlimited => ready,
-            Self::Rate(fixed) => fixed.free_at.max(ready),
-            Self::Trace(cursor) => cursor.start(ready),
+            Self::Unlimited => available_at,
+            Self::Rate(fixed) => fixed.free_at.max(available_at),
+            Self::Trace(cursor) => cursor.start(available_at),
         }
     }
 
-    /// Transmits a packet that is there since `ready`, after all before it.
+    /// Transmits a packet that is there since `available_at`, after all before it.
     #[inline]
-    pub(super) fn send(&mut self, ready: Instant, bytes: u64) -> Transmission {
+    pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         match self {
-            Self::Unlimited => Transmission { start: ready, departure: ready, serialisation_time: Span::ZERO },
-            Self::Rate(fixed) => fixed.send(ready, bytes),
+            Self::Unlimited => {
+                Transmission { start: available_at, departure: available_at, serialisation_time: Span::ZERO }
+            }
+            Self::Rate(fixed) => fixed.send(available_at, bytes),
             Self::Trace(cursor) => {
-                let (start, departure) = cursor.send(ready, bytes);
+                let (start, departure) = cursor.send(available_at, bytes);
                 Transmission { start, departure, serialisation_time: cursor.mean_rate().time_for(bytes) }
             }
         }
     }
 
-    /// Sets the rate from `begin` on, when the packet in transmission has left; a trace or an unlimited link becomes one
+    /// Sets the rate from `from` on, when the packet in transmission has left; a trace or an unlimited link becomes one
     /// with a rate, too.
-    pub(super) fn set_rate(&mut self, rate: Rate, begin: Instant) {
-        let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { begin };
-        *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, begin) });
+    pub(super) fn set_rate(&mut self, rate: Rate, from: Instant) {
+        let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { from };
+        *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, from) });
     }
 
-    /// Forgets what was to be transmitted after `now`.
+    /// Cancels the transmissions after `now`.
     pub(super) fn cancel_after(&mut self, now: Instant) {
         match self {
             Self::Unlimited => {}
@@ -104,8 +106,8 @@ impl Transmitter {
         }
     }
 
-    /// How much of the time of the transmissions decided so far is still to come. `waiting`: the sizes of the packets
-    /// that have not begun.
+    /// Busy time after `now` of the transmissions decided so far. `waiting`: sizes of the packets whose transmission has
+    /// not begun.
     pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Unlimited => Span::ZERO,
@@ -119,7 +121,7 @@ impl Transmitter {
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     rate: Rate,
-    /// From when on the rate holds: later than now while a packet leaves at the opportunities of an abandoned trace.
+    /// When the rate takes effect: later than now while a packet leaves at the opportunities of a former trace.
     effective_from: Instant,
     free_at: Instant,
     /// The last two packet sizes and their transmission times: spares the division for almost every packet.
@@ -133,8 +135,8 @@ impl FixedRate {
     }
 
     #[inline]
-    fn send(&mut self, ready: Instant, bytes: u64) -> Transmission {
-        let (start, serialisation_time) = (self.free_at.max(ready), self.time_for(bytes));
+    fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
+        let (start, serialisation_time) = (self.free_at.max(available_at), self.time_for(bytes));
         self.free_at = start + serialisation_time;
         Transmission { start, departure: self.free_at, serialisation_time }
     }
@@ -157,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remembered_times_are_the_computed_ones() {
+    fn cached_times_are_the_computed_ones() {
         let rate = Rate::from_bits(33_333_333);
         let mut fixed = FixedRate::new(rate, Instant::ZERO);
         for bytes in [1500, 52, 1500, 64, 52, 0, 1500, 72, 1500, 64] {

@@ -1,4 +1,4 @@
-//! The wire: what has left the transmitter, or is scheduled to, on its way to the far end.
+//! The wire: packets that have left the transmitter, or are scheduled to, on their way to the far end.
 
 use crate::config::PipeConfig;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) struct Wire<P> {
 struct WirePacket<P> {
     departure: Instant,
     arrival: Instant,
-    /// `None` for a packet that will not arrive, but takes its turn at the transmitter.
+    /// `None` for a packet that is transmitted but lost.
     packet: Option<P>,
 }
 
@@ -51,7 +51,7 @@ impl<P> Wire<P> {
         self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival)
     }
 
-    /// Whether as many packets are on the wire at `departure` as may be; asked in the order of departures.
+    /// Whether the delay stage is full at `departure`; called in the order of departures.
     #[inline]
     pub(super) fn is_full(&mut self, departure: Instant) -> bool {
         self.delay_stage.as_mut().is_some_and(|delay_stage| delay_stage.is_full(departure))
@@ -59,8 +59,8 @@ impl<P> Wire<P> {
 
     /// Takes a packet that leaves the transmitter at `departure`; `None` for one that will not arrive.
     #[inline]
-    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, random: &mut RngStream) {
-        let arrival = self.arrival_of(departure, packet.is_some(), random);
+    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, rng: &mut RngStream) {
+        let arrival = self.arrival_of(departure, packet.is_some(), rng);
         self.packets.push_back(WirePacket { departure, arrival, packet });
     }
 
@@ -78,7 +78,7 @@ impl<P> Wire<P> {
 
     /// Packets that will arrive, those at the transmitter included.
     pub(super) fn arriving(&self) -> u64 {
-        self.packets.iter().filter(|it| it.packet.is_some()).count() as u64
+        self.packets.iter().filter(|packet| packet.packet.is_some()).count() as u64
     }
 
     /// When the last packet before the last `waiting` ones leaves the transmitter, if it has not arrived yet.
@@ -87,49 +87,53 @@ impl<P> Wire<P> {
         Some(self.packets[index].departure)
     }
 
-    /// Loses everything: the packets that would have arrived.
+    /// Removes all packets; returns those that would have arrived.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = P> {
         self.last_arrival = Instant::ZERO;
         if let Some(delay_stage) = &mut self.delay_stage {
             delay_stage.arrivals.clear();
         }
-        self.packets.drain(..).filter_map(|it| it.packet)
+        self.packets.drain(..).filter_map(|packet| packet.packet)
     }
 
     /// New propagation delay for what departs after `now`.
-    pub(super) fn set_delay(&mut self, now: Instant, delay: Span, random: &mut RngStream) {
+    pub(super) fn set_delay(&mut self, now: Instant, delay: Span, rng: &mut RngStream) {
         self.delay = delay;
-        self.redraw_arrivals(now, random);
+        self.redraw_arrivals(now, rng);
     }
 
     /// Gives the last packets new departures, all after `now`, and everything that departs after `now` a new arrival.
-    pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], random: &mut RngStream) {
+    pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], rng: &mut RngStream) {
         let first = self.packets.len() - departures.len();
-        for (it, departure) in self.packets.range_mut(first..).zip(departures) {
-            it.departure = *departure;
+        for (packet, departure) in self.packets.range_mut(first..).zip(departures) {
+            packet.departure = *departure;
         }
-        self.redraw_arrivals(now, random);
+        self.redraw_arrivals(now, rng);
     }
 
-    /// Jitter is drawn anew: still uniform, still independent.
-    fn redraw_arrivals(&mut self, now: Instant, random: &mut RngStream) {
+    /// Draws the jitter of later packets again: still uniform and independent.
+    fn redraw_arrivals(&mut self, now: Instant, rng: &mut RngStream) {
         let first = self.packets.partition_point(|packet| packet.departure <= now);
         self.last_arrival = if first == 0 { Instant::ZERO } else { self.packets[first - 1].arrival };
         if let Some(delay_stage) = &mut self.delay_stage {
-            delay_stage.arrivals =
-                self.packets.range(..first).filter(|f| f.packet.is_some()).map(|f| f.arrival).collect();
+            delay_stage.arrivals = self
+                .packets
+                .range(..first)
+                .filter(|packet| packet.packet.is_some())
+                .map(|packet| packet.arrival)
+                .collect();
         }
         for index in first..self.packets.len() {
-            let (departure, live) = (self.packets[index].departure, self.packets[index].packet.is_some());
-            self.packets[index].arrival = self.arrival_of(departure, live, random);
+            let (departure, will_arrive) = (self.packets[index].departure, self.packets[index].packet.is_some());
+            self.packets[index].arrival = self.arrival_of(departure, will_arrive, rng);
         }
     }
 
     #[inline]
-    fn arrival_of(&mut self, departure: Instant, live: bool, random: &mut RngStream) -> Instant {
-        let extra = if self.jitter == Span::ZERO { 0 } else { random.below(self.jitter.0.saturating_add(1)) };
+    fn arrival_of(&mut self, departure: Instant, will_arrive: bool, rng: &mut RngStream) -> Instant {
+        let extra = if self.jitter == Span::ZERO { 0 } else { rng.below(self.jitter.0.saturating_add(1)) };
         self.last_arrival = (departure + self.delay + Span(extra)).max(self.last_arrival);
-        if let (Some(delay_stage), true) = (&mut self.delay_stage, live) {
+        if let (Some(delay_stage), true) = (&mut self.delay_stage, will_arrive) {
             delay_stage.arrivals.push_back(self.last_arrival);
         }
         self.last_arrival

@@ -183,7 +183,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
 /// The share of the run in which each pipe's transmitter was busy.
 fn busy(engine: &mut Engine) -> Vec<f64> {
     let (end, span) = (engine.end, engine.end.0.max(1) as f64);
-    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy(end).0 as f64 / span).collect()
+    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy_time(end).0 as f64 / span).collect()
 }
 
 fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {

@@ -1,8 +1,8 @@
-//! CoDel, RED and PIE in a whole pipe; their laws are tested in their own files.
+//! CoDel, RED and PIE in a whole pipe; their algorithms are tested in their own files.
 
 use super::*;
 
-fn managed(discipline: QueueDiscipline, ecn: bool) -> Pipe<Numbered> {
+fn pipe_with(discipline: QueueDiscipline, ecn: bool) -> Pipe<TestPacket> {
     let queue = QueueConfig { limit: QueueLimit::Packets(u64::MAX), discipline, ecn };
     // A packet takes 1.2 ms.
     pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), queue, ..link() })
@@ -25,15 +25,15 @@ fn red() -> QueueDiscipline {
     QueueDiscipline::Red(RedConfig { min: 15_000, max: 60_000, probability: 0.1, weight: 0.002 })
 }
 
-/// One packet every 0.8 ms, 1.5 times what the link carries, for `ms`; `look` sees every instant at which one leaves.
-fn overload(pipe: &mut Pipe<Numbered>, ms: u64, ecn: bool, mut look: impl FnMut(u64, &mut Pipe<Numbered>)) {
+/// One packet every 0.8 ms, 1.5 times what the link carries, for `ms`; `observe` is called at every departure.
+fn overload(pipe: &mut Pipe<TestPacket>, ms: u64, ecn: bool, mut observe: impl FnMut(u64, &mut Pipe<TestPacket>)) {
     for step in 0..ms * 10 / 4 {
         let now = step * 400 * US;
         if step.is_multiple_of(3) {
-            look(now, pipe);
+            observe(now, pipe);
         }
         if step.is_multiple_of(2) {
-            pipe.offer(Instant(now), Numbered { ecn, ..packet(step / 2, 1500) });
+            pipe.offer(Instant(now), TestPacket { ecn, ..packet(step / 2, 1500) });
         }
         arrivals(pipe, now);
     }
@@ -57,32 +57,32 @@ fn signals(until_us: u64) -> Vec<u64> {
 }
 
 #[test]
-fn codel_drops_follow_the_control_law_also_in_the_lane_of_a_flow() {
+fn codel_drops_follow_the_control_law_also_in_a_flow_queue() {
     for discipline in [codel(), fq_codel()] {
-        let (mut pipe, mut seen) = (managed(discipline, false), Vec::new());
+        let (mut pipe, mut signalled_at) = (pipe_with(discipline, false), Vec::new());
         overload(&mut pipe, 3000, false, |now, pipe| {
             pipe.queued_packets(Instant(now));
-            seen.resize(pipe.counters().dropped as usize, now / US);
+            signalled_at.resize(pipe.counters().dropped as usize, now / US);
         });
-        assert_eq!(seen, signals(3_000_000));
-        assert!(seen.len() > 100 && balanced(&pipe));
+        assert_eq!(signalled_at, signals(3_000_000));
+        assert!(signalled_at.len() > 100 && is_conserved(&pipe));
     }
 }
 
 #[test]
 fn codel_marks_at_the_same_instants_instead() {
-    let (mut pipe, mut seen) = (managed(codel(), true), Vec::new());
+    let (mut pipe, mut signalled_at) = (pipe_with(codel(), true), Vec::new());
     overload(&mut pipe, 3000, true, |now, pipe| {
         pipe.queued_packets(Instant(now));
-        seen.resize(pipe.counters().marked as usize, now / US);
+        signalled_at.resize(pipe.counters().marked as usize, now / US);
     });
-    assert_eq!(seen, signals(3_000_000));
+    assert_eq!(signalled_at, signals(3_000_000));
     assert_eq!(pipe.counters().dropped, 0);
     let marked = arrivals(&mut pipe, u64::MAX - 1).iter().filter(|(_, packet)| packet.marked).count();
     assert!(marked > 0, "the mark travels with the packet");
 }
 
-/// Packet j waits for 0.4 j ms: the first one above 2 ms is number 6. What CoDel would drop is not its business.
+/// Packet j waits for 0.4 j ms: the first one above 2 ms is number 6. CoDel itself drops nothing here.
 #[test]
 fn whatever_waits_for_longer_than_the_threshold_is_marked() {
     let codel = CoDelConfig { target: Span::MAX, ce_threshold: Some(Span::from_millis(2)), ..CoDelConfig::default() };
@@ -90,7 +90,7 @@ fn whatever_waits_for_longer_than_the_threshold_is_marked() {
         [QueueDiscipline::CoDel(codel), QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel })]
     {
         for ecn in [false, true] {
-            let mut pipe = managed(discipline, false);
+            let mut pipe = pipe_with(discipline, false);
             overload(&mut pipe, 100, ecn, |_, _| {});
             let arrived = arrivals(&mut pipe, u64::MAX - 1);
             assert_eq!(pipe.counters().marked, if ecn { pipe.counters().delivered - 6 } else { 0 });
@@ -101,7 +101,7 @@ fn whatever_waits_for_longer_than_the_threshold_is_marked() {
 
 #[test]
 fn codel_lets_a_link_below_its_rate_alone() {
-    let mut pipe = managed(codel(), false);
+    let mut pipe = pipe_with(codel(), false);
     for k in 0..10_000 {
         pipe.offer(Instant(k * 1200 * US), packet(k, 1500));
         arrivals(&mut pipe, k * 1200 * US);
@@ -112,19 +112,19 @@ fn codel_lets_a_link_below_its_rate_alone() {
 #[test]
 fn red_drops_early_what_cannot_be_marked_and_marks_the_rest() {
     for ecn in [false, true] {
-        let mut pipe = managed(red(), true);
-        // The queue grows by a packet every 2.4 ms: after 120 ms it is at 75 kB, its average far below `most`.
+        let mut pipe = pipe_with(red(), true);
+        // The queue grows by a packet every 2.4 ms: after 120 ms it is at 75 kB, its average far below `max`.
         overload(&mut pipe, 120, ecn, |_, _| {});
         let (dropped, marked) = (pipe.counters().dropped, pipe.counters().marked);
         assert_eq!((dropped, marked), if ecn { (0, dropped + marked) } else { (dropped + marked, 0) });
-        assert!(balanced(&pipe));
+        assert!(is_conserved(&pipe));
     }
 }
 
 #[test]
 fn red_holds_an_unresponsive_overload_at_its_upper_threshold() {
-    // A third of the packets must go, more than the early drops take (2 p_b at most): the average sticks to `most`.
-    let mut pipe = managed(red(), false);
+    // A third of the packets must go, more than the early drops take (2 p_b at most): the average stays at `max`.
+    let mut pipe = pipe_with(red(), false);
     let (mut sum, mut samples) = (0, 0);
     overload(&mut pipe, 60_000, false, |now, pipe| {
         if now > 20_000 * MS {
@@ -139,14 +139,14 @@ fn red_holds_an_unresponsive_overload_at_its_upper_threshold() {
 
 /// A third of the packets must go. The controller is an integral one: over `n` updates its probability changes by
 /// `alpha` times the sum of the distances from the target (and `beta` times the delay's change), so that the mean of
-/// the delays is the target, but for what the probability wanders divided by `alpha n`.
+/// the delays is the target, but for the deviation of the probability divided by `alpha n`.
 #[test]
 fn pie_holds_an_unresponsive_overload_at_its_target_and_drops_what_the_link_does_not_carry() {
-    let mut pipe = managed(pie(), false);
-    let (mut sum, mut samples, mut before) = (0.0, 0.0, (0, 0));
+    let mut pipe = pipe_with(pie(), false);
+    let (mut sum, mut samples, mut counted_before) = (0.0, 0.0, (0, 0));
     overload(&mut pipe, 100_000, false, |now, pipe| {
         if now == 20_400 * MS {
-            before = (pipe.counters().offered, pipe.counters().dropped);
+            counted_before = (pipe.counters().offered, pipe.counters().dropped);
         }
         if now >= 20_400 * MS && now.is_multiple_of(15 * MS) {
             (sum, samples) = (sum + pipe.queue_delay(Instant(now)).as_millis_f64(), samples + 1.0);
@@ -154,28 +154,28 @@ fn pie_holds_an_unresponsive_overload_at_its_target_and_drops_what_the_link_does
     });
     let (mean, counters) = (sum / samples, *pipe.counters());
     // It needs p = 1/2 (two packets add up to 0.85: the gap is 1 and a geometric number of mean 2), give or take 0.1.
-    let wander = 1e3 * 0.1 / (0.125 * samples);
-    println!("{mean} ms over {samples} updates, give or take {wander}");
-    assert!((mean - 15.0).abs() < wander + 1.2, "{mean} ms: a packet's 1.2 ms from the target, and {wander}");
-    let share = (counters.dropped - before.1) as f64 / (counters.offered - before.0) as f64;
+    let deviation = 1e3 * 0.1 / (0.125 * samples);
+    println!("{mean} ms over {samples} updates, give or take {deviation}");
+    assert!((mean - 15.0).abs() < deviation + 1.2, "{mean} ms: a packet's 1.2 ms from the target, and {deviation}");
+    let share = (counters.dropped - counted_before.1) as f64 / (counters.offered - counted_before.0) as f64;
     assert!((share - 1.0 / 3.0).abs() < 0.001, "{share}");
-    assert!(balanced(&pipe));
+    assert!(is_conserved(&pipe));
 }
 
 #[test]
 fn pie_marks_as_long_as_few_are_enough() {
     // 10.0 of 10.5 Mbit/s: one in 21 must go; marks do not help against an unresponsive flow, so that the probability
     // passes 10 % and drops begin.
-    let mut pipe = managed(pie(), true);
-    let mut seen = Vec::new();
+    let mut pipe = pipe_with(pie(), true);
+    let mut signalled_at = Vec::new();
     for k in 0..20_000u64 {
         let now = k * 1_142_857;
         arrivals(&mut pipe, now);
-        pipe.offer(Instant(now), Numbered { ecn: true, ..packet(k, 1500) });
-        seen.push((pipe.counters().marked, pipe.counters().dropped));
+        pipe.offer(Instant(now), TestPacket { ecn: true, ..packet(k, 1500) });
+        signalled_at.push((pipe.counters().marked, pipe.counters().dropped));
     }
-    let first_drop = seen.iter().position(|(_, dropped)| *dropped > 0).expect("at last");
-    assert!(seen[first_drop].0 > 10, "{:?}", seen[first_drop]);
+    let first_drop = signalled_at.iter().position(|(_, dropped)| *dropped > 0).expect("at last");
+    assert!(signalled_at[first_drop].0 > 10, "{:?}", signalled_at[first_drop]);
     let share = pipe.counters().dropped as f64 / (20_000 - first_drop) as f64;
     assert!((share - 1.0 / 21.0).abs() < 0.01, "{share}: what is dropped is what the link does not carry");
 }

@@ -1,11 +1,11 @@
 //! Links that change while packets are in them.
 
-use super::closed_form::codel_never;
+use super::closed_form::codel_without_drops;
 use super::*;
 
 /// The same link with a queue that decides on arrival and one that decides at departure.
-fn both() -> [Pipe<Numbered>; 2] {
-    [QueueDiscipline::DropTail, codel_never()].map(|discipline| {
+fn both_kinds() -> [Pipe<TestPacket>; 2] {
+    [QueueDiscipline::DropTail, codel_without_drops()].map(|discipline| {
         let queue = QueueConfig { discipline, ..link().queue };
         pipe(&PipeConfig { queue, ..link() })
     })
@@ -13,30 +13,30 @@ fn both() -> [Pipe<Numbered>; 2] {
 
 #[test]
 fn a_new_rate_holds_for_what_has_not_begun() {
-    for mut pipe in both() {
+    for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 10);
         pipe.set_rate(Instant(300 * US), Rate::from_mbit(10));
         assert_eq!(pipe.queue_delay(Instant(300 * US)), Span(60 * US + 7 * 1200 * US));
         // Two are on the wire, the third is in transmission until 360 us, seven follow at 1200 us each.
         let expected = (1..=3).map(|k| k * 120).chain((1..=7).map(|k| 360 + k * 1200));
         let expected: Vec<u64> = expected.map(|us| 10 * MS + us * US).collect();
-        assert_eq!(times(&mut pipe), expected);
+        assert_eq!(arrival_times(&mut pipe), expected);
         let waits = [0, 120, 240].into_iter().chain((0..7).map(|k| 360 + k * 1200)).sum::<u64>();
         assert_eq!(pipe.counters().queue_delay_total_ns, waits * US);
-        assert_eq!(pipe.busy(Instant(20 * MS)), Span(360 * US + 7 * 1200 * US));
+        assert_eq!(pipe.busy_time(Instant(20 * MS)), Span(360 * US + 7 * 1200 * US));
     }
 }
 
 #[test]
 fn a_faster_link_sends_the_queue_sooner_and_knows_its_limit_in_time() {
-    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+    for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { limit: QueueLimit::Time(Span::from_millis(12)), discipline, ecn: false };
         let mut pipe = pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), queue, ..link() });
         assert_eq!(burst(&mut pipe, 0, 20).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 11);
         pipe.set_rate(Instant(0), Rate::from_mbit(100));
         assert_eq!(burst(&mut pipe, 0, 200).iter().filter(|verdict| **verdict == Verdict::Accepted).count(), 90);
         let expected: Vec<u64> = (0..101).map(|k| 11_200 * US + k * 120 * US).collect();
-        assert_eq!(times(&mut pipe), expected);
+        assert_eq!(arrival_times(&mut pipe), expected);
     }
 }
 
@@ -46,54 +46,58 @@ fn an_unlimited_link_can_get_a_rate() {
     burst(&mut pipe, 0, 2);
     pipe.set_rate(Instant(MS), Rate::from_mbit(100));
     burst(&mut pipe, MS, 2);
-    assert_eq!(times(&mut pipe), [10 * MS, 10 * MS, 11 * MS + 120 * US, 11 * MS + 240 * US]);
+    assert_eq!(arrival_times(&mut pipe), [10 * MS, 10 * MS, 11 * MS + 120 * US, 11 * MS + 240 * US]);
 }
 
 #[test]
-fn a_shorter_delay_does_not_reorder_and_spares_the_wire() {
-    for mut pipe in both() {
+fn a_shorter_delay_does_not_reorder_and_does_not_change_the_wire() {
+    for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 3);
         pipe.set_delay(Instant(130 * US), Span::from_millis(1));
-        assert_eq!(times(&mut pipe), [10 * MS + 120 * US; 3], "they wait behind the first, which is on the old wire");
+        assert_eq!(
+            arrival_times(&mut pipe),
+            [10 * MS + 120 * US; 3],
+            "they wait behind the first, which is on the old wire"
+        );
     }
 }
 
 #[test]
 fn a_longer_delay_holds_for_what_has_not_left() {
-    for mut pipe in both() {
+    for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 3);
         pipe.set_delay(Instant(130 * US), Span::from_millis(20));
-        assert_eq!(times(&mut pipe), [10_120 * US, 20_240 * US, 20_360 * US]);
+        assert_eq!(arrival_times(&mut pipe), [10_120 * US, 20_240 * US, 20_360 * US]);
     }
 }
 
 #[test]
-fn a_link_that_goes_down_loses_everything_and_begins_anew() {
-    for mut pipe in both() {
+fn a_link_that_goes_down_loses_everything_and_starts_empty() {
+    for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 10);
         assert_eq!(arrivals(&mut pipe, 10_130 * US).len(), 1);
         burst(&mut pipe, 10_130 * US, 5);
         pipe.set_up(Instant(10_140 * US), false);
         assert_eq!((pipe.counters().delivered, pipe.counters().lost, pipe.packets_inside()), (1, 14, 0));
         assert_eq!((pipe.next(), pipe.queued_packets(Instant(10_140 * US))), (Instant::NEVER, 0));
-        assert_eq!(pipe.busy(Instant(20 * MS)), Span(1210 * US), "ten packets, and 10 us of the next");
+        assert_eq!(pipe.busy_time(Instant(20 * MS)), Span(1210 * US), "ten packets, and 10 us of the next");
         // The first ten waited 0, 120, ... 1080 us, the last four 10 us each until they were lost.
         assert_eq!(pipe.counters().queue_delay_total_ns, 120 * US * 45 + 40 * US);
         assert_eq!(burst(&mut pipe, 11 * MS, 1), [Verdict::Lost]);
         pipe.set_up(Instant(12 * MS), true);
         burst(&mut pipe, 12 * MS, 1);
-        assert_eq!(times(&mut pipe), [22_120 * US]);
-        assert!(balanced(&pipe));
+        assert_eq!(arrival_times(&mut pipe), [22_120 * US]);
+        assert!(is_conserved(&pipe));
     }
 }
 
 #[test]
-fn a_trace_link_that_comes_back_uses_the_opportunities_it_had_promised_to_lost_packets() {
+fn a_trace_link_that_comes_back_uses_the_opportunities_of_lost_packets() {
     let trace = Some(RateTrace { opportunities: [1].into(), period_ms: 1 });
     let mut pipe = pipe(&PipeConfig { rate: None, trace, ..link() });
     burst(&mut pipe, 0, 50);
     pipe.set_up(Instant(3 * MS), false);
     pipe.set_up(Instant(5 * MS), true);
     burst(&mut pipe, 5 * MS, 2);
-    assert_eq!(times(&mut pipe), [16 * MS, 17 * MS]);
+    assert_eq!(arrival_times(&mut pipe), [16 * MS, 17 * MS]);
 }

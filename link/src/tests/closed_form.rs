@@ -7,7 +7,7 @@ fn packet_k_of_a_burst_arrives_after_k_plus_one_transmissions_and_the_delay() {
     let mut pipe = pipe(&PipeConfig { overhead: 38, ..link() });
     burst(&mut pipe, 5 * MS, 20);
     let expected: Vec<u64> = (0..20).map(|k| 15 * MS + (k + 1) * 1538 * 80).collect();
-    assert_eq!(times(&mut pipe), expected);
+    assert_eq!(arrival_times(&mut pipe), expected);
     assert_eq!(pipe.next(), Instant::NEVER);
 }
 
@@ -16,7 +16,7 @@ fn a_link_without_rate_only_delays() {
     let mut pipe = pipe(&PipeConfig { rate: None, ..link() });
     burst(&mut pipe, 3, 4);
     assert_eq!(pipe.queued_packets(Instant(3)), 0);
-    assert_eq!(times(&mut pipe), [10 * MS + 3; 4]);
+    assert_eq!(arrival_times(&mut pipe), [10 * MS + 3; 4]);
 }
 
 #[test]
@@ -57,17 +57,17 @@ fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
     let accepted = (0..1000).filter(|k| pipe.offer(Instant(k * 60 * US), packet(*k, 1500)) == Verdict::Accepted);
     // Packets begin transmission at 0, 120, ... 59 880 us: 500 of them; ten more wait at the end.
     assert_eq!(accepted.count(), 510);
-    assert_eq!(pipe.busy(Instant(60_000 * US)), Span(60_000 * US));
+    assert_eq!(pipe.busy_time(Instant(60_000 * US)), Span(60_000 * US));
 }
 
 #[test]
 fn the_transmitter_is_busy_only_while_it_sends() {
     let mut pipe = pipe(&link());
     burst(&mut pipe, 0, 5);
-    assert_eq!(pipe.busy(Instant(200 * US)), Span(200 * US));
-    assert_eq!(pipe.busy(Instant(MS)), Span(600 * US));
+    assert_eq!(pipe.busy_time(Instant(200 * US)), Span(200 * US));
+    assert_eq!(pipe.busy_time(Instant(MS)), Span(600 * US));
     pipe.offer(Instant(MS), packet(5, 750));
-    assert_eq!(pipe.busy(Instant(2 * MS)), Span(660 * US));
+    assert_eq!(pipe.busy_time(Instant(2 * MS)), Span(660 * US));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_lost_packet_has_its_turn_at_the_transmitter() {
     assert_eq!(pipe.queued_packets(Instant(0)), 2);
     pipe.set_loss(Instant(0), LossModel::None);
     burst(&mut pipe, 0, 1);
-    assert_eq!(times(&mut pipe), [10 * MS + 480 * US]);
+    assert_eq!(arrival_times(&mut pipe), [10 * MS + 480 * US]);
     assert_eq!((pipe.counters().lost, pipe.counters().busy_ns), (3, 480 * US));
 }
 
@@ -85,21 +85,21 @@ fn a_lost_packet_has_its_turn_at_the_transmitter() {
 fn jitter_is_uniform_and_never_reorders() {
     let jitter = Span::from_millis(4);
     let config = PipeConfig { rate: None, jitter, ..link() };
-    let mut apart = pipe(&config);
-    let spread: Vec<f64> = (0..100_000)
+    let mut spaced_pipe = pipe(&config);
+    let extra_delays: Vec<f64> = (0..100_000)
         .map(|k| {
-            apart.offer(Instant(k * 20 * MS), packet(k, 1500));
-            (times(&mut apart)[0] - k * 20 * MS) as f64 - 10e6
+            spaced_pipe.offer(Instant(k * 20 * MS), packet(k, 1500));
+            (arrival_times(&mut spaced_pipe)[0] - k * 20 * MS) as f64 - 10e6
         })
         .collect();
-    let mean = spread.iter().sum::<f64>() / spread.len() as f64;
-    let error = 4e6 / (12.0 * spread.len() as f64).sqrt();
+    let mean = extra_delays.iter().sum::<f64>() / extra_delays.len() as f64;
+    let error = 4e6 / (12.0 * extra_delays.len() as f64).sqrt();
     assert!((mean - 2e6).abs() < 5.0 * error, "{mean}");
-    assert!(spread.iter().all(|extra| (0.0..=4e6).contains(extra)));
+    assert!(extra_delays.iter().all(|extra| (0.0..=4e6).contains(extra)));
 
-    let mut close = pipe(&config);
-    (0..10_000).for_each(|k| assert_eq!(close.offer(Instant(k * US), packet(k, 1500)), Verdict::Accepted));
-    let arrived = arrivals(&mut close, 100 * MS);
+    let mut burst_pipe = pipe(&config);
+    (0..10_000).for_each(|k| assert_eq!(burst_pipe.offer(Instant(k * US), packet(k, 1500)), Verdict::Accepted));
+    let arrived = arrivals(&mut burst_pipe, 100 * MS);
     assert!(arrived.is_sorted_by_key(|(time, _)| *time) && arrived.is_sorted_by_key(|(_, packet)| packet.number));
     assert!(arrived.iter().all(|(time, packet)| (10 * MS..=14 * MS).contains(&(time - packet.number * US))));
 }
@@ -113,16 +113,16 @@ fn the_delay_stage_drops_what_exceeds_its_limit() {
     assert_eq!(burst(&mut unlimited, 10 * MS, 1), [Verdict::Accepted]);
 
     // 10 ms at 100 Mbit/s hold 83 packets and a third: a limit of 84 never strikes, whatever waits in the queue.
-    let mut enough = pipe(&PipeConfig { wire_limit: Some(84), ..link() });
-    assert!(burst(&mut enough, 0, 1000).iter().all(|verdict| *verdict == Verdict::Accepted));
-    let mut scarce = pipe(&PipeConfig { wire_limit: Some(83), ..link() });
-    assert_eq!(burst(&mut scarce, 0, 1000).iter().position(|verdict| *verdict == Verdict::Dropped), Some(83));
+    let mut sufficient = pipe(&PipeConfig { wire_limit: Some(84), ..link() });
+    assert!(burst(&mut sufficient, 0, 1000).iter().all(|verdict| *verdict == Verdict::Accepted));
+    let mut insufficient = pipe(&PipeConfig { wire_limit: Some(83), ..link() });
+    assert_eq!(burst(&mut insufficient, 0, 1000).iter().position(|verdict| *verdict == Verdict::Dropped), Some(83));
 }
 
 #[test]
 fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
     let trace = Some(RateTrace { opportunities: [1; 12].into(), period_ms: 1 });
-    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+    for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { limit: QueueLimit::Packets(1000), discipline, ecn: false };
         let mut pipe = pipe(&PipeConfig { rate: None, trace: trace.clone(), delay: Span::ZERO, queue, ..link() });
         for k in 0..10_000u64 {
@@ -130,69 +130,69 @@ fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
             arrivals(&mut pipe, (k + 1) * MS);
         }
         assert_eq!(pipe.counters().bytes_delivered, 10 * 144_000_000 / 8);
-        assert_eq!(pipe.busy(Instant(10_000 * MS)).as_millis(), 10_000);
+        assert_eq!(pipe.busy_time(Instant(10_000 * MS)).as_millis(), 10_000);
     }
 }
 
 #[test]
 fn packets_of_a_trace_link_leave_at_opportunities() {
     let trace = Some(RateTrace { opportunities: [2, 3, 7].into(), period_ms: 10 });
-    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+    for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { discipline, ..link().queue };
         let mut pipe = pipe(&PipeConfig { rate: None, trace: trace.clone(), delay: Span(MS), queue, ..link() });
         (0..3).for_each(|k| assert_eq!(pipe.offer(Instant(0), packet(k, 750)), Verdict::Accepted));
         assert_eq!(pipe.queued_packets(Instant(2 * MS)), 1);
         assert_eq!(arrivals(&mut pipe, 5 * MS).iter().map(|(time, _)| time / MS).collect::<Vec<_>>(), [3, 3, 4]);
         burst(&mut pipe, 7 * MS, 1);
-        assert_eq!(times(&mut pipe), [13 * MS]);
+        assert_eq!(arrival_times(&mut pipe), [13 * MS]);
     }
 }
 
 /// CoDel that never finds a delay too long.
-pub(super) fn codel_never() -> QueueDiscipline {
+pub(super) fn codel_without_drops() -> QueueDiscipline {
     QueueDiscipline::CoDel(CoDelConfig { target: Span::MAX, ..CoDelConfig::default() })
 }
 
 /// Exponential gaps of this mean, ns.
-fn poisson(random: &mut RngStream, mean: f64) -> u64 {
-    (-libm::log(1.0 - random.unit()) * mean) as u64
+fn poisson(rng: &mut RngStream, mean: f64) -> u64 {
+    (-libm::log(1.0 - rng.unit()) * mean) as u64
 }
 
 #[test]
 fn littles_law_holds_exactly_for_a_random_load() {
     // All instants are whole steps, so that samples between the steps add up to the integral of the queue's length.
     const STEP: u64 = 10 * US;
-    for discipline in [QueueDiscipline::DropTail, codel_never()] {
+    for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { limit: QueueLimit::Packets(12), discipline, ecn: false };
-        let (mut pipe, mut random) = (pipe(&PipeConfig { queue, ..link() }), RngStream::named(2, "load"));
-        let (mut due, mut area) = (0, 0);
+        let (mut pipe, mut rng) = (pipe(&PipeConfig { queue, ..link() }), RngStream::named(2, "load"));
+        let (mut next_offer, mut integral) = (0, 0);
         for step in 0..200_000u64 {
-            while due <= step {
+            while next_offer <= step {
                 pipe.offer(Instant(step * STEP), packet(step, 1500));
-                due += poisson(&mut random, 11.0);
+                next_offer += poisson(&mut rng, 11.0);
             }
-            area += pipe.queued_packets(Instant(step * STEP + STEP / 2)) * STEP;
+            integral += pipe.queued_packets(Instant(step * STEP + STEP / 2)) * STEP;
             arrivals(&mut pipe, step * STEP);
         }
         // What still waits will do so for the time it takes to send what is ahead of it.
         let left = pipe.queued_packets(Instant(200_000 * STEP));
-        assert!(pipe.counters().dropped > 100 && left <= 12 && balanced(&pipe));
+        assert!(pipe.counters().dropped > 100 && left <= 12 && is_conserved(&pipe));
         for instant in (200_000..200_000 + 12 * 13).map(|step| step * STEP + STEP / 2) {
-            area += pipe.queued_packets(Instant(instant)) * STEP;
+            integral += pipe.queued_packets(Instant(instant)) * STEP;
         }
-        assert_eq!(area, pipe.counters().queue_delay_total_ns);
+        assert_eq!(integral, pipe.counters().queue_delay_total_ns);
     }
 }
 
 #[test]
 fn the_mean_wait_of_poisson_arrivals_is_pollaczek_and_khinchines() {
     // M/D/1 at load 0.8: W = load x service / (2 (1 - load)) = 240 us.
-    let (mut pipe, mut random) = (pipe(&link()), RngStream::named(4, "load"));
+    let (mut pipe, mut rng) = (pipe(&link()), RngStream::named(4, "load"));
     let (mut now, mut before) = (0, 0);
     let batches: Vec<f64> = (0..100)
         .map(|_| {
             for number in 0..20_000 {
-                now += poisson(&mut random, 150_000.0);
+                now += poisson(&mut rng, 150_000.0);
                 pipe.offer(Instant(now), packet(number, 1500));
                 arrivals(&mut pipe, now);
             }

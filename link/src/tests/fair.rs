@@ -1,12 +1,12 @@
-//! Flows in lanes of their own: FQ-CoDel and CAKE.
+//! Flow queues: FQ-CoDel and CAKE.
 
 use super::*;
 
 /// A full packet at 10 Mbit/s.
 const FULL: u64 = 1200 * US;
 
-/// FQ-CoDel and CAKE that drop nothing before they are full. So many lanes that none is shared by chance.
-fn patient() -> [QueueDiscipline; 2] {
+/// FQ-CoDel and CAKE that drop nothing before they are full. So many flow queues that none is shared by chance.
+fn without_early_drops() -> [QueueDiscipline; 2] {
     let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
     [
         QueueDiscipline::FqCodel(FqCodelConfig { flows: 16_384, quantum: 1514, codel }),
@@ -15,25 +15,25 @@ fn patient() -> [QueueDiscipline; 2] {
 }
 
 /// 10 Mbit/s, no delay.
-fn fair(discipline: QueueDiscipline, packets: u64) -> Pipe<Numbered> {
+fn fair(discipline: QueueDiscipline, packets: u64) -> Pipe<TestPacket> {
     let queue = QueueConfig { limit: QueueLimit::Packets(packets), discipline, ecn: false };
     pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), delay: Span::ZERO, queue, ..link() })
 }
 
-/// Packets of `flow` at `now`, each with the number of its place.
-fn offer(pipe: &mut Pipe<Numbered>, now: u64, flow: u16, bytes: u32, numbers: std::ops::Range<u64>) {
+/// Offers numbered packets of `flow` at `now`.
+fn offer(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        pipe.offer(Instant(now), Numbered { flow, ..packet(number, bytes) });
+        pipe.offer(Instant(now), TestPacket { flow, ..packet(number, bytes) });
     }
 }
 
 /// RFC 8290, section 1: a flow that builds no queue waits for the packet in transmission, whatever the others have.
 #[test]
 fn a_sparse_flows_packet_leaves_ahead_of_any_backlog() {
-    for discipline in patient() {
+    for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         (1..=8).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
-        // One packet each 50 ms: in a round of eight packets its lane is found empty, and leaves the lists.
+        // One packet each 50 ms: in a round of eight packets its flow queue is empty and leaves the lists.
         for k in 0..30 {
             let now = (k + 1) * 50 * MS;
             arrivals(&mut pipe, now);
@@ -48,7 +48,7 @@ fn a_sparse_flows_packet_leaves_ahead_of_any_backlog() {
 /// With `n` sparse flows a packet may wait for the others' quanta besides.
 #[test]
 fn new_flows_wait_for_each_other_only() {
-    for discipline in patient() {
+    for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         (100..=104).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
         arrivals(&mut pipe, 100 * MS);
@@ -58,11 +58,11 @@ fn new_flows_wait_for_each_other_only() {
     }
 }
 
-/// A lane's visits differ by one at most, and each visit ends with less than nothing left of its credit, but not by
-/// as much as a packet: two flows are never further apart than a quantum and a packet (section 4.2).
+/// The turns of two flow queues differ by one at most, and a deficit is never more than a packet below zero: two flows
+/// are never further apart than a quantum and a packet (section 4.2).
 #[test]
 fn backlogged_flows_share_to_a_quantum_and_a_packet_whatever_their_packets() {
-    for discipline in patient() {
+    for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         let sizes = [1500, 1000, 700, 64, 333];
         (0..5).for_each(|flow| offer(&mut pipe, 0, flow, sizes[usize::from(flow)], 0..3000));
@@ -77,27 +77,31 @@ fn backlogged_flows_share_to_a_quantum_and_a_packet_whatever_their_packets() {
     }
 }
 
-/// RFC 8290, section 4.1: half of the fattest lane's bytes go, from its head, but 64 packets at most; CAKE takes one.
+/// RFC 8290, section 4.1: half the bytes of the longest flow queue are dropped from its head, but 64 packets at most;
+/// CAKE drops one.
 #[test]
-fn a_full_queue_drops_from_the_head_of_the_fattest_lane() {
-    for (discipline, fat, expected) in
-        [(patient()[0], 100, 50), (patient()[0], 1000, 64), (patient()[1], 100, 1), (patient()[1], 1000, 1)]
-    {
-        let mut pipe = fair(discipline, fat + 30);
-        offer(&mut pipe, 0, 1, 1500, 0..fat + 1);
+fn a_full_queue_drops_from_the_head_of_the_longest_flow_queue() {
+    for (discipline, packets, expected) in [
+        (without_early_drops()[0], 100, 50),
+        (without_early_drops()[0], 1000, 64),
+        (without_early_drops()[1], 100, 1),
+        (without_early_drops()[1], 1000, 1),
+    ] {
+        let mut pipe = fair(discipline, packets + 30);
+        offer(&mut pipe, 0, 1, 1500, 0..packets + 1);
         offer(&mut pipe, 0, 2, 1500, 0..30);
         assert_eq!(pipe.counters().dropped, 0, "full, but not too full");
-        assert_eq!(pipe.offer(Instant(0), Numbered { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
+        assert_eq!(pipe.offer(Instant(0), TestPacket { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
         let mut lost: Vec<_> = std::iter::from_fn(|| pipe.take_discarded()).map(|p| (p.flow, p.number)).collect();
         lost.sort_unstable();
         assert!(lost.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {lost:?}");
-        assert!(balanced(&pipe));
+        assert!(is_conserved(&pipe));
     }
 }
 
 #[test]
-fn a_newcomer_that_is_the_fattest_lane_by_itself_is_dropped() {
-    for discipline in patient() {
+fn a_packet_that_is_alone_in_the_longest_flow_queue_is_dropped() {
+    for discipline in without_early_drops() {
         let queue = QueueConfig { limit: QueueLimit::Bytes(1000), discipline, ecn: false };
         let mut pipe = pipe(&PipeConfig { queue, ..link() });
         assert_eq!(burst(&mut pipe, 0, 2), [Verdict::Accepted, Verdict::Dropped], "the first one found the link free");
@@ -105,11 +109,11 @@ fn a_newcomer_that_is_the_fattest_lane_by_itself_is_dropped() {
     }
 }
 
-/// A lane that is found empty leaves the lists, and its flow is new again. One that is not visited while it is empty
-/// keeps its turn and its debts.
+/// A flow queue that is empty when it is served leaves the lists, and its flow is new again. One that is not served while
+/// it is empty keeps its turn and its deficit.
 #[test]
-fn who_was_idle_is_new_again_and_who_was_not_takes_turns() {
-    for discipline in patient() {
+fn a_flow_that_was_idle_is_new_again_and_one_that_was_not_takes_turns() {
+    for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         offer(&mut pipe, 0, 1, 1500, 0..10);
         arrivals(&mut pipe, 100 * MS);
@@ -119,7 +123,7 @@ fn who_was_idle_is_new_again_and_who_was_not_takes_turns() {
         offer(&mut pipe, 110 * MS, 1, 1500, 10..11);
         let order: Vec<u16> = arrivals(&mut pipe, 200 * MS).iter().map(|(_, packet)| packet.flow).collect();
         assert_eq!(order[..3], [2, 1, 2], "{discipline:?}: after the packet in transmission");
-        // Flow 1 has its last packet in transmission: its lane is empty, and has not been asked again.
+        // Flow 1 has its last packet in transmission: its flow queue is empty, and was not served since.
         offer(&mut pipe, 300 * MS, 1, 1500, 11..13);
         arrivals(&mut pipe, 300 * MS + FULL);
         offer(&mut pipe, 300 * MS + FULL, 2, 1500, 10..13);
@@ -131,21 +135,20 @@ fn who_was_idle_is_new_again_and_who_was_not_takes_turns() {
     }
 }
 
-/// BLUE takes over where signals do not help: what is dropped at last is what the link does not carry, at random and
-/// no longer by overflow.
+/// BLUE drops at random what an unresponsive flow sends beyond the link's rate, so that the queue no longer overflows.
 #[test]
-fn blue_takes_what_an_unresponsive_flow_sends_too_much() {
+fn blue_drops_what_an_unresponsive_flow_sends_beyond_the_rate() {
     let mut pipe = fair(QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }), 100);
     // Three packets in the time of two: a third must go, 85 steps of BLUE, no more than one each 5 ms.
-    let mut full = 0;
+    let mut full_arrivals = 0;
     for k in 0..20_000u64 {
         let now = k * 800 * US;
         arrivals(&mut pipe, now);
         offer(&mut pipe, now, 1, 1500, k..k + 1);
-        full += u64::from(k >= 15_000 && pipe.queued_packets(Instant(now)) == 100);
+        full_arrivals += u64::from(k >= 15_000 && pipe.queued_packets(Instant(now)) == 100);
     }
     let share = pipe.counters().dropped as f64 / 20_000.0;
     assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
-    assert!(full < 2_500, "full at {full} of 5000 arrivals");
-    assert!(balanced(&pipe));
+    assert!(full_arrivals < 2_500, "full at {full_arrivals} of 5000 arrivals");
+    assert!(is_conserved(&pipe));
 }

@@ -15,7 +15,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Numbered {
+pub(crate) struct TestPacket {
     number: u64,
     bytes: u32,
     flow: u16,
@@ -23,7 +23,7 @@ pub(crate) struct Numbered {
     marked: bool,
 }
 
-impl Packet for Numbered {
+impl Packet for TestPacket {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -38,8 +38,8 @@ impl Packet for Numbered {
     }
 }
 
-fn packet(number: u64, bytes: u32) -> Numbered {
-    Numbered { number, bytes, flow: 0, ecn: false, marked: false }
+fn packet(number: u64, bytes: u32) -> TestPacket {
+    TestPacket { number, bytes, flow: 0, ecn: false, marked: false }
 }
 
 /// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.
@@ -57,12 +57,12 @@ fn link() -> PipeConfig {
     }
 }
 
-fn pipe(config: &PipeConfig) -> Pipe<Numbered> {
+fn pipe(config: &PipeConfig) -> Pipe<TestPacket> {
     Pipe::new(config, RngStream::named(1, "link test forward"))
 }
 
 /// Everything that arrives until `end`, with its time in ns.
-fn arrivals(pipe: &mut Pipe<Numbered>, end: u64) -> Vec<(u64, Numbered)> {
+fn arrivals(pipe: &mut Pipe<TestPacket>, end: u64) -> Vec<(u64, TestPacket)> {
     let mut arrived = Vec::new();
     while pipe.next() <= Instant(end) {
         let now = pipe.next();
@@ -71,17 +71,17 @@ fn arrivals(pipe: &mut Pipe<Numbered>, end: u64) -> Vec<(u64, Numbered)> {
     arrived
 }
 
-/// The same, for ever, times only.
-fn times(pipe: &mut Pipe<Numbered>) -> Vec<u64> {
+/// The times of all further arrivals, ns.
+fn arrival_times(pipe: &mut Pipe<TestPacket>) -> Vec<u64> {
     arrivals(pipe, Instant::NEVER.0 - 1).into_iter().map(|(time, _)| time).collect()
 }
 
 /// Offers `count` packets of 1500 bytes at once.
-fn burst(pipe: &mut Pipe<Numbered>, now: u64, count: u64) -> Vec<Verdict> {
+fn burst(pipe: &mut Pipe<TestPacket>, now: u64, count: u64) -> Vec<Verdict> {
     (0..count).map(|number| pipe.offer(Instant(now), packet(number, 1500))).collect()
 }
 
-fn balanced(pipe: &Pipe<Numbered>) -> bool {
-    let books = pipe.counters();
-    books.offered == books.delivered + books.dropped + books.lost + pipe.packets_inside()
+fn is_conserved(pipe: &Pipe<TestPacket>) -> bool {
+    let counters = pipe.counters();
+    counters.offered == counters.delivered + counters.dropped + counters.lost + pipe.packets_inside()
 }

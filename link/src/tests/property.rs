@@ -1,6 +1,6 @@
 //! Random operations on pipes of every kind.
 
-use super::closed_form::codel_never;
+use super::closed_form::codel_without_drops;
 use super::*;
 use crate::LinkCounters;
 use proptest::prelude::*;
@@ -41,18 +41,19 @@ fn limit() -> impl Strategy<Value = QueueLimit> {
 fn discipline() -> impl Strategy<Value = QueueDiscipline> {
     prop_oneof![
         Just(QueueDiscipline::DropTail),
-        Just(QueueDiscipline::CoDel(QUICK)),
+        Just(QueueDiscipline::CoDel(SHORT_CODEL)),
         Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1 })),
         Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
-        Just(QueueDiscipline::FqCodel(FqCodelConfig { flows: 2, quantum: 300, codel: QUICK })),
+        Just(QueueDiscipline::FqCodel(FqCodelConfig { flows: 2, quantum: 300, codel: SHORT_CODEL })),
         Just(QueueDiscipline::Cake(CakeConfig { rtt: Span(5 * MS) })),
     ]
 }
 
-/// A CoDel that acts within the few milliseconds of a test.
-const QUICK: CoDelConfig = CoDelConfig { target: Span(MS), interval: Span(5 * MS), ce_threshold: Some(Span(3 * MS)) };
+/// CoDel with an interval of a few milliseconds.
+const SHORT_CODEL: CoDelConfig =
+    CoDelConfig { target: Span(MS), interval: Span(5 * MS), ce_threshold: Some(Span(3 * MS)) };
 
-/// Flows overtake each other.
+/// Whether packets of different flows may be reordered.
 fn is_fair(config: &PipeConfig) -> bool {
     matches!(config.queue.discipline, QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_))
 }
@@ -62,25 +63,37 @@ fn config() -> impl Strategy<Value = PipeConfig> {
     let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
     let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
     let loss = prop_oneof![Just(LossModel::None), Just(loss)];
-    let speed = prop_oneof![
+    let rate_or_trace = prop_oneof![
         3 => Just((Some(Rate::from_mbit(50)), None)),
         1 => Just((None, None)),
         1 => Just((None, Some(trace))),
     ];
-    (speed, wire, loss, limit(), discipline(), any::<bool>()).prop_map(|(speed, wire, loss, limit, discipline, ecn)| {
-        let (delay, jitter, wire_limit, overhead) = wire;
-        let queue = QueueConfig { limit, discipline, ecn };
-        let (delay, jitter) = (Span(delay), Span(jitter));
-        PipeConfig { rate: speed.0, trace: speed.1, delay, jitter, loss, overhead, queue, wire_limit, ..link() }
-    })
+    (rate_or_trace, wire, loss, limit(), discipline(), any::<bool>()).prop_map(
+        |(rate_or_trace, wire, loss, limit, discipline, ecn)| {
+            let (delay, jitter, wire_limit, overhead) = wire;
+            let queue = QueueConfig { limit, discipline, ecn };
+            let (delay, jitter) = (Span(delay), Span(jitter));
+            PipeConfig {
+                rate: rate_or_trace.0,
+                trace: rate_or_trace.1,
+                delay,
+                jitter,
+                loss,
+                overhead,
+                queue,
+                wire_limit,
+                ..link()
+            }
+        },
+    )
 }
 
 /// A pipe with a clock, run step by step.
 struct Run {
-    pipe: Pipe<Numbered>,
+    pipe: Pipe<TestPacket>,
     now: u64,
     offered: u64,
-    arrived: Vec<(u64, Numbered)>,
+    arrived: Vec<(u64, TestPacket)>,
     discarded: Vec<u64>,
 }
 
@@ -94,7 +107,7 @@ impl Run {
         match *step {
             Step::Offer(bytes) => {
                 let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
-                self.pipe.offer(now, Numbered { ecn, flow, ..packet(self.offered, bytes) });
+                self.pipe.offer(now, TestPacket { ecn, flow, ..packet(self.offered, bytes) });
                 self.offered += 1;
             }
             Step::Wait(ns) => {
@@ -106,24 +119,24 @@ impl Run {
             Step::Loss(loss) => self.pipe.set_loss(now, loss),
             Step::Up(up) => self.pipe.set_up(now, up),
         }
-        self.take_back();
+        self.collect_discarded();
     }
 
-    fn take_back(&mut self) {
+    fn collect_discarded(&mut self) {
         self.discarded.extend(std::iter::from_fn(|| self.pipe.take_discarded()).map(|packet| packet.number));
     }
 
     fn drain(&mut self) {
         self.arrived.extend(arrivals(&mut self.pipe, u64::MAX - 1));
-        self.take_back();
+        self.collect_discarded();
     }
 
-    /// What a queue that decides on arrival and one that decides at departure must agree on at every moment.
-    fn view(&mut self) -> (u64, u64, Span, Span, u64, u64, u64, u64) {
+    /// State in which a queue that decides on arrival and one that decides at departure must agree.
+    fn state(&mut self) -> (u64, u64, Span, Span, u64, u64, u64, u64) {
         let now = Instant(self.now);
         let queue = (self.pipe.queued_packets(now), self.pipe.queued_bytes(now), self.pipe.queue_delay(now));
         let LinkCounters { delivered, dropped, lost, .. } = *self.pipe.counters();
-        (queue.0, queue.1, queue.2, self.pipe.busy(now), delivered, dropped, lost, self.pipe.packets_inside())
+        (queue.0, queue.1, queue.2, self.pipe.busy_time(now), delivered, dropped, lost, self.pipe.packets_inside())
     }
 }
 
@@ -133,17 +146,17 @@ proptest! {
         let mut run = Run::new(&config);
         for step in &steps {
             run.step(step);
-            prop_assert!(balanced(&run.pipe), "{:?}", run.pipe.counters());
+            prop_assert!(is_conserved(&run.pipe), "{:?}", run.pipe.counters());
             prop_assert!(run.pipe.next() >= Instant(run.now));
-            prop_assert!(run.pipe.busy(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
+            prop_assert!(run.pipe.busy_time(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
         }
         run.drain();
         prop_assert_eq!(run.pipe.packets_inside(), 0);
-        prop_assert!(balanced(&run.pipe));
+        prop_assert!(is_conserved(&run.pipe));
         prop_assert_eq!(run.pipe.counters().delivered, run.arrived.len() as u64);
         prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
         for flow in 0..3 {
-            let of_flow = |packet: &Numbered| packet.flow == flow || !is_fair(&config);
+            let of_flow = |packet: &TestPacket| packet.flow == flow || !is_fair(&config);
             let numbers = run.arrived.iter().map(|(_, packet)| packet).filter(|packet| of_flow(packet)).map(|p| p.number);
             prop_assert!(numbers.is_sorted());
         }
@@ -154,13 +167,13 @@ proptest! {
         let mut run = Run::new(&config);
         steps.iter().for_each(|step| run.step(step));
         run.drain();
-        let mut out: Vec<u64> = run.arrived.iter().map(|(_, packet)| packet.number).chain(run.discarded).collect();
-        out.sort_unstable();
-        prop_assert!(out.into_iter().eq(0..run.offered));
+        let mut numbers: Vec<u64> = run.arrived.iter().map(|(_, packet)| packet.number).chain(run.discarded).collect();
+        numbers.sort_unstable();
+        prop_assert!(numbers.into_iter().eq(0..run.offered));
     }
 
     #[test]
-    fn the_same_luck_gives_the_same_run(config in config(), steps in steps()) {
+    fn the_same_random_stream_gives_the_same_run(config in config(), steps in steps()) {
         let [first, second] = [0, 1].map(|_| {
             let mut run = Run::new(&config);
             steps.iter().for_each(|step| run.step(step));
@@ -170,15 +183,15 @@ proptest! {
         prop_assert_eq!(first, second);
     }
 
-    /// Two implementations, one truth: CoDel that never acts is drop-tail.
+    /// CoDel that never drops is drop-tail.
     #[test]
     fn deciding_on_arrival_or_at_departure_is_the_same_without_early_drops(config in config(), steps in steps()) {
-        same_as_drop_tail(&config, &steps, QueueConfig { discipline: codel_never(), ..config.queue })?;
+        same_as_drop_tail(&config, &steps, QueueConfig { discipline: codel_without_drops(), ..config.queue })?;
     }
 
-    /// And so are the lanes, where there is one and it does not overflow.
+    /// So is FQ-CoDel with one flow queue that does not overflow.
     #[test]
-    fn a_single_lane_is_a_queue_as_any_other(config in config(), steps in steps()) {
+    fn a_single_flow_queue_is_drop_tail(config in config(), steps in steps()) {
         let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };
         let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 1, quantum: 1514, codel });
         same_as_drop_tail(&config, &steps, QueueConfig { discipline, limit: QueueLimit::Packets(u64::MAX), ecn: false })?;
@@ -187,18 +200,18 @@ proptest! {
 
 /// Runs `steps` through `queue` and through a drop-tail queue of the same limit.
 fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) -> Result<(), TestCaseError> {
-    let plain = |queue| {
-        // Jitter is drawn anew, loss and the delay stage's drops are not, where a enqueue_managed queue is sent again.
+    let run_with = |queue| {
+        // A new rate redraws jitter, but not loss and the drops of the delay stage, of an enqueue-managed queue.
         let (loss, jitter, wire_limit) = (LossModel::None, Span::ZERO, None);
         Run::new(&PipeConfig { queue, loss, jitter, wire_limit, ..config.clone() })
     };
     let (mut enqueue_managed, mut dequeue_managed) =
-        (plain(QueueConfig { discipline: QueueDiscipline::DropTail, ..queue }), plain(queue));
+        (run_with(QueueConfig { discipline: QueueDiscipline::DropTail, ..queue }), run_with(queue));
     for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
         enqueue_managed.step(step);
         dequeue_managed.step(step);
         if config.trace.is_none() {
-            prop_assert_eq!(enqueue_managed.view(), dequeue_managed.view());
+            prop_assert_eq!(enqueue_managed.state(), dequeue_managed.state());
         }
     }
     enqueue_managed.drain();
