@@ -144,11 +144,11 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
         protocol_delay_ms: multi.protocol_delay.summary(),
         head_of_line_degree_ms: multi.head_of_line_degree.summary(),
         head_of_line_delay_ms: multi.head_of_line.summary(),
-        max_out_of_order_packets: received.most_waiting,
+        max_out_of_order_packets: received.max_out_of_order,
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,
         duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
-        redundant_first_packets: received.rescued,
+        redundant_first_packets: received.copies_first,
         ..flow
     }
 }

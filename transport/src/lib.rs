@@ -2,7 +2,7 @@
 //! input.
 //!
 //! [`recovery`] measures a path and detects its losses, for every machine alike; [`tcp`] and [`mptcp`] are the
-//! machines that simulations run, and the tunnel's machine builds on `recovery`, too. Addresses, sockets and clocks
+//! machines that simulations run; the tunnel's machine uses [`path`] and [`recovery`] too. Addresses, sockets and clocks
 //! belong to the driver. Machines pass typed segments; no bytes are made.
 
 pub mod mptcp;

@@ -1,10 +1,10 @@
-//! The MPTCP receiver: subflows deliver in their order, the connection reassembles, one receive window is offered.
+//! The MPTCP receiver: subflows deliver in their own order, the connection reassembles, one receive window is advertised.
 //!
 //! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy is kept;
 //! the receive window of every subflow is the connection's, relative to DATA_ACK.
 
 use super::{Ack, Segment};
-use crate::tcp::receiver::{MAX_AHEAD, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
+use crate::tcp::receiver::{MAX_OUT_OF_ORDER, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
 use crate::tcp::{self, SegmentKind};
 use std::collections::VecDeque;
 use units::{Instant, Span};
@@ -12,8 +12,8 @@ use units::{Instant, Span};
 /// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
 const MAX_SACK_BLOCKS: usize = 2;
 
-/// Segments of receive window up to which it counts as shut.
-const SMALL_WINDOW: u64 = 2;
+/// Segments of receive window up to which it counts as closed.
+const NEARLY_CLOSED_WINDOW: u64 = 2;
 
 /// Counters of an MPTCP receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub struct ReceiverCounters {
     /// Segments of data that arrived on one subflow after they had arrived on another.
     pub duplicates: u64,
     /// Segments of data of which a copy arrived first.
-    pub rescued: u64,
+    pub copies_first: u64,
     /// Segments of data beyond the window that was offered; they were dropped.
     pub beyond_window: u64,
     /// Most segments that waited for earlier ones, on subflows and in the connection together.
-    pub most_waiting: u64,
+    pub max_out_of_order: u64,
 }
 
 /// The receiver of an MPTCP connection.
@@ -43,7 +43,7 @@ pub struct Receiver {
     window_update_at: Instant,
     window_updates: u32,
     /// Reassembly delays of the segments delivered since the last drain.
-    waits: Vec<Span>,
+    reassembly_delays: Vec<Span>,
     counters: ReceiverCounters,
 }
 
@@ -69,7 +69,7 @@ impl Receiver {
             window_end: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
             window_update_at: Instant::NEVER,
             window_updates: 0,
-            waits: Vec::new(),
+            reassembly_delays: Vec::new(),
             counters: ReceiverCounters::default(),
         }
     }
@@ -81,7 +81,7 @@ impl Receiver {
         let before = subflow.tcp.delivered();
         let ack = subflow.tcp.handle(now, &segment.tcp, marked);
         if segment.tcp.kind == SegmentKind::Data {
-            self.note_arrival(now, segment);
+            self.record_arrival(now, segment);
             self.deliver(now, segment, before);
         }
         ack.map(|ack| self.acknowledgement(segment.subflow, ack))
@@ -123,10 +123,9 @@ impl Receiver {
         self.data.next()
     }
 
-    /// Hands out the reassembly delay of each segment delivered since the last call: how long it waited for earlier
-    /// ones.
+    /// Drains the reassembly delay of each segment delivered since the last call: how long it waited for earlier ones.
     pub fn drain_waits(&mut self, to: impl FnMut(Span)) {
-        self.waits.drain(..).for_each(to);
+        self.reassembly_delays.drain(..).for_each(to);
     }
 
     /// The counters.
@@ -136,54 +135,55 @@ impl Receiver {
     }
 
     /// Records the arrival of the first copy.
-    fn note_arrival(&mut self, now: Instant, segment: &Segment) {
+    fn record_arrival(&mut self, now: Instant, segment: &Segment) {
         if (self.data.next()..self.window_end).contains(&segment.data_seq) {
             let arrival = self.arrival(segment.data_seq);
             if *arrival == Instant::NEVER {
                 *arrival = now;
-                self.counters.rescued += u64::from(segment.copy);
+                self.counters.copies_first += u64::from(segment.copy);
             }
         }
     }
 
     fn arrival(&mut self, data: u64) -> &mut Instant {
-        let place = (data - self.data.next()) as usize;
-        if place >= self.arrivals.len() {
-            self.arrivals.resize(place + 1, Instant::NEVER);
+        let index = (data - self.data.next()) as usize;
+        if index >= self.arrivals.len() {
+            self.arrivals.resize(index + 1, Instant::NEVER);
         }
-        &mut self.arrivals[place]
+        &mut self.arrivals[index]
     }
 
     /// Puts what the subflow now delivers in order into the connection's reassembly.
     fn deliver(&mut self, now: Instant, segment: &Segment, before: u64) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
-        if (before..before + MAX_AHEAD).contains(&segment.tcp.seq) {
-            let place = (segment.tcp.seq - before) as usize;
-            if place >= subflow.data.len() {
-                subflow.data.resize(place + 1, None);
+        if (before..before + MAX_OUT_OF_ORDER).contains(&segment.tcp.seq) {
+            let index = (segment.tcp.seq - before) as usize;
+            if index >= subflow.data.len() {
+                subflow.data.resize(index + 1, None);
             }
             // A segment that PAWS discarded is overwritten when it is retransmitted, with the same mapping.
-            subflow.data[place] = Some(segment.data_seq);
+            subflow.data[index] = Some(segment.data_seq);
         }
         let next = self.data.next();
         for _ in before..delivered {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
             self.on_data(now, data.expect("a segment that was delivered has arrived"));
         }
-        if self.data.next() > next && self.window_end <= next + SMALL_WINDOW {
+        if self.data.next() > next && self.window_end <= next + NEARLY_CLOSED_WINDOW {
             self.send_window_updates(now);
         }
-        let waiting = self.data.waiting() + self.subflows.iter().map(|subflow| subflow.tcp.waiting()).sum::<u64>();
-        self.counters.most_waiting = self.counters.most_waiting.max(waiting);
+        let out_of_order =
+            self.data.out_of_order() + self.subflows.iter().map(|subflow| subflow.tcp.out_of_order()).sum::<u64>();
+        self.counters.max_out_of_order = self.counters.max_out_of_order.max(out_of_order);
     }
 
     /// The receive window opens after it was shut: window updates are sent on every subflow that has received data
     /// (Linux `mptcp_cleanup_rbuf`). The return path of one may be dead, and the others have nothing to acknowledge.
     fn send_window_updates(&mut self, now: Instant) {
         self.window_update_at = now;
-        let heard = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
-        self.window_updates = heard.fold(0, |all, (index, _)| all | 1 << index);
+        let receiving = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
+        self.window_updates = receiving.fold(0, |all, (index, _)| all | 1 << index);
     }
 
     fn on_data(&mut self, now: Instant, data: u64) {
@@ -199,7 +199,7 @@ impl Receiver {
         }
         for _ in before..self.data.next() {
             let arrival = self.arrivals.pop_front().expect("what is delivered has arrived");
-            self.waits.push(now.since(arrival));
+            self.reassembly_delays.push(now.since(arrival));
         }
         if self.data.next() > before {
             let rtt = self.subflows.iter().map(|subflow| subflow.tcp.rtt()).max().unwrap_or(Span::ZERO);
@@ -210,7 +210,7 @@ impl Receiver {
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
         // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
         // connection, a dead subflow could keep the window shut for ever.
-        tcp.receive_window = self.window.offer(self.data.next(), self.data.waiting());
+        tcp.receive_window = self.window.advertise(self.data.next(), self.data.out_of_order());
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
         self.window_end = self.data.next() + tcp.receive_window / self.mss;
         Ack { subflow, tcp, data_ack: self.data.next() }

@@ -1,4 +1,4 @@
-//! The acknowledgement sample: what a controller is told of one acknowledgement.
+//! The acknowledgement sample, which the controller gets.
 
 use super::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{PendingRateSample, SendSnapshot};
@@ -14,7 +14,7 @@ pub struct PriorState {
     ca_state: CaState,
 }
 
-/// What a machine has found out from an acknowledgement, or from its reordering timer.
+/// Findings of a machine from an acknowledgement, or from its reordering timer.
 #[derive(Clone, Debug, Default)]
 pub struct AckedPackets {
     /// The newest packet delivered.

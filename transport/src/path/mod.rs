@@ -2,8 +2,8 @@
 //!
 //! [`PathSender`] measures the path (round-trip time, minimum RTT, delivery rate), paces, validates the congestion
 //! window, keeps the congestion state, and tells the controller of every event, so that an algorithm sees the same
-//! quantities in each of them. Which packets are outstanding, which are lost and what a timer means is the machine's to
-//! find out: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
+//! quantities in each of them. The machine knows which packets are outstanding, which are lost and what a
+//! timer means: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
 
 mod ack;
 #[cfg(test)]
@@ -158,8 +158,8 @@ impl PathSender {
         self.notify(now, &PathEvent::PathUp(info), controller);
     }
 
-    /// Forgets the round-trip times: the path has failed, and may be another one when it comes back.
-    pub fn forget_rtt(&mut self) {
+    /// Resets the round-trip times: a path that has failed may have another RTT when it comes back.
+    pub fn reset_rtt(&mut self) {
         (self.rtt, self.min_rtt) = (RttEstimator::default(), WindowedMin::default());
     }
 
@@ -206,7 +206,7 @@ impl PathSender {
         })
     }
 
-    /// When the pacer lets the next packet go.
+    /// When the pacer allows the next packet.
     #[must_use]
     pub fn next_send_time(&self) -> Instant {
         self.pacer.next_send_time()
@@ -224,34 +224,34 @@ impl PathSender {
         self.pacer.on_sent(at, bytes, rate, burst);
     }
 
-    /// Ends an open burst: there is nothing more to send.
+    /// Ends a burst, as there is nothing more to send.
     pub fn end_burst(&mut self) {
         self.pacer.end_burst();
     }
 
-    /// Ends a round of sending with congestion window validation (Linux `tcp_cwnd_validate`). `held_by_host` if not the
+    /// Validates the congestion window after packets were sent (Linux `tcp_cwnd_validate`). `sndbuf_limited` if not the
     /// application but the host's send buffer limited the sender. Returns whether the window is full.
     pub fn validate_cwnd(
         &mut self,
         now: Instant,
         outstanding: &Outstanding,
-        held_by_host: bool,
+        sndbuf_limited: bool,
         controller: &mut ControllerHandle,
     ) -> bool {
-        let full = !self.has_room(outstanding.in_flight);
-        if self.sent_since_validation || full {
+        let cwnd_full = !self.has_room(outstanding.in_flight);
+        if self.sent_since_validation || cwnd_full {
             let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
-            self.cwnd_validation.on_sent(full, packets_out, snd_una, snd_nxt);
+            self.cwnd_validation.on_sent(cwnd_full, packets_out, snd_una, snd_nxt);
             let limited = self.is_cwnd_limited();
-            if let Some(cwnd_used) = self.cwnd_validation.unused_for(now, limited, packets_out, self.rtt.rto())
+            if let Some(cwnd_used) = self.cwnd_validation.application_limited(now, limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
-                && !held_by_host
+                && !sndbuf_limited
             {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }
         }
         self.sent_since_validation = false;
-        full
+        cwnd_full
     }
 
     /// Marks delivery-rate samples as application-limited until what is in flight is delivered.

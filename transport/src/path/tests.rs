@@ -44,8 +44,8 @@ fn a_round_that_fills_the_window_is_cwnd_limited_and_others_are_not() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
         path.on_sent(at(1), false, in_flight);
-        let full = path.validate_cwnd(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
-        (full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
+        let cwnd_full = path.validate_cwnd(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
+        (cwnd_full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
     };
     assert_eq!(round(10, 0, 10), (true, true));
     assert_eq!(round(4, 6, 10), (false, true), "still the same window");

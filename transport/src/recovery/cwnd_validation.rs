@@ -1,4 +1,4 @@
-//! Congestion window validation: is the window used? RFC 2861 and RFC 7661, as in Linux 6.1 (`tcp_cwnd_validate`).
+//! Congestion window validation: whether the window is used. RFC 2861 and RFC 7661, as in Linux 6.1 (`tcp_cwnd_validate`).
 
 use units::{Instant, Span};
 
@@ -13,7 +13,7 @@ pub struct CwndValidation {
 }
 
 impl CwndValidation {
-    /// Ends a round of sending: `limited` if the window stopped it; `packets_out` are now outstanding.
+    /// Called when nothing more can be sent: `limited` if because of the window; `packets_out` are now outstanding.
     pub fn on_sent(&mut self, limited: bool, packets_out: u32, snd_una: u64, snd_nxt: u64) {
         if snd_una >= self.cwnd_usage_seq || limited || (!self.is_cwnd_limited && packets_out > self.max_packets_out) {
             self.is_cwnd_limited = limited;
@@ -29,7 +29,7 @@ impl CwndValidation {
         self.is_cwnd_limited || (slow_start && cwnd < 2 * self.max_packets_out)
     }
 
-    /// Starts measuring afresh: the connection begins, or goes on after an idle period.
+    /// Restarts the measurement: the connection begins, or goes on after an idle period.
     pub fn restart(&mut self, now: Instant) {
         self.cwnd_used = 0;
         self.cwnd_stamp = now;
@@ -37,7 +37,7 @@ impl CwndValidation {
 
     /// Called after each round of sending. Returns the most packets outstanding if the window was not filled for a
     /// whole `rto` (Linux `tcp_cwnd_application_limited`).
-    pub fn unused_for(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
+    pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
         if limited {
             self.restart(now);
             return None;
@@ -56,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_starves_for_a_timeout_counted_from_the_last_restart() {
+    fn a_window_is_unused_for_a_timeout_counted_from_the_last_restart() {
         let (mut validation, timeout) = (CwndValidation::default(), Span::from_millis(250));
         let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
-        let starved = |validation: &mut CwndValidation, at| validation.unused_for(ms(at), false, 7, timeout);
+        let used = |validation: &mut CwndValidation, at| validation.application_limited(ms(at), false, 7, timeout);
         validation.restart(ms(1000));
-        assert_eq!([1001, 1249, 1250, 1251].map(|at| starved(&mut validation, at)), [None, None, Some(7), None]);
-        validation.restart(ms(2000)); // it stood idle: that alone is no starvation
-        assert_eq!(starved(&mut validation, 2100), None);
+        assert_eq!([1001, 1249, 1250, 1251].map(|at| used(&mut validation, at)), [None, None, Some(7), None]);
+        validation.restart(ms(2000)); // an idle period does not count as unused
+        assert_eq!(used(&mut validation, 2100), None);
     }
 
     #[test]

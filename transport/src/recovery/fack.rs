@@ -7,7 +7,7 @@ use super::Scoreboard;
 use std::collections::VecDeque;
 use units::Instant;
 
-/// FACK's state: of all delivered packets those that were sent last, oldest first.
+/// FACK's state: the delivered packets that were sent last, oldest first.
 #[derive(Clone, Debug)]
 pub struct Fack {
     newest: VecDeque<(Instant, u64)>,

@@ -1,4 +1,4 @@
-//! Pacing: when the next burst may be sent. Linux 6.1 `tcp_update_skb_after_send`, `tcp_tso_autosize`.
+//! Pacing: the send time of the next burst. Linux 6.1 `tcp_update_skb_after_send`, `tcp_tso_autosize`.
 
 use units::{Instant, Rate, Span};
 
@@ -14,7 +14,7 @@ const OFFLOAD_BYTES: u64 = 65_536;
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     next: Instant,
-    left: u32,
+    burst_left: u32,
     sent: u64,
 }
 
@@ -22,30 +22,30 @@ impl Pacer {
     /// When the next packet may be sent.
     #[must_use]
     pub fn next_send_time(&self) -> Instant {
-        if self.left > 0 { Instant::ZERO } else { self.next }
+        if self.burst_left > 0 { Instant::ZERO } else { self.next }
     }
 
-    /// A packet of `bytes` is sent now. A burst of `burst` packets begins where none is open.
+    /// A packet of `bytes` is sent now. A burst of `burst` packets begins unless one is under way.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
         self.sent += 1;
         if self.sent <= UNPACED || rate.as_bits() == 0 {
             return;
         }
-        if self.left == 0 {
-            self.left = burst.max(1);
-            // Lateness earns credit, up to half a packet's time: timers are never early.
-            let late = now.since(self.next);
+        if self.burst_left == 0 {
+            self.burst_left = burst.max(1);
+            // Lateness is made up for, up to half a packet's time: timers are never early.
+            let lateness = now.since(self.next);
             self.next = now;
-            let length = rate.time_for(u64::from(bytes));
-            self.next = self.next - late.min(length / 2);
+            let packet_time = rate.time_for(u64::from(bytes));
+            self.next = self.next - lateness.min(packet_time / 2);
         }
-        self.left -= 1;
+        self.burst_left -= 1;
         self.next += rate.time_for(u64::from(bytes));
     }
 
-    /// Ends an open burst: there was nothing more to send.
+    /// Ends a burst, as there was nothing more to send.
     pub fn end_burst(&mut self) {
-        self.left = 0;
+        self.burst_left = 0;
     }
 
     /// Packets of one burst at `rate`, with `payload` bytes a packet.

@@ -65,19 +65,19 @@ impl Rack {
         self.newest = self.newest.max((sent, seq));
     }
 
-    /// Packet `low` was delivered after packets up to `end` (exclusive) had been.
-    pub fn on_reordering(&mut self, low: u64, end: u64) {
-        if low >= end {
+    /// Packet `lowest` was delivered after packets up to `sacked_end` (exclusive) had been.
+    pub fn on_reordering(&mut self, lowest: u64, sacked_end: u64) {
+        if lowest >= sacked_end {
             return;
         }
-        let degree = u32::try_from(end - low).unwrap_or(u32::MAX);
+        let degree = u32::try_from(sacked_end - lowest).unwrap_or(u32::MAX);
         self.reordering = self.reordering.max(degree.min(self.max_reordering));
         self.reord_seen += 1;
     }
 
     /// A timeout in the states Open and Disorder: the reordering degree goes back to its default at most.
-    pub fn reset_reordering(&mut self, default: u32) {
-        self.reordering = self.reordering.min(default);
+    pub fn reset_reordering(&mut self, default_reordering: u32) {
+        self.reordering = self.reordering.min(default_reordering);
     }
 
     /// A DSACK was received that does not report a tail-loss probe.
@@ -120,8 +120,8 @@ impl Rack {
 
     /// The reordering window (Linux `tcp_rack_reo_wnd`): how much later than the RTT a packet may be before it is lost.
     #[must_use]
-    pub fn reo_wnd(&self, phase: CaState, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
-        if self.reord_seen == 0 && (phase >= CaState::Recovery || sacked >= self.reordering) {
+    pub fn reo_wnd(&self, ca_state: CaState, sacked: u32, min_rtt: Span, srtt: Span) -> Span {
+        if self.reord_seen == 0 && (ca_state >= CaState::Recovery || sacked >= self.reordering) {
             return Span::ZERO;
         }
         if min_rtt == Span::MAX {

@@ -62,11 +62,11 @@ impl RttEstimator {
     pub fn update(&mut self, rtt: Span, snd_una: u64, snd_nxt: u64) {
         let rtt_us = rtt.as_micros() as i64;
         if self.srtt_us8 == 0 {
-            self.first(rtt_us, snd_nxt);
+            self.first_sample(rtt_us, snd_nxt);
         } else {
             self.smooth(rtt_us);
             if snd_una > self.rtt_seq {
-                self.close_window(snd_nxt);
+                self.end_window(snd_nxt);
             }
         }
         self.srtt_us8 = self.srtt_us8.max(1);
@@ -74,7 +74,7 @@ impl RttEstimator {
         self.rto = rto.min(RTO_MAX);
     }
 
-    fn first(&mut self, rtt_us: i64, snd_nxt: u64) {
+    fn first_sample(&mut self, rtt_us: i64, snd_nxt: u64) {
         self.srtt_us8 = rtt_us << 3;
         self.mdev_us4 = rtt_us << 1;
         self.rttvar_us4 = self.mdev_us4.max(RTO_MIN.as_micros() as i64);
@@ -97,7 +97,7 @@ impl RttEstimator {
         }
     }
 
-    fn close_window(&mut self, snd_nxt: u64) {
+    fn end_window(&mut self, snd_nxt: u64) {
         if self.mdev_max_us4 < self.rttvar_us4 {
             self.rttvar_us4 -= (self.rttvar_us4 - self.mdev_max_us4) >> 2;
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_path_keeps_the_floor() {
+    fn a_steady_rtt_keeps_the_minimum_rttvar() {
         assert_eq!(after(&[20; 500]).rto(), Span::from_millis(220));
     }
 }

@@ -293,16 +293,16 @@ impl Scoreboard {
 
     /// Without SACK: one more packet, unknown which, has arrived. False if all but the lost ones were counted before.
     pub fn add_reno_sack(&mut self) -> bool {
-        let holes = self.counts.lost_out.max(1).min(self.counts.packets_out);
-        let room = self.counts.sacked_out + holes < self.counts.packets_out;
-        self.counts.sacked_out += u32::from(room);
-        room
+        let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
+        let has_room = self.counts.sacked_out + lost < self.counts.packets_out;
+        self.counts.sacked_out += u32::from(has_room);
+        has_room
     }
 
     /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged.
     pub fn remove_reno_sacks(&mut self, count: u32) {
-        let holes = self.counts.lost_out.max(1).min(self.counts.packets_out);
-        self.counts.sacked_out = self.counts.sacked_out.saturating_sub(count).min(self.counts.packets_out - holes);
+        let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
+        self.counts.sacked_out = self.counts.sacked_out.saturating_sub(count).min(self.counts.packets_out - lost);
     }
 
     /// Without SACK: duplicate acknowledgements are counted afresh.
@@ -339,8 +339,8 @@ impl Scoreboard {
     /// Returns how many packets that were, and the send time of the latest one that has not expired.
     pub fn expire(&mut self, newest: (Instant, u64), expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
         let (mut lost, pending) = self.expire_originals(newest, &expired);
-        let (more, later_pending) = self.expire_retransmissions(newest, &expired);
-        lost += more;
+        let (lost_retransmissions, later_pending) = self.expire_retransmissions(newest, &expired);
+        lost += lost_retransmissions;
         (lost, pending.max(later_pending))
     }
 
@@ -372,8 +372,8 @@ impl Scoreboard {
         // Nothing above the newest delivery was sent before it, unless that was a retransmission.
         let in_order =
             (self.first_pending..self.snd_nxt).contains(&newest.1) && !self.packet(newest.1).was_retransmitted();
-        let top = if in_order { newest.1 } else { self.snd_nxt };
-        (self.first_pending..top)
+        let end = if in_order { newest.1 } else { self.snd_nxt };
+        (self.first_pending..end)
             .rev()
             .map(|seq| (seq, self.packet(seq)))
             .find(|(seq, packet)| packet.is_pending() && !packet.was_retransmitted() && (packet.sent, *seq) < newest)

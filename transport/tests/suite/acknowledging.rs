@@ -1,6 +1,6 @@
 //! When and what a receiver acknowledges.
 
-use crate::lockstep::{Options, new_receiver};
+use crate::tcp_connection::{Options, new_receiver};
 use control::Ecn;
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind};
 use units::{Instant, Span};
@@ -79,7 +79,7 @@ fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
     );
     receiver.handle(Instant::ZERO, &data(20, 999), false);
     receiver.handle(Instant::ZERO, &data(21, 1000), false);
-    assert_eq!((receiver.delivered(), receiver.counters().outdated), (22, 2));
+    assert_eq!((receiver.delivered(), receiver.counters().paws_rejected), (22, 2));
 }
 
 #[test]

@@ -1,63 +1,63 @@
-//! Whatever the network does, as long as some packets get through: every segment arrives, in order, and it ends.
-//! A campaign over many seeds also shows that the rare situations are really reached.
+//! TCP over random networks, as long as some packets get through: every segment arrives, in order, and the connection
+//! ends. Counters over many seeds show that the rare situations are reached.
 
-use crate::garbage;
-use crate::lockstep::{Connection, Fate, ONE_WAY, Options, new_sender};
+use crate::random_ack;
+use crate::tcp_connection::{Connection, Fate, ONE_WAY, Options, new_sender};
 use control::Ecn;
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, RngStream, Span};
 
-/// How unkind a network is.
+/// Impairments of a network, as probabilities.
 #[derive(Clone, Copy, Debug)]
 struct Impairments {
     loss: f64,
     duplication: f64,
-    lateness: f64,
-    /// Now and then everything stands still for this long, milliseconds.
-    stall: u64,
+    delay_probability: f64,
+    /// Extra delay of all packets in every fourth half second, milliseconds.
+    stall_ms: u64,
 }
 
-fn impairments(stream: &mut RngStream) -> Impairments {
+fn impairments(rng: &mut RngStream) -> Impairments {
     Impairments {
-        loss: stream.unit() * 0.2,
-        duplication: stream.unit() * 0.1,
-        lateness: stream.unit() * 0.3,
-        stall: stream.below(2) * 400,
+        loss: rng.unit() * 0.2,
+        duplication: rng.unit() * 0.1,
+        delay_probability: rng.unit() * 0.3,
+        stall_ms: rng.below(2) * 400,
     }
 }
 
-fn fate(impairments: Impairments, now: Instant, stream: &mut RngStream) -> Fate {
+fn fate(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Fate {
     let mut copies = Vec::new();
-    let stalled = (now.as_millis() / 500) % 4 == 3;
+    let is_stalled = (now.as_millis() / 500) % 4 == 3;
     for copy in 0..2 {
-        if stream.chance(if copy == 0 { 1.0 - impairments.loss } else { impairments.duplication }) {
-            let late = if stream.chance(impairments.lateness) { stream.below(30_000) } else { 0 };
-            let stall = if stalled { impairments.stall } else { 0 };
-            copies.push(ONE_WAY + Span::from_micros(late) + Span::from_millis(stall));
+        if rng.chance(if copy == 0 { 1.0 - impairments.loss } else { impairments.duplication }) {
+            let extra_delay = if rng.chance(impairments.delay_probability) { rng.below(30_000) } else { 0 };
+            let stall_ms = if is_stalled { impairments.stall_ms } else { 0 };
+            copies.push(ONE_WAY + Span::from_micros(extra_delay) + Span::from_millis(stall_ms));
         }
     }
-    Fate { copies, marked: stream.chance(0.01) }
+    Fate { copies, marked: rng.chance(0.01) }
 }
 
 fn run(seed: u64) -> SenderCounters {
-    let mut stream = RngStream::named(seed, "any network");
+    let mut rng = RngStream::named(seed, "any network");
     let options = Options {
         segments: 300,
-        sack: !stream.chance(0.2),
-        timestamps: !stream.chance(0.3),
-        ecn: stream.chance(0.3),
+        sack: !rng.chance(0.2),
+        timestamps: !rng.chance(0.3),
+        ecn: rng.chance(0.3),
         echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
-        send_buffer: if stream.chance(0.2) { 1 + stream.below(3) } else { 1000 },
+        send_buffer: if rng.chance(0.2) { 1 + rng.below(3) } else { 1000 },
         recovery: if seed % 4 == 3 { LossRecovery::Fack } else { LossRecovery::Rack },
         handshake: seed % 8 != 7,
         quick_ack: seed % 16 == 15,
     };
-    let (forward, back) = (impairments(&mut stream), impairments(&mut stream));
-    let mut rng = RngStream::named(seed, "back");
+    let (forward, back) = (impairments(&mut rng), impairments(&mut rng));
+    let mut back_rng = RngStream::named(seed, "back");
     let mut connection = Connection::new(
         options,
-        Box::new(move |now, _| fate(forward, now, &mut stream)),
-        Box::new(move |now, _| fate(back, now, &mut rng)),
+        Box::new(move |now, _| fate(forward, now, &mut rng)),
+        Box::new(move |now, _| fate(back, now, &mut back_rng)),
     );
     assert!(connection.run(Span::from_secs(3600)), "seed {seed}: {options:?} {forward:?} {back:?} does not end");
     assert_eq!((connection.receiver.delivered(), connection.sender.acknowledged()), (300, 300), "seed {seed}");
@@ -82,18 +82,18 @@ fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
 }
 
 #[test]
-fn acknowledgements_made_up_at_random_do_no_harm() {
+fn random_acknowledgements_are_handled() {
     for seed in 0..300 {
-        let mut stream = RngStream::named(seed, "garbage");
-        let options = Options { sack: !stream.chance(0.2), ecn: true, ..Options::default() };
+        let mut rng = RngStream::named(seed, "garbage");
+        let options = Options { sack: !rng.chance(0.2), ecn: true, ..Options::default() };
         let mut sender = new_sender(options);
         let mut now = Instant::ZERO + Span::from_secs(1);
         sender.handle(now, Input::Connect);
         for step in 0..500 {
             while let Output::Transmit(_) = sender.poll(now) {}
-            let ack = garbage::ack(&mut stream, step < 2);
+            let ack = random_ack::ack(&mut rng, step < 2);
             sender.handle(now, Input::Ack(&ack));
-            now += Span::from_millis(stream.below(40));
+            now += Span::from_millis(rng.below(40));
             sender.handle(now, Input::Timeout);
             let pipe = sender.pipe();
             assert!(pipe.sacked_out + pipe.lost_out <= pipe.packets_out, "seed {seed}: {pipe:?}");

@@ -1,12 +1,12 @@
-//! TCP and MPTCP machines over networks that do as they are told.
+//! TCP and MPTCP machines over the test network.
 
 mod acknowledging;
 mod any_network;
 mod any_paths;
 mod checked_scheduler;
-mod garbage;
-mod lockstep;
 mod mptcp;
-mod paths;
+mod mptcp_connection;
+mod random_ack;
 mod situations;
+mod tcp_connection;
 mod writing;

@@ -1,6 +1,6 @@
 //! MPTCP over paths that do as they are told.
 
-use crate::paths::{Connection, Copies, Options, pass, path};
+use crate::mptcp_connection::{Connection, Copies, Options, pass, path};
 use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
 use ropewalk_transport::tcp::SegmentKind;
 use testnet::LinkConfig;
@@ -76,7 +76,7 @@ fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
     let most = connection.waits.iter().max().expect("something was delivered");
     // A segment that leaves on the fast path right after the first one on the slow path waits for the difference of delays.
     assert!((44..=46).contains(&most.as_millis()), "{most}");
-    assert!(connection.receiver.counters().most_waiting > 0);
+    assert!(connection.receiver.counters().max_out_of_order > 0);
 }
 
 /// Every scheduler, with the stack that fills paths as it does.
@@ -107,11 +107,15 @@ fn a_backup_is_used_when_nothing_else_can_be() {
         let connection = transfer(&options, &paths, |_, _| pass());
         assert_eq!(connection.on(1).count(), 0, "{scheduler}: though it is faster");
         let connection = transfer(&options, &paths, dead(0, 1150));
-        let takes_over = connection.on(1).next().expect("the backup carries the rest").0;
+        let first_on_backup = connection.on(1).next().expect("the backup carries the rest").0;
         // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
         // again on the backup once two of its intervals brought nothing.
         let least = Instant::ZERO + Span::from_millis(1150 + 200);
-        assert!(takes_over > least && takes_over < least + secs(6), "{scheduler}: {}", takes_over.as_millis());
+        assert!(
+            first_on_backup > least && first_on_backup < least + secs(6),
+            "{scheduler}: {}",
+            first_on_backup.as_millis()
+        );
         assert!(connection.sender.counters().reinjected > 0);
     }
 }
@@ -123,11 +127,12 @@ fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
         let connection = transfer(&options, &[path(10, 100), path(12, 100)], dead(1, 1200));
         assert_eq!(connection.sender.failures(1), 1, "{stack:?}");
         let end = connection.on(0).last().expect("it carried the rest").0;
-        let given = connection.on(1).filter(|(_, it)| !it.tcp.retransmission).last().expect("it carried some").0;
+        let last_assigned =
+            connection.on(1).filter(|(_, it)| !it.tcp.retransmission).last().expect("it carried some").0;
         assert!(
-            end.since(given) > Span::from_millis(200),
+            end.since(last_assigned) > Span::from_millis(200),
             "{stack:?}: the dead path got data until {}",
-            given.as_millis()
+            last_assigned.as_millis()
         );
     }
 }
@@ -177,7 +182,7 @@ fn one_window_is_shared_by_all_subflows() {
     // A window of 50 segments: half of the buffer.
     let options = Options { buffer: 100 * 1000, window: 30, ..Options::over(2) };
     let connection = transfer(&options, &[path(5, 50), path(50, 50)], |_, _| pass());
-    assert!(connection.receiver.counters().most_waiting < 50);
+    assert!(connection.receiver.counters().max_out_of_order < 50);
     assert!(connection.sender.counters().receive_window_limited > Span::from_millis(100));
     assert_eq!(connection.receiver.counters().beyond_window, 0);
 }
@@ -191,7 +196,7 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
     };
     // 4 x 20 ms < 200 ms: the fast path sends again what the slow one holds.
     let (with, without) = (run(true, 100), run(false, 100));
-    assert!(with.sender.counters().blocked > 10 && with.receiver.counters().rescued > 10);
+    assert!(with.sender.counters().blocked > 10 && with.receiver.counters().copies_first > 10);
     assert_eq!(without.sender.counters().blocked, 0);
     assert!(with.now.since(Instant::ZERO) < without.now.since(Instant::ZERO), "it was faster");
     assert!(run(true, 35).sender.counters().blocked < with.sender.counters().blocked / 4, "4 x 20 ms > 70 ms");
@@ -233,7 +238,7 @@ fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_ar
     assert!(carried(1).len() > 900, "{}", carried(1).len());
     let counters = connection.receiver.counters();
     assert_eq!(connection.sender.counters().copies, carried(0).intersection(&carried(1)).count() as u64);
-    assert!(counters.duplicates > 800 && counters.rescued <= counters.duplicates);
+    assert!(counters.duplicates > 800 && counters.copies_first <= counters.duplicates);
 }
 
 #[test]
@@ -251,5 +256,5 @@ fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
     let most = connection.waits.iter().skip(100).max().expect("something was delivered");
     // The retransmission would come after a round trip and more; the copy's own place in its path's queue may be later.
     assert!(*most < Span::from_millis(30), "{most}");
-    assert!(connection.receiver.counters().rescued >= 6);
+    assert!(connection.receiver.counters().copies_first >= 6);
 }

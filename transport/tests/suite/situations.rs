@@ -1,7 +1,7 @@
 //! Loss recovery in named situations. The round-trip time is 20 ms, the controller Reno.
 
-use crate::lockstep;
-use crate::lockstep::{Connection, Options, after, drop, losing, pass};
+use crate::tcp_connection;
+use crate::tcp_connection::{Connection, Options, after, drop, losing, pass};
 use control::CaState;
 use ropewalk_transport::tcp::sender::{LossRecovery, SenderCounters};
 use ropewalk_transport::tcp::{Segment, SegmentKind};
@@ -10,7 +10,7 @@ use units::{Instant, Span};
 const LIMIT: Span = Span::from_secs(60);
 
 /// Runs to the end; returns the counters.
-fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> lockstep::Fate + 'static) -> SenderCounters {
+fn counters(options: Options, data: impl FnMut(Instant, &Segment) -> tcp_connection::Fate + 'static) -> SenderCounters {
     finished(Connection::with(options, data)).sender.counters()
 }
 
@@ -63,7 +63,7 @@ fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_
     assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
     let c = counters(Options { segments: 40, ..fack }, losing(&[37, 38, 39], 1));
     assert_eq!((c.tlp_probes, c.timeouts, c.retransmitted), (0, 1, 3), "a lost tail costs a timeout");
-    let c = counters(Options { timestamps: false, ..fack }, stalled(390));
+    let c = counters(Options { timestamps: false, ..fack }, is_stalled(390));
     assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 0), "{c:?}");
 }
 
@@ -123,7 +123,7 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
 
 /// What is sent between 60 and 200 ms after the start stands still and then arrives in order, from so many milliseconds
 /// after the start on. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
-fn stalled(until: u64) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
+fn is_stalled(until: u64) -> impl FnMut(Instant, &Segment) -> tcp_connection::Fate {
     let (from, gate) = (Instant::ZERO + Span::from_millis(1060), Instant::ZERO + Span::from_millis(1000 + until));
     move |now, _| {
         let stands = now >= from && now.since(from) < Span::from_millis(140);
@@ -137,7 +137,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
     // tell as well, are lost.
     let connection = Connection::new(
         Options { timestamps: false, ..Options::default() },
-        Box::new(stalled(390)),
+        Box::new(is_stalled(390)),
         Box::new(|_, ack| {
             let duplicate = ack.sack_blocks.iter().next().is_some_and(|block| block.0 < ack.ack);
             if duplicate { drop() } else { pass() }
@@ -150,12 +150,15 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
 
 #[test]
 fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first() {
-    let c = counters(Options::default(), stalled(378));
+    let c = counters(Options::default(), is_stalled(378));
     assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 1), "{c:?}");
 }
 
 /// Segment 100 is late by so many milliseconds; what `rule` says happens to its retransmissions.
-fn late(extra: u64, retransmission: fn() -> lockstep::Fate) -> impl FnMut(Instant, &Segment) -> lockstep::Fate {
+fn extra_delay(
+    extra: u64,
+    retransmission: fn() -> tcp_connection::Fate,
+) -> impl FnMut(Instant, &Segment) -> tcp_connection::Fate {
     move |_, segment| match segment {
         Segment { seq: 100, retransmission: true, .. } => retransmission(),
         Segment { seq: 100, kind: SegmentKind::Data, .. } => after(Span::from_millis(10 + extra)),
@@ -165,7 +168,8 @@ fn late(extra: u64, retransmission: fn() -> lockstep::Fate) -> impl FnMut(Instan
 
 #[test]
 fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
-    let connection = finished(Connection::with(Options { timestamps: false, ..Options::default() }, late(22, pass)));
+    let connection =
+        finished(Connection::with(Options { timestamps: false, ..Options::default() }, extra_delay(22, pass)));
     let c = connection.sender.counters();
     assert_eq!((c.recoveries, c.duplicates, c.undone), (1, 1, 1));
     assert_eq!(connection.sender.decision().ssthresh, units::INFINITE_SSTHRESH, "as if nothing had happened");
@@ -173,7 +177,7 @@ fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
 
 #[test]
 fn a_needless_recovery_is_undone_by_timestamps_without_any_duplicate() {
-    let c = counters(Options::default(), late(22, drop));
+    let c = counters(Options::default(), extra_delay(22, drop));
     assert_eq!((c.recoveries, c.duplicates, c.undone, c.timeouts), (1, 0, 1, 0));
 }
 
@@ -208,7 +212,8 @@ fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
 
 #[test]
 fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
-    let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
+    let mark =
+        |_: Instant, segment: &Segment| tcp_connection::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
     let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, mark));
     let c = connection.sender.counters();
     assert_eq!((c.recoveries, c.retransmitted, c.timeouts), (0, 0, 0));
@@ -220,14 +225,15 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
 /// Linux `tcp_ecn_withdraw_cwr`.
 #[test]
 fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
-    let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, stalled(378)));
+    let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, is_stalled(378)));
     assert_eq!((connection.sender.counters().timeouts, connection.sender.counters().undone), (1, 1));
     assert!(connection.sent.iter().all(|(_, segment)| !segment.cwr));
 }
 
 #[test]
 fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
-    let mark = |_: Instant, segment: &Segment| lockstep::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
+    let mark =
+        |_: Instant, segment: &Segment| tcp_connection::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
     let options = Options { ecn: true, echo: control::Ecn::PerPacket, ..Options::default() };
     let connection = finished(Connection::with(options, mark));
     let c = connection.sender.counters();

@@ -1,7 +1,7 @@
 //! An application that writes now and then: what the controller is told of it.
 
-use crate::lockstep;
-use crate::lockstep::{Connection, Options, sender_with};
+use crate::tcp_connection;
+use crate::tcp_connection::{Connection, Options, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
 use ropewalk_transport::tcp::sender::Input;
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ impl Controller for Spy {
 fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     let spy = Spy::default();
     let samples = spy.0.clone();
-    let mut connection = Connection::with(Options::default(), |_, _| lockstep::pass());
+    let mut connection = Connection::with(Options::default(), |_, _| tcp_connection::pass());
     connection.sender = sender_with(Options::default(), Box::new(spy));
     for segments in [5, 5, 500] {
         connection.sender.handle(connection.now, Input::Write { segments, last_is_small: false });

@@ -21,9 +21,9 @@ impl Sender {
     }
 
     /// Called after a subflow was polled: its handshake may be complete. That of the first one lets others join.
-    pub(super) fn note_open(&mut self, now: Instant, index: usize) {
+    pub(super) fn check_established(&mut self, now: Instant, index: usize) {
         let subflow = &mut self.subflows[index];
-        if subflow.state == SubflowState::Joining && subflow.sender.is_open() {
+        if subflow.state == SubflowState::Joining && subflow.sender.is_established() {
             subflow.state = SubflowState::Up;
             self.changed |= 1 << index;
             self.update_membership(now);
@@ -32,7 +32,7 @@ impl Sender {
     }
 
     /// True if the first subflow is or was established.
-    fn is_open(&self) -> bool {
+    fn is_established(&self) -> bool {
         matches!(self.subflows[0].state, SubflowState::Up | SubflowState::Gone)
     }
 
@@ -44,7 +44,7 @@ impl Sender {
             let (state, config) = (subflow.state, subflow.config);
             if config.leave.is_some_and(|leave| now >= start + leave) && state != SubflowState::Gone {
                 self.leave(now, index);
-            } else if state == SubflowState::Waiting && self.is_open() && now >= start + config.join {
+            } else if state == SubflowState::Waiting && self.is_established() && now >= start + config.join {
                 self.join(now, index);
             }
         }
@@ -53,7 +53,7 @@ impl Sender {
     /// Removes a subflow (RFC 8684 section 3.4.2): its unacknowledged data is reinjected.
     fn leave(&mut self, now: Instant, index: usize) {
         if self.subflows[index].state == SubflowState::Up {
-            self.queue_unacknowledged_of(index);
+            self.reinject_unacknowledged_of(index);
             self.subflows[index].sender.close(now, &mut self.controller);
         }
         let subflow = &mut self.subflows[index];
@@ -68,7 +68,7 @@ impl Sender {
         let Some(start) = self.connected else { return Instant::NEVER };
         let due = |subflow: &super::Subflow| match subflow.state {
             SubflowState::Gone => Instant::NEVER,
-            SubflowState::Waiting if self.is_open() => start + subflow.config.join,
+            SubflowState::Waiting if self.is_established() => start + subflow.config.join,
             _ => subflow.config.leave.map_or(Instant::NEVER, |leave| start + leave),
         };
         self.subflows.iter().map(due).min().unwrap_or(Instant::NEVER)

@@ -1,7 +1,7 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Split by concern: `send_queue` (the data), `subflow` (one subflow), `scheduling` (which subflow is assigned which
-//! data), `reinjection` (data sent again on another subflow), `membership` (subflows join and leave).
+//! Files: `send_queue` (the data), `subflow`, `scheduling` (assignment of data to subflows), `reinjection` (data sent
+//! again on another subflow), `membership` (subflows join and leave).
 //!
 //! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
 
@@ -74,7 +74,7 @@ pub enum Input<'a> {
     Ack(&'a Ack),
     /// A deadline passed. An early call does nothing.
     Timeout,
-    /// The host's own queue refused the segment just polled.
+    /// The host's own queue dropped the segment just polled.
     LocalDrop(Segment),
     /// The application has written so many segments more; the sum saturates, so that `u64::MAX` is an endless stream.
     Write(u64),
@@ -98,7 +98,7 @@ pub struct ConnectionCounters {
     pub copies: u64,
     /// Segments reinjected: sent again on another subflow because theirs failed, was removed, or blocked the window.
     pub reinjected: u64,
-    /// Opportunistic retransmissions: times that a slow subflow blocked the window.
+    /// Opportunistic retransmissions: a slow subflow blocked the window.
     pub blocked: u64,
     /// Time for which the receive window limited the sender.
     pub receive_window_limited: Span,
@@ -115,7 +115,7 @@ pub struct Sender {
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue,
-    /// What the scheduler sees; up to date for the subflows that are not in `changed`.
+    /// Views of the scheduler; up to date for the subflows that are not in `changed`.
     views: Vec<PathView>,
     /// Bit masks: subflows of which something may have changed, and those that may have something to send.
     changed: u32,
@@ -156,7 +156,7 @@ impl Sender {
     ) -> Self {
         assert!((1..=MAX_SUBFLOWS).contains(&config.subflows.len()), "1 to 32 subflows");
         let subflows = config.subflows.iter().enumerate();
-        let subflows: Vec<Subflow> = subflows.map(|(index, it)| Subflow::new(*it, index, &config)).collect();
+        let subflows: Vec<Subflow> = subflows.map(|(index, subflow)| Subflow::new(*subflow, index, &config)).collect();
         Self {
             views: vec![PathView { has_room: false, active: false, ..PathView::unmeasured() }; subflows.len()],
             subflows,
@@ -208,7 +208,7 @@ impl Sender {
                 tcp::Output::WaitUntil(deadline) => {
                     self.subflows[index].deadline = deadline;
                     self.to_poll &= !(1 << index);
-                    self.note_open(now, index);
+                    self.check_established(now, index);
                 }
             }
         }
@@ -238,7 +238,7 @@ impl Sender {
         self.queue.snd_una()
     }
 
-    /// Hands out the delays of each segment acknowledged since the last call: the time from its first assignment to its
+    /// Drains the delays of each segment acknowledged since the last call: the time from its first assignment to its
     /// DATA_ACK, and the part of it beyond the subflows' greatest smoothed RTT then.
     pub fn drain_delays(&mut self, mut to: impl FnMut(Span, Span)) {
         self.delays.drain(..).for_each(|(delay, beyond)| to(delay, beyond));
@@ -258,8 +258,8 @@ impl Sender {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let index = usize::from(ack.subflow);
-        let known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
-        if !known || ack.data_ack > self.queue.snd_nxt() {
+        let is_known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
+        if !is_known || ack.data_ack > self.queue.snd_nxt() {
             return; // from nowhere, or acknowledges what was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
@@ -268,7 +268,7 @@ impl Sender {
         let tcp = tcp::Ack { receive_window: UNLIMITED_WINDOW, ..ack.tcp };
         self.handle_subflow(now, index, tcp::Input::Ack(&tcp));
         let subflow = &mut self.subflows[index];
-        if subflow.note_ack() {
+        if subflow.on_ack_handled() {
             subflow.failed = false;
         }
         if ack.data_ack > self.queue.snd_una() {

@@ -20,13 +20,13 @@ impl Sender {
     /// carries.
     pub(super) fn check_subflow_timeout(&mut self, index: usize) {
         let timeouts = self.subflows[index].sender.counters().timeouts;
-        if timeouts == std::mem::replace(&mut self.subflows[index].seen_timeouts, timeouts)
+        if timeouts == std::mem::replace(&mut self.subflows[index].handled_timeouts, timeouts)
             || self.config.stack != MptcpStack::OutOfTree
         {
             return;
         }
         self.mark_failed(index);
-        self.queue_unacknowledged_of(index);
+        self.reinject_unacknowledged_of(index);
     }
 
     fn mark_failed(&mut self, index: usize) {
@@ -36,12 +36,12 @@ impl Sender {
     }
 
     /// Queues the unacknowledged data of a subflow for reinjection, each segment once.
-    pub(super) fn queue_unacknowledged_of(&mut self, index: usize) {
+    pub(super) fn reinject_unacknowledged_of(&mut self, index: usize) {
         let una = self.queue.snd_una();
         for data in self.subflows[index].unacknowledged().filter(|data| *data >= una) {
             let sent = self.queue.sent_data(data);
-            if sent.abandoned_by & (1 << index) == 0 {
-                sent.abandoned_by |= 1 << index;
+            if sent.failed_on & (1 << index) == 0 {
+                sent.failed_on |= 1 << index;
                 self.reinjections.push_back(data);
             }
         }
@@ -76,18 +76,19 @@ impl Sender {
     /// retransmission timer of the subflows that make progress (Linux `mptcp_set_timeout`), as a stale one must not
     /// delay the reinjection of its own data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
-        if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.waits_for_subflow() {
+        if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.has_unsent_behind_busy_subflow()
+        {
             self.retransmission_at = Instant::NEVER;
             return;
         }
-        let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale == 0);
+        let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale_count == 0);
         let pending = pending.map(|subflow| subflow.sender.retransmission_at()).filter(|at| *at < Instant::NEVER);
         self.retransmission_at = pending.max().unwrap_or(now).max(now + RTO_MIN);
     }
 
     /// True if unsent data waits for a subflow that is not empty: it may be dead and must then be found stale.
-    fn waits_for_subflow(&self) -> bool {
-        self.queue.unsent() > 0 && self.subflows.iter().any(|it| it.is_active() && !it.sender.is_empty())
+    fn has_unsent_behind_busy_subflow(&self) -> bool {
+        self.queue.unsent() > 0 && self.subflows.iter().any(|subflow| subflow.is_active() && !subflow.sender.is_empty())
     }
 
     /// No DATA_ACK for a whole interval (Linux `__mptcp_retrans`): the oldest data is reinjected on an idle subflow;
@@ -112,30 +113,30 @@ impl Sender {
     /// reinjected.
     fn refresh_stale(&mut self) {
         for index in 0..self.subflows.len() {
-            let others = self.subflows.iter().enumerate().any(|(other, it)| other != index && it.is_active());
+            let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_active());
             let subflow = &mut self.subflows[index];
             if subflow.state != SubflowState::Up || subflow.sender.is_empty() {
                 continue;
             }
             let una = subflow.sender.acknowledged();
             if una != std::mem::replace(&mut subflow.stale_una, una) {
-                subflow.stale = 0;
+                subflow.stale_count = 0;
                 continue;
             }
-            subflow.stale += 1;
-            if subflow.stale >= STALE_LOSS_COUNT && others && !subflow.failed {
+            subflow.stale_count += 1;
+            if subflow.stale_count >= STALE_LOSS_COUNT && others && !subflow.failed {
                 self.mark_failed(index);
-                self.queue_all_for_reinjection(index);
+                self.reinject_all(index);
             }
         }
     }
 
     /// Queues everything outstanding for reinjection, because a subflow went stale.
-    fn queue_all_for_reinjection(&mut self, index: usize) {
+    fn reinject_all(&mut self, index: usize) {
         for data in self.queue.snd_una()..self.queue.end() {
             let sent = self.queue.sent_data(data);
-            if sent.subflows != 0 && sent.abandoned_by & (1 << index) == 0 {
-                sent.abandoned_by |= 1 << index;
+            if sent.subflows != 0 && sent.failed_on & (1 << index) == 0 {
+                sent.failed_on |= 1 << index;
                 self.reinjections.push_back(data);
             }
         }
@@ -145,13 +146,13 @@ impl Sender {
     /// An active subflow with nothing to send or outstanding; a backup only if the others make no progress.
     fn idle(&self) -> Option<usize> {
         let idle = |backup: bool| {
-            let found = |(_, it): &(usize, &super::Subflow)| {
-                it.is_active() && it.sender.is_empty() && it.config.backup == backup
+            let found = |(_, subflow): &(usize, &super::Subflow)| {
+                subflow.is_active() && subflow.sender.is_empty() && subflow.config.backup == backup
             };
             self.subflows.iter().enumerate().find(found).map(|(index, _)| index)
         };
-        let busy = self.subflows.iter().filter(|it| it.is_active() && !it.sender.is_empty());
-        let least_stale = busy.map(|it| it.stale).min().unwrap_or(u32::MAX);
+        let busy = self.subflows.iter().filter(|subflow| subflow.is_active() && !subflow.sender.is_empty());
+        let least_stale = busy.map(|subflow| subflow.stale_count).min().unwrap_or(u32::MAX);
         idle(false).or_else(|| if least_stale > 1 { idle(true) } else { None })
     }
 
@@ -187,32 +188,32 @@ impl Sender {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;
         }
-        self.refresh_views(); // paths that had nothing more to be given are open all the same
+        self.refresh_views(); // subflows for which there was no data have room all the same
         let head = self.queue.snd_una();
         let subflows = self.queue.sent_data(head).subflows;
-        let Some(rescuer) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
-        let holds = |index: &usize| subflows & (1 << index) != 0;
+        let Some(faster_subflow) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
+        let carries = |index: &usize| subflows & (1 << index) != 0;
         let slow = |index: usize| {
-            self.views[index].cwnd <= SMALL_WINDOW || self.views[rescuer].srtt * 4 < self.views[index].srtt
+            self.views[index].cwnd <= SMALL_WINDOW || self.views[faster_subflow].srtt * 4 < self.views[index].srtt
         };
-        if holds(&rescuer) || !(0..self.subflows.len()).filter(holds).any(slow) {
+        if carries(&faster_subflow) || !(0..self.subflows.len()).filter(carries).any(slow) {
             return;
         }
-        self.assign(now, rescuer, head);
+        self.assign(now, faster_subflow, head);
         self.counters.reinjected += 1;
         self.counters.blocked += 1;
         if self.config.penalisation {
-            (0..self.subflows.len()).filter(holds).for_each(|index| self.penalise(now, index, rescuer));
+            (0..self.subflows.len()).filter(carries).for_each(|index| self.penalise(now, index, faster_subflow));
         }
     }
 
     /// Halves the window of the slow subflow, at most once in its round trip and only in its state Open.
-    fn penalise(&mut self, now: Instant, holder: usize, rescuer: usize) {
-        let (srtt, faster) = (self.views[holder].srtt, self.views[rescuer].srtt);
-        let subflow = &mut self.subflows[holder];
+    fn penalise(&mut self, now: Instant, slow_subflow: usize, faster_subflow: usize) {
+        let (srtt, faster) = (self.views[slow_subflow].srtt, self.views[faster_subflow].srtt);
+        let subflow = &mut self.subflows[slow_subflow];
         if faster < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.last_penalised) >= srtt {
             subflow.last_penalised = now;
-            self.with_subflow(holder, |sender, controller| sender.penalise(now, controller));
+            self.with_subflow(slow_subflow, |sender, controller| sender.penalise(now, controller));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Assignment of data to subflows by the scheduler, as they have room.
 
 use super::{MptcpStack, Sender, SubflowState};
-use crate::tcp::receiver::receive_window::TRUE_SIZE;
+use crate::tcp::receiver::receive_window::TRUESIZE;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -19,7 +19,7 @@ impl Sender {
         self.reinject(now);
         let limit = self.limit();
         while let Some(pick) = self.pick(now, limit) {
-            match self.picked(&pick, limit) {
+            match self.picked_data(&pick, limit) {
                 Some(data) => {
                     let copy = self.assign(now, pick.path.index(), data);
                     self.counters.copies += u64::from(copy);
@@ -28,7 +28,7 @@ impl Sender {
                 None => self.views[pick.path.index()].has_room = false,
             }
         }
-        self.note_send_limit(now);
+        self.account_send_limit(now);
         if self.retransmission_at == Instant::NEVER {
             self.restart_timer(now);
         }
@@ -39,7 +39,7 @@ impl Sender {
             if self.changed & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
             } else {
-                self.views[index].has_room = subflow.takes_more(&self.views[index], self.fill);
+                self.views[index].has_room = subflow.has_room(&self.views[index], self.fill);
             }
         }
         self.changed = 0;
@@ -47,20 +47,20 @@ impl Sender {
 
     /// The end of the data that the receive window and the send buffer allow.
     fn limit(&self) -> u64 {
-        self.snd_wnd_end.min(self.queue.snd_una() + self.buffer())
+        self.snd_wnd_end.min(self.queue.snd_una() + self.send_buffer_size())
     }
 
     /// Size of the connection's send buffer, segments. In upstream Linux it is the sum of the subflows' own buffers
     /// (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it blocks the others.
-    fn buffer(&self) -> u64 {
-        let most = self.config.tcp.send_buffer;
+    fn send_buffer_size(&self) -> u64 {
+        let max_segments = self.config.tcp.send_buffer;
         if self.config.stack == MptcpStack::OutOfTree {
-            return most;
+            return max_segments;
         }
         let up = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let together: u64 = up.map(|subflow| u64::from(subflow.buffer())).sum();
+        let together: u64 = up.map(|subflow| u64::from(subflow.send_buffer_size())).sum();
         // A subflow's buffer counts packets with what the kernel adds to each, the connection's payload alone.
-        (together * TRUE_SIZE / u64::from(self.config.tcp.mss)).clamp(1, most)
+        (together * TRUESIZE / u64::from(self.config.tcp.mss)).clamp(1, max_segments)
     }
 
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
@@ -78,7 +78,7 @@ impl Sender {
     }
 
     /// The data that was picked, if there is such data.
-    fn picked(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
+    fn picked_data(&mut self, pick: &Pick, limit: u64) -> Option<u64> {
         match pick.packet {
             PacketChoice::Next => self.queue.unsent_after(0, limit),
             PacketChoice::SkipAhead(skip) => self.queue.unsent_after(skip, limit),
@@ -100,13 +100,13 @@ impl Sender {
         self.changed |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
-        view.has_room = subflow.takes_more(view, self.fill);
+        view.has_room = subflow.has_room(view, self.fill);
         copy
     }
 
     /// Nothing more can be assigned now: records why, and retransmits opportunistically if a slow subflow blocks the
     /// rest.
-    fn note_send_limit(&mut self, now: Instant) {
+    fn account_send_limit(&mut self, now: Instant) {
         let send_limit = if !self.views.iter().any(|view| view.active) {
             None
         } else if self.queue.unsent() == 0 {

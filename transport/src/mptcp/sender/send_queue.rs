@@ -25,10 +25,10 @@ pub(super) struct SentData {
     /// When it was assigned to the first of them.
     pub first_sent: Instant,
     /// Bit mask of the subflows that have failed since it was assigned to them, so that it was or is to be reinjected.
-    pub abandoned_by: u32,
+    pub failed_on: u32,
 }
 
-const UNSENT: SentData = SentData { subflows: 0, first_sent: Instant::NEVER, abandoned_by: 0 };
+const UNSENT: SentData = SentData { subflows: 0, first_sent: Instant::NEVER, failed_on: 0 };
 
 impl SendQueue {
     /// The oldest unacknowledged segment.
@@ -76,17 +76,17 @@ impl SendQueue {
         if skip == 0 {
             return Some(self.snd_nxt).filter(|data| *data < limit);
         }
-        let known = self.sent.range((self.snd_nxt - self.snd_una) as usize..).zip(self.snd_nxt..);
-        let gaps = known.filter(|(sent, _)| sent.subflows == 0).map(|(_, data)| data);
+        let is_known = self.sent.range((self.snd_nxt - self.snd_una) as usize..).zip(self.snd_nxt..);
+        let gaps = is_known.filter(|(sent, _)| sent.subflows == 0).map(|(_, data)| data);
         gaps.chain(self.end()..limit).nth(skip as usize).filter(|data| *data < limit)
     }
 
     /// The oldest existing segment from `from` on that was not assigned to a subflow.
     pub(super) fn oldest_without(&self, subflow: usize, from: u64) -> Option<u64> {
         let from = from.max(self.snd_una);
-        let mut known = self.sent.range((from.min(self.end()) - self.snd_una) as usize..).zip(from..);
-        let known = known.find(|(sent, _)| sent.subflows & (1 << subflow) == 0).map(|(_, data)| data);
-        known.or(Some(self.end().max(from))).filter(|data| *data < self.write_seq)
+        let mut is_known = self.sent.range((from.min(self.end()) - self.snd_una) as usize..).zip(from..);
+        let is_known = is_known.find(|(sent, _)| sent.subflows & (1 << subflow) == 0).map(|(_, data)| data);
+        is_known.or(Some(self.end().max(from))).filter(|data| *data < self.write_seq)
     }
 
     /// Assigns a segment to a subflow. Returns whether it was assigned to another one before.
@@ -101,7 +101,7 @@ impl SendQueue {
             sent.first_sent = now;
         }
         sent.subflows |= 1 << subflow;
-        sent.abandoned_by &= !(1 << subflow);
+        sent.failed_on &= !(1 << subflow);
         if !copy && data == next {
             self.snd_nxt += 1;
             self.skip_sent();

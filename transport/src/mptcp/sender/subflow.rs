@@ -43,19 +43,19 @@ pub(super) struct Subflow {
     pub sender: sender::Sender,
     /// Entry `i` is of segment `sender.acknowledged() + i`.
     mappings: VecDeque<Mapping>,
-    mapped_from: u64,
-    /// Failed or stale: no data is assigned until something is acknowledged.
+    mapping_start: u64,
+    /// Failed or stale: no data is assigned until a segment is acknowledged.
     pub failed: bool,
     pub failures: u64,
     /// Retransmission intervals of the connection without progress of the subflow (Linux `stale_count`).
-    pub stale: u32,
+    pub stale_count: u32,
     pub stale_una: u64,
     /// All data below was assigned to it, or need not be.
     pub cursor: u64,
     pub deadline: Instant,
     pub last_penalised: Instant,
     /// Retransmission timeouts that were handled.
-    pub seen_timeouts: u64,
+    pub handled_timeouts: u64,
     max_cwnd: u32,
     delivery_rate: WindowedMax,
     round: u64,
@@ -71,15 +71,15 @@ impl Subflow {
             // The send buffer is the connection's, which assigns a subflow no more than it holds.
             sender: sender::Sender::new(sender::SenderConfig { send_buffer: u64::MAX, ..of.tcp }, PathId(index as u16)),
             mappings: VecDeque::new(),
-            mapped_from: 0,
+            mapping_start: 0,
             failed: false,
             failures: 0,
-            stale: 0,
+            stale_count: 0,
             stale_una: 0,
             cursor: 0,
             deadline: Instant::NEVER,
             last_penalised: Instant::ZERO,
-            seen_timeouts: 0,
+            handled_timeouts: 0,
             max_cwnd: MIN_BUFFERED_WINDOW,
             delivery_rate: WindowedMax::default(),
             round: 0,
@@ -101,7 +101,7 @@ impl Subflow {
 
     /// The mapping of a segment: data sequence number, and whether another subflow was assigned the same before.
     pub(super) fn mapping(&self, segment: &Segment) -> (u64, bool) {
-        let mapping = self.mappings.get((segment.seq.wrapping_sub(self.mapped_from)) as usize);
+        let mapping = self.mappings.get((segment.seq.wrapping_sub(self.mapping_start)) as usize);
         mapping.map_or((0, false), |mapping| (mapping.data, mapping.copy))
     }
 
@@ -111,12 +111,12 @@ impl Subflow {
     }
 
     /// Called after an acknowledgement was handled. Returns whether it brought progress.
-    pub(super) fn note_ack(&mut self) -> bool {
+    pub(super) fn on_ack_handled(&mut self) -> bool {
         let una = self.sender.acknowledged();
-        let progress = una > self.mapped_from;
-        while self.mapped_from < una {
+        let progress = una > self.mapping_start;
+        while self.mapping_start < una {
             self.mappings.pop_front();
-            self.mapped_from += 1;
+            self.mapping_start += 1;
         }
         if una > self.round_end {
             self.round += 1;
@@ -150,23 +150,23 @@ impl Subflow {
             delivery_rate: Rate(self.delivery_rate.get()),
             phantom_queue_delay: None,
         };
-        view.has_room = self.takes_more(&view, fill);
+        view.has_room = self.has_room(&view, fill);
         view
     }
 
     /// True if there is room for a segment where segments wait.
     #[inline]
-    pub(super) fn takes_more(&self, view: &PathView, fill: Fill) -> bool {
+    pub(super) fn has_room(&self, view: &PathView, fill: Fill) -> bool {
         view.active
             && match fill {
                 Fill::Cwnd => view.cwnd_space() > 0,
-                Fill::SendBuffer => self.sender.pipe().packets_out + view.queued < self.buffer(),
+                Fill::SendBuffer => self.sender.pipe().packets_out + view.queued < self.send_buffer_size(),
             }
     }
 
     /// Size of its send buffer, packets.
     #[inline]
-    pub(super) fn buffer(&self) -> u32 {
+    pub(super) fn send_buffer_size(&self) -> u32 {
         2 * self.max_cwnd
     }
 }

@@ -4,7 +4,7 @@ fn ms(n: u64) -> Instant {
     Instant(n * 1_000_000)
 }
 
-fn ten() -> Scoreboard {
+fn ten_packets() -> Scoreboard {
     let mut scoreboard = Scoreboard::default();
     (0..10).for_each(|n| {
         scoreboard.push(ms(n), SendSnapshot::default());
@@ -14,7 +14,7 @@ fn ten() -> Scoreboard {
 
 #[test]
 fn the_pipe_follows_rfc_6675() {
-    let mut scoreboard = ten();
+    let mut scoreboard = ten_packets();
     scoreboard.sack(5);
     scoreboard.sack(6);
     assert!(scoreboard.mark_lost(0));
@@ -30,8 +30,8 @@ fn the_pipe_follows_rfc_6675() {
 }
 
 #[test]
-fn expiry_walks_in_send_order_and_names_the_latest_in_doubt() {
-    let mut scoreboard = ten();
+fn packets_expire_in_send_order_and_the_latest_pending_one_is_returned() {
+    let mut scoreboard = ten_packets();
     scoreboard.sack(8);
     let (lost, pending) = scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
     assert_eq!((lost, pending), (4, Some(ms(7))));
@@ -41,8 +41,8 @@ fn expiry_walks_in_send_order_and_names_the_latest_in_doubt() {
 }
 
 #[test]
-fn what_was_judged_and_pardoned_is_not_judged_again_until_it_is_sent_again() {
-    let mut scoreboard = ten();
+fn a_packet_whose_loss_mark_was_removed_is_not_marked_again_until_it_is_retransmitted() {
+    let mut scoreboard = ten_packets();
     scoreboard.expire((ms(8), 8), |sent| sent <= ms(3));
     scoreboard.unmark_lost();
     assert_eq!(scoreboard.counts().in_flight(), 10);
@@ -52,8 +52,8 @@ fn what_was_judged_and_pardoned_is_not_judged_again_until_it_is_sent_again() {
 }
 
 #[test]
-fn a_probe_is_judged_but_not_counted_in_the_pipe() {
-    let mut scoreboard = ten();
+fn a_tail_loss_probe_may_be_marked_lost_but_is_not_counted_in_the_pipe() {
+    let mut scoreboard = ten_packets();
     scoreboard.retransmit_as_tlp(9, ms(20), SendSnapshot::default());
     assert_eq!(scoreboard.counts().in_flight(), 10);
     assert!(scoreboard.packet(9).was_retransmitted() && !scoreboard.packet(9).is_retransmitted());
@@ -61,8 +61,8 @@ fn a_probe_is_judged_but_not_counted_in_the_pipe() {
 }
 
 #[test]
-fn a_retransmission_taken_for_lost_by_itself_stays_in_the_pipe() {
-    let mut scoreboard = ten();
+fn a_retransmission_that_is_not_marked_lost_stays_in_the_pipe() {
+    let mut scoreboard = ten_packets();
     scoreboard.mark_lost(0);
     scoreboard.retransmit(0, ms(20), SendSnapshot::default());
     scoreboard.unmark_lost();
@@ -74,7 +74,7 @@ fn a_retransmission_taken_for_lost_by_itself_stays_in_the_pipe() {
 
 #[test]
 fn without_sack_arrivals_are_counted_up_to_the_holes() {
-    let mut scoreboard = ten();
+    let mut scoreboard = ten_packets();
     assert_eq!((0..12).filter(|_| scoreboard.add_reno_sack()).count(), 9, "one hole at least");
     scoreboard.pop();
     scoreboard.remove_reno_sacks(0);
@@ -82,7 +82,7 @@ fn without_sack_arrivals_are_counted_up_to_the_holes() {
 }
 
 #[test]
-fn the_ring_grows_without_losing_anyone() {
+fn the_ring_grows_and_keeps_all_packets() {
     let mut scoreboard = Scoreboard::default();
     (0..1000).for_each(|n| {
         scoreboard.push(ms(n), SendSnapshot::default());

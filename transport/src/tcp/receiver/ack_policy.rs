@@ -1,58 +1,59 @@
-//! When to acknowledge: at once, every second segment, after 40 ms, or compressed (Linux 6.1 `__tcp_ack_snd_check`).
+//! When an acknowledgement is sent: at once, every second segment, after 40 ms, or compressed (Linux 6.1
+//! `__tcp_ack_snd_check`).
 
 use super::ReceiverConfig;
 use units::{Instant, Span};
 
 /// Delay of a lone acknowledgement (`TCP_DELACK_MIN`).
-const DELAY: Span = Span::from_millis(40);
-/// Acknowledgements sent without delay at the start and after anything unusual (`TCP_MAX_QUICKACKS`).
-pub(super) const QUICK: u32 = 16;
+const DELACK_MIN: Span = Span::from_millis(40);
+/// Acknowledgements sent without delay at the start and after duplicates (`TCP_MAX_QUICKACKS`).
+pub(super) const MAX_QUICKACKS: u32 = 16;
 /// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
-pub(super) const MARK_QUICK: u32 = 2;
+pub(super) const QUICKACKS_AFTER_MARK: u32 = 2;
 /// One acknowledgement sent without delay (`ICSK_ACK_NOW`).
-pub(super) const AT_ONCE: u32 = 1;
-/// Duplicate acknowledgements sent at once per missing segment: as many as fast retransmit needs.
-const DUPLICATES: u32 = 3;
+pub(super) const ONE_QUICKACK: u32 = 1;
+/// Duplicate acknowledgements sent at once per hole: as many as fast retransmit needs.
+const DUPACKS_AT_ONCE: u32 = 3;
 /// Most duplicate acknowledgements compressed into one (`tcp_comp_sack_nr`).
-const MERGED: u32 = 44;
+const MAX_COMPRESSED_ACKS: u32 = 44;
 /// Longest delay of compressed acknowledgements (`tcp_comp_sack_delay_ns`); at most a twentieth of the RTT.
-const MERGE_DELAY: Span = Span::from_millis(1);
+const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
 /// Whether an acknowledgement leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Urgency {
+pub(super) enum AckTiming {
     Now,
     Later,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Policy {
+pub(super) struct AckPolicy {
     /// In-order segments that call for an acknowledgement.
-    every: u64,
+    ack_every: u64,
     quick: u32,
-    duplicates: u32,
-    duplicates_of: u64,
-    merged: u32,
+    dup_acks: u32,
+    dup_ack_seq: u64,
+    compressed_ack: u32,
     deadline: Instant,
     tick: Span,
     /// Duplicate acknowledgements are compressed: only with SACK, as the sender else counts them.
-    merges: bool,
+    compresses_sacks: bool,
 }
 
-impl Policy {
+impl AckPolicy {
     pub(super) fn new(config: &ReceiverConfig) -> Self {
         // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
         // Zero: also what is out of order, at once.
-        let every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
+        let ack_every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
         Self {
-            every,
-            quick: QUICK,
-            duplicates: 0,
-            duplicates_of: 0,
-            merged: 0,
+            ack_every,
+            quick: MAX_QUICKACKS,
+            dup_acks: 0,
+            dup_ack_seq: 0,
+            compressed_ack: 0,
             deadline: Instant::NEVER,
             tick: config.tick,
-            merges: config.sack,
+            compresses_sacks: config.sack,
         }
     }
 
@@ -61,7 +62,7 @@ impl Policy {
     }
 
     /// True if an acknowledgement is pending: delayed or compressed.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         self.deadline < Instant::NEVER
     }
 
@@ -71,59 +72,59 @@ impl Policy {
     }
 
     /// True while duplicate acknowledgements are being compressed.
-    pub(super) fn is_merging(&self) -> bool {
-        self.merged > 0
+    pub(super) fn is_compressing(&self) -> bool {
+        self.compressed_ack > 0
     }
 
-    /// Enters quick-ack mode for so many acknowledgements (Linux `tcp_enter_quickack_mode`).
-    pub(super) fn quicken(&mut self, acks: u32) {
+    /// Enters quick-ack mode for `acks` acknowledgements (Linux `tcp_enter_quickack_mode`).
+    pub(super) fn enter_quickack_mode(&mut self, acks: u32) {
         self.quick = self.quick.max(acks);
     }
 
     /// An acknowledgement was sent.
     pub(super) fn on_ack(&mut self) {
         self.quick = self.quick.saturating_sub(1);
-        self.merged = 0;
+        self.compressed_ack = 0;
         self.deadline = Instant::NEVER;
     }
 
-    /// New data arrived: `unacked` segments in order since the last acknowledgement, `waiting` if some are out of
+    /// New data arrived: `unacked` segments in order since the last acknowledgement, `out_of_order` if some are out of
     /// order.
     pub(super) fn on_data(
         &mut self,
         now: Instant,
         unacked: u64,
-        waiting: bool,
-        filled: bool,
+        out_of_order: bool,
+        hole_filled: bool,
         next: u64,
         rtt: Span,
-    ) -> Urgency {
-        if unacked >= self.every || self.quick > 0 || filled {
-            return Urgency::Now;
+    ) -> AckTiming {
+        if unacked >= self.ack_every || self.quick > 0 || hole_filled {
+            return AckTiming::Now;
         }
-        if waiting {
+        if out_of_order {
             return self.on_disorder(now, next, rtt);
         }
-        let ticks = now.0 / self.tick.0 + DELAY.0.div_ceil(self.tick.0);
+        let ticks = now.0 / self.tick.0 + DELACK_MIN.0.div_ceil(self.tick.0);
         self.deadline = self.deadline.min(Instant(ticks * self.tick.0));
-        Urgency::Later
+        AckTiming::Later
     }
 
     /// The first duplicate acknowledgements are sent at once, later ones are compressed.
-    fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> Urgency {
-        if self.duplicates_of != next {
-            self.duplicates_of = next;
-            self.duplicates = 0;
+    fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> AckTiming {
+        if self.dup_ack_seq != next {
+            self.dup_ack_seq = next;
+            self.dup_acks = 0;
         }
-        if self.duplicates < DUPLICATES {
-            self.duplicates += 1;
-            return Urgency::Now;
+        if self.dup_acks < DUPACKS_AT_ONCE {
+            self.dup_acks += 1;
+            return AckTiming::Now;
         }
-        if !self.merges || self.merged >= MERGED {
-            return Urgency::Now;
+        if !self.compresses_sacks || self.compressed_ack >= MAX_COMPRESSED_ACKS {
+            return AckTiming::Now;
         }
-        self.merged += 1;
-        self.deadline = self.deadline.min(now + MERGE_DELAY.min(rtt / 20));
-        Urgency::Later
+        self.compressed_ack += 1;
+        self.deadline = self.deadline.min(now + COMP_SACK_DELAY.min(rtt / 20));
+        AckTiming::Later
     }
 }

@@ -1,15 +1,15 @@
-//! Which segments have arrived: everything below `next`, and a bitmap of what lies above.
+//! The out-of-order queue: everything below `next` has arrived, and a bitmap tells what has above.
 
 use std::collections::VecDeque;
 
-/// The out-of-order queue as a bitmap: striping leaves hundreds of one-segment holes, and each costs one bit.
+/// The out-of-order queue as a bitmap, which holds hundreds of one-segment holes at one bit each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reassembly {
     next: u64,
     /// Bit `i` of word `w` stands for segment `(base + w) * 64 + i`.
     words: VecDeque<u64>,
     base: u64,
-    waiting: u64,
+    out_of_order: u64,
 }
 
 impl Reassembly {
@@ -18,26 +18,26 @@ impl Reassembly {
         self.next
     }
 
-    /// Segments that wait for an earlier one.
-    pub(crate) fn waiting(&self) -> u64 {
-        self.waiting
+    /// Segments above a hole.
+    pub(crate) fn out_of_order(&self) -> u64 {
+        self.out_of_order
     }
 
     /// True if no segment is out of order.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting == 0
+        self.out_of_order == 0
     }
 
     /// Adds a segment. False if it is a duplicate.
     pub(crate) fn insert(&mut self, seq: u64) -> bool {
-        if seq == self.next && self.waiting == 0 {
+        if seq == self.next && self.out_of_order == 0 {
             self.next += 1;
             return true;
         }
         if seq < self.next {
             return false;
         }
-        if self.waiting == 0 {
+        if self.out_of_order == 0 {
             self.words.clear();
             self.base = self.next / 64;
         }
@@ -50,7 +50,7 @@ impl Reassembly {
             return false;
         }
         self.words[word] |= bit;
-        self.waiting += 1;
+        self.out_of_order += 1;
         if seq == self.next {
             self.advance();
         }
@@ -59,11 +59,11 @@ impl Reassembly {
 
     /// Moves `next` over everything contiguous.
     fn advance(&mut self) {
-        while self.waiting > 0 {
+        while self.out_of_order > 0 {
             let word = self.words[(self.next / 64 - self.base) as usize];
             let run = u64::from((!(word >> (self.next % 64))).trailing_zeros()).min(64 - self.next % 64);
             self.next += run;
-            self.waiting -= run;
+            self.out_of_order -= run;
             if run == 0 || !self.next.is_multiple_of(64) {
                 break;
             }
@@ -81,17 +81,17 @@ mod tests {
 
     #[test]
     fn agrees_with_a_set_under_any_order() {
-        let mut stream = units::RngStream::named(3, "reassembly");
+        let mut rng = units::RngStream::named(3, "reassembly");
         let mut reassembly = Reassembly::default();
         let (mut seen, mut next) = (std::collections::BTreeSet::new(), 0);
         for _ in 0..20_000 {
-            let seq = next + stream.below(300);
+            let seq = next + rng.below(300);
             assert_eq!(reassembly.insert(seq), seen.insert(seq));
             while seen.contains(&next) {
                 next += 1;
             }
             assert_eq!(reassembly.next(), next);
-            assert_eq!(reassembly.waiting(), seen.range(next..).count() as u64);
+            assert_eq!(reassembly.out_of_order(), seen.range(next..).count() as u64);
         }
         assert!(next > 1000, "the test must make progress");
     }

@@ -7,7 +7,7 @@ use units::{Instant, Span};
 
 /// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB
 /// buffer.
-pub(crate) const TRUE_SIZE: u64 = 2304;
+pub(crate) const TRUESIZE: u64 = 2304;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
 
@@ -15,35 +15,35 @@ const SCALE: u64 = 1 << 7;
 pub(crate) struct ReceiveWindow {
     mss: u64,
     buffer: u64,
-    greatest_buffer: u64,
-    /// Slow start of the window itself (`rcv_ssthresh`), bytes.
-    threshold: u64,
-    /// The right edge offered so far never moves back, bytes.
-    edge: u64,
+    max_buffer: u64,
+    /// Slow start of the advertised window, bytes.
+    rcv_ssthresh: u64,
+    /// Right edge of the window advertised so far, which never moves back, bytes.
+    rcv_wnd_edge: u64,
     /// Receiver's RTT estimate, from timestamps: eighths of a microsecond.
     rtt_us8: u64,
-    last_echo: u32,
-    /// Present measurement (Linux `rcvq_space`): start, first byte, and the bytes copied in the previous one.
-    since: Instant,
-    from: u64,
-    copied_before: u64,
+    last_tsecr: u32,
+    /// Present measurement (Linux `rcvq_space`): start, first byte, and the bytes read in the previous one.
+    measured_since: Instant,
+    measured_from: u64,
+    prior_copied: u64,
 }
 
 impl ReceiveWindow {
-    pub(crate) fn new(mss: u32, [buffer, greatest_buffer]: [u64; 2]) -> Self {
+    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
         let initial = buffer / 2 / mss * mss;
         Self {
             mss,
             buffer,
-            greatest_buffer: greatest_buffer.max(buffer),
-            threshold: initial,
-            edge: 0,
+            max_buffer: max_buffer.max(buffer),
+            rcv_ssthresh: initial,
+            rcv_wnd_edge: 0,
             rtt_us8: 0,
-            last_echo: 0,
-            since: Instant::ZERO,
-            from: 0,
-            copied_before: initial.min(10 * mss),
+            last_tsecr: 0,
+            measured_since: Instant::ZERO,
+            measured_from: 0,
+            prior_copied: initial.min(10 * mss),
         }
     }
 
@@ -52,61 +52,61 @@ impl ReceiveWindow {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
-    /// Data came in order up to segment `next`; the application has read it. `echo` is the segment's timestamp echo.
-    pub(crate) fn on_data(&mut self, now: Instant, next: u64, echo: u32) {
-        self.measure_rtt(now, echo);
-        self.open(now, next);
+    /// Data came in order up to segment `next`; the application has read it. `tsecr` is the segment's timestamp echo.
+    pub(crate) fn on_data(&mut self, now: Instant, next: u64, tsecr: u32) {
+        self.measure_rtt(now, tsecr);
+        self.grow(now, next);
     }
 
     /// The same for an MPTCP connection; `rtt` is the greatest RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
-        self.open(now, next);
+        self.grow(now, next);
     }
 
-    fn open(&mut self, now: Instant, next: u64) {
-        let clamp = self.buffer / 2;
-        if self.threshold < clamp {
-            self.threshold = (self.threshold + 2 * self.mss).min(clamp);
+    fn grow(&mut self, now: Instant, next: u64) {
+        let window_clamp = self.buffer / 2;
+        if self.rcv_ssthresh < window_clamp {
+            self.rcv_ssthresh = (self.rcv_ssthresh + 2 * self.mss).min(window_clamp);
         }
-        self.tune(now, next * self.mss);
+        self.adjust_buffer(now, next * self.mss);
     }
 
-    fn measure_rtt(&mut self, now: Instant, echo: u32) {
-        if echo == 0 || echo == self.last_echo {
+    fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
+        if tsecr == 0 || tsecr == self.last_tsecr {
             return;
         }
-        self.last_echo = echo;
-        let sample_us = u64::from(crate::tcp::timestamp(now).saturating_sub(echo)).max(1) * 1000;
+        self.last_tsecr = tsecr;
+        let sample_us = u64::from(crate::tcp::timestamp(now).saturating_sub(tsecr)).max(1) * 1000;
         self.rtt_us8 = if self.rtt_us8 == 0 { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
     /// Once a round trip: if the application read more than in the one before, the buffer grows to hold twice of it.
-    fn tune(&mut self, now: Instant, read: u64) {
-        if self.rtt_us8 == 0 || now.since(self.since) < self.rtt() {
+    fn adjust_buffer(&mut self, now: Instant, read: u64) {
+        if self.rtt_us8 == 0 || now.since(self.measured_since) < self.rtt() {
             return;
         }
-        let copied = read - self.from;
-        if copied > self.copied_before {
+        let copied = read - self.measured_from;
+        if copied > self.prior_copied {
             let mut window = 2 * copied + 16 * self.mss;
             // The sender is in slow start: it may double again meanwhile.
-            window += 2 * (window * (copied - self.copied_before) / self.copied_before);
-            let per_packet = if TRUE_SIZE / 2 < self.mss { 2 * self.mss } else { TRUE_SIZE };
-            let buffer = (window / self.mss * per_packet).min(self.greatest_buffer);
+            window += 2 * (window * (copied - self.prior_copied) / self.prior_copied);
+            let per_packet = if TRUESIZE / 2 < self.mss { 2 * self.mss } else { TRUESIZE };
+            let buffer = (window / self.mss * per_packet).min(self.max_buffer);
             self.buffer = self.buffer.max(buffer);
-            self.copied_before = copied;
+            self.prior_copied = copied;
         }
-        self.from = read;
-        self.since = now;
+        self.measured_from = read;
+        self.measured_since = now;
     }
 
-    /// The window to offer beyond segment `next` while `waiting` segments are out of order, bytes.
-    pub(crate) fn offer(&mut self, next: u64, waiting: u64) -> u64 {
-        let free = self.buffer.saturating_sub(waiting * TRUE_SIZE) / 2;
-        let window = free.min(self.threshold) / SCALE * SCALE;
-        let left = next * self.mss;
-        self.edge = self.edge.max(left + window);
-        self.edge - left
+    /// The window to offer beyond segment `next` while `out_of_order` segments are out of order, bytes.
+    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64) -> u64 {
+        let free = self.buffer.saturating_sub(out_of_order * TRUESIZE) / 2;
+        let window = free.min(self.rcv_ssthresh) / SCALE * SCALE;
+        let left_edge = next * self.mss;
+        self.rcv_wnd_edge = self.rcv_wnd_edge.max(left_edge + window);
+        self.rcv_wnd_edge - left_edge
     }
 }
 
@@ -117,20 +117,20 @@ mod tests {
     #[test]
     fn the_window_tops_out_at_half_the_greatest_buffer() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
-        let (mut next, mut echo) = (0, 0);
+        let (mut next, mut tsecr) = (0, 0);
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
-            echo += 1;
-            window.on_data(Instant(ms * 1_000_000 + 50_000_000), next, echo);
+            tsecr += 1;
+            window.on_data(Instant(ms * 1_000_000 + 50_000_000), next, tsecr);
         }
-        assert_eq!(window.offer(next, 0), 3 * 1024 * 1024);
+        assert_eq!(window.advertise(next, 0), 3 * 1024 * 1024);
     }
 
     #[test]
     fn the_edge_never_moves_back() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
-        let first = window.offer(0, 0);
+        let first = window.advertise(0, 0);
         assert_eq!(first, 65_160 / 128 * 128);
-        assert_eq!(window.offer(0, 40), first);
+        assert_eq!(window.advertise(0, 40), first);
     }
 }

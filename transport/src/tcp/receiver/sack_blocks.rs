@@ -6,8 +6,8 @@ pub(super) struct RecentBlocks {
     blocks: Vec<(u64, u64)>,
 }
 
-/// Linux remembers four blocks.
-const KEPT: usize = 4;
+/// Linux keeps four blocks.
+const MAX_BLOCKS: usize = 4;
 
 impl RecentBlocks {
     /// The position of the block that `seq` would extend, or the one after the last.
@@ -26,12 +26,12 @@ impl RecentBlocks {
             }
             !touches
         });
-        self.blocks.truncate(KEPT - 1);
+        self.blocks.truncate(MAX_BLOCKS - 1);
         self.blocks.insert(0, block);
     }
 
-    /// Everything below `next` is acknowledged.
-    pub(super) fn forget_below(&mut self, next: u64) {
+    /// Removes the blocks below `next`, which is acknowledged cumulatively.
+    pub(super) fn remove_below(&mut self, next: u64) {
         self.blocks.retain(|block| block.1 > next);
     }
 
@@ -49,7 +49,7 @@ mod tests {
         let mut blocks = RecentBlocks::default();
         [5, 9, 7, 8, 20, 30, 40].iter().for_each(|seq| blocks.add(*seq));
         assert_eq!(blocks.iter().collect::<Vec<_>>(), [(40, 41), (30, 31), (20, 21), (7, 10)]);
-        blocks.forget_below(30);
+        blocks.remove_below(30);
         assert_eq!(blocks.iter().collect::<Vec<_>>(), [(40, 41), (30, 31)]);
     }
 }

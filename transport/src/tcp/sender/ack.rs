@@ -8,10 +8,10 @@ use crate::tcp::{Ack, timestamp};
 use control::CaState;
 use units::{Instant, Span};
 
-/// What the acknowledgement has shown so far (Linux `FLAG_*` and `tcp_sacktag_state`).
+/// Findings of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
-    /// What the controller is told.
+    /// Packets acknowledged, for the controller.
     pub acked: AckedPackets,
     /// Something was newly SACKed.
     pub newly_sacked: bool,
@@ -40,7 +40,7 @@ pub(super) struct AckOutcome {
     sacked_times: Option<(Instant, Instant)>,
 }
 
-/// The scoreboard before the acknowledgement.
+/// State of the scoreboard before the acknowledgement.
 #[derive(Debug)]
 pub(super) struct PriorScoreboard {
     pub una: u64,
@@ -72,9 +72,9 @@ impl Sender {
         }
         outcome.acked.advanced = ack.ack > prior.una;
         self.ts_recent = ack.tsval;
-        let wider = self.update_window(ack);
+        let window_grew = self.update_window(ack);
         self.read_sack_blocks(now, ack, &mut outcome);
-        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || wider);
+        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || window_grew);
         if prior.counts.packets_out == 0 {
             if outcome.dsack {
                 self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
@@ -124,10 +124,10 @@ impl Sender {
     fn update_window(&mut self, ack: &Ack) -> bool {
         let mss = u64::from(self.config.mss);
         let edge = ack.ack.saturating_mul(mss).saturating_add(ack.receive_window);
-        let wider = edge > self.snd_wnd_edge;
+        let window_grew = edge > self.snd_wnd_edge;
         self.snd_wnd_edge = self.snd_wnd_edge.max(edge);
         self.snd_wnd_end = self.snd_wnd_edge / mss;
-        wider
+        window_grew
     }
 
     fn finish_ack(
@@ -139,13 +139,13 @@ impl Sender {
         controller: &mut ControllerHandle,
     ) {
         let delivered = self.path.delivered_since(prior_state);
-        let seen_reordering = self.rack.reordering() > self.config.reordering;
+        let has_reordering = self.rack.reordering() > self.config.reordering;
         outcome.acked.ack_delayed = self.is_ack_delayed(outcome, prior);
         let acked = &mut outcome.acked;
         acked.newest_lost = self.scoreboard.take_last_lost();
         acked.marked = if outcome.ece { delivered } else { 0 };
         acked.one_way_delay = (delivered > 0 && self.config.timestamps).then_some(outcome.one_way_delay);
-        acked.may_raise_cwnd = acked.pkts_acked > 0 || seen_reordering && outcome.newly_sacked;
+        acked.may_raise_cwnd = acked.pkts_acked > 0 || has_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();
         self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
     }
@@ -165,11 +165,11 @@ impl Sender {
         if is_duplicate {
             self.on_dsack(first, outcome);
         }
-        let known = self.recv_sack_cache;
+        let prior_blocks = self.recv_sack_cache;
         for block in ack.sack_blocks.iter().skip(usize::from(is_duplicate)) {
             let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
             // A block that grew at one end is walked only where it grew.
-            for old in known.iter() {
+            for old in prior_blocks.iter() {
                 if old.0 <= start && start < old.1 {
                     start = old.1;
                 } else if start < old.0 && end <= old.1 && old.0 < end {
@@ -190,18 +190,18 @@ impl Sender {
         outcome.newly_sacked = true;
         self.path.rate.count(1);
         self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, record.sent, &record.snapshot);
-        self.note_delivered(now, seq, &record);
+        self.on_packet_delivered(now, seq, &record);
         if !record.was_retransmitted() {
             if seq < end {
-                outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
+                outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
             }
             outcome.orig_sack_acked |= seq < self.path.high_seq;
             extend(&mut outcome.sacked_times, record.sent);
         }
     }
 
-    /// Tells loss detection of a delivered packet.
-    fn note_delivered(&mut self, now: Instant, seq: u64, record: &SentPacket) {
+    /// Updates loss detection with a delivered packet.
+    fn on_packet_delivered(&mut self, now: Instant, seq: u64, record: &SentPacket) {
         match &mut self.fack {
             Some(fack) => fack.on_delivered(seq, record.sent),
             None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.path.min_rtt()),
@@ -229,7 +229,7 @@ impl Sender {
         for seq in block.0.max(self.scoreboard.snd_una())..block.1 {
             let record = *self.scoreboard.packet(seq);
             if record.was_retransmitted() && record.is_sacked() {
-                outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
+                outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
             }
             self.scoreboard.clear_retransmission(seq);
         }
@@ -246,7 +246,7 @@ impl Sender {
             } else if !record.is_sacked() {
                 extend(&mut outcome.acked_times, record.sent);
                 if seq < prior.sacked_end {
-                    outcome.reordered = Some(outcome.reordered.map_or(seq, |low| low.min(seq)));
+                    outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
                 }
                 outcome.orig_sack_acked |= seq < self.path.high_seq;
             }
@@ -255,7 +255,7 @@ impl Sender {
                 if self.config.sack {
                     self.path.rate.count(1);
                     if !self.is_original_delivery(&record, outcome.tsecr) {
-                        self.note_delivered(now, seq, &record);
+                        self.on_packet_delivered(now, seq, &record);
                     }
                 }
             }
@@ -267,8 +267,8 @@ impl Sender {
     }
 
     /// True if the acknowledgement echoes a timestamp older than the retransmission: the original has arrived.
-    fn is_original_delivery(&self, record: &SentPacket, echo: u32) -> bool {
-        record.was_retransmitted() && self.config.timestamps && echo != 0 && echo < timestamp(record.sent)
+    fn is_original_delivery(&self, record: &SentPacket, tsecr: u32) -> bool {
+        record.was_retransmitted() && self.config.timestamps && tsecr != 0 && tsecr < timestamp(record.sent)
     }
 
     /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for
@@ -320,11 +320,12 @@ impl Sender {
 
     fn check_sack_reordering(&mut self, outcome: &AckOutcome, prior: &PriorScoreboard) {
         // After a timeout that cannot be undone, late packets do not show reordering.
-        let counts = self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.acked.advanced;
-        if let Some(low) = outcome.reordered
-            && counts
+        let is_evidence =
+            self.path.ca_state != CaState::Loss || self.undo.undo_marker.is_some() || outcome.acked.advanced;
+        if let Some(lowest) = outcome.reordered
+            && is_evidence
         {
-            self.rack.on_reordering(low, self.scoreboard.sacked_end().max(prior.sacked_end));
+            self.rack.on_reordering(lowest, self.scoreboard.sacked_end().max(prior.sacked_end));
         }
     }
 

@@ -21,17 +21,17 @@ impl Sender {
         if self.check_sack_reneging(now, outcome) {
             return;
         }
-        if self.try_leave(now, outcome, controller) {
+        if self.try_end_episode(now, outcome, controller) {
             return;
         }
         match self.path.ca_state {
             CaState::Recovery => {
                 if !outcome.acked.advanced {
                     self.add_reno_sack(outcome);
-                } else if self.try_undo_partially(now, outcome.tsecr, prior.una, controller) {
+                } else if self.try_undo_partial(now, outcome.tsecr, prior.una, controller) {
                     return;
                 }
-                if self.try_undo_by_duplicates(now, controller) {
+                if self.try_undo_dsack(now, controller) {
                     self.try_to_open(now, outcome.ece, controller);
                 }
                 self.identify_loss(now, outcome);
@@ -53,7 +53,7 @@ impl Sender {
                 }
                 self.add_reno_sack(outcome);
                 if self.path.ca_state <= CaState::Disorder {
-                    self.try_undo_by_duplicates(now, controller);
+                    self.try_undo_dsack(now, controller);
                 }
                 self.identify_loss(now, outcome);
             }
@@ -65,8 +65,8 @@ impl Sender {
         }
     }
 
-    /// Leaves the state if everything up to `high_seq` is acknowledged. Returns whether the alert ends there.
-    fn try_leave(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) -> bool {
+    /// Ends the episode if everything up to `high_seq` is acknowledged. Returns whether nothing else is to be done.
+    fn try_end_episode(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) -> bool {
         if self.path.ca_state == CaState::Open {
             self.undo.retrans_stamp = 0;
             return false;
@@ -84,7 +84,7 @@ impl Sender {
                 if !self.config.sack {
                     self.scoreboard.reset_reno_sack();
                 }
-                self.try_undo_at_end(now, outcome.tsecr, controller);
+                self.try_undo_recovery(now, outcome.tsecr, controller);
                 if self.is_non_sack_preventing_reopen() {
                     return true;
                 }
@@ -96,7 +96,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn enter_recovery(&mut self, now: Instant, marked: bool, controller: &mut ControllerHandle) {
+    pub(super) fn enter_recovery(&mut self, now: Instant, ece: bool, controller: &mut ControllerHandle) {
         if self.path.ca_state == CaState::Recovery {
             return;
         }
@@ -107,7 +107,7 @@ impl Sender {
         let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.tlp_retransmitted());
         self.init_undo(self.scoreboard.snd_una(), outstanding);
         self.enter_reduction(now, Cause::Loss, CaState::Recovery, controller);
-        if marked {
+        if ece {
             self.on_ece_in_reduction(now, controller);
         }
     }
@@ -132,7 +132,7 @@ impl Sender {
 
     /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
     fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        self.undo.marked = true;
+        self.undo.ece = true;
         let in_flight = self.in_flight();
         self.path.notify(
             now,
@@ -141,11 +141,11 @@ impl Sender {
         );
     }
 
-    fn try_to_open(&mut self, now: Instant, marked: bool, controller: &mut ControllerHandle) {
+    fn try_to_open(&mut self, now: Instant, ece: bool, controller: &mut ControllerHandle) {
         if !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }
-        if marked {
+        if ece {
             self.enter_cwr(now, Cause::EcnMark, controller);
         }
         if self.path.ca_state != CaState::Cwr {
@@ -155,24 +155,24 @@ impl Sender {
 
     pub(super) fn try_keep_open(&mut self) {
         let counts = self.scoreboard.counts();
-        let clean = counts.sacked_out + counts.lost_out == 0 && !self.scoreboard.any_retrans_done();
-        let phase = if clean { CaState::Open } else { CaState::Disorder };
-        if phase != self.path.ca_state {
-            self.path.ca_state = phase;
+        let is_clean = counts.sacked_out + counts.lost_out == 0 && !self.scoreboard.any_retrans_done();
+        let ca_state = if is_clean { CaState::Open } else { CaState::Disorder };
+        if ca_state != self.path.ca_state {
+            self.path.ca_state = ca_state;
             self.path.high_seq = self.scoreboard.snd_nxt();
         }
     }
 
     /// Undoes a recovery whose head was filled by a delayed original (Linux `tcp_try_undo_partial`). True if nothing
     /// may be retransmitted now.
-    fn try_undo_partially(
+    fn try_undo_partial(
         &mut self,
         now: Instant,
-        echo: u32,
+        tsecr: u32,
         prior_una: u64,
         controller: &mut ControllerHandle,
     ) -> bool {
-        if self.undo.undo_marker.is_none() || !self.original_was_late(echo) {
+        if self.undo.undo_marker.is_none() || !self.packet_delayed(tsecr) {
             return false;
         }
         self.rack.on_reordering(prior_una, self.scoreboard.sacked_end());
@@ -215,12 +215,12 @@ impl Sender {
     fn process_loss(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) {
         let recovered = self.scoreboard.snd_una() >= self.path.high_seq;
         if outcome.acked.advanced && self.may_undo(outcome.tsecr) {
-            return self.undo_timeout(now, false, controller);
+            return self.undo_loss(now, false, controller);
         }
         if self.transmit.frto {
             if outcome.orig_sack_acked {
                 self.counters.spurious_timeouts += 1;
-                return self.undo_timeout(now, true, controller);
+                return self.undo_loss(now, true, controller);
             }
             if self.scoreboard.snd_nxt() > self.path.high_seq {
                 if outcome.newly_sacked || outcome.is_dupack {
@@ -236,7 +236,7 @@ impl Sender {
             }
         }
         if recovered {
-            self.try_undo_at_end(now, outcome.tsecr, controller);
+            self.try_undo_recovery(now, outcome.tsecr, controller);
             if !self.is_non_sack_preventing_reopen() {
                 self.path.ca_state = CaState::Open;
             }
@@ -250,7 +250,7 @@ impl Sender {
         }
     }
 
-    fn undo_timeout(&mut self, now: Instant, by_original: bool, controller: &mut ControllerHandle) {
+    fn undo_loss(&mut self, now: Instant, by_original: bool, controller: &mut ControllerHandle) {
         self.undo_reduction(now, true, controller);
         self.timers.retransmissions = 0;
         self.transmit.frto = false;
@@ -265,7 +265,7 @@ impl Sender {
         let reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
         if reneged {
             let wait = self.path.rtt.srtt() / 2;
-            self.timers.expire_soon(now, wait, self.config.tick);
+            self.timers.expire_after(now, wait, self.config.tick);
             outcome.set_timers = false;
         }
         reneged

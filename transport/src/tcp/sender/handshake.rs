@@ -14,8 +14,8 @@ pub(super) enum Handshake {
     Closed,
     /// The SYN is to be sent.
     SynPending,
-    /// The SYN was sent, `tries` times so far, the last time at `sent`.
-    SynSent { sent: Instant, tries: u32 },
+    /// The SYN was sent, `transmissions` times so far, the last time at `sent`.
+    SynSent { sent: Instant, transmissions: u32 },
     /// The SYN-ACK has arrived; the third packet is to be sent.
     AckPending,
     /// Established: data may be sent.
@@ -39,8 +39,8 @@ impl Sender {
 
     /// A SYN-ACK arrived.
     pub(super) fn on_handshake(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
-        let Handshake::SynSent { sent, tries } = self.handshake else { return };
-        let rtt = (tries == 1).then(|| now.since(sent));
+        let Handshake::SynSent { sent, transmissions } = self.handshake else { return };
+        let rtt = (transmissions == 1).then(|| now.since(sent));
         if let Some(rtt) = rtt {
             self.path.update_min_rtt(now, rtt);
             self.path.rtt.update(rtt, 0, 0);
@@ -65,11 +65,11 @@ impl Sender {
     pub(super) fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
         let kind = match self.handshake {
             Handshake::SynPending => {
-                self.handshake = Handshake::SynSent { sent: now, tries: 1 };
+                self.handshake = Handshake::SynSent { sent: now, transmissions: 1 };
                 SegmentKind::Syn
             }
-            Handshake::SynSent { tries, .. } if self.syn_deadline() <= now => {
-                self.handshake = Handshake::SynSent { sent: now, tries: tries + 1 };
+            Handshake::SynSent { transmissions, .. } if self.syn_deadline() <= now => {
+                self.handshake = Handshake::SynSent { sent: now, transmissions: transmissions + 1 };
                 SegmentKind::Syn
             }
             Handshake::AckPending => {
@@ -84,7 +84,9 @@ impl Sender {
     /// When the SYN is retransmitted: the wait doubles at each try.
     pub(super) fn syn_deadline(&self) -> Instant {
         match self.handshake {
-            Handshake::SynSent { sent, tries } => sent + self.config.initial_rto * (1 << (tries - 1).min(6)),
+            Handshake::SynSent { sent, transmissions } => {
+                sent + self.config.initial_rto * (1 << (transmissions - 1).min(6))
+            }
             _ => Instant::NEVER,
         }
     }

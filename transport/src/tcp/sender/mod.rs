@@ -1,7 +1,7 @@
 //! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Split by concern: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack`
-//! (recovery without SACK), `undo`, `timers`, `transmit` (what is sent next), `subflow` (methods for MPTCP).
+//! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
+//! without SACK), `undo`, `timers`, `transmit` (the next segment), `subflow` (methods for MPTCP).
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
@@ -77,9 +77,9 @@ pub enum Input<'a> {
     Ack(&'a Ack),
     /// A deadline passed. An early call does nothing.
     Timeout,
-    /// The host's own queue local_drop the segment just polled (Linux: `NET_XMIT_DROP`).
+    /// The host's own queue dropped the segment just polled (Linux: `NET_XMIT_DROP`).
     LocalDrop(Segment),
-    /// The application has written more data.
+    /// The application writes data.
     Write {
         /// Segments; the sum saturates, so that `u64::MAX` is an endless stream.
         segments: u64,

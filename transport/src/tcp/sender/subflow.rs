@@ -7,7 +7,7 @@ use units::{Instant, Rate, Span};
 
 impl Sender {
     /// True once the connection is established.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_established(&self) -> bool {
         self.handshake == Handshake::Established
     }
 

@@ -5,7 +5,7 @@ use crate::path::ControllerHandle;
 use control::CaState;
 use units::{Instant, Span};
 
-/// Expiry times of the timers; [`Instant::NEVER`] where none is set.
+/// Expiry times of the timers; [`Instant::NEVER`] where a timer is not set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     retransmission: Instant,
@@ -30,7 +30,7 @@ impl Default for Timers {
 }
 
 /// Added to the probe and reordering timeouts (`TCP_TIMEOUT_MIN_US`).
-const SLACK: Span = Span::from_millis(2);
+const TIMEOUT_MIN: Span = Span::from_millis(2);
 /// Longest delay of the acknowledgement of a lone packet (`TCP_RTO_MIN`).
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// Probe timeout without an RTT sample.
@@ -53,12 +53,12 @@ impl Timers {
     /// Sets the reordering timer if there is a `wait`. Returns whether there is.
     pub(super) fn set_reordering(&mut self, now: Instant, wait: Option<Span>, tick: Span) -> bool {
         if let Some(wait) = wait {
-            self.reordering = expiry(now, wait + SLACK, tick);
+            self.reordering = expiry(now, wait + TIMEOUT_MIN, tick);
         }
         wait.is_some()
     }
 
-    pub(super) fn expire_soon(&mut self, now: Instant, wait: Span, tick: Span) {
+    pub(super) fn expire_after(&mut self, now: Instant, wait: Span, tick: Span) {
         self.retransmission = expiry(now, wait.max(RENEGING_WAIT), tick);
         self.tlp = Instant::NEVER;
         self.reordering = Instant::NEVER;
@@ -115,7 +115,7 @@ impl Sender {
         let wait = match out {
             _ if srtt == Span::ZERO => TLP_WITHOUT_RTT,
             1 => srtt * 2 + DELAYED_ACK,
-            _ => srtt * 2 + SLACK,
+            _ => srtt * 2 + TIMEOUT_MIN,
         };
         self.timers.tlp = expiry(now, wait, self.config.tick).min(self.timers.retransmission);
     }

@@ -17,7 +17,7 @@ pub(super) struct Transmit {
     pub frto: bool,
     /// The next new segment carries CWR.
     pub cwr_pending: bool,
-    /// The host's own queue local_drop a segment: nothing more is sent until the next input.
+    /// The host's own queue dropped a segment: nothing more is sent until the next input.
     local_drop: bool,
     limited_by: Option<(SendLimit, Instant)>,
 }
@@ -164,7 +164,7 @@ impl Sender {
         self.enter_cwr(now, Cause::LocalDrop, controller);
     }
 
-    /// Ends a round of sending: records what limited it, and returns the deadline of the next poll.
+    /// Called when nothing more can be sent: accounts the limit, and returns the deadline of the next poll.
     fn finish_transmit(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
         let limit = self.send_limit();
@@ -172,7 +172,7 @@ impl Sender {
         let outstanding = self.outstanding();
         let cwnd_full = self.path.validate_cwnd(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
         let limit = if cwnd_full { None } else { limit };
-        self.note_send_limit(now, limit);
+        self.account_send_limit(now, limit);
         if limit == Some(SendLimit::SendBuffer) {
             self.check_app_limited();
         }
@@ -195,7 +195,7 @@ impl Sender {
         }
     }
 
-    fn note_send_limit(&mut self, now: Instant, limit: Option<SendLimit>) {
+    fn account_send_limit(&mut self, now: Instant, limit: Option<SendLimit>) {
         if let Some((limited_by, since)) = self.transmit.limited_by {
             let span = now.since(since);
             match limited_by {

@@ -6,7 +6,7 @@ use crate::path::ControllerHandle;
 use control::PathEvent;
 use units::Instant;
 
-/// The evidence gathered in a recovery episode.
+/// Undo state of a recovery episode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     /// `snd_una` at the episode's start; `None` if nothing can be undone.
@@ -16,7 +16,7 @@ pub(super) struct Undo {
     /// Timestamp of the first retransmission, milliseconds; 0 if there was none.
     pub retrans_stamp: u32,
     /// An ECN echo came in the episode: it must be answered even if the reduction is undone.
-    pub marked: bool,
+    pub ece: bool,
 }
 
 impl Undo {
@@ -24,7 +24,7 @@ impl Undo {
     pub(super) fn begin(&mut self, una: u64, retransmitted: u32) {
         self.undo_marker = Some(una);
         self.undo_retrans = (retransmitted > 0).then_some(retransmitted);
-        self.marked = false;
+        self.ece = false;
     }
 
     pub(super) fn on_retransmission(&mut self, timestamp: u32) {
@@ -53,22 +53,22 @@ impl Sender {
 
     /// True if the echoed timestamp is older than the first retransmission, or nothing was retransmitted (Linux
     /// `tcp_packet_delayed`).
-    pub(super) fn original_was_late(&self, echo: u32) -> bool {
+    pub(super) fn packet_delayed(&self, tsecr: u32) -> bool {
         let first = self.undo.retrans_stamp;
-        first == 0 || (self.config.timestamps && echo != 0 && echo < first)
+        first == 0 || (self.config.timestamps && tsecr != 0 && tsecr < first)
     }
 
-    pub(super) fn may_undo(&self, echo: u32) -> bool {
-        self.undo.undo_marker.is_some() && (self.undo.undo_retrans == Some(0) || self.original_was_late(echo))
+    pub(super) fn may_undo(&self, tsecr: u32) -> bool {
+        self.undo.undo_marker.is_some() && (self.undo.undo_retrans == Some(0) || self.packet_delayed(tsecr))
     }
 
     /// Undoes the window reduction (Linux `tcp_undo_cwnd_reduction`).
-    pub(super) fn undo_reduction(&mut self, now: Instant, unmark: bool, controller: &mut ControllerHandle) {
-        if unmark {
+    pub(super) fn undo_reduction(&mut self, now: Instant, unmark_lost: bool, controller: &mut ControllerHandle) {
+        if unmark_lost {
             self.scoreboard.unmark_lost();
         }
         self.path.notify(now, &PathEvent::SpuriousLoss, controller);
-        self.transmit.cwr_pending &= self.undo.marked;
+        self.transmit.cwr_pending &= self.undo.ece;
         self.undo.undo_marker = None;
         self.rack.advance();
         self.counters.undone += 1;
@@ -76,18 +76,18 @@ impl Sender {
 
     /// Undoes the reduction if every retransmission was reported as a duplicate (Linux `tcp_try_undo_dsack`). Returns
     /// whether.
-    pub(super) fn try_undo_by_duplicates(&mut self, now: Instant, controller: &mut ControllerHandle) -> bool {
-        let proven = self.undo.undo_marker.is_some() && self.undo.undo_retrans == Some(0);
-        if proven {
+    pub(super) fn try_undo_dsack(&mut self, now: Instant, controller: &mut ControllerHandle) -> bool {
+        let is_proven = self.undo.undo_marker.is_some() && self.undo.undo_retrans == Some(0);
+        if is_proven {
             self.rack.on_recovered(true);
             self.undo_reduction(now, false, controller);
         }
-        proven
+        is_proven
     }
 
     /// Undoes the reduction at the end of an episode if it proved spurious (Linux `tcp_try_undo_recovery`).
-    pub(super) fn try_undo_at_end(&mut self, now: Instant, echo: u32, controller: &mut ControllerHandle) {
-        if self.may_undo(echo) {
+    pub(super) fn try_undo_recovery(&mut self, now: Instant, tsecr: u32, controller: &mut ControllerHandle) {
+        if self.may_undo(tsecr) {
             self.undo_reduction(now, false, controller);
         } else {
             self.rack.on_recovered(false);

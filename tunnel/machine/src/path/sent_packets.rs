@@ -332,7 +332,7 @@ impl SentPackets {
     pub(super) fn on_path_failed(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
-        sender.forget_rtt();
+        sender.reset_rtt();
         (self.base, self.in_flight) = (self.next(), 0);
         self.packets.clear();
         (self.loss_time, self.latest_rtt) = (Instant::NEVER, Span::ZERO);
@@ -350,7 +350,7 @@ impl SentPackets {
     pub(super) fn on_probe(&mut self, now: Instant, rtt: Span, sender: &mut PathSender) {
         if self.one_way_delay.is_none() && rtt < sender.min_rtt() {
             self.latest_rtt = rtt;
-            sender.forget_rtt();
+            sender.reset_rtt();
             sender.update_min_rtt(now, rtt);
             sender.update_rtt(rtt, self.base, self.next());
         }

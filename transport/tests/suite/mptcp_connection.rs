@@ -1,5 +1,5 @@
-//! An MPTCP sender and receiver with the test network between them: a path for each subflow, with a one-way delay and the
-//! time that a segment takes to transmit, and a rule that decides on each packet. No randomness of its own.
+//! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and the time that a segment
+//! takes to transmit, where a rule decides the fate of each packet.
 
 use crate::checked_scheduler::CheckedScheduler;
 use ropewalk_transport::mptcp::{

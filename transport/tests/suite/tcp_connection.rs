@@ -1,5 +1,5 @@
-//! A TCP sender and receiver with the test network between them, in which a rule decides on each packet. No randomness of
-//! its own, and no bottleneck but the 20 us that each segment takes to transmit: 10 ms one way unless the rule says otherwise.
+//! A TCP connection over the test network, where a rule decides the fate of each packet. The one-way delay is 10 ms unless
+//! the rule says otherwise; each segment takes 20 us to transmit.
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
