@@ -1,4 +1,4 @@
-// What both kinds of interactive charts need.
+// Functions for both kinds of interactive charts.
 'use strict';
 const data = JSON.parse(document.getElementById('data').textContent);
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -14,7 +14,7 @@ const dashes = index => data.dashes[index].split(' ').filter(Boolean).map(Number
 // A baseline's line is broad and pale.
 const looks = line => ({
   stroke: css(`--c${line.colour}`) + (line.baseline ? '59' : ''),
-  width: line.baseline ? 5 : line.thin ? 1 : 2,
+  width: line.baseline ? 5 : line.auxiliary ? 1 : 2,
   dash: dashes(line.dash),
   points: { show: false },
 });

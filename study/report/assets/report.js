@@ -1,9 +1,9 @@
 // Interactive charts in the place of the drawn ones: pick a cell, move the pointer over all charts at once, drag to zoom.
-// A page of several comparisons has such charts for each; `first` is the number of its first cell on the page.
-data.time.forEach(({ at, first, keys, axes, cells }) => {
-  const live = document.getElementById(`live-${at}`);
-  const drawn = document.getElementById(`drawn-${at}`);
-  const sync = uPlot.sync(`time-${at}`);
+// A page of several comparisons has such charts for each; `first_cell` is the number of its first cell on the page.
+data.time.forEach(({ part, first_cell: firstCell, keys, axes, cells }) => {
+  const live = document.getElementById(`live-${part}`);
+  const drawn = document.getElementById(`drawn-${part}`);
+  const sync = uPlot.sync(`time-${part}`);
   let shown = 0;
   let plots = [];
 
@@ -73,8 +73,8 @@ data.time.forEach(({ at, first, keys, axes, cells }) => {
 
   function follow() {
     const found = /^#cell-(\d+)$/.exec(location.hash);
-    if (!found || !cells[found[1] - first]) return;
-    show(found[1] - first);
+    if (!found || !cells[found[1] - firstCell]) return;
+    show(found[1] - firstCell);
     live.scrollIntoView();
   }
 

@@ -1,12 +1,12 @@
-//! Figures of bars: a swept key along the axis, at each of its values a bar for each value of another. They show what a
-//! table with these rows and columns would, and are made of one.
+//! Figures of bars: a swept key along the axis, and at each of its values a bar for each value of another key. Their data is
+//! the table with these rows and columns.
 
 use crate::colour;
 use crate::grid::{Grid, Value};
 use crate::layout::{Column, Figure, Table};
 use crate::study::Study;
 
-/// The charts of a figure of bars across a key, those that have a value: one for each setting of the other keys.
+/// The grids of a figure of bars across a key: one for each setting of the other keys that has a value.
 pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Grid> {
     let table = Table {
         rows: across.to_owned(),
@@ -15,24 +15,24 @@ pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Gr
         scope: figure.scope.clone(),
         ..Table::default()
     };
-    let known = |grid: &Grid| grid.rows.iter().any(|row| row.values.iter().any(Option::is_some));
-    Grid::of(study, &table).into_iter().filter(known).collect()
+    let has_values = |grid: &Grid| grid.rows.iter().any(|row| row.values.iter().any(Option::is_some));
+    Grid::of(study, &table).into_iter().filter(has_values).collect()
 }
 
-/// The colours of bars with these names: their own, if each has one.
+/// The colours of bars with these names: those of the names if each has one, else the palette's in turn.
 pub(crate) fn colours(names: &[String]) -> Vec<usize> {
-    let own: Option<Vec<usize>> = names.iter().map(|name| colour::known(name)).collect();
-    own.unwrap_or_else(|| (0..names.len()).map(colour::in_turn).collect())
+    let named: Option<Vec<usize>> = names.iter().map(|name| colour::registered_index(name)).collect();
+    named.unwrap_or_else(|| (0..names.len()).map(colour::palette_index).collect())
 }
 
-/// The greatest that charts show.
-pub(crate) fn greatest(charts: &[Grid]) -> f64 {
+/// The greatest value drawn in any of the charts.
+pub(crate) fn axis_max(charts: &[Grid]) -> f64 {
     let values = charts.iter().flat_map(|grid| &grid.rows).flat_map(|row| row.values.iter().flatten());
-    values.map(most).fold(0.0, f64::max)
+    values.map(drawn_max).fold(0.0, f64::max)
 }
 
-/// The greatest that is drawn of a value: mean, end of its interval, single runs, baseline.
-pub(crate) fn most(value: &Value) -> f64 {
+/// The greatest number drawn for a value: mean, end of its interval, single runs, baseline.
+pub(crate) fn drawn_max(value: &Value) -> f64 {
     let runs = value.sample.points.iter().chain(&value.sample.excluded).map(|point| point.1);
     let end = value.estimate.mean + value.estimate.half_width.unwrap_or(0.0);
     runs.chain(value.baseline).fold(end, f64::max)

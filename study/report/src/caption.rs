@@ -1,18 +1,18 @@
-//! What stands above and under tables and figures, in the terminal and on the page.
+//! Captions of tables and figures, for the terminal and the page.
 
 use crate::grid::Grid;
 use crate::layout::{Scope, Table};
-use crate::number::{format_number, title};
+use crate::number::{format_number, name_with_unit};
 use crate::study::{Study, short_names};
 
-/// What stands above a grid.
+/// The caption of a grid.
 pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
     let of = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
     let time = time_range(&shown.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let value = shown.columns.as_ref().map_or(String::new(), |_| title(&shown.values[0].value) + &of + &time);
-    let parts = [shown.title.clone(), capital(&value)];
+    let value = shown.columns.as_ref().map_or(String::new(), |_| name_with_unit(&shown.values[0].value) + &of + &time);
+    let parts = [shown.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     format!("{name}{mean}{panel}")
 }
@@ -27,19 +27,19 @@ pub(crate) fn time_range(scope: &Scope) -> String {
     }
 }
 
-/// `text` with a capital letter.
-pub(crate) fn capital(text: &str) -> String {
+/// `text` with a capital first letter.
+pub(crate) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// What stands above the rows' names.
+/// The heading of the row names.
 pub(crate) fn corner(shown: &Table) -> String {
     let keys: Vec<&str> = std::iter::once(&shown.rows).chain(&shown.columns).map(String::as_str).collect();
     short_names(&keys).join(" \\ ")
 }
 
-/// One line of what it takes to make the same numbers again.
+/// Scenario, seeds and program version in one line: what is needed to reproduce the numbers.
 pub(crate) fn footer(study: &Study<'_>) -> String {
     let Study { scenario, version, commit, .. } = study;
     let seeds = study.seeds();

@@ -1,4 +1,4 @@
-//! Which time series stand together in a chart, and how each is drawn.
+//! Charts of time series over time: which columns share a chart, and the style of each line.
 
 use crate::decimate::aligned;
 use crate::resample::resampled;
@@ -15,8 +15,8 @@ pub(crate) struct Charts {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) unit: String,
-    /// The greatest value of its main lines; helpers such as a threshold may lie above.
-    pub(crate) most: f64,
+    /// The greatest value of its main lines; auxiliary lines such as `ssthresh` may lie above.
+    pub(crate) max: f64,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -26,18 +26,18 @@ pub(crate) struct Line {
     pub(crate) colour: usize,
     /// Index into [`DASHES`].
     pub(crate) dash: usize,
-    /// A helper, drawn thin.
-    pub(crate) thin: bool,
-    /// A baseline's, drawn broad and pale under ours.
+    /// An auxiliary line, drawn thin.
+    pub(crate) auxiliary: bool,
+    /// A line of the baseline, drawn broad and pale below the study's own.
     pub(crate) baseline: bool,
     pub(crate) values: Vec<f64>,
 }
 
-/// Dash patterns: solid first.
+/// The dash patterns of lines; the first is solid.
 pub(crate) const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 4"];
 
-/// Column, chart, unit, word beside the subject's name, whether it is a helper.
-const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
+/// Column, title of its chart, unit, suffix of the line's name, whether the line is auxiliary.
+const COLUMNS: [(&str, &str, &str, &str, bool); 12] = [
     ("goodput_mbps", "Throughput", "Mbit/s", "goodput", false),
     ("throughput_mbps", "Throughput", "Mbit/s", "", false),
     ("capacity_mbps", "Throughput", "Mbit/s", "capacity", true),
@@ -49,94 +49,105 @@ const KNOWN: [(&str, &str, &str, &str, bool); 12] = [
     ("queue_ms", "Queueing delay", "ms", "", false),
     ("retransmitted_packets", "Losses and marks", "packets per sample", "retransmitted", false),
     ("dropped_packets", "Losses and marks", "packets per sample", "lost", false),
-    ("marked_packets", "Losses and marks", "packets per sample", "mark_disturbed", false),
+    ("marked_packets", "Losses and marks", "packets per sample", "marked", false),
 ];
 
-/// Columns of a flow that are there to be plural up, and would crowd the charts.
-const COUNTED: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
+/// Columns of a flow that are not drawn: they are for sums over a part of the run.
+const LEFT_OUT: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
 
-/// Columns of a flow or subflow that the baseline's line is drawn for.
-const WITH_BASELINE: [&str; 3] = ["cwnd_packets", "goodput_mbps", THROUGHPUT];
+/// Columns of a flow or subflow that are drawn for the baseline, too.
+const BASELINE_COLUMNS: [&str; 3] = ["cwnd_packets", "goodput_mbps", THROUGHPUT];
 const THROUGHPUT: &str = "throughput_mbps";
 
 /// The unit of a column.
 pub(crate) fn unit(column: &str) -> String {
-    place(column).2
+    column_style(column).2
 }
 
-/// The charts of a cell's first run with at most `limit` points a line, with what the `baseline` has beside it. Lines
+/// The charts of a cell's first run with at max `limit` points a line, and with the lines of the baseline called `baseline`. Lines
 /// without anything in them are left out.
 pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Charts {
     let run = cell.runs[0];
-    let theirs = cell.baseline.first().map_or(Vec::new(), |other| of_baseline(run, other));
-    let all: Vec<Series> = theirs.iter().chain(&run.series).cloned().collect();
+    let baseline_series = cell.baseline.first().map_or(Vec::new(), |other| baseline_series(run, other));
+    let all: Vec<Series> = baseline_series.iter().chain(&run.series).cloned().collect();
     let aligned = aligned(&all, limit);
     let mut charts: Vec<(usize, Chart)> = Vec::new();
     let mut all: Vec<_> = all.iter().enumerate().zip(aligned.values).collect();
     all.sort_by_key(|((_, series), _)| !series.subject.starts_with("path ")); // flows are drawn over paths
     for ((at, series), columns) in all {
-        let whose = (at < theirs.len()).then_some(baseline);
+        let baseline_name = (at < baseline_series.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
-            if is_counted(&series.subject, column, !theirs.is_empty()) {
+            if is_left_out(&series.subject, column, !baseline_series.is_empty()) {
                 continue;
             }
-            let most = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
-            let (rank, title, unit, word, thin) = place(column);
-            if most == f64::NEG_INFINITY || (title == "Losses and marks" && most == 0.0) {
+            let max = values.iter().copied().filter(|value| value.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+            let (rank, title, unit, suffix, auxiliary) = column_style(column);
+            if max == f64::NEG_INFINITY || (title == "Losses and marks" && max == 0.0) {
                 continue;
             }
             let at =
                 charts.iter().position(|(_, chart)| chart.title == title && chart.unit == unit).unwrap_or_else(|| {
-                    charts.push((rank, Chart { title, unit, most: 0.0, lines: Vec::new() }));
+                    charts.push((rank, Chart { title, unit, max: 0.0, lines: Vec::new() }));
                     charts.len() - 1
                 });
             let chart = &mut charts[at].1;
-            chart.most = if thin { chart.most } else { chart.most.max(most) };
-            chart.lines.push(line(run, &series.subject, &word, thin, whose, values));
+            chart.max = if auxiliary { chart.max } else { chart.max.max(max) };
+            chart.lines.push(line(run, &series.subject, &suffix, auxiliary, baseline_name, values));
         }
     }
     charts.sort_by_key(|(rank, _)| *rank);
     Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
 }
 
-/// Whether a column stays out of the charts. A subflow's throughput is its path's, unless the path has no series, as in a
-/// baseline from a kernel.
-fn is_counted(subject: &str, column: &str, compared: bool) -> bool {
+/// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline from
+/// a kernel.
+fn is_left_out(subject: &str, column: &str, compared: bool) -> bool {
     let wanted = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
-    COUNTED.contains(&column) && !subject.starts_with("path ") && !wanted
+    LEFT_OUT.contains(&column) && !subject.starts_with("path ") && !wanted
 }
 
-/// What a baseline has of the flows and subflows of `run`, at the instants of its samples.
-fn of_baseline(run: &Run, baseline: &Run) -> Vec<Series> {
+/// The baseline's series of the flows and subflows of `run`, resampled at the instants of `run`.
+fn baseline_series(run: &Run, baseline: &Run) -> Vec<Series> {
     let both = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
-    let both = both.filter_map(|theirs| Some((theirs, run.series.iter().find(|ours| ours.subject == theirs.subject)?)));
-    let resample = |(theirs, ours): (&Series, &Series)| {
-        let columns = theirs.columns.iter().zip(&theirs.values);
-        let columns = columns.filter(|(column, _)| WITH_BASELINE.contains(&column.as_str()));
+    let both = both.filter_map(|baseline_series| {
+        Some((baseline_series, run.series.iter().find(|ours| ours.subject == baseline_series.subject)?))
+    });
+    let resample = |(baseline_series, ours): (&Series, &Series)| {
+        let columns = baseline_series.columns.iter().zip(&baseline_series.values);
+        let columns = columns.filter(|(column, _)| BASELINE_COLUMNS.contains(&column.as_str()));
         let at = || ours.time_s.iter().copied();
-        let columns = columns.map(|(column, values)| (column.clone(), resampled(&theirs.time_s, values, at())));
+        let columns =
+            columns.map(|(column, values)| (column.clone(), resampled(&baseline_series.time_s, values, at())));
         let (columns, values) = columns.unzip();
         Series { subject: ours.subject.clone(), columns, time_s: ours.time_s.clone(), values }
     };
     both.map(resample).collect()
 }
 
-/// Rank, chart, unit, word and thinness of a column; one that is not known has a chart of its own.
-fn place(column: &str) -> (usize, String, String, String, bool) {
-    match KNOWN.iter().position(|known| known.0 == column) {
+/// Rank, chart title, unit, suffix and whether auxiliary, of a column; an unknown column has a chart of its own.
+fn column_style(column: &str) -> (usize, String, String, String, bool) {
+    match COLUMNS.iter().position(|known| known.0 == column) {
         Some(rank) => {
-            let (_, title, unit, word, thin) = KNOWN[rank];
-            (rank, title.to_owned(), unit.to_owned(), word.to_owned(), thin)
+            let (_, title, unit, suffix, auxiliary) = COLUMNS[rank];
+            (rank, title.to_owned(), unit.to_owned(), suffix.to_owned(), auxiliary)
         }
         None => {
-            let (name, unit) = number::label(column);
-            (KNOWN.len(), crate::caption::capital(&name), unit.to_owned(), String::new(), false)
+            let (name, unit) = number::name_and_unit(column);
+            (COLUMNS.len(), crate::caption::capitalise(&name), unit.to_owned(), String::new(), false)
         }
     }
 }
 
-/// A flow has its algorithm's colour, a path and a subflow over it a muted one of its own; dashes tell apart what has the same colour.
-fn line(run: &Run, subject: &str, word: &str, thin: bool, whose: Option<&str>, values: Vec<f64>) -> Line {
+/// The line of a series: a flow has the colour of its algorithm, a path and the subflows over it a muted colour; lines of one
+/// colour differ in dashes.
+fn line(
+    run: &Run,
+    subject: &str,
+    suffix: &str,
+    auxiliary: bool,
+    baseline_name: Option<&str>,
+    values: Vec<f64>,
+) -> Line {
     let named = subject.strip_prefix("flow ").unwrap_or(subject);
     let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == named);
     let over = subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
@@ -150,13 +161,13 @@ fn line(run: &Run, subject: &str, word: &str, thin: bool, whose: Option<&str>, v
         (_, Some(index)) => (colour::path(index), index),
         _ => (colour::index(subject), 0),
     };
-    // Helpers of one subject are told apart by dashes as well.
-    let dash = match word {
+    // Auxiliary lines of one series differ in dashes, too.
+    let dash = match suffix {
         "ssthresh" => dash + 1,
-        "in flight" | "mark_disturbed" | "capacity" => dash + 2,
+        "in flight" | "marked" | "capacity" => dash + 2,
         _ => dash,
     };
-    let name = format!("{subject} {word}").trim_end().to_owned();
-    let name = whose.map_or(name.clone(), |baseline| format!("{name}, {baseline}"));
-    Line { name, colour, dash: dash % DASHES.len(), thin, baseline: whose.is_some(), values }
+    let name = format!("{subject} {suffix}").trim_end().to_owned();
+    let name = baseline_name.map_or(name.clone(), |baseline| format!("{name}, {baseline}"));
+    Line { name, colour, dash: dash % DASHES.len(), auxiliary, baseline: baseline_name.is_some(), values }
 }

@@ -1,8 +1,8 @@
-//! Claims: what was said about the values of a swept key, the numbers here that decide it, and the verdict.
+//! Claims about the values of a swept key: the numbers that decide each, and the verdict.
 
 use crate::grid::unique;
 use crate::layout::{Claim, Test};
-use crate::number::{format_distinct, format_number, label};
+use crate::number::{format_distinct, format_number, name_and_unit};
 use crate::study::{Study, SweepCell, short_names};
 use crate::trajectory;
 use crate::value::estimate;
@@ -28,52 +28,53 @@ impl Verdict {
 
 /// A verdict with the numbers that decide it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finding {
+pub(crate) struct Evaluation {
     pub(crate) verdict: Verdict,
-    /// The numbers that decide.
+    /// The numbers that decide it, as text.
     pub(crate) numbers: String,
 }
 
-/// A claim, judged: once, or once for each value of a swept key.
+/// The evaluation of a claim: once, or once for each value of a swept key.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged<'c> {
+pub(crate) struct ClaimResult<'c> {
     pub(crate) claim: &'c Claim,
-    pub(crate) findings: Vec<Judgement>,
+    pub(crate) settings: Vec<SettingResult>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Judgement {
-    /// The setting of the claim's `each`: "delay 10ms", or empty.
-    pub(crate) at: String,
-    pub(crate) ours: Finding,
-    /// The finding from the baseline's values, where it has them.
-    pub(crate) baseline: Option<Finding>,
+pub(crate) struct SettingResult {
+    /// The value of the claim's `each`: "delay 10ms", or empty.
+    pub(crate) setting: String,
+    /// The evaluation with the study's values.
+    pub(crate) own: Evaluation,
+    /// The evaluation with the baseline's values, if it has them.
+    pub(crate) baseline: Option<Evaluation>,
 }
 
-/// The study's claims, judged.
-pub(crate) fn judged<'s>(study: &'s Study<'_>) -> Vec<Judged<'s>> {
-    let judge_one = |claim: &'s Claim| {
-        let cells = study.shown(&claim.scope, &[Some(&claim.of), claim.each.as_ref()]);
+/// Evaluates the study's claims.
+pub(crate) fn evaluate_claims<'s>(study: &'s Study<'_>) -> Vec<ClaimResult<'s>> {
+    let evaluate_claim = |claim: &'s Claim| {
+        let cells = study.cells_in_scope(&claim.scope, &[Some(&claim.of), claim.each.as_ref()]);
         let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
         let settings = match &claim.each {
             Some(key) => unique(cells.iter().map(|cell| cell.parameter(key))),
             None => vec![""],
         };
-        let here = |setting: &str| {
+        let cells_of = |setting: &str| {
             let has = |cell: &&&SweepCell<'_>| claim.each.as_ref().is_none_or(|key| cell.parameter(key) == setting);
             cells.iter().filter(has).copied().collect::<Vec<_>>()
         };
-        let findings = settings.iter().map(|setting| judgement(claim, setting, &here(setting))).collect();
-        Judged { claim, findings }
+        let settings = settings.iter().map(|setting| evaluate_setting(claim, setting, &cells_of(setting))).collect();
+        ClaimResult { claim, settings }
     };
-    study.layout.claims.iter().map(judge_one).collect()
+    study.layout.claims.iter().map(evaluate_claim).collect()
 }
 
-/// How many claims hold, in words.
-pub(crate) fn tally(judged: &[Judged<'_>]) -> String {
+/// The number of claims with each verdict, in words.
+pub(crate) fn tally(results: &[ClaimResult<'_>]) -> String {
     let count = |verdict, one: &str, many: &str| {
-        let findings = judged.iter().flat_map(|claim| &claim.findings);
-        let count = findings.filter(|finding| finding.ours.verdict == verdict).count();
+        let settings = results.iter().flat_map(|claim| &claim.settings);
+        let count = settings.filter(|evaluation| evaluation.own.verdict == verdict).count();
         (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
     };
     let counts = [
@@ -84,21 +85,21 @@ pub(crate) fn tally(judged: &[Judged<'_>]) -> String {
     counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn judgement(claim: &Claim, setting: &str, cells: &[&SweepCell<'_>]) -> Judgement {
+fn evaluate_setting(claim: &Claim, setting: &str, cells: &[&SweepCell<'_>]) -> SettingResult {
     let value = |cell: &SweepCell<'_>| estimate(cell, &claim.value, &claim.scope).map(|estimate| estimate.mean);
-    let theirs = |cell: &SweepCell<'_>| value(&cell.of_baseline()?);
+    let baseline_value = |cell: &SweepCell<'_>| value(&cell.baseline_cell()?);
     let compared =
-        !trajectory::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| theirs(cell).is_some());
-    let unit = label(&claim.value).1;
-    let at = claim.each.as_ref().map_or(String::new(), |key| format!("{} {setting}", short_names(&[key])[0]));
-    Judgement {
-        at,
-        ours: judge(&claim.test, &means(claim, cells, value), unit),
-        baseline: compared.then(|| judge(&claim.test, &means(claim, cells, theirs), unit)),
+        !trajectory::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| baseline_value(cell).is_some());
+    let unit = name_and_unit(&claim.value).1;
+    let label = claim.each.as_ref().map_or(String::new(), |key| format!("{} {setting}", short_names(&[key])[0]));
+    SettingResult {
+        setting: label,
+        own: evaluate(&claim.test, &means(claim, cells, value), unit),
+        baseline: compared.then(|| evaluate(&claim.test, &means(claim, cells, baseline_value), unit)),
     }
 }
 
-/// A value of the swept key and the mean over its cells; without a mean where a cell has no value.
+/// A value of the swept key and the mean over its cells; no mean if a cell has no value.
 type Mean<'c> = (&'c str, Option<f64>);
 
 fn means<'c>(
@@ -116,20 +117,20 @@ fn means<'c>(
 }
 
 /// The verdict from the mean of each name. A tie counts for the claim.
-fn judge(test: &Test, means: &[Mean<'_>], unit: &str) -> Finding {
-    let known = |name: &String| means.iter().find(|(other, _)| other == name).and_then(|(_, mean)| *mean);
+fn evaluate(test: &Test, means: &[Mean<'_>], unit: &str) -> Evaluation {
+    let mean_of = |name: &String| means.iter().find(|(other, _)| other == name).and_then(|(_, mean)| *mean);
     let (mut named, mut missing) = (Vec::new(), Vec::new());
     for name in test.names() {
-        match known(name) {
+        match mean_of(name) {
             Some(mean) => named.push((name.as_str(), mean)),
             None => missing.push(name.as_str()),
         }
     }
     if !missing.is_empty() {
-        return Finding { verdict: Verdict::NotRun, numbers: format!("no value of {}", missing.join(", ")) };
+        return Evaluation { verdict: Verdict::NotRun, numbers: format!("no value of {}", missing.join(", ")) };
     }
     let others = means.iter().filter(|(name, _)| !test.names().iter().any(|other| other == name));
-    let others: Vec<Known<'_>> = others.filter_map(|(name, mean)| Some((*name, (*mean)?))).collect();
+    let others: Vec<NamedMean<'_>> = others.filter_map(|(name, mean)| Some((*name, (*mean)?))).collect();
     match test {
         Test::Highest(_) => extreme(named, others, unit, |mean| -mean),
         Test::Lowest(_) => extreme(named, others, unit, |mean| mean),
@@ -140,80 +141,85 @@ fn judge(test: &Test, means: &[Mean<'_>], unit: &str) -> Finding {
     }
 }
 
-/// A name and its mean.
-type Known<'c> = (&'c str, f64);
+/// A value of the swept key and its mean.
+type NamedMean<'c> = (&'c str, f64);
 
-fn finding(holds: bool, numbers: &str, unit: &str) -> Finding {
+fn evaluation(holds: bool, numbers: &str, unit: &str) -> Evaluation {
     let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
-    Finding { verdict, numbers: format!("{numbers} {unit}").trim_end().to_owned() }
+    Evaluation { verdict, numbers: format!("{numbers} {unit}").trim_end().to_owned() }
 }
 
 /// Names with their numbers.
-fn told(known: &[Known<'_>]) -> Vec<String> {
+fn with_values(known: &[NamedMean<'_>]) -> Vec<String> {
     let numbers = format_distinct(&known.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
     known.iter().zip(numbers).map(|((name, _), number)| format!("{name} {number}")).collect()
 }
 
-/// Whether the named ones come first when all are sorted by `rank`.
-fn extreme(mut named: Vec<Known<'_>>, mut others: Vec<Known<'_>>, unit: &str, rank: fn(f64) -> f64) -> Finding {
-    /// How many names of those that should not be ahead are told.
-    const TOLD: usize = 3;
-    let sort = |list: &mut Vec<Known<'_>>| list.sort_by(|a, b| rank(a.1).total_cmp(&rank(b.1)));
+/// Whether the named values come first when all are sorted by `rank`.
+fn extreme(
+    mut named: Vec<NamedMean<'_>>,
+    mut others: Vec<NamedMean<'_>>,
+    unit: &str,
+    rank: fn(f64) -> f64,
+) -> Evaluation {
+    /// The most values shown of those that should not be ahead.
+    const MAX_NAMED: usize = 3;
+    let sort = |list: &mut Vec<NamedMean<'_>>| list.sort_by(|a, b| rank(a.1).total_cmp(&rank(b.1)));
     sort(&mut named);
     sort(&mut others);
     let (Some(worst), Some(best)) = (named.last(), others.first()) else {
-        return Finding { verdict: Verdict::NotRun, numbers: "nothing to compare with".to_owned() };
+        return Evaluation { verdict: Verdict::NotRun, numbers: "nothing to compare with".to_owned() };
     };
     if rank(worst.1) <= rank(best.1) {
-        let texts = told(&[&named[..], &[*best]].concat());
-        let (next, mine) = texts.split_last().expect("the best of the others");
-        return finding(true, &format!("{}, next {next}", mine.join(", ")), unit);
+        let texts = with_values(&[&named[..], &[*best]].concat());
+        let (next, named) = texts.split_last().expect("the best of the others");
+        return evaluation(true, &format!("{}, next {next}", named.join(", ")), unit);
     }
     let ahead = others.iter().filter(|other| rank(other.1) < rank(worst.1)).count();
-    let texts = told(&[&others[..ahead.min(TOLD)], &named[..]].concat());
-    let (before, mine) = texts.split_at(ahead.min(TOLD));
-    let more = if ahead > TOLD { format!(" and {} more", ahead - TOLD) } else { String::new() };
-    finding(false, &format!("{}{more} before {}", before.join(", "), mine.join(", ")), unit)
+    let texts = with_values(&[&others[..ahead.min(MAX_NAMED)], &named[..]].concat());
+    let (before, named) = texts.split_at(ahead.min(MAX_NAMED));
+    let more = if ahead > MAX_NAMED { format!(" and {} more", ahead - MAX_NAMED) } else { String::new() };
+    evaluation(false, &format!("{}{more} before {}", before.join(", "), named.join(", ")), unit)
 }
 
-fn order(named: &[Known<'_>], unit: &str) -> Finding {
-    let texts = told(named);
+fn order(named: &[NamedMean<'_>], unit: &str) -> Evaluation {
+    let texts = with_values(named);
     let mut numbers = texts[0].clone();
     for (pair, text) in named.windows(2).zip(&texts[1..]) {
         numbers += &format!(" {} {text}", if pair[0].1 >= pair[1].1 { '≥' } else { '<' });
     }
-    finding(named.windows(2).all(|pair| pair[0].1 >= pair[1].1), &numbers, unit)
+    evaluation(named.windows(2).all(|pair| pair[0].1 >= pair[1].1), &numbers, unit)
 }
 
-fn alike(mut named: Vec<Known<'_>>, within: f64, unit: &str) -> Finding {
+fn alike(mut named: Vec<NamedMean<'_>>, within: f64, unit: &str) -> Evaluation {
     named.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mean = named.iter().map(|(_, mean)| mean).sum::<f64>() / named.len() as f64;
     let ends = [named[0], named[named.len() - 1]];
-    let apart = ends[1].1 - ends[0].1;
-    let spread = if apart > 0.0 { apart / mean.abs() } else { 0.0 };
-    let [texts, percents] = [told(&ends), format_distinct(&[spread, within].map(in_percent))];
+    let difference = ends[1].1 - ends[0].1;
+    let spread = if difference > 0.0 { difference / mean.abs() } else { 0.0 };
+    let [texts, percents] = [with_values(&ends), format_distinct(&[spread, within].map(in_percent))];
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let numbers = format!("{} to {}{unit}: {} % apart, allowed {} %", texts[0], texts[1], percents[0], percents[1]);
-    finding(spread <= within, &numbers, "")
+    evaluation(spread <= within, &numbers, "")
 }
 
-/// A share in percent, without the dust of binary fractions.
+/// A share in percent, without the rounding error of binary fractions.
 fn in_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
 
-/// The least and the greatest of them decide.
-fn range(mut named: Vec<Known<'_>>, min: f64, max: Option<f64>, unit: &str) -> Finding {
+/// Whether the least and the greatest mean lie in the range.
+fn range(mut named: Vec<NamedMean<'_>>, min: f64, max: Option<f64>, unit: &str) -> Evaluation {
     named.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ends = [named[0], named[named.len() - 1]];
-    let texts = told(&ends);
+    let texts = with_values(&ends);
     let shown = if named.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let holds = ends[0].1 >= min && max.is_none_or(|max| ends[1].1 <= max);
-    finding(holds, &format!("{shown}{unit}, claimed {}", limits(min, max)), "")
+    evaluation(holds, &format!("{shown}{unit}, claimed {}", limits(min, max)), "")
 }
 
-/// What lies between `min` and `max`, in words.
+/// The range in words.
 fn limits(min: f64, max: Option<f64>) -> String {
     match max {
         Some(max) if min > 0.0 => format!("from {} to {}", format_number(min), format_number(max)),
@@ -222,14 +228,14 @@ fn limits(min: f64, max: Option<f64>) -> String {
     }
 }
 
-fn ratio(named: &[Known<'_>], min: f64, max: Option<f64>, unit: &str) -> Finding {
+fn ratio(named: &[NamedMean<'_>], min: f64, max: Option<f64>, unit: &str) -> Evaluation {
     let ratio = named[0].1 / named[1].1;
-    let texts = told(named);
+    let texts = with_values(named);
     let limit = limits(min, max);
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let shown = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
     let numbers = format!("{} over {}{unit}: ratio {shown}, claimed {limit}", texts[0], texts[1]);
-    finding(ratio >= min && max.is_none_or(|max| ratio <= max), &numbers, "")
+    evaluation(ratio >= min && max.is_none_or(|max| ratio <= max), &numbers, "")
 }
 
 #[cfg(test)]
@@ -243,59 +249,59 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn assert_judged(test: &Test, verdict: Verdict, numbers: &str) {
-        let found = judge(test, &MEANS, "Mbit/s");
+    fn assert_evaluation(test: &Test, verdict: Verdict, numbers: &str) {
+        let found = evaluate(test, &MEANS, "Mbit/s");
         assert_eq!((found.verdict, found.numbers.as_str()), (verdict, numbers), "{test:?}");
     }
 
     #[test]
     fn the_highest_come_before_all_others_or_beside_them() {
         let highest = |text| Test::Highest(names(text));
-        assert_judged(&highest("a"), Verdict::Holds, "a 4, next b 3 Mbit/s");
-        assert_judged(&highest("c a"), Verdict::Holds, "a 4, c 3, next b 3 Mbit/s");
-        assert_judged(&highest("d"), Verdict::Fails, "a 4, b 3, c 3 before d 1 Mbit/s");
-        assert_judged(&highest("a d"), Verdict::Fails, "b 3, c 3 before a 4, d 1 Mbit/s");
-        assert_judged(&highest("broken"), Verdict::NotRun, "no value of broken");
-        assert_judged(&highest("a gone broken"), Verdict::NotRun, "no value of gone, broken");
-        assert_judged(&highest("a b c d"), Verdict::NotRun, "nothing to compare with");
+        assert_evaluation(&highest("a"), Verdict::Holds, "a 4, next b 3 Mbit/s");
+        assert_evaluation(&highest("c a"), Verdict::Holds, "a 4, c 3, next b 3 Mbit/s");
+        assert_evaluation(&highest("d"), Verdict::Fails, "a 4, b 3, c 3 before d 1 Mbit/s");
+        assert_evaluation(&highest("a d"), Verdict::Fails, "b 3, c 3 before a 4, d 1 Mbit/s");
+        assert_evaluation(&highest("broken"), Verdict::NotRun, "no value of broken");
+        assert_evaluation(&highest("a gone broken"), Verdict::NotRun, "no value of gone, broken");
+        assert_evaluation(&highest("a b c d"), Verdict::NotRun, "nothing to compare with");
         let many: Vec<Mean<'_>> =
             ["a", "b", "c", "d", "e"].iter().zip(1..).map(|(n, v)| (*n, Some(f64::from(v)))).collect();
-        assert_eq!(judge(&highest("a"), &many, "").numbers, "e 5, d 4, c 3 and 1 more before a 1");
+        assert_eq!(evaluate(&highest("a"), &many, "").numbers, "e 5, d 4, c 3 and 1 more before a 1");
     }
 
     #[test]
     fn the_lowest_are_the_highest_upside_down() {
         let lowest = |text| Test::Lowest(names(text));
-        assert_judged(&lowest("d"), Verdict::Holds, "d 1, next b 3 Mbit/s");
-        assert_judged(&lowest("b d"), Verdict::Holds, "d 1, b 3, next c 3 Mbit/s");
-        assert_judged(&lowest("a"), Verdict::Fails, "d 1, b 3, c 3 before a 4 Mbit/s");
+        assert_evaluation(&lowest("d"), Verdict::Holds, "d 1, next b 3 Mbit/s");
+        assert_evaluation(&lowest("b d"), Verdict::Holds, "d 1, b 3, next c 3 Mbit/s");
+        assert_evaluation(&lowest("a"), Verdict::Fails, "d 1, b 3, c 3 before a 4 Mbit/s");
     }
 
     #[test]
     fn an_order_allows_ties_and_shows_where_it_breaks() {
         let order = |text| Test::Order(names(text));
-        assert_judged(&order("a c b d"), Verdict::Holds, "a 4 ≥ c 3 ≥ b 3 ≥ d 1 Mbit/s");
-        assert_judged(&order("a d b"), Verdict::Fails, "a 4 ≥ d 1 < b 3 Mbit/s");
+        assert_evaluation(&order("a c b d"), Verdict::Holds, "a 4 ≥ c 3 ≥ b 3 ≥ d 1 Mbit/s");
+        assert_evaluation(&order("a d b"), Verdict::Fails, "a 4 ≥ d 1 < b 3 Mbit/s");
     }
 
     #[test]
     fn what_is_alike_differs_by_a_share_of_the_mean() {
         let alike = |text, within| Test::Alike { names: names(text), within };
         // Mean of 4, 3, 3: a spread of 30 %.
-        assert_judged(&alike("a b c", 0.3), Verdict::Holds, "b 3 to a 4 Mbit/s: 30 % apart, allowed 30 %");
-        assert_judged(&alike("a b c", 0.29), Verdict::Fails, "b 3 to a 4 Mbit/s: 30 % apart, allowed 29 %");
-        assert_judged(&alike("b c", 0.0), Verdict::Holds, "b 3 to c 3 Mbit/s: 0 % apart, allowed 0 %");
+        assert_evaluation(&alike("a b c", 0.3), Verdict::Holds, "b 3 to a 4 Mbit/s: 30 % apart, allowed 30 %");
+        assert_evaluation(&alike("a b c", 0.29), Verdict::Fails, "b 3 to a 4 Mbit/s: 30 % apart, allowed 29 %");
+        assert_evaluation(&alike("b c", 0.0), Verdict::Holds, "b 3 to c 3 Mbit/s: 0 % apart, allowed 0 %");
         let zero = [("a", Some(0.0)), ("b", Some(0.0))];
-        assert_eq!(judge(&alike("a b", 0.05), &zero, "").verdict, Verdict::Holds);
+        assert_eq!(evaluate(&alike("a b", 0.05), &zero, "").verdict, Verdict::Holds);
     }
 
     #[test]
     fn each_of_a_range_lies_in_it() {
         let range = |text, min, max| Test::Range { names: names(text), min, max };
-        assert_judged(&range("a b", 3.0, None), Verdict::Holds, "b 3 to a 4 Mbit/s, claimed at least 3");
-        assert_judged(&range("a b", 3.1, None), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed at least 3.10");
-        assert_judged(&range("a b", 2.0, Some(3.5)), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed from 2 to 3.50");
-        assert_judged(&range("d", 0.0, Some(1.0)), Verdict::Holds, "d 1 Mbit/s, claimed at most 1");
+        assert_evaluation(&range("a b", 3.0, None), Verdict::Holds, "b 3 to a 4 Mbit/s, claimed at least 3");
+        assert_evaluation(&range("a b", 3.1, None), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed at least 3.10");
+        assert_evaluation(&range("a b", 2.0, Some(3.5)), Verdict::Fails, "b 3 to a 4 Mbit/s, claimed from 2 to 3.50");
+        assert_evaluation(&range("d", 0.0, Some(1.0)), Verdict::Holds, "d 1 Mbit/s, claimed at most 1");
     }
 
     #[test]
@@ -304,19 +310,19 @@ mod tests {
             let [one, other] = names(text).try_into().unwrap();
             Test::Ratio { of: [one, other], min, max }
         };
-        assert_judged(&ratio("a d", 4.0, None), Verdict::Holds, "a 4 over d 1 Mbit/s: ratio 4, claimed at least 4");
-        assert_judged(
+        assert_evaluation(&ratio("a d", 4.0, None), Verdict::Holds, "a 4 over d 1 Mbit/s: ratio 4, claimed at least 4");
+        assert_evaluation(
             &ratio("d a", 0.0, Some(0.2)),
             Verdict::Fails,
             "d 1 over a 4 Mbit/s: ratio 0.250, claimed at most 0.200",
         );
-        assert_judged(
+        assert_evaluation(
             &ratio("b c", 0.9, Some(1.1)),
             Verdict::Holds,
             "b 3 over c 3 Mbit/s: ratio 1, claimed from 0.900 to 1.10",
         );
         let zero = [("a", Some(0.0)), ("b", Some(0.0))];
-        let found = judge(&ratio("a b", 0.0, None), &zero, "");
+        let found = evaluate(&ratio("a b", 0.0, None), &zero, "");
         assert_eq!(
             (found.verdict, found.numbers.as_str()),
             (Verdict::Fails, "a 0 over b 0: ratio none, claimed at least 0")

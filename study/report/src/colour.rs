@@ -1,7 +1,7 @@
 //! Colours: one for each algorithm in every table and plot, another shade of it on a dark page.
 //!
-//! An algorithm's colour stands in its registration; names without one get one of Okabe and Ito's palette. All can be told
-//! apart by colour-blind readers within a plot of usual size. Colour is never alone: lines differ in dashes and have names.
+//! An algorithm's colour is in its registration; other names get one of Okabe and Ito's palette. Colour-blind readers can
+//! distinguish the colours of a usual plot; besides, lines differ in dashes and have names.
 
 /// Colour on white and on black.
 type Colour = [&'static str; 2];
@@ -18,7 +18,7 @@ const PALETTE: [Colour; 8] = [
     ["#117733", "#55b36f"],
 ];
 
-/// Names that are not in the registry: a kernel's, and what is no algorithm.
+/// Names that are not in the registry: an algorithm of a kernel, and flows without congestion control.
 const OTHERS: [(&str, Colour); 2] = [("prague", ["#5b3ea8", "#b09af5"]), ("uncontrolled", ["#777777", "#a0a0a0"])];
 
 /// The colours of the first, second and third path.
@@ -39,16 +39,16 @@ pub(crate) fn path(index: usize) -> usize {
     PALETTE.len() + index % PATHS.len()
 }
 
-/// The index of the colour that is kept for this name, if there is one.
-pub(crate) fn known(name: &str) -> Option<usize> {
-    let is = |entry: &control::AlgorithmEntry| entry.name == name || entry.aliases.contains(&name);
-    let place = registered().position(|(entry, _)| is(entry));
+/// The index of the colour of a registered name, if it has one.
+pub(crate) fn registered_index(name: &str) -> Option<usize> {
+    let has_name = |entry: &control::AlgorithmEntry| entry.name == name || entry.aliases.contains(&name);
+    let place = registered().position(|(entry, _)| has_name(entry));
     let other = || OTHERS.iter().position(|(other, _)| *other == name).map(|place| registered().count() + place);
     Some(PALETTE.len() + PATHS.len() + place.or_else(other)?)
 }
 
-/// The index of the colour of the `index`-th of several names that have none.
-pub(crate) fn in_turn(index: usize) -> usize {
+/// The index of the colour of the `index`-th of several names without a colour.
+pub(crate) fn palette_index(index: usize) -> usize {
     let named = colours().count() - PATHS.len();
     let place = index % named;
     if place < PALETTE.len() { place } else { place + PATHS.len() }
@@ -57,7 +57,7 @@ pub(crate) fn in_turn(index: usize) -> usize {
 /// The colour of an algorithm; one without a name of its own (UDP) is grey.
 pub(crate) fn index(name: &str) -> usize {
     let name = if name.is_empty() || name == "udp" { "uncontrolled" } else { name };
-    known(name)
+    registered_index(name)
         .unwrap_or_else(|| name.bytes().fold(7, |hash: usize, byte| hash.wrapping_mul(31) ^ usize::from(byte)) % 8)
 }
 

@@ -1,11 +1,11 @@
 //! Two studies of the same cells side by side: each value in both, how far one is from the other, and how these errors are
 //! distributed. One of them is the baseline.
 
+use crate::flow_record::FlowRecord;
 use crate::grid::{median, unique};
 use crate::layout::Scope;
 use crate::number::{plural, relative_error};
 use crate::study::{Baseline, Study, SweepCell, varying_keys};
-use crate::subject::Subject;
 use crate::summary::cell_name;
 use crate::trajectory;
 use crate::value::{estimate, is_run_value};
@@ -15,43 +15,43 @@ use std::collections::BTreeMap;
 const GOODPUT: &str = "goodput_mbps";
 /// Values compared beside the goodput where no layout names some.
 const DEFAULT_VALUES: [&str; 2] = ["rtt_ms.mean", "retransmitted_packets"];
-/// How near windows are, where both have series.
-const WINDOW: &str = "cwnd_quantile_error_percent";
+/// The error of the congestion window that is shown if both studies have series.
+const CWND_ERROR: &str = "cwnd_quantile_error_percent";
 
-/// Two studies.
+/// A comparison of two studies.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     /// Names of the studies, in the order in which they were given.
     pub(crate) names: [&'a str; 2],
     pub(crate) studies: [Study<'a>; 2],
-    /// Which of the two is the baseline.
+    /// The index of the study that is the baseline.
     pub(crate) baseline: usize,
     /// The values that are compared; the first is [`GOODPUT`].
     pub(crate) values: Vec<String>,
     /// A line for each flow of each cell, in the order of the first study's cells, then of the second's.
-    pub(crate) lines: Vec<Compared<'a>>,
+    pub(crate) lines: Vec<ComparedFlow<'a>>,
 }
 
-/// A flow or subflow of a cell.
+/// A flow or subflow of a cell, in both studies.
 #[derive(Clone, Debug)]
-pub(crate) struct Compared<'a> {
+pub(crate) struct ComparedFlow<'a> {
     /// The cell of the measured study beside that of the baseline; or of the only study that has it.
     pub(crate) cell: SweepCell<'a>,
     /// The parameters that vary, and the flow where there are several.
     pub(crate) label: String,
-    /// Which of the studies have the cell.
+    /// Whether each study has the cell.
     pub(crate) has: [bool; 2],
-    /// Whether they have disturbed runs in it.
+    /// Whether each study has disturbed runs in the cell.
     pub(crate) disturbed: [bool; 2],
-    /// Each of [`Comparison::values`] in both.
+    /// Each of [`Comparison::values`] in both studies.
     pub(crate) values: Vec<[Option<f64>; 2]>,
     /// Mean distance of the windows' quantile functions, percent of the baseline's mean window.
-    pub(crate) window: Option<f64>,
+    pub(crate) cwnd_error: Option<f64>,
 }
 
 impl<'a> Comparison<'a> {
-    /// Two studies with their names; `baseline` is the index of the one that the other is measured by. Compared are the
-    /// goodput, and with it what the first study's first table shows, or without one mean RTT and retransmissions.
+    /// Compares two studies with their names; `baseline` is the index of the baseline. The values are the goodput and those of
+    /// the first study's first table, or without a table mean RTT and retransmissions.
     #[must_use]
     pub fn new(sides: [(&'a str, Study<'a>); 2], baseline: usize) -> Self {
         let [(a, first), (b, second)] = sides;
@@ -59,12 +59,12 @@ impl<'a> Comparison<'a> {
         let measured = 1 - baseline;
         studies[measured].baseline = Some(Baseline { name: names[baseline], runs: studies[baseline].runs });
         studies[baseline].baseline = None;
-        let mut it = Self { names, values: values(&studies[0]), studies, baseline, lines: Vec::new() };
-        it.lines = it.all_lines();
-        it
+        let mut comparison = Self { names, values: values(&studies[0]), studies, baseline, lines: Vec::new() };
+        comparison.lines = comparison.all_lines();
+        comparison
     }
 
-    /// The study that is measured; the baseline is its baseline.
+    /// The study that is compared with the baseline.
     pub(crate) fn measured(&self) -> &Study<'a> {
         &self.studies[1 - self.baseline]
     }
@@ -75,28 +75,28 @@ impl<'a> Comparison<'a> {
         format!("{measured} against {baseline}")
     }
 
-    /// How far a line's value is from the baseline's, as a share of the latter.
-    pub(crate) fn error(&self, line: &Compared<'_>, value: usize) -> Option<f64> {
+    /// The relative error of a line's value against the baseline's.
+    pub(crate) fn error(&self, line: &ComparedFlow<'_>, value: usize) -> Option<f64> {
         relative_error(line.values[value][1 - self.baseline]?, line.values[value][self.baseline]?)
     }
 
-    /// The sizes of all errors of a value.
+    /// The absolute errors of a value over all lines.
     pub(crate) fn errors(&self, value: usize) -> Option<Errors> {
         let sizes = self.lines.iter().filter_map(|line| self.error(line, value)).map(f64::abs);
         Errors::of(sizes.filter(|size| size.is_finite()).collect())
     }
 
-    /// The lines of cells that both have, those with the greatest error of the goodput first.
-    pub(crate) fn worst_first(&self) -> Vec<&Compared<'a>> {
+    /// The lines of the common cells, by descending error of the goodput.
+    pub(crate) fn worst_first(&self) -> Vec<&ComparedFlow<'a>> {
         let mut lines: Vec<_> = self.lines.iter().filter(|line| line.is_common()).collect();
-        let size = |line: &Compared<'_>| self.error(line, 0).map_or(-1.0, f64::abs);
+        let size = |line: &ComparedFlow<'_>| self.error(line, 0).map_or(-1.0, f64::abs);
         lines.sort_by(|one, other| size(other).total_cmp(&size(one)));
         lines
     }
 
-    /// Whether it is known of any cell how near windows are.
-    pub(crate) fn has_windows(&self) -> bool {
-        self.lines.iter().any(|line| line.is_common() && line.window.is_some())
+    /// Whether any common cell has an error of the congestion window.
+    pub(crate) fn has_cwnd_errors(&self) -> bool {
+        self.lines.iter().any(|line| line.is_common() && line.cwnd_error.is_some())
     }
 
     /// The names of the cells that only this study has.
@@ -106,14 +106,14 @@ impl<'a> Comparison<'a> {
         unique(lines.map(|line| cell_name(&line.cell, &varying_keys)))
     }
 
-    /// How many cells both have.
-    pub(crate) fn common(&self) -> usize {
+    /// The number of cells that both studies have.
+    pub(crate) fn common_cells(&self) -> usize {
         unique(self.lines.iter().filter(|line| line.is_common()).map(|line| line.cell.parameters)).len()
     }
 
     /// The errors of the goodput in one sentence.
     pub(crate) fn sentence(&self) -> String {
-        let (cells, errors) = match (self.common(), self.errors(0)) {
+        let (cells, errors) = match (self.common_cells(), self.errors(0)) {
             (0, _) => return "No cell of one has the parameters of a cell of the other.".to_owned(),
             (_, None) => return "No goodput to compare.".to_owned(),
             (cells, Some(errors)) => (cells, errors),
@@ -132,7 +132,7 @@ impl<'a> Comparison<'a> {
         varying_keys(&self.studies.iter().flat_map(|study| study.runs).collect::<Vec<_>>())
     }
 
-    fn all_lines(&self) -> Vec<Compared<'a>> {
+    fn all_lines(&self) -> Vec<ComparedFlow<'a>> {
         let cells = self.studies.each_ref().map(Study::cells);
         let found = cells.each_ref().map(|cells| cells.iter().map(|cell| (cell.parameters, cell)).collect());
         let found: [BTreeMap<_, &SweepCell<'a>>; 2] = found;
@@ -141,40 +141,40 @@ impl<'a> Comparison<'a> {
         let mut lines = Vec::new();
         for parameters in unique(cells.iter().flatten().map(|cell| cell.parameters)) {
             let both = found.each_ref().map(|found| found.get(parameters).copied());
-            let flows = both.iter().flatten().flat_map(|cell| Subject::all(cell.runs[0]).map(Subject::name));
+            let flows = both.iter().flatten().flat_map(|cell| FlowRecord::all(cell.runs[0]).map(FlowRecord::name));
             let flows = unique(flows).into_iter().filter(|flow| chosen.is_none_or(|chosen| chosen == flow));
             let flows = flows.enumerate().map(|(at, flow)| (self.line(both, &flow, at == 0), flow));
             lines.extend(flows.filter(|(line, _)| line.values.iter().flatten().any(Option::is_some)));
         }
         let several = lines.iter().any(|(_, flow)| *flow != lines[0].1);
-        let name = |line: &Compared<'_>, flow: &String| match (varying_keys.is_empty(), several) {
+        let name = |line: &ComparedFlow<'_>, flow: &String| match (varying_keys.is_empty(), several) {
             (true, _) => flow.clone(),
             (false, false) => cell_name(&line.cell, &varying_keys),
             (false, true) => format!("{}, {flow}", cell_name(&line.cell, &varying_keys)),
         };
-        lines.into_iter().map(|(line, flow)| Compared { label: name(&line, &flow), ..line }).collect()
+        lines.into_iter().map(|(line, flow)| ComparedFlow { label: name(&line, &flow), ..line }).collect()
     }
 
-    /// A flow of the cell that one or both have. What belongs to a run as a whole stands with its first flow.
-    fn line(&self, both: [Option<&SweepCell<'a>>; 2], flow: &str, first: bool) -> Compared<'a> {
+    /// The line of a flow of a cell that one or both studies have. Values of a run as a whole are in the line of its first flow.
+    fn line(&self, both: [Option<&SweepCell<'a>>; 2], flow: &str, first: bool) -> ComparedFlow<'a> {
         let scope = Scope { flow: Some(flow.to_owned()), ..Scope::default() };
         let mean = |cell: Option<&SweepCell<'_>>, value: &String| {
             let wanted = first || !is_run_value(value);
             estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| wanted)
         };
         let cell = both[1 - self.baseline].or(both[self.baseline]).expect("one of them has it");
-        Compared {
+        ComparedFlow {
             cell: cell.clone(),
             label: String::new(),
             has: both.map(|cell| cell.is_some()),
             disturbed: both.map(|cell| cell.is_some_and(|cell| cell.disturbed[0])),
             values: self.values.iter().map(|value| both.map(|cell| mean(cell, value))).collect(),
-            window: estimate(cell, WINDOW, &scope).map(|estimate| estimate.mean),
+            cwnd_error: estimate(cell, CWND_ERROR, &scope).map(|estimate| estimate.mean),
         }
     }
 }
 
-impl Compared<'_> {
+impl ComparedFlow<'_> {
     /// Whether both studies have the cell.
     pub(crate) fn is_common(&self) -> bool {
         self.has == [true; 2]
@@ -189,17 +189,17 @@ fn values(study: &Study<'_>) -> Vec<String> {
     unique(std::iter::once(GOODPUT).chain(shown)).into_iter().map(str::to_owned).collect()
 }
 
-/// Sizes of errors as shares, ascending; at least one.
+/// Absolute relative errors as shares, ascending; at least one.
 #[derive(Clone, Debug)]
 pub(crate) struct Errors(pub(crate) Vec<f64>);
 
 impl Errors {
-    /// Those of all, in any order; nothing if there are none.
+    /// The errors, given in any order; none without errors.
     pub(crate) fn of(mut sizes: Vec<f64>) -> Option<Self> {
         median(&mut sizes).map(|_| Self(sizes))
     }
 
-    /// The size that this share of the errors does not exceed, between order statistics on the straight line.
+    /// A quantile of the errors, by linear interpolation between order statistics.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         trajectory::quantile(&self.0, share)
     }
@@ -209,12 +209,12 @@ impl Errors {
         [0.5, 0.9, 0.95, 1.0].map(|share| 100.0 * self.quantile(share))
     }
 
-    /// How many are not greater than this share.
+    /// The number of errors that are at most `share`.
     pub(crate) fn within(&self, share: f64) -> usize {
         self.0.iter().filter(|size| **size <= share).count()
     }
 
-    /// Their percents in words.
+    /// [`Errors::percents`] in words.
     pub(crate) fn sentence(&self) -> String {
         let [median, p90, p95, worst] = self.percents();
         format!("median |error| {median:.1} %, 90th percentile {p90:.1} %, 95th {p95:.1} %, worst {worst:.1} %")

@@ -1,10 +1,10 @@
-//! What a run cost: CPU time for a gigabyte of payload delivered, all flows together, or as a share of the run's time.
+//! The CPU time of a run: for a gigabyte of payload that all flows together delivered, or as a share of the run's time.
 
 use record::{Cpu, Run};
 
 const GIGABYTE: f64 = 1e9;
 
-/// The machine's busy time, seconds for 10^9 bytes; nothing where none was measured or nothing delivered.
+/// The machine's busy time, seconds for 10^9 bytes; none if none was measured or nothing delivered.
 pub(crate) fn machine_s_per_gb(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name == Cpu::MACHINE)
 }
@@ -26,17 +26,17 @@ pub(crate) fn tunnel_percent(run: &Run) -> Option<f64> {
 
 fn per_gigabyte(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
     let bytes = run.flows.iter().map(|flow| flow.delivered_bytes).sum::<u64>() as f64;
-    used_s(run, wanted).filter(|_| bytes > 0.0).map(|used_s| used_s * GIGABYTE / bytes)
+    busy_s(run, wanted).filter(|_| bytes > 0.0).map(|busy_s| busy_s * GIGABYTE / bytes)
 }
 
 fn percent(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
-    used_s(run, wanted).filter(|_| run.duration_s > 0.0).map(|used_s| 100.0 * used_s / run.duration_s)
+    busy_s(run, wanted).filter(|_| run.duration_s > 0.0).map(|busy_s| 100.0 * busy_s / run.duration_s)
 }
 
-/// What these used together, seconds; nothing where none was measured.
-fn used_s(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
-    let used: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
-    (!used.is_empty()).then(|| used.iter().sum())
+/// The busy time of the entries that `wanted` selects, seconds; none if there are none.
+fn busy_s(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
+    let busy: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
+    (!busy.is_empty()).then(|| busy.iter().sum())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Fewer points of a time series, without losing its peaks.
+//! Decimation of time series that keeps their peaks.
 
 use record::Series;
 
-/// Series on one time axis: the columns of each.
+/// Series on one time axis.
 pub(crate) struct Aligned {
     pub(crate) times: Vec<f64>,
     /// Series, column, instant.
@@ -22,31 +22,31 @@ pub(crate) fn aligned(series: &[Series], limit: usize) -> Aligned {
     let spans = (limit / 2).max(1);
     let length = ((end - start) / spans as f64).max(f64::MIN_POSITIVE);
     let span_of = |time: f64| (((time - start) / length) as usize).min(spans - 1);
-    let halves = (0..2 * spans).map(|half| start + (half as f64 + 0.5) * length / 2.0).collect();
-    let thin = |one: &Series| {
+    let midpoints = (0..2 * spans).map(|half| start + (half as f64 + 0.5) * length / 2.0).collect();
+    let decimate = |one: &Series| {
         let at: Vec<usize> = one.time_s.iter().map(|time| span_of(*time)).collect();
         one.values.iter().map(|column| extremes(&at, column, spans)).collect()
     };
-    Aligned { times: halves, values: series.iter().map(thin).collect() }
+    Aligned { times: midpoints, values: series.iter().map(decimate).collect() }
 }
 
-/// Two values a span: the least and the greatest, the earlier one first; NaN for a span without values.
+/// The least and the greatest value of each span, in order of time; NaN for a span without values.
 fn extremes(at: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
-    let mut least: Vec<Option<usize>> = vec![None; spans];
-    let mut greatest = least.clone();
+    let mut min: Vec<Option<usize>> = vec![None; spans];
+    let mut max = min.clone();
     for (index, (span, value)) in at.iter().zip(values).enumerate().filter(|(_, (_, value))| value.is_finite()) {
-        if least[*span].is_none_or(|best| *value < values[best]) {
-            least[*span] = Some(index);
+        if min[*span].is_none_or(|best| *value < values[best]) {
+            min[*span] = Some(index);
         }
-        if greatest[*span].is_none_or(|best| *value > values[best]) {
-            greatest[*span] = Some(index);
+        if max[*span].is_none_or(|best| *value > values[best]) {
+            max[*span] = Some(index);
         }
     }
-    let pair = |(least, greatest): (Option<usize>, Option<usize>)| match (least, greatest) {
+    let pair = |(min, max): (Option<usize>, Option<usize>)| match (min, max) {
         (Some(one), Some(other)) => [values[one.min(other)], values[one.max(other)]],
         _ => [f64::NAN; 2],
     };
-    least.into_iter().zip(greatest).flat_map(pair).collect()
+    min.into_iter().zip(max).flat_map(pair).collect()
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
-//! A cell's runs as dots on a line, for tables.
+//! Dot plots of a cell's runs, for tables.
 
 use crate::number::format_number;
 use crate::sample::{Point, Sample};
 
 const WIDTH: f64 = 72.0;
 const HEIGHT: f64 = 10.0;
-/// The room that a dot needs at the ends.
+/// The margin at both ends.
 const EDGE: f64 = 4.0;
-/// How far an end is from the mean at least, as a share of it: a small spread looks small.
-const MIN_REACH: f64 = 0.05;
+/// The least distance of an end from the mean, as a share of the mean: a small spread looks small.
+const MIN_RANGE: f64 = 0.05;
 
-/// What a caption says of it.
+/// The explanation for captions.
 pub(crate) const CAPTION: &str =
     "dots are runs, the line is their mean, both ends are at least 5 % away from it, a ring is a disturbed run";
 
-/// The dots; nothing for a single run.
+/// The dot plot; empty for a single run.
 pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
     let all = || sample.points.iter().chain(&sample.excluded);
-    let farthest = all().map(|point| (point.1 - mean).abs()).fold(MIN_REACH * mean.abs(), f64::max);
+    let farthest = all().map(|point| (point.1 - mean).abs()).fold(MIN_RANGE * mean.abs(), f64::max);
     if all().count() < 2 || farthest == 0.0 {
         return String::new();
     }
@@ -27,7 +27,7 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
     let y = HEIGHT / 2.0;
     let dots = sample.points.iter().filter(|point| !outliers.contains(point));
     let dots: String = dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect();
-    let mark_disturbed = |class: &str, points: &[Point]| {
+    let circles = |class: &str, points: &[Point]| {
         let circle = |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"3\"/>", x(point.1));
         points.iter().map(circle).collect::<String>()
     };
@@ -35,14 +35,14 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
     format!(
         "<svg class=\"strip\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>{}</title><path d=\"M{middle} 0V{HEIGHT}\"/>\
          <path class=\"dots\" d=\"{dots}\"/>{}{}</svg>",
-        listed(sample),
-        mark_disturbed("out", &outliers),
-        mark_disturbed("left", &sample.excluded)
+        value_list(sample),
+        circles("out", &outliers),
+        circles("left", &sample.excluded)
     )
 }
 
-/// Every run by its seed.
-fn listed(sample: &Sample) -> String {
+/// The value of each run with its seed.
+fn value_list(sample: &Sample) -> String {
     let list = |points: &[Point]| {
         points
             .iter()

@@ -1,4 +1,4 @@
-//! A mean over seeds and how far it can be trusted.
+//! A mean over seeds with its confidence interval.
 
 /// Mean, and half the width of its 95 % confidence interval where there is more than one value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -8,7 +8,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate from values that are independent of each other: one a seed.
+    /// The estimate from independent values, one for each seed.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -19,8 +19,8 @@ impl Estimate {
                 let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
                 let half_width = student_975(count - 1) * (variance / n).sqrt();
                 // Seeds that agree to the last digit must not differ by the rounding of their mean.
-                let noise = 1e-12 * mean.abs();
-                Some(Self { mean, half_width: Some(if half_width > noise { half_width } else { 0.0 }) })
+                let rounding = 1e-12 * mean.abs();
+                Some(Self { mean, half_width: Some(if half_width > rounding { half_width } else { 0.0 }) })
             }
         }
     }

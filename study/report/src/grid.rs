@@ -1,8 +1,8 @@
-//! The sweep as a table: one parameter down, one across, one value in each cell.
+//! The sweep as tables: one parameter down, one across, one value in each cell.
 
 use crate::estimate::Estimate;
 use crate::layout::{Column, Reference, Scope, Table};
-use crate::number::{label, relative_error, title};
+use crate::number::{name_and_unit, name_with_unit, relative_error};
 use crate::rank::kendall_tau_b;
 use crate::sample::{Sample, outlier_footnote};
 use crate::study::{Baseline, Study, SweepCell};
@@ -11,10 +11,10 @@ use crate::value::sample;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// One table. A sweep over more than two parameters makes several, one for each setting of the others.
+/// One table. A sweep over more than two parameters makes several, one for each setting of the other parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
-    /// What the other parameters are; empty if there are none.
+    /// The names and values of the other parameters; empty if there are none.
     pub(crate) panel: String,
     pub(crate) rows: Vec<Row>,
     pub(crate) columns: Vec<String>,
@@ -23,9 +23,9 @@ pub(crate) struct Grid {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// It is known from a publication only.
-    pub(crate) coming: bool,
-    /// One a column; nothing where nothing was run.
+    /// Whether the row has published values and none of this study.
+    pub(crate) only_published: bool,
+    /// A value for each column; none if nothing was run.
     pub(crate) values: Vec<Option<Value>>,
 }
 
@@ -34,11 +34,11 @@ pub(crate) struct Value {
     /// Index of the cell in [`Study::cells`].
     pub(crate) cell: usize,
     pub(crate) estimate: Estimate,
-    /// The runs behind it.
+    /// The value of each run.
     pub(crate) sample: Sample,
-    /// The baseline's mean, where it has one.
+    /// The baseline's mean, if it has one.
     pub(crate) baseline: Option<f64>,
-    /// Whether there were disturbed runs in the cell, and in the baseline's.
+    /// Whether there are disturbed runs in the cell, and in the baseline's cell.
     pub(crate) disturbed: [bool; 2],
 }
 
@@ -46,9 +46,9 @@ impl Grid {
     /// The grids of a table. Rows and columns that only its references have are added, empty.
     pub(crate) fn of(study: &Study<'_>, table: &Table) -> Vec<Self> {
         let keys = [Some(&table.rows), table.columns.as_ref()];
-        let cells = study.shown(&table.scope, &keys);
-        let others = others(&cells, &keys);
-        let panels = unique(cells.iter().map(|(_, cell)| cell.name(&others)));
+        let cells = study.cells_in_scope(&table.scope, &keys);
+        let other_keys = other_keys(&cells, &keys);
+        let panels = unique(cells.iter().map(|(_, cell)| cell.heading(&other_keys)));
         let references = || table.references.iter().filter(|reference| comparable(table, reference));
         let rows = cells.iter().map(|(_, cell)| cell.parameter(&table.rows).to_owned());
         let rows = unique(rows.chain(references().flat_map(|it| it.rows.iter().map(|(name, _)| name.clone()))));
@@ -57,21 +57,21 @@ impl Grid {
                 let swept = cells.iter().map(|(_, cell)| cell.parameter(key).to_owned());
                 unique(swept.chain(references().flat_map(|reference| reference.columns.iter().cloned())))
             }
-            None => table.values.iter().map(called).collect(),
+            None => table.values.iter().map(column_heading).collect(),
         };
-        let index = index(&cells, table, &others);
+        let index = index(&cells, table, &other_keys);
         let grid = |panel: String| {
             let find = |row: &String, (at, column): (usize, &String)| {
-                let across = if table.columns.is_some() { column.as_str() } else { "" };
-                let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), across.to_owned()))?];
-                let baseline = found.of_baseline().and_then(|it| shown(&it, table, at)?.estimate());
-                let (sample, baseline) = (shown(found, table, at)?, baseline.map(|it| it.mean));
+                let swept_column = if table.columns.is_some() { column.as_str() } else { "" };
+                let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), swept_column.to_owned()))?];
+                let baseline = found.baseline_cell().and_then(|it| column_sample(&it, table, at)?.estimate());
+                let (sample, baseline) = (column_sample(found, table, at)?, baseline.map(|it| it.mean));
                 Some(Value { cell: *cell, estimate: sample.estimate()?, sample, baseline, disturbed: found.disturbed })
             };
-            let run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
+            let is_run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
                 name: name.clone(),
-                coming: !run(name),
+                only_published: !is_run(name),
                 values: columns.iter().enumerate().map(|column| find(name, column)).collect(),
             };
             Self { rows: rows.iter().map(row).collect(), columns: columns.clone(), panel }
@@ -95,14 +95,14 @@ impl Grid {
         }
     }
 
-    /// The greatest mean of all or of one column, to scale colours with.
-    pub(crate) fn greatest(&self, column: Option<usize>) -> f64 {
+    /// The greatest mean of all columns or of one, which scales the colours.
+    pub(crate) fn max_mean(&self, column: Option<usize>) -> f64 {
         let values = self.rows.iter().flat_map(|row| row.values.iter().enumerate());
         let values = values.filter(|(at, _)| column.is_none_or(|column| column == *at));
         values.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean)).fold(0.0, f64::max)
     }
 
-    /// The outlier_footnote line on outliers, if there are any.
+    /// The footnote on outliers, if there are any.
     pub(crate) fn outliers(&self) -> Option<String> {
         let named = |(row, value, column): (&Row, &Option<Value>, &String)| {
             value.as_ref()?.sample.outlier_note(&format!("{}, {column}", row.name))
@@ -118,8 +118,8 @@ impl Grid {
     }
 }
 
-/// What a cell has in a column.
-fn shown(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
+/// The values of a cell in a column.
+fn column_sample(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
     let Column { value, flow, .. } = column_of(table, column);
     match flow {
         Some(_) => sample(cell, value, &Scope { flow: flow.clone(), ..table.scope.clone() }),
@@ -127,24 +127,24 @@ fn shown(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<Sample> {
     }
 }
 
-/// What stands above a column that shows one of several values.
-fn called(column: &Column) -> String {
-    if column.label.is_empty() { title(&column.value) } else { column.label.clone() }
+/// The heading of a column that shows one of several values.
+fn column_heading(column: &Column) -> String {
+    if column.label.is_empty() { name_with_unit(&column.value) } else { column.label.clone() }
 }
 
-/// Where in `cells` the one with these other parameters, this row and this column is.
+/// The index in `cells` by the other parameters, the row and the column.
 fn index(
     cells: &[(usize, SweepCell<'_>)],
     table: &Table,
-    others: &[&str],
+    other_keys: &[&str],
 ) -> BTreeMap<(String, String, String), usize> {
     let column = |cell: &SweepCell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
-    let key = |cell: &SweepCell<'_>| (cell.name(others), cell.parameter(&table.rows).to_owned(), column(cell));
+    let key = |cell: &SweepCell<'_>| (cell.heading(other_keys), cell.parameter(&table.rows).to_owned(), column(cell));
     cells.iter().enumerate().map(|(at, (_, cell))| (key(cell), at)).collect()
 }
 
-/// The parameters that differ between these cells, but for those that a table shows anyway.
-pub(crate) fn others<'a>(cells: &[(usize, SweepCell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+/// The parameters that differ between cells, without those in `shown`.
+pub(crate) fn other_keys<'a>(cells: &[(usize, SweepCell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
     let Some((_, first)) = cells.first() else { return Vec::new() };
     let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
     let keys = cells.iter().flat_map(|(_, cell)| cell.parameters.keys()).filter(|key| !shown.contains(&Some(key)));
@@ -157,15 +157,15 @@ pub(crate) fn unique<T: Clone + Ord>(values: impl Iterator<Item = T>) -> Vec<T> 
     values.filter(|value| seen.insert(value.clone())).collect()
 }
 
-/// Where a reference says its values stand if they are the baseline's.
+/// The source of a reference whose values are the baseline's.
 const BASELINE: &str = "baseline";
 
-/// One published value beside what was simulated.
+/// A published value and the simulated one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) published: Option<f64>,
     pub(crate) simulated: Option<f64>,
-    /// Whether disturbed runs have a part in them.
+    /// Whether disturbed runs contribute to the published value (a baseline's), and to the simulated one.
     pub(crate) disturbed: [bool; 2],
 }
 
@@ -175,40 +175,40 @@ impl Pair {
     }
 }
 
-/// Whether a reference's values are of the unit that the table shows: `--set table.0.value=rtt_ms.p95` leaves the
-/// goodput that a paper published without a counterpart.
+/// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than the
+/// goodput that a paper published.)
 fn comparable(table: &Table, reference: &Reference) -> bool {
     if table.values.len() > 1 {
         return true;
     }
-    let (shown, given) = (label(&table.values[0].value).1, reference.unit.as_str());
+    let (shown, given) = (name_and_unit(&table.values[0].value).1, reference.unit.as_str());
     shown.is_empty() || given.is_empty() || shown == given
 }
 
-/// What a grid is compared with: the table's references, or the baseline's values where it has none of its own.
+/// The references of a grid: the table's, or the baseline's values if the table has none.
 pub(crate) fn references<'t>(study: &Study<'_>, table: &'t Table, grid: &Grid) -> Vec<Cow<'t, Reference>> {
     if table.references.is_empty() {
-        return baseline(study, table, grid).map(Cow::Owned).into_iter().collect();
+        return baseline_reference(study, table, grid).map(Cow::Owned).into_iter().collect();
     }
     table.references.iter().filter(|it| comparable(table, it)).map(Cow::Borrowed).collect()
 }
 
-/// The values that the baseline has in a grid's cells; nothing if it has none.
-fn baseline(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> {
+/// The baseline's values of a grid as a reference; none if the baseline has no values.
+fn baseline_reference(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<Reference> {
     let name = study.baseline?.name;
     let values = |row: &Row| row.values.iter().map(|value| value.as_ref()?.baseline).collect::<Vec<_>>();
     let rows: Vec<_> = grid.rows.iter().map(|row| (row.name.clone(), values(row))).collect();
     rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
         name: name.to_owned(),
         source: BASELINE.to_owned(),
-        unit: table.columns.as_ref().map_or("", |_| label(&table.values[0].value).1).to_owned(),
+        unit: table.columns.as_ref().map_or("", |_| name_and_unit(&table.values[0].value).1).to_owned(),
         columns: grid.columns.clone(),
         rows,
         note: String::new(),
     })
 }
 
-/// What stands in a column.
+/// The value that a column shows.
 fn column_of(table: &Table, column: usize) -> &Column {
     &table.values[if table.columns.is_some() { 0 } else { column }]
 }
@@ -245,9 +245,9 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
     )
 }
 
-/// How far simulation and reference rank the rows of each column alike: Kendall's tau-b, where there are format_number values or more;
-/// nothing if no column has it.
-pub(crate) fn ranking(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
+/// The rank correlation of simulated and published values in each column: Kendall's tau-b of three values or more; none if no
+/// column has one.
+pub(crate) fn rank_correlations(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
     let column = |at: usize| {
         let known: Vec<(f64, f64)> = pairs.iter().filter_map(|row| row[at].published.zip(row[at].simulated)).collect();
         if known.len() < 3 { None } else { kendall_tau_b(&known) }
@@ -256,18 +256,18 @@ pub(crate) fn ranking(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
     columns.iter().any(Option::is_some).then_some(columns)
 }
 
-/// What is to be said about all grids of a table together: how near windows are to the baseline's, and how well values
-/// agree with it where they stand in several grids.
-pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<String> {
+/// The sentences on all grids of a table together: errors of the congestion window, and with several grids the agreement with
+/// the baseline.
+pub(crate) fn closing_sentences(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<String> {
     let Some(Baseline { name, .. }) = study.baseline else { return Vec::new() };
     let mut sentences: Vec<String> = table
         .values
         .iter()
-        .filter_map(|column| nearness(table, grids, &column.value))
+        .filter_map(|column| cwnd_error_sentence(table, grids, &column.value))
         .map(|it| format!("{name}: {it}."))
         .collect();
     if grids.len() > 1 && table.references.is_empty() {
-        let all = grids.iter().filter_map(|grid| Some(pairs(grid, &baseline(study, table, grid)?)));
+        let all = grids.iter().filter_map(|grid| Some(pairs(grid, &baseline_reference(study, table, grid)?)));
         let all: Vec<Vec<Pair>> = all.flatten().collect();
         if all.iter().flatten().any(|pair| pair.error().is_some()) {
             sentences.push(format!("{name}, all tables above: {}.", agreement(&all)));
@@ -276,8 +276,8 @@ pub(crate) fn closing(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<S
     sentences
 }
 
-/// The median of a number that says how near a window is to the baseline's.
-fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
+/// The median of a value that is an error of the congestion window.
+fn cwnd_error_sentence(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
     if !trajectory::NAMES.contains(&value) {
         return None;
     }
@@ -286,8 +286,8 @@ fn nearness(table: &Table, grids: &[Grid], value: &str) -> Option<String> {
         rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| column_of(table, *at).value == value));
     let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean.abs())).collect();
     let median = median(&mut errors)?;
-    let (name, below) = (label(value).0, errors.iter().filter(|error| **error < 10.0).count());
-    Some(format!("median |{name}| {median:.1} %; {below} of {} cells under 10 %", errors.len()))
+    let (name, below_ten) = (name_and_unit(value).0, errors.iter().filter(|error| **error < 10.0).count());
+    Some(format!("median |{name}| {median:.1} %; {below_ten} of {} cells under 10 %", errors.len()))
 }
 
 /// The mean of the middle two, or the middle one. Sorts.

@@ -1,4 +1,4 @@
-//! The report as one HTML page: no file beside it, no network, and nothing lost without JavaScript but the zoom.
+//! The report as one HTML page without other files or network access; without JavaScript only the interactive charts are missing.
 
 mod bars;
 mod claims;
@@ -9,6 +9,7 @@ mod plots;
 mod tables;
 
 use crate::chart::DASHES;
+use crate::grid::unique;
 use crate::markup::escape;
 use crate::number::plural;
 use crate::study::Study;
@@ -17,18 +18,18 @@ pub use overview::compare_html;
 use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("../assets/report.css");
-/// What both kinds of charts need, those over time of a cell, those of the figures.
+/// Common functions, the charts of figures, and the charts over time of a cell.
 const SCRIPTS: [&str; 3] =
     [include_str!("../assets/common.js"), include_str!("../assets/figures.js"), include_str!("../assets/report.js")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 
-/// The page.
+/// The page of a study.
 #[must_use]
 pub fn html(study: &Study<'_>) -> String {
-    let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES };
-    let place = Place { percent, ..Place::default() };
-    let (plots, figures) = (plots::plots(study, &study.cells(), &place), figures::figures(study));
+    let percent = if study.layout.figures.is_empty() { 100 } else { 100 - plots::FIGURES_PERCENT };
+    let part = PagePart { percent, ..PagePart::default() };
+    let (plots, figures) = (plots::plots(study, &study.cells(), &part), figures::figures(study));
     let (summary_tables, series) = (tables::summary_tables(study), plots.section);
     let [first, second] =
         if !study.layout.tables.is_empty() { [series, summary_tables] } else { [summary_tables, series] };
@@ -38,46 +39,47 @@ pub fn html(study: &Study<'_>) -> String {
         tables::results(study, plots.shown),
         first,
         second,
-        what_was_run(study),
+        parameters_and_scenario(study),
     ];
     page(study.title, &header(study), &sections, (plots.data.into_iter().collect(), figures.data), study)
 }
 
-/// Where the parts of a study or comparison stand: alone on the page, or as one of several.
+/// The part of the page that a study or comparison has: the whole page, or one part of several.
 #[derive(Default)]
-struct Place {
-    /// Which of several.
-    part: Option<usize>,
-    /// The number of its first cell on the page.
-    first: usize,
-    /// Its share of the page's room for charts over time.
+struct PagePart {
+    /// Its index among several parts.
+    index: Option<usize>,
+    /// The number on the page of its first cell.
+    first_cell: usize,
+    /// Its share of the page's budget of numbers for charts over time, percent.
     percent: usize,
 }
 
-impl Place {
-    fn at(&self) -> usize {
-        self.part.unwrap_or(0)
+impl PagePart {
+    /// The index; 0 for the only part.
+    fn number(&self) -> usize {
+        self.index.unwrap_or(0)
     }
 
     /// The id of a section.
     fn id(&self, name: &str) -> String {
-        self.part.map_or(name.to_owned(), |part| format!("{name}-{part}"))
+        self.index.map_or(name.to_owned(), |index| format!("{name}-{index}"))
     }
 
-    /// What stands above a section.
+    /// The heading of a section.
     fn heading(&self, text: &str) -> String {
-        let level = if self.part.is_some() { 3 } else { 2 };
+        let level = if self.index.is_some() { 3 } else { 2 };
         format!("<h{level}>{text}</h{level}>\n")
     }
 
-    /// What stands above a part of a section.
+    /// A heading within a section.
     fn subheading(&self, text: &str) -> String {
-        let level = if self.part.is_some() { 4 } else { 3 };
+        let level = if self.index.is_some() { 4 } else { 3 };
         format!("<h{level}>{text}</h{level}>\n")
     }
 }
 
-/// A page of sections about a study. Its data are the charts over time, and those of figures.
+/// A page of sections about a study, with the data of the charts over time and of the figures.
 fn page(
     title: &str,
     header: &str,
@@ -95,7 +97,7 @@ fn page(
     );
     let scripts = (!over_time.is_empty()).then(|| {
         let data = json!({ "dashes": DASHES, "figures": figures, "time": over_time }).to_string();
-        let data = data.replace('<', "\\u003c"); // no `</script>` or `<!--` can come of a name
+        let data = data.replace('<', "\\u003c"); // no name can contain `</script>` or `<!--`
         let scripts = SCRIPTS.concat();
         format!(
             "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{UPLOT}</script>\n\
@@ -131,15 +133,15 @@ fn header(study: &Study<'_>) -> String {
         ("Digest", study.digest.to_owned()),
         ("Program", format!("ropewalk {} {}", study.version, study.commit)),
     ];
-    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape(study.title), self::facts(&facts))
+    format!("<header>\n<h1>{}</h1>\n{about}{}\n</header>\n", escape(study.title), definition_list(&facts))
 }
 
-/// What is known, by its name.
-fn facts(facts: &[(&str, String)]) -> String {
-    let facts = facts.iter().filter(|(_, value)| !value.trim().is_empty());
-    let facts: String =
-        facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect();
-    format!("<dl>{facts}</dl>")
+/// A list of names and values, without empty values.
+fn definition_list(items: &[(&str, String)]) -> String {
+    let items = items.iter().filter(|(_, value)| !value.trim().is_empty());
+    let items: String =
+        items.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value))).collect();
+    format!("<dl>{items}</dl>")
 }
 
 fn seeds(study: &Study<'_>) -> String {
@@ -152,15 +154,13 @@ fn paragraphs(text: &str) -> String {
     blocks.map(|block| format!("<p>{}</p>\n", escape(block))).collect()
 }
 
-fn what_was_run(study: &Study<'_>) -> String {
+fn parameters_and_scenario(study: &Study<'_>) -> String {
     let varying_keys = study.varying_keys();
     let fixed = study.runs.first().map_or(Vec::new(), |run| {
         run.parameters.iter().filter(|(key, _)| !varying_keys.contains(&key.as_str())).collect()
     });
     let swept = varying_keys.iter().map(|key| {
-        let values: Vec<String> = study.cells().iter().map(|cell| cell.parameter(key).to_owned()).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        let values: Vec<&str> = values.iter().filter(|value| seen.insert(*value)).map(String::as_str).collect();
+        let values = unique(study.cells().iter().map(|cell| cell.parameter(key).to_owned()));
         format!("<tr><th scope=\"row\"><code>{}</code></th><td>{}</td></tr>", escape(key), escape(&values.join(", ")))
     });
     let fixed = fixed.into_iter().map(|(key, value)| {

@@ -1,11 +1,12 @@
-//! Records in, tables and plots out: for the terminal, and as one HTML page that needs nothing beside itself.
+//! Reports: tables and charts of the records of a study, for the terminal and as one self-contained HTML page.
 //!
-//! The scenario file says what is shown: [`layout()`] reads it. A [`Study`] is what a results folder holds: what was run and its records. From it come [`terminal`] tables and the
-//! [`html`] page. With a [`Baseline`], another driver's runs of the same cells, tables and charts show both. A
-//! [`Comparison`] sets two studies side by side; one or several go to the terminal ([`compare_terminal`]) and on a page
-//! ([`compare_html`]).
-//! Values are never made up: what was published but not run is shown as coming, and what was run but never published
-//! stands alone. What disturbed runs have a part in is mark_disturbed, and so are outliers among runs.
+//! [`layout()`] reads from the scenario file which tables, figures and claims a report has. A [`Study`] is the content of a
+//! results folder; [`terminal`] and [`html`] make the report. With a [`Baseline`], another driver's runs of the same cells,
+//! tables and charts show both. A [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and on
+//! a page ([`compare_html`]).
+//!
+//! A published value that was not run is shown as such, and a value that was never published stands alone. Values of
+//! disturbed runs are marked, and so are outliers.
 
 mod bars;
 mod caption;
@@ -18,6 +19,7 @@ mod decimate;
 mod dot_plot;
 mod estimate;
 mod figure;
+mod flow_record;
 mod grid;
 mod html;
 mod layout;
@@ -30,7 +32,6 @@ mod resample;
 mod sample;
 mod series;
 mod study;
-mod subject;
 mod summary;
 mod svg;
 mod terminal;

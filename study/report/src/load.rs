@@ -1,37 +1,36 @@
-//! How much of its flow's load a subflow carries, over time: from the time series of both. See [`record::load`].
+//! The share of its flow's load that a subflow carries, from the time series of both. See [`record::load`].
 
+use crate::flow_record::FlowRecord;
 use crate::layout::Scope;
-use crate::series::{samples, subject};
-use crate::subject::Subject;
+use crate::series::{flow_record, samples};
 use record::{Run, load};
 
-/// Mean and standard deviation, percent; swings from format_number quarters to one or back; and how long after the scope's beginning
-/// it has moved, seconds.
+/// The mean and the standard deviation, percent; the number of flaps; and the responsiveness, seconds.
 pub(crate) const NAMES: [&str; 4] = ["load_percent", "load_deviation_percent", "load_flaps", "load_responsiveness_s"];
 
-/// One of these values; nothing for a flow as a whole.
+/// One of [`NAMES`]; none for a flow as a whole.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     let (times, loads) = loads(run, scope)?;
     match field {
         "load_percent" => load::mean(&loads).map(|mean| 100.0 * mean),
         "load_deviation_percent" => load::standard_deviation(&loads).map(|deviation| 100.0 * deviation),
         "load_flaps" => (!loads.is_empty()).then(|| load::flaps(&loads) as f64),
-        _ => moved(run, scope, &times, &loads),
+        _ => responsiveness(run, scope, &times, &loads),
     }
 }
 
-/// Before the change counts a time half as long as the scope.
-fn moved(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Option<f64> {
+/// The time from the scope's start to the move of the load; the mean before is over half as long a time as the scope.
+fn responsiveness(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Option<f64> {
     let (from, half) = (scope.from_s?, (times.last()? - times.first()?) / 2.0);
     let earlier = Scope { from_s: Some((from - half).max(0.0)), until_s: scope.from_s, ..scope.clone() };
     let (_, before) = loads(run, &earlier)?;
     load::responsiveness(&before, after).map(|window| times[window] - times[0])
 }
 
-/// The instants and loads of the scope's samples; where nothing arrives there is no load.
+/// The instants and loads of the scope's samples; a sample in which nothing arrives has no load.
 fn loads(run: &Run, scope: &Scope) -> Option<(Vec<f64>, Vec<f64>)> {
     const RATE: &str = "throughput_mbps";
-    let Subject::Subflow(subflow) = subject(run, scope)? else { return None };
+    let FlowRecord::Subflow(subflow) = flow_record(run, scope)? else { return None };
     let whole = Scope { flow: Some(subflow.flow.clone()), ..scope.clone() };
     let both = samples(run, RATE, scope)?.zip(samples(run, RATE, &whole)?);
     let known = both.filter(|(_, (_, all))| *all > 0.0);

@@ -1,25 +1,25 @@
 //! Numbers and units as a reader of papers expects them.
 
-/// What stands where there is nothing.
+/// The text for a missing value.
 pub(crate) const DASH: &str = "–";
 
-/// What marks a value that a disturbed run has a part in.
-const MARK: &str = "†";
+/// The mark of a value to which a disturbed run contributes.
+const DISTURBED_MARK: &str = "†";
 
-/// What marks a mean with an outlier in it.
-const OUTLIER: &str = "‡";
+/// The mark of a mean with an outlier in it.
+const OUTLIER_MARK: &str = "‡";
 
-/// A mean's text, mark_disturbed where an outlier has a part in it.
+/// `text` with the mark of outliers, if there is one.
 pub(crate) fn mark_outlier(text: String, outlier: bool) -> String {
-    if outlier { text + OUTLIER } else { text }
+    if outlier { text + OUTLIER_MARK } else { text }
 }
 
-/// A value's text, mark_disturbed where it is doubtful.
-pub(crate) fn mark_disturbed(text: String, doubtful: bool) -> String {
-    if doubtful && text != DASH { text + MARK } else { text }
+/// `text` with the mark of disturbed runs, if there is one.
+pub(crate) fn mark_disturbed(text: String, disturbed: bool) -> String {
+    if disturbed && text != DASH { text + DISTURBED_MARK } else { text }
 }
 
-/// `x` with so many format_digits digits; whole numbers are neither cut nor drawn out: 0.609, 5.65, 56.3, 45, 1234.
+/// `x` with `digits` significant digits; whole numbers are neither rounded nor padded: 0.609, 5.65, 56.3, 45, 1234.
 pub(crate) fn format_digits(x: f64, digits: usize) -> String {
     if !x.is_finite() {
         return DASH.to_owned();
@@ -36,24 +36,24 @@ pub(crate) fn format_digits(x: f64, digits: usize) -> String {
     format!("{x:.decimals$}")
 }
 
-/// Three format_digits digits.
+/// `x` with three significant digits.
 pub(crate) fn format_number(x: f64) -> String {
     format_digits(x, 3)
 }
 
-/// Three format_digits digits, or a dash.
+/// `x` with three significant digits, or a dash.
 pub(crate) fn format_optional(x: Option<f64>) -> String {
     x.map_or_else(|| DASH.to_owned(), format_number)
 }
 
-/// Numbers with format_number format_digits digits, or with up to six if otherwise different ones looked alike.
+/// Numbers with three significant digits, or with up to six if different numbers would look equal.
 pub(crate) fn format_distinct(numbers: &[f64]) -> Vec<String> {
-    let shown = |digits| numbers.iter().map(|number| format_digits(*number, digits)).collect::<Vec<_>>();
-    let alike = |texts: &[String]| {
+    let with_digits = |digits| numbers.iter().map(|number| format_digits(*number, digits)).collect::<Vec<_>>();
+    let are_equal = |texts: &[String]| {
         let mut pairs = (0..texts.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
         pairs.any(|(one, other)| texts[one] == texts[other] && numbers[one] != numbers[other])
     };
-    (3..6).map(shown).find(|texts| !alike(texts)).unwrap_or_else(|| shown(6))
+    (3..6).map(with_digits).find(|texts| !are_equal(texts)).unwrap_or_else(|| with_digits(6))
 }
 
 /// `1 cell`, `48 cells`.
@@ -62,7 +62,7 @@ pub(crate) fn plural(count: usize, what: &str) -> String {
 }
 
 /// A relative error in percent, with its sign.
-pub(crate) fn percent(error: f64) -> String {
+pub(crate) fn format_percent(error: f64) -> String {
     let percent = error * 100.0;
     match percent.abs() {
         0.0..0.05 => "0.0%".to_owned(), // has no sign
@@ -71,13 +71,13 @@ pub(crate) fn percent(error: f64) -> String {
     }
 }
 
-/// How far a value is from a published one, as a share of the latter; nothing if that is zero.
+/// `simulated / published - 1`; none if `published` is zero.
 pub(crate) fn relative_error(simulated: f64, published: f64) -> Option<f64> {
     (published != 0.0).then(|| simulated / published - 1.0)
 }
 
-/// What a field is called, and its unit, from its name: `rtt_ms.p95` is "RTT p95" in "ms".
-pub(crate) fn label(field: &str) -> (String, &'static str) {
+/// The name of a field for people, and its unit: `rtt_ms.p95` is "RTT p95" in "ms".
+pub(crate) fn name_and_unit(field: &str) -> (String, &'static str) {
     const UNITS: [(&str, &str); 7] = [
         ("_mbps", "Mbit/s"),
         ("_ms", "ms"),
@@ -97,16 +97,17 @@ pub(crate) fn label(field: &str) -> (String, &'static str) {
         "tunnel_cpu_percent" => return ("tunnel's CPU use".to_owned(), "% of one CPU"),
         _ => {}
     }
-    let (head, tail) = field.split_once('.').map_or((field, ""), |(head, tail)| (head, tail));
-    let known = UNITS.iter().find_map(|(suffix, unit)| Some((head.strip_suffix(suffix)?, *unit)));
-    let (name, unit) = known.unwrap_or((head, ""));
-    let name = format!("{name} {tail}").trim().replace('_', " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
+    let (field_name, component) = field.split_once('.').unwrap_or((field, ""));
+    let known = UNITS.iter().find_map(|(suffix, unit)| Some((field_name.strip_suffix(suffix)?, *unit)));
+    let (name, unit) = known.unwrap_or((field_name, ""));
+    let name =
+        format!("{name} {component}").trim().replace('_', " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
     (name, unit)
 }
 
-/// The same in one text: "goodput, Mbit/s".
-pub(crate) fn title(field: &str) -> String {
-    match label(field) {
+/// [`name_and_unit`] as one text: "goodput, Mbit/s".
+pub(crate) fn name_with_unit(field: &str) -> String {
+    match name_and_unit(field) {
         (name, "") => name,
         (name, unit) => format!("{name}, {unit}"),
     }
@@ -118,8 +119,9 @@ mod tests {
 
     #[test]
     fn three_digits_look_like_the_papers() {
-        let shown = [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(format_number);
-        assert_eq!(shown, ["0.609", "5.65", "56.3", "180", "1234", "10.0", "1000", "0", "-2", "1.00e-7", "–"]);
+        let with_digits =
+            [0.609, 5.65, 56.3, 180.04, 1234.5, 9.996, 999.6, 0.0, -2.0, 1e-7, f64::NAN].map(format_number);
+        assert_eq!(with_digits, ["0.609", "5.65", "56.3", "180", "1234", "10.0", "1000", "0", "-2", "1.00e-7", "–"]);
     }
 
     #[test]
@@ -131,21 +133,21 @@ mod tests {
 
     #[test]
     fn the_relative_error_is_a_share_of_the_published_value() {
-        assert_eq!(relative_error(110.0, 100.0).map(percent).unwrap(), "+10%");
-        assert_eq!(relative_error(98.0, 100.0).map(percent).unwrap(), "-2.0%");
-        assert_eq!(relative_error(99.999, 100.0).map(percent).unwrap(), "0.0%");
+        assert_eq!(relative_error(110.0, 100.0).map(format_percent).unwrap(), "+10%");
+        assert_eq!(relative_error(98.0, 100.0).map(format_percent).unwrap(), "-2.0%");
+        assert_eq!(relative_error(99.999, 100.0).map(format_percent).unwrap(), "0.0%");
         assert_eq!(relative_error(0.0, 5.65), Some(-1.0));
         assert_eq!(relative_error(1.0, 0.0), None);
     }
 
     #[test]
     fn units_come_from_names() {
-        assert_eq!(title("goodput_mbps"), "goodput, Mbit/s");
-        assert_eq!(title("rtt_ms.p95"), "RTT p95, ms");
-        assert_eq!(title("recoveries"), "recoveries");
-        assert_eq!(title("response_time_ms.p99"), "response time p99, ms");
-        assert_eq!(title("jain"), "Jain's index");
-        assert_eq!(title("mean_cwnd_error_percent"), "mean cwnd error, %");
-        assert_eq!(title("cwnd_packets"), "cwnd, packets");
+        assert_eq!(name_with_unit("goodput_mbps"), "goodput, Mbit/s");
+        assert_eq!(name_with_unit("rtt_ms.p95"), "RTT p95, ms");
+        assert_eq!(name_with_unit("recoveries"), "recoveries");
+        assert_eq!(name_with_unit("response_time_ms.p99"), "response time p99, ms");
+        assert_eq!(name_with_unit("jain"), "Jain's index");
+        assert_eq!(name_with_unit("mean_cwnd_error_percent"), "mean cwnd error, %");
+        assert_eq!(name_with_unit("cwnd_packets"), "cwnd, packets");
     }
 }

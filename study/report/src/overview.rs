@@ -3,18 +3,18 @@
 use crate::compare::{Comparison, Errors};
 use crate::number::{DASH, plural};
 
-/// Shares of the baseline within which values are plural.
+/// The relative errors within which values are counted.
 pub(crate) const WITHIN: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// Heads of the numbers of a row: percentiles in percent, then how many values are within [`WITHIN`].
-pub(crate) const HEADS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤5 %", "≤10 %", "≤20 %"];
+/// The headings of the numbers of a row: percentiles in percent, then the number of values within each of [`WITHIN`].
+pub(crate) const HEADINGS: [&str; 9] = ["cells", "values", "median", "90th", "95th", "worst", "≤5 %", "≤10 %", "≤20 %"];
 
-/// A comparison, or all.
+/// The errors of one comparison, or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The scenario, and the compared names where several comparisons are of that scenario.
+    /// The scenario, with the names of the studies if several comparisons are of that scenario.
     pub(crate) label: String,
-    /// How many cells both sides have.
+    /// The number of cells that both studies have.
     pub(crate) cells: usize,
     pub(crate) errors: Option<Errors>,
 }
@@ -22,9 +22,9 @@ pub(crate) struct Row {
 /// A row for each comparison.
 pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
     let scenario = |it: &Comparison<'_>| it.measured().scenario.to_owned();
-    let alone = |name: &String| comparisons.iter().filter(|other| scenario(other) == *name).count() == 1;
-    let label = |it| Some(scenario(it)).filter(alone).unwrap_or_else(|| format!("{}, {}", scenario(it), it.name()));
-    comparisons.iter().map(|it| Row { label: label(it), cells: it.common(), errors: it.errors(0) }).collect()
+    let is_unique = |name: &String| comparisons.iter().filter(|other| scenario(other) == *name).count() == 1;
+    let label = |it| Some(scenario(it)).filter(is_unique).unwrap_or_else(|| format!("{}, {}", scenario(it), it.name()));
+    comparisons.iter().map(|it| Row { label: label(it), cells: it.common_cells(), errors: it.errors(0) }).collect()
 }
 
 /// The row of all comparisons together.
@@ -35,7 +35,7 @@ pub(crate) fn total(rows: &[Row]) -> Row {
 }
 
 impl Row {
-    /// The numbers below [`HEADS`].
+    /// The numbers below [`HEADINGS`].
     pub(crate) fn numbers(&self) -> [String; 9] {
         let none = || DASH.to_owned();
         let Some(errors) = &self.errors else {
@@ -46,7 +46,7 @@ impl Row {
         [self.cells.to_string(), errors.0.len().to_string(), median, p90, p95, worst, five, ten, twenty]
     }
 
-    /// The errors of so many comparisons in one sentence.
+    /// The errors of `comparisons` comparisons in one sentence.
     pub(crate) fn sentence(&self, comparisons: usize) -> String {
         let Some(errors) = &self.errors else { return "No goodput to compare.".to_owned() };
         let [five, ten, twenty] = WITHIN.map(|share| errors.within(share));

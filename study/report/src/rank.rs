@@ -1,4 +1,4 @@
-//! How far two rankings agree: Kendall's tau-b.
+//! Rank correlation: Kendall's tau-b.
 //!
 //! Of all pairs of items, C are ranked the same way round by both and D the other way round; with the n1 and n2 pairs that
 //! the one and the other do not tie, tau-b = (C - D) / sqrt(n1 n2): 1 for the same order, -1 for the reverse (Kendall, The

@@ -1,20 +1,20 @@
 //! The values of a cell's runs, one by one, and the outliers among them.
 //!
-//! An outlier is what Tukey's rule makes one (*Exploratory Data Analysis*, 1977): beyond the fences, which stand one and a
-//! half interquartile ranges outside of the quartiles. With few runs that alone meets much that is harmless, so it must also
-//! be some way from the median. An outlier is shown and named; it stays in the mean.
+//! Outliers follow Tukey's rule (*Exploratory Data Analysis*, 1977): values beyond the fences, one and a half interquartile
+//! ranges outside the quartiles. With few runs the rule finds many harmless values, so an outlier must also be some way from
+//! the median. Outliers are shown and named, and stay in the mean.
 
 use crate::estimate::Estimate;
 use crate::number::format_number;
 use crate::trajectory::quantile;
 
-/// With fewer runs there are no outliers.
+/// The fewest runs among which outliers are looked for.
 const MIN_RUNS: usize = 5;
-/// From a quartile to its fence, interquartile ranges.
+/// The distance of a fence from its quartile, interquartile ranges.
 const FENCE: f64 = 1.5;
-/// How far from the median an outlier is at least, as a share of it.
-const MIN_SHARE: f64 = 0.05;
-/// Most outliers that are named below a table.
+/// The least distance of an outlier from the median, as a share of the median.
+const MIN_DISTANCE: f64 = 0.05;
+/// The most outliers that are named below a table.
 const MAX_NAMED: usize = 20;
 
 /// A run's seed, and a value.
@@ -23,7 +23,7 @@ pub(crate) type Point = (u64, f64);
 /// A value of each run of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// Values of the runs that count.
+    /// Values of the runs that are in the mean.
     pub(crate) points: Vec<Point>,
     /// Values of disturbed runs that are left out.
     pub(crate) excluded: Vec<Point>,
@@ -35,21 +35,21 @@ impl Sample {
         Estimate::of(&self.points.iter().map(|point| point.1).collect::<Vec<_>>())
     }
 
-    /// The points that Tukey's rule makes outliers.
+    /// The outliers among the points.
     pub(crate) fn outliers(&self) -> Vec<Point> {
         let mut sorted: Vec<f64> = self.points.iter().map(|point| point.1).collect();
         if sorted.len() < MIN_RUNS || sorted.iter().any(|value| !value.is_finite()) {
             return Vec::new();
         }
         sorted.sort_by(f64::total_cmp);
-        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share));
-        let reach = FENCE * (high - low);
-        let beyond = |value: f64| value < low - reach || value > high + reach;
-        let far = |value: f64| (value - median).abs() > MIN_SHARE * median.abs();
-        self.points.iter().copied().filter(|(_, value)| beyond(*value) && far(*value)).collect()
+        let [q1, median, q3] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share));
+        let margin = FENCE * (q3 - q1);
+        let beyond_fences = |value: f64| value < q1 - margin || value > q3 + margin;
+        let far_from_median = |value: f64| (value - median).abs() > MIN_DISTANCE * median.abs();
+        self.points.iter().copied().filter(|(_, value)| beyond_fences(*value) && far_from_median(*value)).collect()
     }
 
-    /// The outliers of what is called `name`, in words.
+    /// The outliers in words, after `name`; none without outliers.
     pub(crate) fn outlier_note(&self, name: &str) -> Option<String> {
         let outliers: Vec<String> =
             self.outliers().iter().map(|(seed, value)| format!("{} with seed {seed}", format_number(*value))).collect();
@@ -57,7 +57,7 @@ impl Sample {
     }
 }
 
-/// The outlier_footnote line of a table with these outliers.
+/// The footnote of a table with these outliers; none without outliers.
 pub(crate) fn outlier_footnote(outliers: &[String]) -> Option<String> {
     let more = outliers.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!("; and in {more} more cells") } else { String::new() };
@@ -66,7 +66,7 @@ pub(crate) fn outlier_footnote(outliers: &[String]) -> Option<String> {
             "‡ Outliers, in the mean like all others: {}{more}. By Tukey's rule, over {FENCE} interquartile ranges beyond the \
              quartiles of {MIN_RUNS} runs or more; and over {} % from the median.",
             outliers[..outliers.len().min(MAX_NAMED)].join("; "),
-            100.0 * MIN_SHARE
+            100.0 * MIN_DISTANCE
         )
     })
 }

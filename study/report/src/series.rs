@@ -1,27 +1,27 @@
-//! Samples of a time series in a scope.
+//! The samples of a time series that are in a scope.
 
+use crate::flow_record::FlowRecord;
 use crate::layout::Scope;
-use crate::subject::Subject;
 use record::Run;
 
-/// Whose result is meant.
-pub(crate) fn subject<'r>(run: &'r Run, scope: &Scope) -> Option<Subject<'r>> {
-    Subject::of(run, scope.flow.as_deref())
+/// The record that a scope names.
+pub(crate) fn flow_record<'r>(run: &'r Run, scope: &Scope) -> Option<FlowRecord<'r>> {
+    FlowRecord::of(run, scope.flow.as_deref())
 }
 
-/// The samples of a column of the series that is meant, in the scope's time: instant and value.
+/// The samples of a column in the scope's time: instant in seconds, and value.
 pub(crate) fn samples<'r>(
     run: &'r Run,
     column: &str,
     scope: &Scope,
 ) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
-    let subject = subject(run, scope)?.series();
-    let series = run.series.iter().find(|series| series.subject == subject)?;
+    let name = flow_record(run, scope)?.series();
+    let series = run.series.iter().find(|series| series.subject == name)?;
     let values = &series.values[series.columns.iter().position(|other| other == column)?];
-    let (after, until) = (scope.from_s.unwrap_or(0.0) + SLACK, scope.until_s.unwrap_or(f64::MAX) + SLACK);
+    let (after, until) = (scope.from_s.unwrap_or(0.0) + TOLERANCE_S, scope.until_s.unwrap_or(f64::MAX) + TOLERANCE_S);
     let samples = series.time_s.iter().copied().zip(values.iter().copied());
     Some(samples.filter(move |(time, _)| *time > after && *time < until))
 }
 
-/// Instants of samples are whole multiples of the interval but for rounding, seconds.
-const SLACK: f64 = 1e-6;
+/// The rounding error of a sample's instant, seconds: instants are multiples of the interval.
+const TOLERANCE_S: f64 = 1e-6;

@@ -1,18 +1,18 @@
-//! What is reported on.
+//! The study that a report shows: a scenario's runs, and those of a baseline.
 
+use crate::flow_record::FlowRecord;
 use crate::layout::{BY_FLOW, Layout, Scope};
 use crate::number::plural;
-use crate::subject::Subject;
 use record::Run;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What was run, and what came out.
+/// The runs of a scenario, with what a report says of them.
 #[derive(Clone, Debug)]
 pub struct Study<'a> {
-    /// One line: what it shows.
+    /// The scenario's title, one line.
     pub title: &'a str,
-    /// A few sentences for the reader.
+    /// The scenario's description, a few sentences.
     pub about: &'a str,
     /// The publication it follows, or empty.
     pub source: &'a str,
@@ -26,13 +26,13 @@ pub struct Study<'a> {
     pub version: &'a str,
     /// The commit it was built from.
     pub commit: &'a str,
-    /// What carried it out: the simulator, or a kernel and its version.
+    /// The driver: the simulator, or a kernel and its version.
     pub driver: &'a str,
-    /// What is shown of it.
+    /// The tables, figures and claims of the report.
     pub layout: Layout,
     /// The runs, in the order of the sweep.
     pub runs: &'a [Run],
-    /// What they are compared with, cell by cell.
+    /// The runs to compare with, cell by cell.
     pub baseline: Option<Baseline<'a>>,
 }
 
@@ -49,13 +49,13 @@ pub struct Baseline<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct SweepCell<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
-    /// Of these runs one flow or subflow, where things go by flow.
+    /// The flow or subflow, in a table, figure or claim that goes by flow.
     pub(crate) flow: Option<String>,
-    /// Without disturbed ones where there are others; never empty.
+    /// The runs without the disturbed ones, or all if every one is disturbed; never empty.
     pub(crate) runs: Vec<&'a Run>,
-    /// The disturbed ones that are left out.
+    /// The disturbed runs that are left out of `runs`.
     pub(crate) excluded: Vec<&'a Run>,
-    /// The baseline's runs with these parameters, chosen likewise.
+    /// The baseline's runs with these parameters, chosen as `runs` are.
     pub(crate) baseline: Vec<&'a Run>,
     /// Whether there were disturbed runs, and whether the baseline had some.
     pub(crate) disturbed: [bool; 2],
@@ -69,7 +69,7 @@ impl<'a> SweepCell<'a> {
     }
 
     /// The same cell as the baseline ran it.
-    pub(crate) fn of_baseline(&self) -> Option<Self> {
+    pub(crate) fn baseline_cell(&self) -> Option<Self> {
         let runs = self.baseline.clone();
         let disturbed = [self.disturbed[1], false];
         (!runs.is_empty()).then(|| Self { runs, disturbed, flow: self.flow.clone(), ..Self::empty(self.parameters) })
@@ -83,8 +83,8 @@ impl<'a> SweepCell<'a> {
         }
     }
 
-    /// The values of some parameters, as a heading; a case need not have them all.
-    pub(crate) fn name(&self, keys: &[&str]) -> String {
+    /// The names and values of some parameters; a case need not have them all.
+    pub(crate) fn heading(&self, keys: &[&str]) -> String {
         let names = short_names(keys).into_iter().zip(keys.iter().map(|key| self.parameter(key)));
         let values = names.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}"));
         values.collect::<Vec<_>>().join(", ")
@@ -98,16 +98,16 @@ impl<'a> SweepCell<'a> {
         }
     }
 
-    /// The cell once for each flow that is meant: those of the scope, or all without their subflows.
+    /// A copy of the cell for each flow of the scope; without a choice there, for each flow but no subflow.
     fn by_flow(&self, scope: &Scope) -> Vec<Self> {
         let flows = self.runs[0].flows.iter().map(|flow| flow.name.clone());
-        let flows = scope.only.get(BY_FLOW).map_or_else(|| flows.collect(), |only| self.present(only));
+        let flows = scope.only.get(BY_FLOW).map_or_else(|| flows.collect(), |only| self.existing_flows(only));
         flows.into_iter().map(|flow| Self { flow: Some(flow), ..self.clone() }).collect()
     }
 
-    /// Which of these flows and subflows the cell has.
-    fn present(&self, names: &[String]) -> Vec<String> {
-        names.iter().filter(|name| Subject::of(self.runs[0], Some(name)).is_some()).cloned().collect()
+    /// The flows and subflows of `names` that the cell has.
+    fn existing_flows(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| FlowRecord::of(self.runs[0], Some(name)).is_some()).cloned().collect()
     }
 }
 
@@ -136,17 +136,17 @@ impl<'a> Study<'a> {
         cells
     }
 
-    /// How many runs were disturbed, here and in the baseline: the outlier_footnote lines of tables with mark_disturbed values.
-    pub(crate) fn disturbances(&self) -> Vec<String> {
+    /// The footnotes on disturbed runs, of the study and of the baseline.
+    pub(crate) fn disturbance_notes(&self) -> Vec<String> {
         let baseline = self.baseline.iter().map(|baseline| (format!(" of {}", baseline.name), baseline.runs));
         let sides = std::iter::once((String::new(), self.runs)).chain(baseline);
         sides.filter_map(|(whose, runs)| disturbance(&whose, runs)).collect()
     }
 
-    /// The cells of a scope and where they are among all; where one of the `keys` is the flow, once for each.
-    pub(crate) fn shown(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, SweepCell<'a>)> {
+    /// The cells of a scope with their index among all; if one of the `keys` is the flow, one for each flow.
+    pub(crate) fn cells_in_scope(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, SweepCell<'a>)> {
         let by_flow = keys.iter().flatten().any(|key| *key == BY_FLOW);
-        let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.has(cell.parameters));
+        let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.contains(cell.parameters));
         let split = |(at, cell): (usize, SweepCell<'a>)| match by_flow {
             true => cell.by_flow(scope).into_iter().map(|cell| (at, cell)).collect(),
             false => vec![(at, cell)],
@@ -180,7 +180,7 @@ pub(crate) fn varying_keys<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
     keys.into_iter().filter(differs).collect()
 }
 
-/// Takes disturbed runs out if others are left.
+/// Removes and returns the disturbed runs, unless all are disturbed.
 fn remove_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
     if runs.iter().all(|run| run.is_disturbed()) {
         return Vec::new();
@@ -188,7 +188,7 @@ fn remove_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
     runs.extract_if(.., |run| run.is_disturbed()).collect()
 }
 
-/// A sentence on the disturbed runs among these; nothing if there are none.
+/// The footnote on the disturbed runs among `runs`, if there are any; `whose` is " of NAME" or empty.
 fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
     let all = plural(runs.len(), "run");
@@ -201,19 +201,20 @@ fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
     })
 }
 
-/// What dotted keys are called beside each other: by their last words, `delay` for `path.eno2.delay`, and by as many more
-/// as tell them apart.
+/// Short names of dotted keys: the last word (`delay` for `path.eno2.delay`), or as many as distinguish the keys.
 pub(crate) fn short_names<'k>(keys: &[&'k str]) -> Vec<&'k str> {
     let name = |key: &&'k str| {
-        let most = key.split('.').count();
-        let alone = |words: &usize| keys.iter().filter(|other| last(other, *words) == last(key, *words)).count() == 1;
-        last(key, (1..most).find(alone).unwrap_or(most))
+        let max_words = key.split('.').count();
+        let is_unique = |words: &usize| {
+            keys.iter().filter(|other| last_words(other, *words) == last_words(key, *words)).count() == 1
+        };
+        last_words(key, (1..max_words).find(is_unique).unwrap_or(max_words))
     };
     keys.iter().map(name).collect()
 }
 
 /// The last words of a dotted key.
-fn last(key: &str, words: usize) -> &str {
+fn last_words(key: &str, words: usize) -> &str {
     key.rmatch_indices('.').nth(words - 1).map_or(key, |(at, _)| &key[at + 1..])
 }
 

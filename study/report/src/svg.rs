@@ -1,4 +1,4 @@
-//! Charts as SVG: what a reader sees on paper and without JavaScript.
+//! Charts as SVG, for paper and for readers without JavaScript.
 
 use crate::chart::{Chart, DASHES, Line};
 use crate::markup::escape;
@@ -6,15 +6,15 @@ use crate::number::{format_number, relative_error};
 
 /// Width and height of a picture.
 pub(crate) type Size = (f64, f64);
-/// One among several.
+/// The size of a chart among several.
 pub(crate) const SMALL: Size = (460.0, 150.0);
 
-/// Round numbers from zero to at least `most`: at most five steps of 1, 2 or 5 times a power of ten.
-pub(crate) fn ticks(most: f64) -> Vec<f64> {
-    let most = if most > 0.0 { most } else { 1.0 };
-    let power = 10_f64.powf((most / 5.0).log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| most / step <= 5.0).unwrap_or(most);
-    (0..).map(|index| f64::from(index) * step).take_while(|tick| *tick < most + step * 0.999).collect()
+/// Round numbers from zero to at least `max`: at most five steps of 1, 2 or 5 times a power of ten.
+pub(crate) fn ticks(max: f64) -> Vec<f64> {
+    let max = if max > 0.0 { max } else { 1.0 };
+    let power = 10_f64.powf((max / 5.0).log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| max / step <= 5.0).unwrap_or(max);
+    (0..).map(|index| f64::from(index) * step).take_while(|tick| *tick < max + step * 0.999).collect()
 }
 
 /// Round numbers in a span of time.
@@ -34,13 +34,13 @@ pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
 
 /// The names of lines.
 pub(crate) fn legend(lines: &[Line]) -> String {
-    format!(r#"<div class="key">{}</div>"#, lines.iter().map(key).collect::<String>())
+    format!(r#"<div class="key">{}</div>"#, lines.iter().map(legend_entry).collect::<String>())
 }
 
-/// Lines over a span of time; `title` (markup) is for those who cannot see them.
+/// Lines over a span of time; `title` (markup) is the label for screen readers.
 pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), (width, height): Size, title: &str) -> String {
     let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
-    let vertical = ticks(chart.most);
+    let vertical = ticks(chart.max);
     let greatest = vertical[vertical.len() - 1];
     let x = |time: f64| left + (time - span.0) / (span.1 - span.0).max(1e-9) * (right - left);
     let y = |value: f64| bottom - value.clamp(0.0, greatest) / greatest * (bottom - top);
@@ -51,11 +51,11 @@ pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), (width, he
             r#"<path d="M{left} {at:.1}H{right}"/><text x="{}" y="{:.1}">{}</text>"#,
             left - 4.0,
             at + 3.5,
-            short(*tick)
+            tick_text(*tick)
         );
     }
     for tick in instants(span) {
-        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(tick), bottom + 14.0, short(tick));
+        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(tick), bottom + 14.0, tick_text(tick));
     }
     let lines: String = chart.lines.iter().map(|line| polyline(line, times, x, y)).collect();
     format!(r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title} over time">{marks}{lines}</svg>"#)
@@ -77,15 +77,15 @@ fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) 
 fn stroke(line: &Line) -> String {
     let dash = DASHES[line.dash];
     let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
-    let (width, pale) = match () {
+    let (width, opacity) = match () {
         () if line.baseline => (4.0, r#" stroke-opacity="0.35""#),
-        () if line.thin => (0.9, ""),
+        () if line.auxiliary => (0.9, ""),
         () => (1.6, ""),
     };
-    format!(r#"style="stroke:var(--c{})" stroke-width="{width}"{pale}{dash}"#, line.colour)
+    format!(r#"style="stroke:var(--c{})" stroke-width="{width}"{opacity}{dash}"#, line.colour)
 }
 
-fn key(line: &Line) -> String {
+fn legend_entry(line: &Line) -> String {
     format!(
         r#"<span><svg viewBox="0 0 22 8"><path class="l" {} d="M0 4H22"/></svg>{}</span>"#,
         stroke(line),
@@ -93,30 +93,32 @@ fn key(line: &Line) -> String {
     )
 }
 
-/// A tick's number: as short as it is exact.
-pub(crate) fn short(tick: f64) -> String {
+/// A tick's number without superfluous digits.
+pub(crate) fn tick_text(tick: f64) -> String {
     let rounded: f64 = format!("{tick:.6}").parse().unwrap_or(tick);
     rounded.to_string()
 }
 
-/// How many of these errors (ascending, as shares) are within which size, percent: a step at each. The axis goes on a while
-/// beyond the 95th percentile; how many lie further out is told.
+/// The cumulative distribution of errors (ascending, as shares), and the number of errors beyond the right edge: the axis ends
+/// at twice the 95th percentile.
 pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usize) {
     let (width, height) = (460.0, 190.0);
     let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
-    let most = 100.0 * errors.last().copied().unwrap_or(0.0).min(2.0 * p95);
-    let across = ticks(most.max(0.1));
+    let max = 100.0 * errors.last().copied().unwrap_or(0.0).min(2.0 * p95);
+    let across = ticks(max.max(0.1));
     let end = across[across.len() - 1];
     let x = |percent: f64| left + percent / end * (right - left);
     let y = |share: f64| bottom - share * (bottom - top);
     let mut marks = String::new();
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let (at, beside, percent) = (y(share), left - 4.0, share * 100.0);
-        marks +=
-            &format!(r#"<path d="M{left} {at:.1}H{right}"/><text x="{beside}" y="{:.1}">{percent} %</text>"#, at + 3.5);
+        let (at, label_x, percent) = (y(share), left - 4.0, share * 100.0);
+        marks += &format!(
+            r#"<path d="M{left} {at:.1}H{right}"/><text x="{label_x}" y="{:.1}">{percent} %</text>"#,
+            at + 3.5
+        );
     }
     for tick in &across {
-        let name = short(*tick);
+        let name = tick_text(*tick);
         marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name} %</text>"#, x(*tick), bottom + 14.0);
     }
     let shown = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
@@ -124,32 +126,32 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
         |(at, percent): (usize, f64)| format!("H{:.1}V{:.1}", x(percent), y((at + 1) as f64 / errors.len() as f64));
     let beyond = errors.len() - shown.clone().count();
     let steps: String = shown.enumerate().map(step).collect();
-    let half = crate::trajectory::quantile(errors, 0.5);
-    let mark_disturbed = [half, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
+    let median = crate::trajectory::quantile(errors, 0.5);
+    let marker_lines = [median, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
     let picture = format!(
-        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{mark_disturbed}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
+        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{marker_lines}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
     );
     (picture, beyond)
 }
 
-/// One value of a reference beside a simulated one.
-pub(crate) struct Point {
+/// A value of a reference and the simulated one.
+pub(crate) struct ScatterPoint {
     pub(crate) name: String,
     pub(crate) colour: usize,
     pub(crate) published: f64,
     pub(crate) simulated: f64,
 }
 
-/// Simulated values against those of the reference called `name`, on logarithmic axes: on the diagonal they agree; the
-/// band is 25 % about it.
-pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
+/// A scatter plot of simulated values against those of the reference called `name`, on logarithmic axes; the band is 25 %
+/// about the diagonal.
+pub(crate) fn scatter(points: &[ScatterPoint], name: &str, unit: &str) -> String {
     const SIZE: f64 = 340.0;
     const EDGE: f64 = 46.0;
     let logs = || points.iter().flat_map(|point| [point.published.log10(), point.simulated.log10()]);
     let high = logs().fold(f64::NEG_INFINITY, f64::max) + 0.1;
     let low = (logs().fold(f64::INFINITY, f64::min) - 0.1).min(high - 1.0); // a decade at least
-    let along = |log: f64| (log - low) / (high - low) * (SIZE - EDGE - 8.0);
-    let (x, y) = (|log: f64| EDGE + along(log), |log: f64| SIZE - EDGE - along(log));
+    let scaled = |log: f64| (log - low) / (high - low) * (SIZE - EDGE - 8.0);
+    let (x, y) = (|log: f64| EDGE + scaled(log), |log: f64| SIZE - EDGE - scaled(log));
     let mut out = String::new();
     for exponent in low.floor() as i32..=high.ceil() as i32 {
         for tick in [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(exponent)) {
@@ -157,7 +159,7 @@ pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
             if log < low || log > high {
                 continue;
             }
-            let (across, up, name) = (x(log), y(log), short(tick));
+            let (across, up, name) = (x(log), y(log), tick_text(tick));
             out += &format!(
                 r#"<path d="M{across:.1} {:.1}V{:.1}M{:.1} {up:.1}H{:.1}"/>"#,
                 y(low),
@@ -169,15 +171,15 @@ pub(crate) fn scatter(points: &[Point], name: &str, unit: &str) -> String {
             out += &format!(r#"<text x="{:.1}" y="{:.1}">{name}</text>"#, x(low) - 5.0, up + 3.5);
         }
     }
-    let off = 1.25_f64.log10();
+    let band = 1.25_f64.log10();
     let corners =
-        [(low, low), (low, low + off), (high - off, high), (high, high), (high, high - off), (low + off, low)];
+        [(low, low), (low, low + band), (high - band, high), (high, high), (high, high - band), (low + band, low)];
     let corners: Vec<String> = corners.iter().map(|(at, to)| format!("{:.1},{:.1}", x(*at), y(*to))).collect();
     out += &format!(r#"<polygon points="{}"/>"#, corners.join(" "));
     out += &format!(r#"<path class="d" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(low), y(low), x(high), y(high));
     let name = escape(name);
-    for Point { name: cell, colour, published, simulated } in points {
-        let error = relative_error(*simulated, *published).map_or(String::new(), crate::number::percent);
+    for ScatterPoint { name: cell, colour, published, simulated } in points {
+        let error = relative_error(*simulated, *published).map_or(String::new(), crate::number::format_percent);
         out += &format!(
             r#"<circle cx="{:.1}" cy="{:.1}" r="4" style="fill:var(--c{colour})"><title>{}: {name} {}, simulated {} ({error})</title></circle>"#,
             x(published.log10()),
@@ -205,9 +207,9 @@ mod tests {
         assert_eq!(ticks(183.0), [0.0, 50.0, 100.0, 150.0, 200.0]);
         assert_eq!(ticks(5.0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(ticks(0.0).last(), Some(&1.0));
-        for most in [0.003, 1.0, 7.7, 99.0, 101.0, 123_456.0] {
-            let ticks = ticks(most);
-            assert!(ticks.len() <= 7 && *ticks.last().unwrap() >= most, "{most}: {ticks:?}");
+        for max in [0.003, 1.0, 7.7, 99.0, 101.0, 123_456.0] {
+            let ticks = ticks(max);
+            assert!(ticks.len() <= 7 && *ticks.last().unwrap() >= max, "{max}: {ticks:?}");
         }
     }
 }

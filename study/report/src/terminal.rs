@@ -1,26 +1,28 @@
-//! A study in the terminal: tables that fit its width, by putting columns below each other if they must.
+//! A study in the terminal. A table that is wider than the terminal is split into blocks of columns.
 
 use crate::caption::{caption, corner, footer};
 use crate::figure;
-use crate::grid::{Grid, Pair, Value, agreement, closing, pairs, ranking, references};
+use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::layout::Table;
-use crate::number::{DASH, format_digits, format_number, format_optional, mark_disturbed, mark_outlier, percent};
+use crate::number::{
+    DASH, format_digits, format_number, format_optional, format_percent, mark_disturbed, mark_outlier,
+};
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
-use crate::text::{Style, left, right, styled, width as columns_of, wrap};
+use crate::text::{Style, align_left, align_right, styled, width as columns_of, wrap};
 pub use compare::compare_terminal;
 
 mod claims;
 mod compare;
 
 /// A row of a table: a name, then numbers.
-pub(crate) struct Line {
+pub(crate) struct TableLine {
     pub(crate) label: String,
     pub(crate) cells: Vec<String>,
     pub(crate) style: Style,
 }
 
-/// The study's tables in lines of at most `width` columns; with `color`, less important lines are dim.
+/// The study's tables, claims and figures in lines of at most `width` columns; with `color`, headings are bold and details dim.
 #[must_use]
 pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = paragraph(study.title, width, Style::Bold, color);
@@ -28,26 +30,26 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     for shown in &study.layout.tables {
         let grids = Grid::of(study, shown);
         grids.iter().for_each(|grid| out += &grid_table(study, shown, grid, width, color));
-        for sentence in closing(study, shown, &grids) {
+        for sentence in closing_sentences(study, shown, &grids) {
             out += &("\n".to_owned() + &paragraph(&sentence, width, Style::Plain, color));
         }
     }
     if study.layout.tables.is_empty() {
         summary_tables(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
-    out += &disturbances(study, width, color);
+    out += &disturbance_notes(study, width, color);
     out += &claims::claims(study, width, color);
     out += &figures(study, width, color);
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)
 }
 
-/// What the marks on values say.
-pub(crate) fn disturbances(study: &Study<'_>, width: usize, color: bool) -> String {
-    let told = study.disturbances().into_iter().map(|told| paragraph(&told, width, Style::Plain, color));
-    told.map(|told| "\n".to_owned() + &told).collect()
+/// The footnotes on disturbed runs.
+pub(crate) fn disturbance_notes(study: &Study<'_>, width: usize, color: bool) -> String {
+    let notes = study.disturbance_notes();
+    notes.iter().map(|note| "\n".to_owned() + &paragraph(note, width, Style::Plain, color)).collect()
 }
 
-/// Which figures the page has.
+/// The titles of the figures, which only the page shows.
 fn figures(study: &Study<'_>, width: usize, color: bool) -> String {
     let named = |figure| match figure::is_empty(study, figure) {
         true => format!("{} (without values here)", figure::title(figure)),
@@ -77,23 +79,23 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
         for (name, pairs) in compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|it| it.published.is_some())) {
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
             let published = cells(|pair| mark_disturbed(format_optional(pair.published), pair.disturbed[0]));
-            lines.push(Line { label: format!("  {name}"), cells: published, style: Style::Dim });
-            if !row.coming {
-                let errors = cells(|pair| pair.error().map_or_else(|| DASH.to_owned(), percent));
-                lines.push(Line { label: "  error".to_owned(), cells: errors, style: Style::Plain });
+            lines.push(TableLine { label: format!("  {name}"), cells: published, style: Style::Dim });
+            if !row.only_published {
+                let errors = cells(|pair| pair.error().map_or_else(|| DASH.to_owned(), format_percent));
+                lines.push(TableLine { label: "  error".to_owned(), cells: errors, style: Style::Plain });
             }
         }
     }
     for (name, pairs) in &compared {
-        if let Some(columns) = ranking(pairs) {
+        if let Some(columns) = rank_correlations(pairs) {
             let cells = columns.into_iter().map(format_optional).collect();
-            lines.push(Line { label: format!("tau-b, {name}"), cells, style: Style::Dim });
+            lines.push(TableLine { label: format!("tau-b, {name}"), cells, style: Style::Dim });
         }
     }
     let corner = corner(shown);
     let mut out = "\n".to_owned() + &paragraph(&caption(study, shown, grid), width, Style::Bold, color);
     out += &table(&corner, &grid.columns, &lines, width, color);
-    out += &grid.outliers().map_or(String::new(), |told| paragraph(&told, width, Style::Plain, color));
+    out += &grid.outliers().map_or(String::new(), |note| paragraph(&note, width, Style::Plain, color));
     for (reference, (name, pairs)) in references.iter().zip(&compared) {
         let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
         out += &("\n".to_owned() + &paragraph(&text, width, Style::Plain, color));
@@ -102,78 +104,79 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     out
 }
 
-fn simulated_lines(grid: &Grid, index: usize) -> Vec<Line> {
+fn simulated_lines(grid: &Grid, index: usize) -> Vec<TableLine> {
     let row = &grid.rows[index];
-    if row.coming {
+    if row.only_published {
         let mut cells = vec![String::new(); grid.columns.len()];
-        cells[0] = "coming".to_owned();
-        return vec![Line { label: row.name.clone(), cells, style: Style::Dim }];
+        cells[0] = "not run".to_owned();
+        return vec![TableLine { label: row.name.clone(), cells, style: Style::Dim }];
     }
     let shown = |value: &Option<Value>| {
         let Some(Value { estimate, sample, disturbed, .. }) = value else { return DASH.to_owned() };
         mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty())
     };
     let simulated = row.values.iter().map(shown).collect();
-    let mut lines = vec![Line { label: row.name.clone(), cells: simulated, style: Style::Bold }];
+    let mut lines = vec![TableLine { label: row.name.clone(), cells: simulated, style: Style::Bold }];
     if grid.has_intervals() {
         let half = |value: &Option<Value>| {
             let half = value.as_ref().and_then(|value| value.estimate.half_width);
             half.map_or_else(|| DASH.to_owned(), |half| format_digits(half, 2))
         };
         let cells = row.values.iter().map(half).collect();
-        lines.push(Line { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });
+        lines.push(TableLine { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });
     }
     lines
 }
 
-/// A table whose columns are put in as many storeys as the width asks for.
-pub(crate) fn table(corner: &str, heads: &[String], lines: &[Line], width: usize, color: bool) -> String {
+/// A table, split into as many blocks of columns as the width requires.
+pub(crate) fn table(corner: &str, headings: &[String], lines: &[TableLine], width: usize, color: bool) -> String {
     let labels = lines.iter().map(|line| columns_of(&line.label)).chain([columns_of(corner)]);
     let label = labels.max().unwrap_or(0).min(width / 2);
-    let most = width.saturating_sub(label);
-    let widths: Vec<usize> = (0..heads.len())
+    let max_width = width.saturating_sub(label);
+    let widths: Vec<usize> = (0..headings.len())
         .map(|index| {
             let cells = lines.iter().map(|line| columns_of(&line.cells[index]));
-            (cells.chain([columns_of(&heads[index])]).max().unwrap_or(0) + 2).min(most)
+            (cells.chain([columns_of(&headings[index])]).max().unwrap_or(0) + 2).min(max_width)
         })
         .collect();
     let mut out = String::new();
     let mut start = 0;
-    while start < heads.len() {
+    while start < headings.len() {
         let mut end = start + 1;
-        while end < heads.len() && label + widths[start..=end].iter().sum::<usize>() <= width {
+        while end < headings.len() && label + widths[start..=end].iter().sum::<usize>() <= width {
             end += 1;
         }
         let line = |name: &str, cells: &[String]| {
             let cells = cells[start..end].iter().zip(&widths[start..end]);
-            left(name, label) + &cells.map(|(cell, width)| padded(cell, *width)).collect::<String>()
+            align_left(name, label) + &cells.map(|(cell, width)| padded(cell, *width)).collect::<String>()
         };
         out += if start > 0 { "\n" } else { "" };
-        out += &styled(&line(corner, heads), Style::Dim, color);
-        // What belongs to the line above and says nothing about these columns is left out.
-        let silent = |line: &&Line| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == DASH);
+        out += &styled(&line(corner, headings), Style::Dim, color);
+        // A detail line without a value in these columns is left out.
+        let is_empty =
+            |line: &&TableLine| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == DASH);
         lines
             .iter()
-            .filter(|line| !silent(line))
+            .filter(|line| !is_empty(line))
             .for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
         start = end;
     }
     out
 }
 
-/// A cell with the gap before it, which stays even when the cell is cut.
+/// A cell after a gap, which stays even if the cell is truncated.
 fn padded(cell: &str, width: usize) -> String {
     let gap = width.min(2);
-    " ".repeat(gap) + &right(cell, width - gap)
+    " ".repeat(gap) + &align_right(cell, width - gap)
 }
 
 fn summary_table(summary: &SummaryTable, width: usize, color: bool) -> String {
-    let line = |row: &Vec<String>| Line {
+    let line = |row: &Vec<String>| TableLine {
         label: row[..summary.name_columns].join(", "),
         cells: row[summary.name_columns..].to_vec(),
         style: Style::Plain,
     };
-    let lines: Vec<Line> = summary.rows.iter().map(line).collect();
-    let outliers = summary.outliers.as_ref().map_or(String::new(), |told| paragraph(told, width, Style::Plain, color));
+    let lines: Vec<TableLine> = summary.rows.iter().map(line).collect();
+    let outliers = summary.outliers.as_ref().map_or(String::new(), |note| paragraph(note, width, Style::Plain, color));
     format!("\n{}{outliers}", table(summary.title, &summary.headings[summary.name_columns..], &lines, width, color))
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// How a line looks, where there is colour. The words say the same.
+/// The style of a line in a terminal with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -22,10 +22,10 @@ pub(crate) fn styled(line: &str, style: Style, color: bool) -> String {
 
 /// The columns that `text` takes once it is [`clean`].
 pub(crate) fn width(text: &str) -> usize {
-    text.chars().map(of).sum()
+    text.chars().map(char_width).sum()
 }
 
-fn of(c: char) -> usize {
+fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
@@ -34,36 +34,36 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// `text` in exactly `columns` columns, numbers and the like at the right.
-pub(crate) fn right(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
+/// `text` in exactly `columns` columns, flush right.
+pub(crate) fn align_right(text: &str, columns: usize) -> String {
+    let text = truncate(text, columns);
     format!("{}{text}", " ".repeat(columns - width(&text)))
 }
 
-/// `text` in exactly `columns` columns, names at the left.
-pub(crate) fn left(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
+/// `text` in exactly `columns` columns, flush left.
+pub(crate) fn align_left(text: &str, columns: usize) -> String {
+    let text = truncate(text, columns);
     let space = " ".repeat(columns - width(&text));
     text + &space
 }
 
-/// `text` in at most `columns` columns; what is missing is shown as an ellipsis.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
+/// `text` in at most `columns` columns; an ellipsis stands for what is cut off.
+pub(crate) fn truncate(text: &str, columns: usize) -> String {
     let text = clean(text);
     if width(&text) <= columns {
         return text;
     }
-    let mut head = String::new();
+    let mut start = String::new();
     for c in text.chars() {
-        if width(&head) + of(c) + 1 > columns {
+        if width(&start) + char_width(c) + 1 > columns {
             break;
         }
-        head.push(c);
+        start.push(c);
     }
     if columns > 0 {
-        head.push('…');
+        start.push('…');
     }
-    head
+    start
 }
 
 /// `text` in lines of at most `columns` columns, broken between words where that is possible, but not before a percent
@@ -90,7 +90,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 /// Puts a word on the empty last line, and on more if it is longer than a line.
 fn push_word(lines: &mut Vec<String>, word: &str, columns: usize) {
     for c in word.chars() {
-        if width(lines.last().expect("never empty")) + of(c) > columns {
+        if width(lines.last().expect("never empty")) + char_width(c) > columns {
             lines.push(String::new());
         }
         lines.last_mut().expect("never empty").push(c);

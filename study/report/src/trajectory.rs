@@ -1,12 +1,12 @@
-//! How near a window's trajectory is to that of a baseline: the same flow of the same cell, run by another driver.
+//! The error of a congestion window's trajectory against that of a baseline: the same flow of the same cell, run by another
+//! driver.
 //!
 //! Three numbers, all in percent of the baseline's mean window, over the time that both series cover:
 //!
 //! - `cwnd_trajectory_error_percent`: the root mean square of the difference, instant by instant. A loss that comes a moment earlier
 //!   moves every later sawtooth, so the baseline may be shifted by up to two seconds: the least value counts.
-//! - `cwnd_quantile_error_percent`: the mean distance of the two quantile functions. When something happens does not matter, only for
-//!   how long the window has which size.
-//! - `mean_cwnd_error_percent`: how much greater our mean window is.
+//! - `cwnd_quantile_error_percent`: the mean distance of the two quantile functions, whatever the order of events.
+//! - `mean_cwnd_error_percent`: the difference of the mean windows.
 
 use crate::resample::resampled;
 
@@ -20,7 +20,7 @@ pub(crate) const COLUMN: &str = "cwnd_packets";
 /// How far the baseline may be shifted either way, seconds.
 const MAX_SHIFT: f64 = 2.0;
 
-/// The least share of our samples that a shifted baseline must still cover.
+/// The least share of the samples that a shifted baseline must cover.
 const MIN_OVERLAP: f64 = 0.75;
 
 /// A window's trajectory: instants in seconds, ascending, and packets.
@@ -30,56 +30,57 @@ pub(crate) struct Trajectory {
     pub(crate) values: Vec<f64>,
 }
 
-/// The number called `name` of `ours` against the `baseline`, which may go on where `ours` is cut; nothing if they have
+/// The cwnd_error called `name` of `own` against the `baseline`, which may go on where `own` is cut; nothing if they have
 /// too little in common.
-pub(crate) fn number(name: &str, ours: &Trajectory, baseline: &Trajectory) -> Option<f64> {
-    let (here, there) = (ours.span()?, baseline.span()?);
-    let common = (here.0.max(there.0), here.1.min(there.1));
-    let [mine, theirs] = [ours, baseline].map(|trajectory| trajectory.within(common));
-    let mean = theirs.mean().filter(|mean| *mean > 0.0)?;
-    let off = match name {
-        "cwnd_trajectory_error_percent" => trajectory(ours, baseline)?,
-        "mean_cwnd_error_percent" => mine.mean()? - mean,
-        _ => quantiles(&mine.values, &theirs.values)?,
+pub(crate) fn cwnd_error(name: &str, own: &Trajectory, baseline: &Trajectory) -> Option<f64> {
+    let (own_span, baseline_span) = (own.span()?, baseline.span()?);
+    let common = (own_span.0.max(baseline_span.0), own_span.1.min(baseline_span.1));
+    let [own_part, baseline_part] = [own, baseline].map(|trajectory| trajectory.within(common));
+    let mean = baseline_part.mean().filter(|mean| *mean > 0.0)?;
+    let error = match name {
+        "cwnd_trajectory_error_percent" => trajectory(own, baseline)?,
+        "mean_cwnd_error_percent" => own_part.mean()? - mean,
+        _ => quantiles(&own_part.values, &baseline_part.values)?,
     };
-    Some(100.0 * off / mean)
+    Some(100.0 * error / mean)
 }
 
 /// The root mean square of the difference, at the shift where it is least.
-fn trajectory(ours: &Trajectory, baseline: &Trajectory) -> Option<f64> {
-    let (first, last) = ours.span()?;
-    let step = (last - first) / (ours.times.len() - 1).max(1) as f64;
+fn trajectory(own: &Trajectory, baseline: &Trajectory) -> Option<f64> {
+    let (first, last) = own.span()?;
+    let step = (last - first) / (own.times.len() - 1).max(1) as f64;
     let steps = if step > 0.0 { (MAX_SHIFT / step + 1e-6).floor() as i32 } else { 0 };
     let shifts = (-steps..=steps).map(|shift| f64::from(shift) * step);
-    shifts.filter_map(|shift| root_mean_square(ours, baseline, shift)).min_by(f64::total_cmp)
+    shifts.filter_map(|shift| root_mean_square(own, baseline, shift)).min_by(f64::total_cmp)
 }
 
-fn root_mean_square(ours: &Trajectory, baseline: &Trajectory, shift: f64) -> Option<f64> {
-    let theirs = resampled(&baseline.times, &baseline.values, ours.times.iter().map(|time| time + shift));
-    let squares = ours.values.iter().zip(&theirs).map(|(mine, theirs)| (mine - theirs).powi(2));
+fn root_mean_square(own: &Trajectory, baseline: &Trajectory, shift: f64) -> Option<f64> {
+    let baseline_part = resampled(&baseline.times, &baseline.values, own.times.iter().map(|time| time + shift));
+    let squares =
+        own.values.iter().zip(&baseline_part).map(|(own_part, baseline_part)| (own_part - baseline_part).powi(2));
     let (sum, count) =
         squares.filter(|square| square.is_finite()).fold((0.0, 0.0), |(sum, n), square| (sum + square, n + 1.0));
-    (count > 0.0 && count >= MIN_OVERLAP * ours.times.len() as f64).then(|| (sum / count).sqrt())
+    (count > 0.0 && count >= MIN_OVERLAP * own.times.len() as f64).then(|| (sum / count).sqrt())
 }
 
 /// The mean distance of the first to the ninety-ninth percentiles.
-fn quantiles(mine: &[f64], theirs: &[f64]) -> Option<f64> {
+fn quantiles(own_part: &[f64], baseline_part: &[f64]) -> Option<f64> {
     let sorted = |values: &[f64]| {
         let mut values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(values)
     };
-    let (mine, theirs) = (sorted(mine)?, sorted(theirs)?);
+    let (own_part, baseline_part) = (sorted(own_part)?, sorted(baseline_part)?);
     let shares = (1..100).map(|percent| f64::from(percent) / 100.0);
-    Some(shares.map(|share| (quantile(&mine, share) - quantile(&theirs, share)).abs()).sum::<f64>() / 99.0)
+    Some(shares.map(|share| (quantile(&own_part, share) - quantile(&baseline_part, share)).abs()).sum::<f64>() / 99.0)
 }
 
-/// A quantile, between order statistics on the straight line.
+/// A quantile, by linear interpolation between order statistics.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
-    let (below, part) = (place.floor() as usize, place.fract());
+    let (below, fraction) = (place.floor() as usize, place.fract());
     let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + part * (sorted[above] - sorted[below])
+    sorted[below] + fraction * (sorted[above] - sorted[below])
 }
 
 impl Trajectory {
@@ -87,7 +88,7 @@ impl Trajectory {
         Some((*self.times.first()?, *self.times.last()?))
     }
 
-    /// What lies in a span of time.
+    /// The samples in a span of time.
     fn within(&self, (start, end): (f64, f64)) -> Self {
         let samples = self.times.iter().zip(&self.values);
         let (times, values) = samples.filter(|(time, _)| **time >= start && **time <= end).unzip();
@@ -122,56 +123,60 @@ mod tests {
 
     #[test]
     fn a_constant_difference_is_the_same_in_all_three() {
-        let [ours, baseline] = [90.0, 100.0].map(|window| trajectory(0.1, 0.1, move |_| window));
-        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &baseline), Some(10.0));
-        assert_eq!(number("mean_cwnd_error_percent", &ours, &baseline), Some(-10.0));
-        assert_near(number("cwnd_quantile_error_percent", &ours, &baseline), 10.0, 1e-9);
+        let [own, baseline] = [90.0, 100.0].map(|window| trajectory(0.1, 0.1, move |_| window));
+        assert_eq!(cwnd_error("cwnd_trajectory_error_percent", &own, &baseline), Some(10.0));
+        assert_eq!(cwnd_error("mean_cwnd_error_percent", &own, &baseline), Some(-10.0));
+        assert_near(cwnd_error("cwnd_quantile_error_percent", &own, &baseline), 10.0, 1e-9);
     }
 
     #[test]
     fn the_difference_is_a_root_mean_square() {
         // Too slow to be shifted away: a wave of one minute about a constant has amplitude / sqrt(2).
-        let ours = trajectory(0.1, 0.1, |time| 100.0 + 20.0 * (time * std::f64::consts::TAU / 60.0).sin());
+        let own = trajectory(0.1, 0.1, |time| 100.0 + 20.0 * (time * std::f64::consts::TAU / 60.0).sin());
         let baseline = trajectory(0.1, 0.1, |_| 100.0);
-        assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 20.0 / 2_f64.sqrt(), 0.5);
+        assert_near(cwnd_error("cwnd_trajectory_error_percent", &own, &baseline), 20.0 / 2_f64.sqrt(), 0.5);
     }
 
     #[test]
     fn other_instants_do_not_matter() {
-        let ours = trajectory(0.1, 0.1, |time| 3.0 * time);
+        let own = trajectory(0.1, 0.1, |time| 3.0 * time);
         let baseline = trajectory(0.037, 0.0713, |time| 3.0 * time);
-        assert_near(number("cwnd_trajectory_error_percent", &ours, &baseline), 0.0, 1e-6);
-        assert_near(number("mean_cwnd_error_percent", &ours, &baseline), 0.0, 0.1);
+        assert_near(cwnd_error("cwnd_trajectory_error_percent", &own, &baseline), 0.0, 1e-6);
+        assert_near(cwnd_error("mean_cwnd_error_percent", &own, &baseline), 0.0, 0.1);
     }
 
     #[test]
     fn a_phase_of_two_seconds_is_forgiven_and_more_is_not() {
         let baseline = trajectory(0.1, 0.1, sawtooth);
         let late = |by: f64| trajectory(0.1, 0.1, move |time| sawtooth(time - by));
-        assert_near(number("cwnd_trajectory_error_percent", &late(2.0), &baseline), 0.0, 1e-6);
+        assert_near(cwnd_error("cwnd_trajectory_error_percent", &late(2.0), &baseline), 0.0, 1e-6);
         // A second that is left: for 9 of 10 s off by 5 packets, for 1 of 10 s by 45. sqrt(0.9 * 25 + 0.1 * 2025) = 15.
-        assert_near(number("cwnd_trajectory_error_percent", &late(3.0), &baseline), 100.0 * 15.0 / 75.0, 0.6);
-        assert_near(number("cwnd_quantile_error_percent", &late(5.0), &baseline), 0.0, 0.2);
-        assert_near(number("mean_cwnd_error_percent", &late(5.0), &baseline), 0.0, 0.2);
+        assert_near(cwnd_error("cwnd_trajectory_error_percent", &late(3.0), &baseline), 100.0 * 15.0 / 75.0, 0.6);
+        assert_near(cwnd_error("cwnd_quantile_error_percent", &late(5.0), &baseline), 0.0, 0.2);
+        assert_near(cwnd_error("mean_cwnd_error_percent", &late(5.0), &baseline), 0.0, 0.2);
     }
 
     #[test]
     fn a_quarter_of_the_run_may_be_missing_and_no_more() {
-        let ours = trajectory(0.1, 0.1, |_| 100.0);
+        let own = trajectory(0.1, 0.1, |_| 100.0);
         let from = |start: f64| trajectory(start, 0.1, |_| 100.0);
-        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(15.0)), Some(0.0));
-        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &from(17.5)), None, "even 2 s of shift leave 74 %");
-        assert_eq!(number("cwnd_trajectory_error_percent", &ours, &Trajectory::default()), None);
+        assert_eq!(cwnd_error("cwnd_trajectory_error_percent", &own, &from(15.0)), Some(0.0));
+        assert_eq!(
+            cwnd_error("cwnd_trajectory_error_percent", &own, &from(17.5)),
+            None,
+            "even 2 s of shift leave 74 %"
+        );
+        assert_eq!(cwnd_error("cwnd_trajectory_error_percent", &own, &Trajectory::default()), None);
     }
 
     #[test]
     fn what_is_not_known_or_zero_gives_no_number() {
-        let ours = trajectory(0.1, 0.1, |_| 100.0);
+        let own = trajectory(0.1, 0.1, |_| 100.0);
         for baseline in [0.0, f64::NAN] {
             let baseline = trajectory(0.1, 0.1, |_| baseline);
-            assert!(NAMES.iter().all(|name| number(name, &ours, &baseline).is_none()), "{baseline:?}");
+            assert!(NAMES.iter().all(|name| cwnd_error(name, &own, &baseline).is_none()), "{baseline:?}");
         }
         let gap = trajectory(0.1, 0.1, |time| if time < 5.0 { f64::NAN } else { 100.0 });
-        assert!(NAMES.iter().all(|name| number(name, &ours, &gap) == Some(0.0)));
+        assert!(NAMES.iter().all(|name| cwnd_error(name, &own, &gap) == Some(0.0)));
     }
 }

@@ -15,32 +15,32 @@ pub fn layout(scenario: &Scenario) -> Result<Layout, Error> {
     Ok(layout)
 }
 
-/// The values that tables, figures and claims show are ones that the record or the time series of a flow or subflow has.
+/// Checks that the values of tables, figures and claims are fields of a record or columns of a time series.
 fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     let Layout { tables, figures, claims } = layout;
     for (at, table) in tables.iter().enumerate() {
         let key = format!("table.{at}.value");
         for column in &table.values {
             let flow = column.flow.as_ref().or(table.scope.flow.as_ref());
-            shown(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
+            check_value(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
         }
     }
     let in_series = ("a flow's time series has", value::figure_values());
     let mut figures = figures.iter().enumerate();
     figures.try_for_each(|(at, it)| match (format!("figure.{at}.value"), &it.across) {
-        (key, Some(_)) => shown(scenario, &key, &it.value, &it.scope),
-        (key, None) => known(scenario, &key, &it.value, &in_series),
+        (key, Some(_)) => check_value(scenario, &key, &it.value, &it.scope),
+        (key, None) => check_name(scenario, &key, &it.value, &in_series),
     })?;
     let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(at, it)| shown(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
+    claims.try_for_each(|(at, it)| check_value(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
 }
 
-/// A value of a table, a claim or bars: a result, or how near one is to the baseline's.
-fn shown(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
+/// Checks the value of a table, a claim or bars: a result, or an error against the baseline.
+fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
     let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
     let subflow = named.iter().any(|flow| flow.contains('/'));
     let flow = named.is_empty() || named.iter().any(|name| !name.contains('/'));
-    let whose = match (scope.is_timed(), flow) {
+    let record = match (scope.is_timed(), flow) {
         (true, _) => "a flow's time series has",
         (false, true) => "a flow's result has",
         (false, false) => "a subflow's result has",
@@ -54,7 +54,7 @@ fn shown(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<()
         let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(named, _)| *named);
         let values = kinds.flat_map(|(_, subflow)| value::table_values(subflow, scope.is_timed()));
         let values = values.chain(given).collect();
-        return known(scenario, key, name, &(whose, values));
+        return check_name(scenario, key, name, &(record, values));
     }
     let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{name}` needs {what}"), help);
     match &scenario.baseline {
@@ -66,10 +66,10 @@ fn shown(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<()
     }
 }
 
-fn known(scenario: &Scenario, key: &str, name: &str, (whose, values): &(&str, Vec<String>)) -> Result<(), Error> {
+fn check_name(scenario: &Scenario, key: &str, name: &str, (record, values): &(&str, Vec<String>)) -> Result<(), Error> {
     if values.iter().any(|known| known == name) {
         return Ok(());
     }
     let help = suggest(name, &values.iter().map(String::as_str).collect::<Vec<_>>());
-    Err(scenario.error_at(key, &format!("{whose} no `{name}`"), &help))
+    Err(scenario.error_at(key, &format!("{record} no `{name}`"), &help))
 }

@@ -1,20 +1,19 @@
-//! What a table shows of a run: a number of the run, of a flow's or subflow's record, or of its time series where a part of
-//! the run is meant.
+//! The values that tables, bars and claims show: numbers of a run, of a flow's or subflow's record, or of its time series.
 
 use crate::estimate::Estimate;
+use crate::flow_record::{DROP_PERCENT, FlowRecord, percent};
 use crate::layout::Scope;
 use crate::sample::Sample;
-use crate::series::{samples, subject};
+use crate::series::{flow_record, samples};
 use crate::study::SweepCell;
-use crate::subject::{DROP_PERCENT, Subject, percent};
 use crate::trajectory::{self, Trajectory};
 use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
 
-/// How much the throughput varies from sample to sample, percent: its standard deviation as a share of its mean.
-const VARIATION: &str = "variation_percent";
+/// The coefficient of variation of the throughput's samples, percent.
+const VARIATION_PERCENT: &str = "variation_percent";
 
-/// What belongs to a run as a whole and not to one of its flows.
+/// The values of a run as a whole, by name.
 const RUN_VALUES: [(&str, RunValue); 6] = [
     ("jain", |run| run.jain),
     ("convergence_s", |run| run.convergence_s),
@@ -25,30 +24,30 @@ const RUN_VALUES: [(&str, RunValue); 6] = [
 ];
 type RunValue = fn(&Run) -> Option<f64>;
 
-/// What a part of the run's time has: of these columns of a flow's series the mean over time,
-const MEANS: [&str; 6] =
+/// Columns of a flow's series of which a part of the run has the mean over time.
+const MEAN_COLUMNS: [&str; 6] =
     ["goodput_mbps", "throughput_mbps", "cwnd_packets", "ssthresh_packets", "srtt_ms", "in_flight_packets"];
-/// and of these the sum.
-const SUMS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
+/// Columns of a flow's series of which a part of the run has the sum.
+const SUM_COLUMNS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
 
-/// The mean of a value over a cell's seeds. None if one of them has none: the mean of those that completed, or converged,
-/// would flatter.
+/// The mean of a value over a cell's seeds. None if one seed has no value: a mean over those that completed, or converged,
+/// would be too good.
 pub(crate) fn estimate(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
     sample(cell, field, scope)?.estimate()
 }
 
-/// The same run by run.
+/// The value of each run of a cell; none if one of the runs in the mean has no value.
 pub(crate) fn sample(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option<Sample> {
     let scope = &cell.scope(scope);
-    let of = |run: &&Run| {
+    let point = |run: &&Run| {
         let value = match trajectory::NAMES.contains(&field) {
-            true => nearness(run, &cell.baseline, field, scope),
+            true => cwnd_error(run, &cell.baseline, field, scope),
             false => value(run, field, scope),
         };
         value.map(|value| (run.seed, value))
     };
-    let points = cell.runs.iter().map(of).collect::<Option<_>>()?;
-    Some(Sample { points, excluded: cell.excluded.iter().filter_map(of).collect() })
+    let points = cell.runs.iter().map(point).collect::<Option<_>>()?;
+    Some(Sample { points, excluded: cell.excluded.iter().filter_map(point).collect() })
 }
 
 /// Whether a value belongs to a run as a whole.
@@ -56,16 +55,16 @@ pub(crate) fn is_run_value(field: &str) -> bool {
     RUN_VALUES.iter().any(|(name, _)| *name == field)
 }
 
-/// How near a run's window is to the baseline's: the mean over the baseline's runs of that cell.
-fn nearness(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
+/// The error of a run's congestion window against the baseline's: the mean over the baseline's runs of that cell.
+fn cwnd_error(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
     let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
-    let ours = trajectory(run, trajectory::COLUMN, scope)?;
+    let own = trajectory(run, trajectory::COLUMN, scope)?;
     let theirs = baseline.iter().filter_map(|other| trajectory(other, trajectory::COLUMN, &whole));
-    let each = theirs.filter_map(|theirs| trajectory::number(field, &ours, &theirs));
+    let each = theirs.filter_map(|theirs| trajectory::cwnd_error(field, &own, &theirs));
     Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 
-/// The trajectory of a column of a flow's series; nothing if the scope has no sample of it.
+/// The trajectory of a column of a flow's series; none if the scope has no sample of it.
 pub(crate) fn trajectory(run: &Run, column: &str, scope: &Scope) -> Option<Trajectory> {
     let (times, values): (Vec<f64>, Vec<f64>) = samples(run, column, scope)?.unzip();
     (!times.is_empty()).then_some(Trajectory { times, values })
@@ -77,63 +76,65 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
         return of_run(run);
     }
     match field {
-        VARIATION => variation(run, scope),
+        VARIATION_PERCENT => variation_percent(run, scope),
         _ if load::NAMES.contains(&field) => load::value(run, field, scope),
-        _ if scope.is_timed() => timed(run, field, scope),
-        _ => subject(run, scope)?.number(field),
+        _ if scope.is_timed() => value_in_time(run, field, scope),
+        _ => flow_record(run, scope)?.number(field),
     }
 }
 
 /// The value over a part of the run's time. A sample stands for the interval that it ends.
-fn timed(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
+fn value_in_time(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if field == DROP_PERCENT {
-        let part = |field| timed(run, field, scope);
+        let part = |field| value_in_time(run, field, scope);
         return percent(part("dropped_packets")?, part("sent_packets")?);
     }
-    let known = known(run, field, scope)?;
-    let sum: f64 = known.iter().sum();
-    (!known.is_empty()).then(|| if SUMS.contains(&field) { sum } else { sum / known.len() as f64 })
+    let finite_samples = finite_samples(run, field, scope)?;
+    let sum: f64 = finite_samples.iter().sum();
+    (!finite_samples.is_empty())
+        .then(|| if SUM_COLUMNS.contains(&field) { sum } else { sum / finite_samples.len() as f64 })
 }
 
-fn variation(run: &Run, scope: &Scope) -> Option<f64> {
-    let rates = known(run, "throughput_mbps", scope)?;
+fn variation_percent(run: &Run, scope: &Scope) -> Option<f64> {
+    let rates = finite_samples(run, "throughput_mbps", scope)?;
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
     percent(variance.sqrt(), mean)
 }
 
-/// The samples that say something.
-fn known(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
+/// The samples of a column that are finite.
+fn finite_samples(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
     Some(samples(run, column, scope)?.map(|(_, value)| value).filter(|value| value.is_finite()).collect())
 }
 
-/// What a table's `value` may be of a flow, or of a subflow: every numeric field of its record, such as `goodput_mbps` or
-/// `rtt_ms.p95`, and `drop_percent`; of a flow also the measures of a run, such as `jain` and `cpu_s_per_gb`. With `from` or
-/// `until` it is a column of the time series instead. Either way `variation_percent`, and of a subflow its load.
-pub(crate) fn table_values(subflow: bool, timed: bool) -> Vec<String> {
+/// The names that a table's `value` may have for a flow, or for a subflow: the numeric fields of its record, such as
+/// `goodput_mbps` or `rtt_ms.p95`, and `drop_percent`; for a flow also values of the run, such as `jain` and
+/// `cpu_s_per_gb`. With `from` or `until`, the columns of the time series instead. In all cases `variation_percent`, and for a
+/// subflow its load.
+pub(crate) fn table_values(subflow: bool, value_in_time: bool) -> Vec<String> {
     let zero = Some(0.0);
     let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };
-    let fields = match (timed, subflow) {
-        (true, _) => MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect(),
-        (false, true) => Subject::Subflow(&Subflow::default()).fields(),
-        (false, false) => Subject::Flow(&flow).fields(),
+    let fields = match (value_in_time, subflow) {
+        (true, _) => MEAN_COLUMNS.iter().chain(&SUM_COLUMNS).map(|name| (*name).to_owned()).collect(),
+        (false, true) => FlowRecord::Subflow(&Subflow::default()).fields(),
+        (false, false) => FlowRecord::Flow(&flow).fields(),
     };
-    let of_run = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !timed && !subflow);
+    let of_run = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !value_in_time && !subflow);
     let loads = load::NAMES.into_iter().filter(|_| subflow);
-    fields.into_iter().chain(of_run.chain([DROP_PERCENT, VARIATION]).chain(loads).map(str::to_owned)).collect()
+    fields.into_iter().chain(of_run.chain([DROP_PERCENT, VARIATION_PERCENT]).chain(loads).map(str::to_owned)).collect()
 }
 
-/// Whether a value comes from the time series although it is of the whole run.
+/// Whether a value needs the time series even for the whole run.
 pub(crate) fn is_from_series(value: &str) -> bool {
-    value == VARIATION || load::NAMES.contains(&value)
+    value == VARIATION_PERCENT || load::NAMES.contains(&value)
 }
 
-/// What a figure's `value` may be: columns of the time series of a flow or subflow.
+/// The names that a figure's `value` may have: columns of the time series of a flow or subflow.
 pub(crate) fn figure_values() -> Vec<String> {
-    MEANS.iter().chain(&SUMS).map(|name| (*name).to_owned()).collect()
+    MEAN_COLUMNS.iter().chain(&SUM_COLUMNS).map(|name| (*name).to_owned()).collect()
 }
 
-/// What the `value` of a table or a claim may be where there is a baseline: how near a flow's window is to it.
+/// The names that a `value` may have besides, if there is a baseline: errors of a flow's congestion window.
 pub(crate) fn baseline_values() -> Vec<String> {
     trajectory::NAMES.map(str::to_owned).to_vec()
 }
@@ -157,15 +158,15 @@ mod tests {
 
     #[test]
     fn every_column_of_a_flow_has_a_value_over_a_part_of_the_run() {
-        let known: std::collections::BTreeSet<&str> = MEANS.into_iter().chain(SUMS).collect();
-        assert_eq!(known, record::FLOW_COLUMNS.into_iter().collect());
+        let finite_samples: std::collections::BTreeSet<&str> = MEAN_COLUMNS.into_iter().chain(SUM_COLUMNS).collect();
+        assert_eq!(finite_samples, record::FLOW_COLUMNS.into_iter().collect());
     }
 
     #[test]
     fn a_part_of_the_run_has_the_mean_of_rates_and_the_sum_of_counts() {
         let part = |from_s, until_s, field| value(&run(), field, &Scope { from_s, until_s, ..Scope::default() });
         assert_eq!(part(None, Some(2.0), "goodput_mbps"), Some(3.0));
-        assert_eq!(part(Some(1.0), None, "goodput_mbps"), Some(6.5), "what is not known does not count");
+        assert_eq!(part(Some(1.0), None, "goodput_mbps"), Some(6.5), "what is not finite_samples does not count");
         assert_eq!(part(Some(1.0), Some(3.0), "sent_packets"), Some(50.0));
         assert_eq!(part(None, Some(2.0), "drop_percent"), Some(10.0), "3 of 30");
         assert_eq!(part(Some(3.0), None, "goodput_mbps"), None);

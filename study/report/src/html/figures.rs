@@ -1,70 +1,70 @@
 //! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
 use super::bars::bars;
-use super::plots::{DATA, DRAWN, FIGURES, LINES, numbers};
+use super::plots::{DATA_NUMBERS, FIGURES_PERCENT, MAX_LINES, SVG_NUMBERS, numbers};
 use crate::chart::Line;
-use crate::figure::{Drawn, Panel, drawn, lines, nothing, title};
+use crate::figure::{FigureData, Panel, empty_note, figure_data, line_count, title};
 use crate::markup::escape;
 use crate::study::Study;
 use crate::svg::{self, Size};
 use serde_json::{Value, json};
 
-/// The section on figures, and its data.
+/// The section on figures, and the data of its interactive charts.
 pub(super) struct Figures {
     pub(super) section: String,
     pub(super) data: Vec<Value>,
 }
 
-/// A figure that stands alone.
-const LARGE: Size = (960.0, 300.0);
-/// One of the charts of a figure.
-const SMALL: Size = (480.0, 210.0);
+/// The size of a figure with one panel.
+const SINGLE_PANEL: Size = (960.0, 300.0);
+/// The size of a panel among several.
+const PANEL: Size = (480.0, 210.0);
 
-/// The figures that the layout asks for and the runs can give.
+/// The figures of the layout, as many as fit on the page.
 pub(super) fn figures(study: &Study<'_>) -> Figures {
     let figures = &study.layout.figures;
     let (mut total, mut shown) = (0, 0);
     for figure in figures {
-        total += lines(study, figure);
-        shown += usize::from(total <= LINES * FIGURES / 100);
+        total += line_count(study, figure);
+        shown += usize::from(total <= MAX_LINES * FIGURES_PERCENT / 100);
     }
-    let points = |numbers| numbers * FIGURES / 100 / total.clamp(1, LINES * FIGURES / 100);
-    let [few, many] = [points(DRAWN).clamp(40, 400), points(DATA).clamp(100, 1000)];
+    let points = |budget| budget * FIGURES_PERCENT / 100 / total.clamp(1, MAX_LINES * FIGURES_PERCENT / 100);
+    let [svg_points, data_points] = [points(SVG_NUMBERS).clamp(40, 400), points(DATA_NUMBERS).clamp(100, 1000)];
     let (mut drawings, mut data) = (String::new(), Vec::new());
     for figure in &figures[..shown] {
-        drawings += &match (&figure.across, drawn(study, figure, few)) {
+        drawings += &match (&figure.across, figure_data(study, figure, svg_points)) {
             (Some(across), _) => bars(study, figure, across),
-            (None, Some(few)) => {
-                data.extend(drawn(study, figure, many).as_ref().map(self::data));
-                one(data.len() - 1, &few, study.baseline.map_or("", |baseline| baseline.name))
+            (None, Some(svg_data)) => {
+                data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
+                line_figure(data.len() - 1, &svg_data, study.baseline.map_or("", |baseline| baseline.name))
             }
-            (None, None) => format!("<h3>{}</h3>\n<p>{}</p>\n", escape(&title(figure)), escape(&nothing(figure))),
+            (None, None) => format!("<h3>{}</h3>\n<p>{}</p>\n", escape(&title(figure)), escape(&empty_note(figure))),
         };
     }
     if drawings.is_empty() {
         return Figures { section: String::new(), data };
     }
-    let several = study.seeds().contains(' ') && !data.is_empty();
-    let seeds = if several { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
-    let cut = match shown < figures.len() {
+    let several_seeds = study.seeds().contains(' ') && !data.is_empty();
+    let seeds = if several_seeds { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
+    let omission_note = match shown < figures.len() {
         true => format!("<p>The first {shown} of {} figures fit; the Parquet files have all.</p>\n", figures.len()),
         false => String::new(),
     };
-    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{cut}{drawings}</section>\n");
+    let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{omission_note}{drawings}</section>\n");
     Figures { section, data }
 }
 
-fn one(index: usize, figure: &Drawn, baseline: &str) -> String {
-    let alone = figure.panels.len() == 1;
+fn line_figure(index: usize, figure: &FigureData, baseline: &str) -> String {
+    let is_single = figure.panels.len() == 1;
     let title = format!("{}, {}", escape(&figure.title), escape(&figure.unit));
     let compared = figure.panels.iter().any(|panel| panel.chart.lines.iter().any(|line| line.baseline));
     let note = match compared {
         true => format!("<p class=\"note\">Broad and pale: {}.</p>\n", escape(baseline)),
         false => String::new(),
     };
-    let size = if alone { LARGE } else { SMALL };
+    let size = if is_single { SINGLE_PANEL } else { PANEL };
     let panels: String = figure.panels.iter().map(|panel| picture(panel, size, &title)).collect();
-    let class = if alone { "panels alone" } else { "panels" };
+    let class = if is_single { "panels alone" } else { "panels" };
     format!(
         "<div class=\"figure\" id=\"figure-{index}\">\n<h3>{title}</h3>\n{note}{}\n<div class=\"{class}\">{panels}</div>\n</div>\n",
         svg::legend(&figure.legend)
@@ -79,12 +79,11 @@ fn picture(panel: &Panel, size: Size, title: &str) -> String {
     format!("<figure>{caption}{picture}</figure>")
 }
 
-fn data(figure: &Drawn) -> Value {
-    let place = |line: &Line| figure.legend.iter().position(|other| other.name == line.name);
-    let line =
-        |line: &Line| json!({ "of": place(line), "baseline": line.baseline, "values": numbers(&line.values, 4) });
+fn data(figure: &FigureData) -> Value {
+    let legend_index = |line: &Line| figure.legend.iter().position(|other| other.name == line.name);
+    let line = |line: &Line| json!({ "of": legend_index(line), "baseline": line.baseline, "values": numbers(&line.values, 4) });
     let panel = |panel: &Panel| {
-        let top = svg::ticks(panel.chart.most).last().copied();
+        let top = svg::ticks(panel.chart.max).last().copied();
         let lines: Vec<Value> = panel.chart.lines.iter().map(line).collect();
         json!({ "span": [panel.span.0, panel.span.1], "top": top, "times": numbers(&panel.times, 5), "lines": lines })
     };

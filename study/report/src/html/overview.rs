@@ -1,11 +1,11 @@
-//! The page of comparisons: one fills it; several stand below each other, with all their errors together on top.
+//! The page of one comparison, or of several: then a table of all errors comes first.
 
-use super::compare::{Parts, about, cells, parts};
-use super::{Place, plots};
+use super::compare::{ComparisonSections, about, cells, sections};
+use super::{PagePart, plots};
 use crate::compare::Comparison;
 use crate::markup::escape;
 use crate::number::plural;
-use crate::overview::{HEADS, Row, rows, total};
+use crate::overview::{HEADINGS, Row, rows, total};
 use crate::svg;
 
 /// The page of one comparison, or of several.
@@ -16,45 +16,46 @@ use crate::svg;
 pub fn compare_html(comparisons: &[Comparison<'_>]) -> String {
     match comparisons {
         [] => panic!("nothing is compared"),
-        [one] => alone(one),
-        several => together(several),
+        [one] => single_page(one),
+        several => combined_page(several),
     }
 }
 
-fn alone(comparison: &Comparison<'_>) -> String {
-    let Parts { sections, data, .. } = parts(comparison, &Place { percent: 100, ..Place::default() });
+fn single_page(comparison: &Comparison<'_>) -> String {
+    let ComparisonSections { sections, data, .. } =
+        sections(comparison, &PagePart { percent: 100, ..PagePart::default() });
     let header = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape(&comparison.name()), about(comparison));
     super::page(&comparison.name(), &header, &sections, (data.into_iter().collect(), Vec::new()), comparison.measured())
 }
 
-fn together(comparisons: &[Comparison<'_>]) -> String {
+fn combined_page(comparisons: &[Comparison<'_>]) -> String {
     let title = format!("{} side by side", plural(comparisons.len(), "comparison"));
     let header = format!("<header>\n<h1>{title}</h1>\n</header>\n");
     let rows = rows(comparisons);
     let (mut sections, mut data) = (vec![overview(comparisons, &rows)], Vec::new());
-    let mut first = 0;
-    for (at, (comparison, percent)) in comparisons.iter().zip(rooms(comparisons)).enumerate() {
-        let place = Place { part: Some(at), first, percent };
-        let parts = parts(comparison, &place);
-        first += parts.plotted;
-        data.extend(parts.data);
-        sections.push(section(comparison, &rows[at].label, at, &parts.sections.concat()));
+    let mut first_cell = 0;
+    for (at, (comparison, percent)) in comparisons.iter().zip(budget_percents(comparisons)).enumerate() {
+        let part = PagePart { index: Some(at), first_cell, percent };
+        let content = self::sections(comparison, &part);
+        first_cell += content.plotted_cells;
+        data.extend(content.data);
+        sections.push(section(comparison, &rows[at].label, at, &content.sections.concat()));
     }
     super::page(&title, &header, &sections, (data, Vec::new()), comparisons[0].measured())
 }
 
-/// The share of the room for charts over time that each comparison gets, percent: what its lines are of all lines.
-fn rooms(comparisons: &[Comparison<'_>]) -> Vec<usize> {
-    let lines = |it: &Comparison<'_>| cells(&it.worst_first()).iter().map(plots::lines).sum::<usize>();
+/// Each comparison's share of the budget for charts over time, percent: its share of all lines.
+fn budget_percents(comparisons: &[Comparison<'_>]) -> Vec<usize> {
+    let lines = |it: &Comparison<'_>| cells(&it.worst_first()).iter().map(plots::max_lines).sum::<usize>();
     let lines: Vec<usize> = comparisons.iter().map(lines).collect();
     let all = lines.iter().sum::<usize>().max(1);
     lines.into_iter().map(|lines| (100 * lines).div_ceil(all)).collect()
 }
 
-/// One of several, below its own heading.
-fn section(comparison: &Comparison<'_>, label: &str, at: usize, parts: &str) -> String {
+/// One comparison of several, below its own heading.
+fn section(comparison: &Comparison<'_>, label: &str, at: usize, sections: &str) -> String {
     let (label, about) = (escape(label), about(comparison));
-    format!("<section class=\"pair\" id=\"pair-{at}\">\n<h2>{label}</h2>\n{about}\n{parts}</section>\n")
+    format!("<section class=\"pair\" id=\"pair-{at}\">\n<h2>{label}</h2>\n{about}\n{sections}</section>\n")
 }
 
 /// All errors of the goodput: in numbers, for each comparison, and as a curve.
@@ -68,7 +69,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
         )
     };
     let body: String = rows.iter().zip(comparisons).enumerate().map(row).collect();
-    let heads = HEADS.map(|head| format!("<th scope=\"col\">{}</th>", nonbreaking(head))).concat();
+    let heads = HEADINGS.map(|head| format!("<th scope=\"col\">{}</th>", nonbreaking(head))).concat();
     let curve = total.errors.as_ref().filter(|errors| errors.0.len() > 1).map_or(String::new(), |errors| {
         let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), "goodput of all");
         let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };

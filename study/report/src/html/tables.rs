@@ -1,22 +1,22 @@
 //! The page's tables.
 
-use crate::caption::{capital, caption, corner};
+use crate::caption::{capitalise, caption, corner};
 use crate::colour;
 use crate::dot_plot;
-use crate::grid::{Grid, Pair, Row, Value, agreement, closing, pairs, ranking, references};
+use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::layout::{Reference, Table};
 use crate::markup::escape;
 use crate::number::{
-    format_digits, format_number, format_optional, label, mark_disturbed, mark_outlier, percent, plural,
+    format_digits, format_number, format_optional, format_percent, mark_disturbed, mark_outlier, name_and_unit, plural,
 };
 use crate::study::Study;
 use crate::summary;
-use crate::svg::{Point, scatter};
+use crate::svg::{ScatterPoint, scatter};
 
-/// Rows of a table that a page can carry; the Parquet files have them all.
+/// The most rows of a table on the page; the Parquet files have all.
 pub(super) const MAX_ROWS: usize = 1000;
 
-/// The sweep as tables, simulated and compared. `shown`: how many cells have plots to link to.
+/// The tables of the layout, and their comparison with references. The first `shown` cells have plots to link to.
 pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
     if study.layout.tables.is_empty() {
         return String::new();
@@ -30,59 +30,61 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
                 out += &compared(study, table, grid, &reference);
             }
         }
-        let closing = closing(study, table, &grids);
-        out += &closing.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect::<String>();
+        let closing_sentences = closing_sentences(study, table, &grids);
+        out += &closing_sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect::<String>();
     }
-    out + &disturbances(study) + "</section>\n"
+    out + &disturbance_notes(study) + "</section>\n"
 }
 
-/// What the marks on values say.
-pub(super) fn disturbances(study: &Study<'_>) -> String {
-    study.disturbances().iter().map(|told| format!("<p>{}</p>\n", escape(told))).collect()
+/// The footnotes on disturbed runs.
+pub(super) fn disturbance_notes(study: &Study<'_>) -> String {
+    study.disturbance_notes().iter().map(|told| format!("<p>{}</p>\n", escape(told))).collect()
 }
 
-fn head(table: &Table, grid: &Grid) -> String {
+fn table_head(table: &Table, grid: &Grid) -> String {
     let columns: String = grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
     let corner = escape(&corner(table));
     format!("<thead><tr><th scope=\"col\" class=\"corner\">{corner}</th>{columns}</tr></thead>\n")
 }
 
-fn row_head(row: &Row) -> String {
+fn row_heading(row: &Row) -> String {
     let colour = colour::index(&row.name);
     format!("<th scope=\"row\"><i style=\"background:var(--c{colour})\"></i>{}</th>", escape(&row.name))
 }
 
 fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
-    // Several values have no scale in common: each column has its own.
+    // Several values have no common scale: each column has its own.
     let several = table.values.len() > 1;
-    let greatest: Vec<f64> = (0..grid.columns.len()).map(|at| grid.greatest(several.then_some(at))).collect();
+    let max_mean: Vec<f64> = (0..grid.columns.len()).map(|at| grid.max_mean(several.then_some(at))).collect();
     let width = grid.columns.len();
     let row = |row: &Row| {
-        let cells: String = match row.coming {
-            true => format!("<td class=\"coming\" colspan=\"{width}\">coming: published, not run here yet</td>"),
-            false => row.values.iter().zip(&greatest).map(|(value, most)| heat(value.as_ref(), *most, shown)).collect(),
+        let cells: String = match row.only_published {
+            true => format!("<td class=\"not-run\" colspan=\"{width}\">published, not run here</td>"),
+            false => {
+                row.values.iter().zip(&max_mean).map(|(value, max)| heat_cell(value.as_ref(), *max, shown)).collect()
+            }
         };
-        format!("<tr>{}{cells}</tr>\n", row_head(row))
+        format!("<tr>{}{cells}</tr>\n", row_heading(row))
     };
     let rows: String = grid.rows.iter().map(row).collect();
     let interval = match grid.has_intervals() {
         true => format!("; ± is half the 95 % confidence interval (Student's t); {}", dot_plot::CAPTION),
         false => String::new(),
     };
-    let most = if several { "most of the column".to_owned() } else { format_number(grid.greatest(None)) };
+    let scale_max = if several { "greatest of the column".to_owned() } else { format_number(grid.max_mean(None)) };
     let links = if shown > 0 { ". A value leads to its time series" } else { "" };
     format!(
         "<div class=\"scroll\"><table class=\"heat\"><caption><b>{}</b>{interval}{links}. \
-         <span class=\"scale\">0 <i></i> {most}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
+         <span class=\"scale\">0 <i></i> {scale_max}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape(&caption(study, table, grid)),
-        head(table, grid),
+        table_head(table, grid),
         grid.outliers().map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
     )
 }
 
-fn heat(value: Option<&Value>, greatest: f64, shown: usize) -> String {
+fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
     let Some(Value { cell, estimate, sample, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
-    let share = if greatest > 0.0 { (estimate.mean / greatest).clamp(0.0, 1.0) } else { 0.0 };
+    let share = if max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
     let half =
         estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", format_digits(half, 2)));
     let mean = mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
@@ -100,13 +102,16 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
             return String::new();
         }
         let cells: String = pairs.iter().map(pair_cell).collect();
-        format!("<tr>{}{cells}</tr>\n", row_head(row))
+        format!("<tr>{}{cells}</tr>\n", row_heading(row))
     };
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
-    // Several values side by side have no unit in common, and no axes.
+    // Several values have no common unit, and no scatter plot.
     let several = table.values.len() > 1;
-    let unit =
-        escape(if reference.unit.is_empty() && !several { label(&table.values[0].value).1 } else { &reference.unit });
+    let unit = escape(if reference.unit.is_empty() && !several {
+        name_and_unit(&table.values[0].value).1
+    } else {
+        &reference.unit
+    });
     let plot = if several { String::new() } else { scatter_of(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
@@ -114,38 +119,38 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
          <table class=\"pairs\"><caption>In each cell: <b>here</b>, <small>{name}</small>{unit}; below, the relative \
          error of what is here. Orange: too little. Blue: too much. Full colour: off by half or more.</caption>\n{}\
          <tbody>\n{rows}</tbody>{}</table></div>{plot}</div>\n",
-        escape(&capital(&reference.source)),
+        escape(&capitalise(&reference.source)),
         escape(&agreement(&pairs)),
         super::paragraphs(&reference.note),
-        head(table, grid),
-        ranks(&pairs)
+        table_head(table, grid),
+        rank_correlation_row(&pairs)
     )
 }
 
-/// How far both rank the rows alike, below each column.
-fn ranks(pairs: &[Vec<Pair>]) -> String {
-    let Some(columns) = ranking(pairs) else { return String::new() };
+/// The table's foot: the rank correlation of each column.
+fn rank_correlation_row(pairs: &[Vec<Pair>]) -> String {
+    let Some(columns) = rank_correlations(pairs) else { return String::new() };
     let cells: String = columns.iter().map(|tau| format!("<td>{}</td>", format_optional(*tau))).collect();
     format!("<tfoot><tr><th scope=\"row\">Kendall's τ-b of the order down the column</th>{cells}</tr></tfoot>")
 }
 
 fn pair_cell(pair: &Pair) -> String {
     let simulated =
-        pair.simulated.map_or_else(|| "coming".to_owned(), |it| mark_disturbed(format_number(it), pair.disturbed[1]));
+        pair.simulated.map_or_else(|| "not run".to_owned(), |it| mark_disturbed(format_number(it), pair.disturbed[1]));
     let published = mark_disturbed(format_optional(pair.published), pair.disturbed[0]);
     let (class, strength, error) = match pair.error() {
         Some(error) => shade(error),
         None => ("none", 0.0, String::new()),
     };
-    let class = if pair.simulated.is_none() { "coming" } else { class };
+    let class = if pair.simulated.is_none() { "not-run" } else { class };
     format!(
         "<td class=\"{class}\" style=\"--h:{strength:.2}\"><b>{simulated}</b> <small>{published}</small><br>{error}</td>"
     )
 }
 
-/// The looks of a relative error: class, strength of its colour, text.
+/// The CSS class of a relative error, the strength of its colour, and its text.
 pub(super) fn shade(error: f64) -> (&'static str, f64, String) {
-    (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), percent(error))
+    (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), format_percent(error))
 }
 
 fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
@@ -157,7 +162,7 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &R
                 && simulated > 0.0
             {
                 let name = format!("{}, {column}", row.name);
-                points.push(Point { name, colour: colour::index(&row.name), published, simulated });
+                points.push(ScatterPoint { name, colour: colour::index(&row.name), published, simulated });
             }
         }
     }
@@ -171,7 +176,7 @@ fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &R
     )
 }
 
-/// What every flow, path and tunnel did; open where there is no other table.
+/// The summary tables, unfolded if the layout has no tables.
 pub(super) fn summary_tables(study: &Study<'_>) -> String {
     let open = if study.layout.tables.is_empty() { " open" } else { "" };
     let mut out = "<section id=\"summary_tables\">\n<h2>Flows and paths</h2>\n".to_owned();
@@ -185,15 +190,15 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
         let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
         let rows: String = summary.rows.iter().take(MAX_ROWS).map(row).collect();
         let (title, count) = (summary.title, plural(summary.rows.len(), "row"));
-        let cut = match summary.rows.len() > MAX_ROWS {
+        let omission_note = match summary.rows.len() > MAX_ROWS {
             true => format!("<p>The first {MAX_ROWS} rows; the Parquet files beside this page have all.</p>"),
             false => String::new(),
         };
         out += &format!(
-            "<details{open}><summary>{title}, {count}</summary>{cut}<div class=\"scroll\"><table class=\"plain\">\
+            "<details{open}><summary>{title}, {count}</summary>{omission_note}<div class=\"scroll\"><table class=\"plain\">\
              <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{}</details>\n",
             summary.outliers.map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
         );
     }
-    out + &disturbances(study) + "</section>\n"
+    out + &disturbance_notes(study) + "</section>\n"
 }

@@ -1,6 +1,6 @@
-//! The report's part of a scenario file: tables, figures and claims, as TOML has them.
+//! The report's part of a scenario file: the TOML tables of tables, figures and claims.
 //!
-//! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
+//! The doc comments here are the descriptions in the JSON Schema, written for authors of scenarios.
 
 use super::model::{Column, Test};
 use super::reference::ReferenceTable;
@@ -17,7 +17,7 @@ pub(super) struct LayoutFile {
     pub(super) table: Vec<TableFile>,
     /// Figures of the report.
     pub(super) figure: Vec<FigureFile>,
-    /// What was claimed, and whether it holds.
+    /// Claims, which the report decides.
     pub(super) claim: Vec<ClaimFile>,
 }
 
@@ -34,12 +34,12 @@ macro_rules! with_scope_keys {
             /// columns, lines or of is "flow": these flows and subflows.
             #[serde(default)]
             only: BTreeMap<String, At<Vec<String>>>,
-            /// Whose result, where there are several flows; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
+            /// The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
             /// the first flow's.
             flow: Option<At<String>>,
-            /// Only what happens from then on, from the time series.
+            /// Only the time from this instant on, from the time series.
             from: Option<At<Time>>,
-            /// Only what happens until then, from the time series.
+            /// Only the time until this instant, from the time series.
             until: Option<At<Time>>,
         }
 
@@ -51,7 +51,7 @@ macro_rules! with_scope_keys {
     };
 }
 
-/// The keys of a scope, of whichever table.
+/// The keys of a scope.
 pub(super) struct ScopeFile<'a> {
     pub(super) only: &'a BTreeMap<String, At<Vec<String>>>,
     pub(super) flow: &'a Option<At<String>>,
@@ -62,15 +62,15 @@ with_scope_keys! {
     /// A table of the report.
     #[schemars(rename = "table")]
     TableFile {
-        /// What stands above it. Default: what the value is called.
+        /// Title. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
         /// The swept key whose values are the rows; or "flow".
         pub(super) rows: At<String>,
         /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
         pub(super) columns: Option<At<String>>,
-        /// What stands in the table: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are
-        /// no columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
+        /// The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
+        /// columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
         pub(super) value: At<Values>,
         /// Published or measured values to compare with.
         #[serde(default)]
@@ -82,7 +82,7 @@ with_scope_keys! {
     /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another.
     #[schemars(rename = "figure")]
     FigureFile {
-        /// What stands above it. Default: what the value is called.
+        /// Title. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
         /// The swept key whose values are lines over time; or "flow".
@@ -97,21 +97,21 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// Something that was claimed, and when it holds: one of highest, lowest, order, alike, range, ratio.
+    /// A claim, and the test that decides it: one of highest, lowest, order, alike, range, ratio.
     #[schemars(rename = "claim")]
     ClaimFile {
-        /// In the source's words.
+        /// The statement, in the source's words.
         pub(super) says: At<String>,
-        /// Where it stands.
+        /// The source.
         #[serde(default)]
         pub(super) source: String,
-        /// The numbers that stand there.
+        /// The numbers of the source.
         #[serde(default)]
         pub(super) published: String,
-        /// What a reader must know about the verdict.
+        /// A note on the verdict.
         #[serde(default)]
         pub(super) note: String,
-        /// What is compared: as in a table.
+        /// The value that is compared, as in a table.
         pub(super) value: String,
         /// The swept key whose values are compared; or "flow".
         pub(super) of: At<String>,
@@ -153,19 +153,19 @@ pub(super) enum Values {
 #[schemars(inline)]
 pub(super) enum ColumnFile {
     Plain(String),
-    Labelled(Labelled),
+    Labelled(LabelledValue),
 }
 
 /// A value with a label.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "column")]
-pub(super) struct Labelled {
-    /// What it is called.
+pub(super) struct LabelledValue {
+    /// Heading.
     label: String,
     /// A field of the result of a flow or subflow.
     value: String,
-    /// Whose. Default: as the table.
+    /// The flow or subflow. Default: as the table.
     flow: Option<String>,
 }
 
@@ -173,7 +173,7 @@ impl From<&ColumnFile> for Column {
     fn from(column: &ColumnFile) -> Self {
         match column {
             ColumnFile::Plain(value) => Self { value: value.clone(), ..Self::default() },
-            ColumnFile::Labelled(Labelled { label, value, flow }) => {
+            ColumnFile::Labelled(LabelledValue { label, value, flow }) => {
                 Self { value: value.clone(), label: label.clone(), flow: flow.clone() }
             }
         }

@@ -1,10 +1,10 @@
-//! What a report shows of a study: tables, figures of lines and bars, claims with a verdict.
+//! The layout of a report: tables, figures of lines or bars, and claims.
 
 use super::reference::Reference;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the report shows of a study, in the order of the file.
+/// The tables, figures and claims of a report, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// Tables.
@@ -15,21 +15,21 @@ pub struct Layout {
     pub claims: Vec<Claim>,
 }
 
-/// Instead of a swept key: what is shown goes by flow, and by subflow where these are named.
+/// The key, in the place of a swept key, of a table, figure or claim that goes by flow, and by subflow if subflows are named.
 pub const BY_FLOW: &str = "flow";
 
 /// A table: one swept key down; across, another swept key or several values. Either may be [`BY_FLOW`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What stands above it, or empty: then the value says it.
+    /// Title; if empty, the name of the value is shown.
     pub title: String,
     /// The swept key whose values are the rows.
     pub rows: String,
     /// The swept key whose values are the columns; without it the columns are the `values`.
     pub columns: Option<String>,
-    /// What stands in the table; one, if there are `columns`.
+    /// The values shown; one, if there are `columns`.
     pub values: Vec<Column>,
-    /// What part of the study.
+    /// The part of the study that is shown.
     pub scope: Scope,
     /// Published or measured values to compare with.
     pub references: Vec<Reference>,
@@ -38,11 +38,11 @@ pub struct Table {
 /// A value that a table shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// Such as `goodput_mbps`.
+    /// The name of the value, such as `goodput_mbps`.
     pub value: String,
-    /// What it is called, or empty: then the value says it.
+    /// Heading; if empty, the name of the value is shown.
     pub label: String,
-    /// Of which flow or subflow, if not that of the scope.
+    /// The flow or subflow, if not that of the scope.
     pub flow: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Column {
 /// value of another key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What stands above it, or empty: then the value says it.
+    /// Title; if empty, the name of the value is shown.
     pub title: String,
     /// The swept key whose values are the lines, or the bars.
     pub lines: String,
@@ -59,34 +59,34 @@ pub struct Figure {
     pub across: Option<String>,
     /// Of lines a column of the time series, such as `cwnd_packets`; of bars a value as in a table.
     pub value: String,
-    /// What part of the study. A setting of the keys that are left makes a chart.
+    /// The part of the study that is shown. Each setting of the other keys has a chart.
     pub scope: Scope,
 }
 
-/// Something that was said about the values of a swept key, and how to find out whether it holds here.
+/// A statement about the values of a swept key, and the test that decides it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// In the source's words, or near to them.
+    /// The statement, in the source's words or close to them.
     pub says: String,
-    /// Where it stands, or empty.
+    /// The source, or empty.
     pub source: String,
-    /// What is compared, such as `goodput_mbps`: the mean over all cells in scope.
+    /// The value that is compared, such as `goodput_mbps`: the mean over all cells in scope.
     pub value: String,
     /// The swept key whose values are compared, or [`BY_FLOW`].
     pub of: String,
     /// A swept key for each value of which the claim gets a verdict of its own.
     pub each: Option<String>,
-    /// What part of the study.
+    /// The part of the study that counts.
     pub scope: Scope,
-    /// When it holds.
+    /// The test that decides the claim.
     pub test: Test,
     /// The numbers that the source gives, in its words, or empty.
     pub published: String,
-    /// What a reader must know about the verdict, or empty.
+    /// A note on the verdict, or empty.
     pub note: String,
 }
 
-/// When a claim holds.
+/// The condition under which a claim holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Test {
     /// These have the greatest values, in any order.
@@ -97,14 +97,14 @@ pub enum Test {
     Order(Vec<String>),
     /// The greatest and the least of these differ by at most a share of their mean.
     Alike {
-        /// Which.
+        /// Values of the swept key.
         names: Vec<String>,
         /// The share, 0 to 1.
         within: f64,
     },
     /// The value of each of these lies in a range.
     Range {
-        /// Which.
+        /// Values of the swept key.
         names: Vec<String>,
         /// The least value that is allowed.
         #[serde(alias = "least")]
@@ -115,7 +115,7 @@ pub enum Test {
     },
     /// The value of the first over that of the second lies in a range.
     Ratio {
-        /// Which.
+        /// Two values of the swept key.
         of: [String; 2],
         /// The least ratio that is allowed.
         #[serde(alias = "least")]
@@ -131,7 +131,7 @@ pub enum Test {
 pub struct Scope {
     /// Only cells with one of these values of a swept key; of [`BY_FLOW`], these flows and subflows.
     pub only: BTreeMap<String, Vec<String>>,
-    /// The flow, where there are several; `FLOW/PATH` is the subflow of an MPTCP flow over a path.
+    /// The flow, if not the first; `FLOW/PATH` is the subflow of an MPTCP flow over a path.
     pub flow: Option<String>,
     /// From this second of the run on.
     pub from_s: Option<f64>,
@@ -140,21 +140,21 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether a part of the run's time is meant, so that values come from the time series.
+    /// Whether the scope is a part of the run's time: then values come from the time series.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.from_s.is_some() || self.until_s.is_some()
     }
 
-    /// Whether a cell with these parameters belongs to it.
+    /// Whether a cell with these parameters is in the scope.
     #[must_use]
-    pub fn has(&self, parameters: &BTreeMap<String, String>) -> bool {
+    pub fn contains(&self, parameters: &BTreeMap<String, String>) -> bool {
         self.only.iter().all(|(key, values)| parameters.get(key).is_none_or(|value| values.contains(value)))
     }
 }
 
 impl Test {
-    /// The values of the swept key that it names.
+    /// The values of the swept key that the test names.
     #[must_use]
     pub fn names(&self) -> &[String] {
         match self {

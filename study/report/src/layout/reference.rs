@@ -12,15 +12,15 @@ use std::fmt;
 pub struct Reference {
     /// Short name: "published", "Linux 6.1".
     pub name: String,
-    /// Where the values stand.
+    /// The source of the values.
     pub source: String,
-    /// Their unit.
+    /// The unit of the values.
     pub unit: String,
     /// The columns, as the sweep shows their values.
     pub columns: Vec<String>,
     /// The rows in the source's order, as the sweep shows their values; `None` where there is no value.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
-    /// What a reader must know to compare.
+    /// A note on the comparison.
     pub note: String,
 }
 
@@ -31,15 +31,15 @@ pub struct Reference {
 pub(super) struct ReferenceTable {
     /// Short name.
     name: String,
-    /// Where the values stand.
+    /// The source of the values.
     source: String,
-    /// Their unit.
+    /// The unit of the values.
     unit: String,
     /// The columns, as the sweep shows their values.
     columns: Vec<String>,
     /// Rows by name, as the sweep shows their values; nan where there is no value.
     rows: At<Rows>,
-    /// What a reader must know to compare.
+    /// A note on the comparison.
     #[serde(default)]
     note: String,
 }

@@ -46,8 +46,8 @@ fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
     names
 }
 
-/// A scope, and swept keys where they were given.
-type Part<const N: usize> = (Scope, [Option<String>; N]);
+/// A scope, and the swept keys that are given.
+type ScopeAndKeys<const N: usize> = (Scope, [Option<String>; N]);
 
 struct Context<'a> {
     sweep: &'a Sweep,
@@ -62,35 +62,35 @@ impl Context<'_> {
             Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
             Values::Several(values) => values.iter().map(Column::from).collect(),
         };
-        let mut whose = values.iter().filter_map(|column| column.flow.as_ref());
-        whose.try_for_each(|flow| self.flow(flow, given.value.span()))?;
+        let mut flows = values.iter().filter_map(|column| column.flow.as_ref());
+        flows.try_for_each(|flow| self.flow(flow, given.value.span()))?;
         if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
             let fault = Fault::at(given.value.span(), "a table with `columns` shows one value");
             return Err(fault.help("leave out `columns`, or write a table for each value"));
         }
         let keys = [Some(&given.rows), given.columns.as_ref()];
-        let Some((scope, [Some(rows), columns])) = self.part(&given.scope(), keys)? else { return Ok(None) };
+        let Some((scope, [Some(rows), columns])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
         let references = given.reference.iter().map(ReferenceTable::checked).collect::<Result<_, _>>()?;
         Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
     }
 
     fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Fault> {
-        let wrong = |at: &At<String>, what, help| Err(Fault::at(at.span(), what).help(help));
+        let fault = |at: &At<String>, message, help| Err(Fault::at(at.span(), message).help(help));
         let lines = match (&given.lines, &given.bars, &given.across) {
             (Some(lines), None, None) if self.sample.is_some() => lines,
-            (Some(lines), None, None) => return wrong(lines, "a figure needs the time series", "set `sample`"),
+            (Some(lines), None, None) => return fault(lines, "a figure needs the time series", "set `sample`"),
             (None, Some(bars), Some(_)) => bars,
-            (None, Some(bars), None) => return wrong(bars, "bars stand across a swept key", "across = \"KEY\""),
+            (None, Some(bars), None) => return fault(bars, "bars stand across a swept key", "across = \"KEY\""),
             (Some(_), None, Some(across)) => {
-                return wrong(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
+                return fault(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
             }
-            (Some(_), Some(bars), _) => return wrong(bars, "a figure has either lines or bars", "leave one out"),
+            (Some(_), Some(bars), _) => return fault(bars, "a figure has either lines or bars", "leave one out"),
             (None, None, _) => {
                 let help = "lines = \"KEY\" over time, or bars = \"KEY\" with across = \"KEY\"";
-                return wrong(&given.value, "a figure has neither lines nor bars", help);
+                return fault(&given.value, "a figure has neither lines nor bars", help);
             }
         };
-        let part = self.part(&given.scope(), [Some(lines), given.across.as_ref()])?;
+        let part = self.scope_and_keys(&given.scope(), [Some(lines), given.across.as_ref()])?;
         let Some((scope, [Some(lines), across])) = part else { return Ok(None) };
         Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
     }
@@ -98,26 +98,26 @@ impl Context<'_> {
     fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Fault> {
         let test = given.test()?;
         let keys = [Some(&given.of), given.each.as_ref()];
-        let Some((mut scope, [Some(of), each])) = self.part(&given.scope(), keys)? else { return Ok(None) };
-        let run = self.labels(&of);
-        if let Some(name) = test.names().iter().find(|name| !run.contains(&name.as_str())) {
-            return self.absent(given.says.span(), &of, name, &run).map(|()| None);
+        let Some((mut scope, [Some(of), each])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
+        let labels = self.labels(&of);
+        if let Some(name) = test.names().iter().find(|name| !labels.contains(&name.as_str())) {
+            return self.check_absent(given.says.span(), &of, name, &labels).map(|()| None);
         }
         if of == BY_FLOW && !scope.only.contains_key(BY_FLOW) {
-            // All flows, and the subflows that are named.
-            let meant = |name: &&String| !name.contains('/') || test.names().contains(name);
-            scope.only.insert(of.clone(), self.flows.iter().filter(meant).cloned().collect());
+            // All flows, and the named subflows.
+            let is_in_scope = |name: &&String| !name.contains('/') || test.names().contains(name);
+            scope.only.insert(of.clone(), self.flows.iter().filter(is_in_scope).cloned().collect());
         }
         let ClaimFile { says, source, published, note, value, .. } = given.clone();
         Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
     }
 
-    /// The scope and the swept keys that are still swept; nothing if nothing is left.
-    fn part<const N: usize>(
+    /// The scope and the swept keys; none if a `--set` has removed a key or all values of the scope.
+    fn scope_and_keys<const N: usize>(
         &self,
         scope: &ScopeFile<'_>,
         keys: [Option<&At<String>>; N],
-    ) -> Result<Option<Part<N>>, Fault> {
+    ) -> Result<Option<ScopeAndKeys<N>>, Fault> {
         if let Some(flows) = scope.only.get(BY_FLOW)
             && !keys.iter().flatten().any(|key| key.get() == BY_FLOW)
         {
@@ -125,7 +125,7 @@ impl Context<'_> {
             return Err(fault.help("`flow = \"NAME\"` chooses whose result is shown"));
         }
         for key in keys.into_iter().flatten() {
-            if !self.swept(key.get(), &key.span())? {
+            if !self.is_swept(key.get(), &key.span())? {
                 return Ok(None);
             }
         }
@@ -136,17 +136,17 @@ impl Context<'_> {
     fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Fault> {
         let mut scope = Scope::default();
         for (key, values) in given.only {
-            if !self.swept(key, &values.span())? {
+            if !self.is_swept(key, &values.span())? {
                 continue;
             }
             let labels = self.labels(key);
-            let (left, absent): (Vec<&String>, Vec<&String>) =
+            let (swept, absent): (Vec<&String>, Vec<&String>) =
                 values.get().iter().partition(|value| labels.contains(&value.as_str()));
-            absent.iter().try_for_each(|value| self.absent(values.span(), key, value, &labels))?;
-            if left.is_empty() {
+            absent.iter().try_for_each(|value| self.check_absent(values.span(), key, value, &labels))?;
+            if swept.is_empty() {
                 return Ok(None);
             }
-            scope.only.insert(key.clone(), left.into_iter().cloned().collect());
+            scope.only.insert(key.clone(), swept.into_iter().cloned().collect());
         }
         if let Some(flow) = given.flow {
             self.flow(flow.get(), flow.span())?;
@@ -175,7 +175,7 @@ impl Context<'_> {
     }
 
     /// Whether a key is swept. A key that never was is a fault; one that a `--set` fixed is not.
-    fn swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
+    fn is_swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
         let swept: Vec<&str> = self.sweep.keys.iter().map(|swept| swept.key.as_str()).collect();
         match () {
             () if key == BY_FLOW || swept.contains(&key) => Ok(true),
@@ -193,8 +193,8 @@ impl Context<'_> {
         keys.flat_map(|swept| swept.values.iter().map(String::as_str)).collect()
     }
 
-    /// A value that is not swept is a fault, unless the sweep is not the file's own.
-    fn absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
+    /// Refuses a value that is not swept, unless a `--set` or `--quick` has changed the sweep.
+    fn check_absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
         match self.sweep.as_written {
             true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
             false => Ok(()),

@@ -1,28 +1,28 @@
-//! Claims in the terminal: format_number columns of wrapped text, or one below the other where there is no room for that.
+//! Claims in the terminal: three columns of wrapped text, or one column if the terminal is narrow.
 
 use super::paragraph;
-use crate::claim::{Finding, Judged, Judgement, judged, tally};
+use crate::claim::{ClaimResult, Evaluation, SettingResult, evaluate_claims, tally};
 use crate::study::Study;
-use crate::text::{Style, left, styled, wrap};
+use crate::text::{Style, align_left, styled, wrap};
 
-/// Below this many columns everything stands below each other.
-const NARROW: usize = 64;
-/// The widest verdict, "does not hold".
-const VERDICT: usize = 13;
+/// The least width of the three columns.
+const MIN_WIDE: usize = 64;
+/// The width of the widest verdict, "does not hold".
+const VERDICT_WIDTH: usize = 13;
 const GAP: usize = 2;
 
-/// What was claimed, the numbers here, the verdict.
+/// The claims with their numbers and verdicts; empty without claims.
 pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
-    let judged = judged(study);
-    if judged.is_empty() {
+    let results = evaluate_claims(study);
+    if results.is_empty() {
         return String::new();
     }
-    let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally(&judged)), width, Style::Bold, color);
-    let wide = width >= NARROW;
+    let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally(&results)), width, Style::Bold, color);
+    let wide = width >= MIN_WIDE;
     if wide {
         out += &beside("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
     }
-    for (index, claim) in judged.iter().enumerate() {
+    for (index, claim) in results.iter().enumerate() {
         let (says, rows) = (says(claim), rows(study, claim));
         out += if index > 0 { "\n" } else { "" };
         out += &match wide {
@@ -33,38 +33,38 @@ pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
     out
 }
 
-/// The claim, and where it stands.
-fn says(judged: &Judged<'_>) -> String {
-    match judged.claim.source.as_str() {
-        "" => judged.claim.says.clone(),
-        source => format!("{} ({source})", judged.claim.says),
+/// The claim and its source.
+fn says(result: &ClaimResult<'_>) -> String {
+    match result.claim.source.as_str() {
+        "" => result.claim.says.clone(),
+        source => format!("{} ({source})", result.claim.says),
     }
 }
 
 /// Numbers and verdict.
 type Row = (String, &'static str);
 
-/// What was published, ours, after each the baseline's, and what is to be known.
-fn rows(study: &Study<'_>, judged: &Judged<'_>) -> Vec<Row> {
-    let row = |at: &str, finding: &Finding| {
+/// The published numbers, those of each setting with the baseline's after them, and the note.
+fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
+    let row = |at: &str, evaluation: &Evaluation| {
         let at = if at.is_empty() { String::new() } else { format!("{at}: ") };
-        (format!("{at}{}", finding.numbers), finding.verdict.words())
+        (format!("{at}{}", evaluation.numbers), evaluation.verdict.words())
     };
-    let told = |word: &str, text: &str| (!text.is_empty()).then(|| (format!("{word}: {text}"), ""));
-    let mut rows: Vec<Row> = told("published", &judged.claim.published).into_iter().collect();
-    for Judgement { at, ours, baseline } in &judged.findings {
-        rows.push(row(at, ours));
-        if let (Some(finding), Some(baseline)) = (baseline, study.baseline) {
-            rows.push(row(baseline.name, finding));
+    let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| (format!("{label}: {text}"), ""));
+    let mut rows: Vec<Row> = labelled("published", &result.claim.published).into_iter().collect();
+    for SettingResult { setting, own, baseline } in &result.settings {
+        rows.push(row(setting, own));
+        if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
+            rows.push(row(baseline.name, evaluation));
         }
     }
-    rows.extend(told("note", &judged.claim.note));
+    rows.extend(labelled("note", &result.claim.note));
     rows
 }
 
 /// The claim at the left, its rows at the right.
 fn beside(says: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
-    let rest = width - VERDICT - 2 * GAP;
+    let rest = width - VERDICT_WIDTH - 2 * GAP;
     let claim = rest * 45 / 100;
     let says = wrap(says, claim);
     let numbers = |(numbers, verdict): &Row| {
@@ -74,8 +74,11 @@ fn beside(says: &str, rows: &[Row], width: usize, style: Style, color: bool) -> 
     let numbers: Vec<Row> = rows.iter().flat_map(numbers).collect();
     let line = |at: usize| {
         let (numbers, verdict) = numbers.get(at).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
-        let cells =
-            [left(says.get(at).map_or("", String::as_str), claim), left(numbers, rest - claim), verdict.to_owned()];
+        let cells = [
+            align_left(says.get(at).map_or("", String::as_str), claim),
+            align_left(numbers, rest - claim),
+            verdict.to_owned(),
+        ];
         styled(&cells.join(&" ".repeat(GAP)), style, color)
     };
     (0..says.len().max(numbers.len())).map(line).collect()

@@ -86,7 +86,7 @@ fn errors_are_those_of_the_means_over_seeds() {
 }
 
 #[test]
-fn what_was_published_but_not_run_is_coming() {
+fn what_was_published_but_not_run_is_shown_as_such() {
     let mut runs = made_up::runs(&[1], 0);
     runs.retain(|run| run.parameters["flow.tcp.congestion"] != "bbr");
     let text = terminal(&made_up::study(&runs), 80, false);
@@ -94,7 +94,7 @@ fn what_was_published_but_not_run_is_coming() {
         let at = text.lines().position(|line| line.starts_with(name)).unwrap();
         let rows: Vec<Vec<&str>> =
             text.lines().skip(at).take(2).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], [name, "coming"]);
+        assert_eq!(rows[0], [name, "not", "run"]);
         assert_eq!(rows[1].len(), 7, "its published values: {rows:?}");
     }
 }
@@ -178,7 +178,7 @@ fn the_course_of_windows_is_compared_with_the_baseline() {
     // The mean of the percentiles is near the mean, and both are a fifth too great.
     assert!(cubic[1] == "20.0" && cubic[2].starts_with("20."), "{text}");
     assert!(text.contains("kernel-6.1: median |mean cwnd error| 20.0 %; 0 of 8 cells under 10 %"), "{text}");
-    assert!(!text.contains("coming") && !text.contains("baseline)"), "{text}");
+    assert!(!text.contains("not run") && !text.contains("baseline)"), "{text}");
     study.layout.tables[0].values = vec![made_up::column("cwnd_trajectory_error_percent")];
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
     let text = terminal(&study, 120, false);

@@ -1,20 +1,20 @@
-//! Whose result is shown: a flow's, or that of one subflow of an MPTCP flow, which goes by `FLOW/PATH`.
+//! The record of a flow, or of a subflow of an MPTCP flow, by its name: `FLOW` or `FLOW/PATH`.
 
 use record::{Flow, Run, Subflow};
 use serde_json::Value;
 
-/// Dropped packets as a share of those sent, percent: not a field of a record, but made of two.
+/// The name of a value made of two fields: dropped packets as a share of those sent, percent.
 pub(crate) const DROP_PERCENT: &str = "drop_percent";
 
-/// A flow or a subflow of a run.
+/// The record of a flow or of a subflow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Subject<'r> {
+pub(crate) enum FlowRecord<'r> {
     Flow(&'r Flow),
     Subflow(&'r Subflow),
 }
 
-impl<'r> Subject<'r> {
-    /// The one of this name; the first flow without a name.
+impl<'r> FlowRecord<'r> {
+    /// The record called `name`; without a name that of the first flow.
     pub(crate) fn of(run: &'r Run, name: Option<&str>) -> Option<Self> {
         let Some(name) = name else { return run.flows.first().map(Self::Flow) };
         match name.split_once('/') {
@@ -26,12 +26,12 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// All of a run: flows first.
+    /// All records of a run: flows, then subflows.
     pub(crate) fn all(run: &'r Run) -> impl Iterator<Item = Self> {
         run.flows.iter().map(Self::Flow).chain(run.subflows.iter().map(Self::Subflow))
     }
 
-    /// What it goes by.
+    /// `FLOW` or `FLOW/PATH`.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Flow(flow) => flow.name.clone(),
@@ -39,7 +39,7 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// What its time series is called.
+    /// The name of its time series.
     pub(crate) fn series(self) -> String {
         let kind = if matches!(self, Self::Flow(_)) { "flow" } else { "subflow" };
         format!("{kind} {}", self.name())
@@ -56,25 +56,25 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// A numeric field of its record by name: `goodput_mbps`, `rtt_ms.p95`.
+    /// A numeric field of the record by name: `goodput_mbps`, `rtt_ms.p95`.
     pub(crate) fn number(self, field: &str) -> Option<f64> {
         match (self, field) {
-            (Self::Flow(flow), "goodput_mbps") => Some(flow.goodput_mbps), // nearly always; spares a detour over JSON
+            (Self::Flow(flow), "goodput_mbps") => Some(flow.goodput_mbps), // the usual one, without a detour over JSON
             (_, DROP_PERCENT) => percent(self.number("dropped_packets")?, self.number("sent_packets")?),
-            _ => self.record()?.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64(),
+            _ => self.as_json()?.pointer(&format!("/{}", field.replace('.', "/")))?.as_f64(),
         }
     }
 
-    fn record(self) -> Option<Value> {
+    fn as_json(self) -> Option<Value> {
         match self {
             Self::Flow(flow) => serde_json::to_value(flow).ok(),
             Self::Subflow(subflow) => serde_json::to_value(subflow).ok(),
         }
     }
 
-    /// The names of its record's numbers.
+    /// The names of the numeric fields.
     pub(crate) fn fields(self) -> Vec<String> {
-        let record = self.record().expect("text and numbers");
+        let record = self.as_json().expect("text and numbers");
         let fields = record.as_object().into_iter().flatten();
         let names = fields.flat_map(|(name, value)| match value.as_object() {
             Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
