@@ -42,10 +42,13 @@ pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>)
     let client = client_or_only(tunnel)?;
     for round in 1..=count.unwrap_or(u32::MAX) {
         let status = status(&client)?;
-        let paths: Vec<&PathStatus> =
-            status.paths().map(|(_, it)| it).filter(|it| path.is_none_or(|name| it.name == name)).collect();
+        let paths: Vec<&PathStatus> = status
+            .paths()
+            .map(|(_, path_status)| path_status)
+            .filter(|path_status| path.is_none_or(|name| path_status.name == name))
+            .collect();
         if paths.is_empty() {
-            let known: Vec<_> = status.paths().map(|(_, it)| it.name.as_str()).collect();
+            let known: Vec<_> = status.paths().map(|(_, path_status)| path_status.name.as_str()).collect();
             return Err(Failure::Usage(format!("no such path; there is: {}", known.join(", "))));
         }
         output::print(&paths.into_iter().map(|path| line(round, path)).collect::<String>())?;

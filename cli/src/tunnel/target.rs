@@ -12,7 +12,7 @@ pub(super) fn runtime_directory() -> PathBuf {
 /// A client of the daemon of an interface, or of a configuration file.
 pub(super) fn client(tunnel: &str) -> Client {
     let path = Path::new(tunnel);
-    let is_file = path.extension().is_some_and(|it| it == "toml") || tunnel.contains('/');
+    let is_file = path.extension().is_some_and(|extension| extension == "toml") || tunnel.contains('/');
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // The name of a file that cannot be read is its tunnel's, too.
     let of_file = || daemon::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);

@@ -48,7 +48,7 @@ fn boot(folder: &Path) {
 fn snmp(text: &str, protocol: &str, name: &str) -> u64 {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     let of: Vec<_> = lines.iter().filter(|line| line[0] == protocol).collect();
-    let at = of[0].iter().position(|it| *it == name).unwrap();
+    let at = of[0].iter().position(|field| *field == name).unwrap();
     of[1][at].parse().unwrap()
 }
 

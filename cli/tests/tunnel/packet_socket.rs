@@ -43,8 +43,8 @@ impl Frame {
         self.payload().starts_with(&HANDSHAKE) && self.payload()[HANDSHAKE.len()] == 1
     }
 
-    /// The frame with a later packet number (a replay is dropped before its tag is checked) and with bit `bit` of the sealed part
-    /// flipped. The UDP checksum does not cover it.
+    /// The frame with a later packet number (a replay is dropped before its tag is checked) and with bit `bit` of the
+    /// sealed part flipped. The UDP checksum does not cover it.
     pub(crate) fn forged(&self, bit: usize) -> Self {
         let mut bytes = self.0.clone();
         let number = &mut bytes[HEADERS + SEALED_HEADER - 4..];
@@ -71,8 +71,9 @@ impl PacketSocket {
         let open = || {
             let packet_socket =
                 socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::EthAll)?;
-            let mut addresses = getifaddrs()?.filter(|it| it.interface_name == device);
-            let link = addresses.find_map(|it| it.address.as_ref().and_then(|it| it.as_link_addr().copied()));
+            let mut addresses = getifaddrs()?.filter(|address| address.interface_name == device);
+            let link = addresses
+                .find_map(|address| address.address.as_ref().and_then(|address| address.as_link_addr().copied()));
             bind(packet_socket.as_raw_fd(), &link.ok_or("no such device")?)?;
             Ok(packet_socket)
         };

@@ -24,8 +24,8 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
     if !drops.is_empty() {
         line("dropped packets", drops.join(", "));
     }
-    for each in &status.peers {
-        text += &peer(each, width);
+    for status in &status.peers {
+        text += &peer(status, width);
     }
     text
 }
@@ -80,7 +80,7 @@ fn lines(path: &PathStatus) -> String {
 
 fn cells(path: &PathStatus) -> [String; 9] {
     let flags = [(path.backup, " backup"), (path.metered, " metered")];
-    let flags: String = flags.into_iter().filter_map(|(is, word)| is.then_some(word)).collect();
+    let flags: String = flags.into_iter().filter_map(|(is_set, word)| is_set.then_some(word)).collect();
     [
         path.name.clone(),
         format!("{}{flags}", path.state.word()),
@@ -98,19 +98,21 @@ fn cells(path: &PathStatus) -> [String; 9] {
 /// followed by its paths. Columns never change; new ones are added at the end.
 #[must_use]
 pub fn dump(status: &TunnelStatus) -> String {
-    let word = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
+    let or_none = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
     let interface = &status.interface;
-    let front = ["interface".into(), interface.name.clone(), word(&interface.public_key), status.mode.clone()];
-    let mut rows = vec![front.into_iter().chain([interface.mtu_bytes.to_string()]).collect()];
+    let first_columns =
+        ["interface".into(), interface.name.clone(), or_none(&interface.public_key), status.mode.clone()];
+    let mut rows = vec![first_columns.into_iter().chain([interface.mtu_bytes.to_string()]).collect()];
     for peer in &status.peers {
         let handshake = peer.handshake_age_ms.map_or("0".into(), |ms| format!("{ms:.0}"));
-        rows.push(vec!["peer".into(), word(&peer.public_key), peer.allowed_ips.join(","), handshake]);
+        rows.push(vec!["peer".into(), or_none(&peer.public_key), peer.allowed_ips.join(","), handshake]);
         rows.extend(peer.paths.iter().map(|path| {
             let srtt = path.srtt_ms.map_or("0".into(), |srtt| format!("{srtt:.3}"));
             let numbers = [path.send_rate_bps, path.pmtu_bytes.into(), path.received.bytes, path.sent.bytes];
-            let front = ["path".into(), path.name.clone(), path.state.word().into(), word(&path.remote), srtt];
+            let first_columns =
+                ["path".into(), path.name.clone(), path.state.word().into(), or_none(&path.remote), srtt];
             let loss = [format!("{:.4}", path.loss_ratio), format!("{:.4}", path.send_share)];
-            front.into_iter().chain(loss).chain(numbers.map(|number| number.to_string())).collect()
+            first_columns.into_iter().chain(loss).chain(numbers.map(|number| number.to_string())).collect()
         }));
     }
     rows.into_iter().map(|row: Vec<String>| row.join("\t") + "\n").collect()
@@ -134,13 +136,12 @@ fn bytes(traffic: &Traffic) -> String {
     scaled(traffic.bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
-fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let mut rest = value;
-    let mut left = units.iter();
-    let mut unit = left.next().unwrap_or(&"");
-    while rest >= step {
-        let Some(next) = left.next() else { break };
-        (rest, unit) = (rest / step, next);
+fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
+    let mut larger_units = units.iter();
+    let mut unit = larger_units.next().unwrap_or(&"");
+    while value >= step {
+        let Some(next) = larger_units.next() else { break };
+        (value, unit) = (value / step, next);
     }
-    if unit == &units[0] { format!("{rest:.0} {unit}") } else { format!("{rest:.1} {unit}") }
+    if unit == &units[0] { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
 }

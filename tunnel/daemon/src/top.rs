@@ -21,11 +21,11 @@ const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉",
 /// # Errors
 /// The terminal's, or that of the first `request`. Later ones are shown, and the next request tries again.
 pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Result<()> {
-    let mut shown = request().map_err(io::Error::other)?;
+    let mut status = request().map_err(io::Error::other)?;
     let mut failure = None;
     let mut terminal = ratatui::try_init()?;
     let outcome = loop {
-        if let Err(error) = terminal.draw(|frame| draw(frame, &shown, failure.as_deref())) {
+        if let Err(error) = terminal.draw(|frame| draw(frame, &status, failure.as_deref())) {
             break Err(error);
         }
         match quits_within(INTERVAL) {
@@ -34,7 +34,7 @@ pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Res
             Err(error) => break Err(error),
         }
         match request() {
-            Ok(status) => (shown, failure) = (status, None),
+            Ok(new_status) => (status, failure) = (new_status, None),
             Err(error) => failure = Some(error),
         }
     };
@@ -86,11 +86,11 @@ fn heading(status: &TunnelStatus, failure: Option<&str>) -> Vec<Line<'static>> {
 fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     let (reorder, ingress) = (&peer.reorder_buffer, &peer.ingress_queue);
     let name = peer.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
-    let foot = format!(
+    let bottom_title = format!(
         " reorder buffer {} packets, timeout {:.0} ms, {} late; ingress queue {} bytes ",
         reorder.backlog_packets, reorder.timeout_ms, reorder.late_packets, ingress.backlog_bytes
     );
-    let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(foot);
+    let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(bottom_title);
     let inner = block.inner(area);
     let fastest =
         peer.paths.iter().map(|path| path.delivery_rate_bps.max(path.send_rate_bps)).max().unwrap_or(0).max(1);
@@ -158,7 +158,7 @@ mod tests {
             assert!(screen.contains(text), "{text}\n{screen}");
         }
         // Two lines of heading, the frame's own two, and two for each path.
-        let foot = screen.lines().position(|line| line.contains("reorder buffer"));
-        assert_eq!(foot, Some(2 + 1 + 2 * TunnelStatus::example().peers[0].paths.len()), "{screen}");
+        let last_line = screen.lines().position(|line| line.contains("reorder buffer"));
+        assert_eq!(last_line, Some(2 + 1 + 2 * TunnelStatus::example().peers[0].paths.len()), "{screen}");
     }
 }

@@ -25,20 +25,20 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(),
         warn!("{warning}");
     }
     control_plane::clean_up(&directory, &config.interface.name)?;
-    let (sender, receiver) = data_plane::channel().map_err(|error| failed("creating an eventfd", error))?;
+    let (sender, receiver) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
     let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
     let start = open(data_plane_config, receiver)?;
     let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(sender, start, &config, assignment));
     control_plane::run(ControlConfig { config, file, directory }, &handle)
 }
 
-/// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the returned
-/// sender is used: only then may it drop its privileges, because a change of user affects all threads.
+/// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the
+/// returned sender is used: only then may it drop its privileges, because a change of user affects all threads.
 fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>, Error> {
     let (opened_sender, opened) = mpsc::channel();
     let (start_sender, start) = mpsc::channel();
-    let work = move || match DataPlane::open(config) {
-        Err(error) => drop(opened_sender.send(Err(failed("opening the tunnel", error)))),
+    let run_thread = move || match DataPlane::open(config) {
+        Err(error) => drop(opened_sender.send(Err(system_error("opening the tunnel", error)))),
         Ok(mut data_plane) => {
             // The receiver waits below.
             let _ = opened_sender.send(Ok(start_sender));
@@ -52,10 +52,13 @@ fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>
             }
         }
     };
-    std::thread::Builder::new().name("data".into()).spawn(work).map_err(|error| failed("starting a thread", error))?;
-    opened.recv().unwrap_or_else(|error| Err(failed("opening the tunnel", error)))
+    std::thread::Builder::new()
+        .name("data".into())
+        .spawn(run_thread)
+        .map_err(|error| system_error("starting a thread", error))?;
+    opened.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)))
 }
 
-fn failed(what: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+fn system_error(what: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::System { what: what.to_owned(), cause: io::Error::other(error) }
 }

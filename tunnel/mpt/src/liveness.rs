@@ -14,8 +14,6 @@ pub(crate) struct Liveness {
     pub(crate) link: bool,
     /// Whether the peer was last received within the dead time.
     alive: bool,
-    /// When a datagram of the peer was last received.
-    last_received: Option<Instant>,
     /// The end of a suspension.
     suspended_until: Option<Instant>,
     next_keepalive: Instant,
@@ -29,7 +27,6 @@ impl Liveness {
             keepalive,
             link: true,
             alive: true,
-            last_received: None,
             suspended_until: None,
             next_keepalive: if keepalive.is_some() { Instant::ZERO } else { Instant::NEVER },
             dead_at: keepalive.map_or(Instant::NEVER, |keepalive| Instant::ZERO + keepalive.dead_time),
@@ -41,15 +38,9 @@ impl Liveness {
         self.alive && self.link && self.suspended_until.is_none()
     }
 
-    /// When a datagram of the peer was last received.
-    pub(crate) fn last_received(&self) -> Option<Instant> {
-        self.last_received
-    }
-
     /// A datagram of the peer was received. MPT counts keepalives alone; data is as good a sign.
     pub(crate) fn on_received(&mut self, now: Instant) {
         self.alive = true;
-        self.last_received = Some(now);
         if let Some(keepalive) = self.keepalive {
             self.dead_at = now + keepalive.dead_time;
         }

@@ -15,8 +15,6 @@ pub struct PathStatus {
     pub up: bool,
     /// Times that it went down.
     pub failures: u64,
-    /// Arrival of the peer's latest datagram.
-    pub last_received: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -115,8 +113,8 @@ impl Sender {
     /// Status of a path.
     #[must_use]
     pub fn status(&self, path: PathId) -> PathStatus {
-        let Path { liveness, up, failures } = &self.paths[path.index()];
-        PathStatus { up: *up, failures: *failures, last_received: liveness.last_received() }
+        let Path { up, failures, .. } = self.paths[path.index()];
+        PathStatus { up, failures }
     }
 
     /// Changes the liveness of a path, and tells the distributor.

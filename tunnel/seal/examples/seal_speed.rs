@@ -1,4 +1,5 @@
-//! What sealing costs: nanoseconds for a datagram of 1438 bytes (12 of them header, 16 tag), and microseconds for the parts of a handshake.
+//! Benchmark of sealing: nanoseconds for a datagram of 1438 bytes (12 of them header, 16 tag), and microseconds for the
+//! parts of a handshake.
 //!
 //!     cargo run --release -p ropewalk-seal --example seal_speed
 
@@ -38,12 +39,12 @@ fn data(cipher: Cipher) {
     let (mut seal, mut open) = (f64::INFINITY, f64::INFINITY);
     for batch in 0..BATCHES {
         let first = batch * DATAGRAMS as u64;
-        seal = seal.min(nanoseconds(1, DATAGRAMS as u64, |place| {
-            let (body, tag) = sealed[place as usize].split_last_chunk_mut().unwrap();
-            sealer.seal(1, first + place, &header, black_box(body), tag).unwrap();
+        seal = seal.min(nanoseconds(1, DATAGRAMS as u64, |index| {
+            let (body, tag) = sealed[index as usize].split_last_chunk_mut().unwrap();
+            sealer.seal(1, first + index, &header, black_box(body), tag).unwrap();
         }));
-        open = open.min(nanoseconds(1, DATAGRAMS as u64, |place| {
-            opener.open(1, (first + place) as u32, &header, black_box(&mut sealed[place as usize])).unwrap();
+        open = open.min(nanoseconds(1, DATAGRAMS as u64, |index| {
+            opener.open(1, (first + index) as u32, &header, black_box(&mut sealed[index as usize])).unwrap();
         }));
     }
     println!("{:18} seal {seal:4.0} ns, open {open:4.0} ns", cipher.name());
@@ -53,43 +54,43 @@ fn handshake() {
     let key = || PrivateKey::generate(&mut SystemEntropy);
     let (a_key, b_key) = (key(), key());
     let (a_public, b_public) = (a_key.public(), b_key.public());
-    let setup = |key| SealConfig { under_load_threshold: u32::MAX, ..SealConfig::new(key) };
-    let mut a = Peers::new(setup(a_key), Box::new(SystemEntropy));
+    let config = |key| SealConfig { under_load_threshold: u32::MAX, ..SealConfig::new(key) };
+    let mut a = Peers::new(config(a_key), Box::new(SystemEntropy));
     let b = a.add(b_public, None).unwrap();
     a.start_initiating(Instant::ZERO, b);
     let mut initiations = Vec::new();
-    let ask = nanoseconds(5, 200, |round| {
+    let initiation = nanoseconds(5, 200, |round| {
         let now = Instant(round * 10_000_000_000);
         a.rekey(now, b);
         if a.initiation_due(now, now.0).is_some() {
             initiations.push(a.initiation(now, b, 0).unwrap());
         }
     });
-    let response = |known: bool| {
-        let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
-        if known {
+    let response = |is_peer: bool| {
+        let mut b = Peers::new(config(b_key.clone()), Box::new(SystemEntropy));
+        if is_peer {
             b.add(a_public, None).unwrap();
         }
-        let mut place = 0;
+        let mut index = 0;
         nanoseconds(5, initiations.len() as u64 / 5, |_| {
-            let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[place].as_bytes()));
-            place += 1;
+            let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[index].as_bytes()));
+            index += 1;
         })
     };
-    let (peer, stranger) = (response(true) / 1000.0, response(false) / 1000.0);
+    let (peer, unknown_peer) = (response(true) / 1000.0, response(false) / 1000.0);
     println!(
-        "handshake          ask {:.0} us, response {peer:.0} us, refuse a stranger {stranger:.0} us",
-        ask / 1000.0
+        "handshake          initiation {:.0} us, response {peer:.0} us, refuse an unknown peer {unknown_peer:.0} us",
+        initiation / 1000.0
     );
-    let mut b = Peers::new(setup(b_key.clone()), Box::new(SystemEntropy));
+    let mut b = Peers::new(config(b_key.clone()), Box::new(SystemEntropy));
     let mut forged = initiations[0].as_bytes().to_vec();
     forged[140] ^= 1;
-    let wrong = nanoseconds(20, 1000, |_| {
+    let forged_ns = nanoseconds(20, 1000, |_| {
         let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], &forged));
     });
     let mut b = Peers::new(SealConfig { under_load_threshold: 0, ..SealConfig::new(b_key) }, Box::new(SystemEntropy));
     let cookie = nanoseconds(20, 1000, |_| {
         let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[0].as_bytes()));
     });
-    println!("under a flood      bad mac1 {wrong:.0} ns, cookie {cookie:.0} ns");
+    println!("under a flood      bad mac1 {forged_ns:.0} ns, cookie {cookie:.0} ns");
 }

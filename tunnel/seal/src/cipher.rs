@@ -42,8 +42,9 @@ impl Cipher {
         }
     }
 
-    /// Usage limit of a key, blocks of 16 bytes. AES-GCM: 2^35, for a distinguishing advantage of at most 2^-57 (RFC 9001, appendix B.1.1: 2^28 packets of 2^7 blocks). ChaCha20-Poly1305: none within the 2^60
-    /// messages of WireGuard (RFC 9001 section 6.6).
+    /// Usage limit of a key, blocks of 16 bytes. AES-GCM: 2^35, for a distinguishing advantage of at most 2^-57 (RFC
+    /// 9001, appendix B.1.1: 2^28 packets of 2^7 blocks). ChaCha20-Poly1305: none within the 2^60 messages of WireGuard
+    /// (RFC 9001 section 6.6).
     pub(crate) const fn max_blocks(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 35,
@@ -62,7 +63,7 @@ impl Cipher {
 /// The faster cipher of this machine: AES takes about a third of ChaCha20's time where the CPU has instructions for it, and
 /// many times as much elsewhere (and then not the same for every key).
 #[must_use]
-pub fn fast_cipher() -> Cipher {
+pub fn preferred_cipher() -> Cipher {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let aes = std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq");
     #[cfg(target_arch = "aarch64")]

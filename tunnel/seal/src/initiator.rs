@@ -31,7 +31,7 @@ impl Peers {
         for index in 0..self.peers.len() {
             let Some(peer) = &mut self.peers[index] else { continue };
             peer.expire(now, &mut self.freed_indices);
-            if peer.starts_handshake(now, &mut *self.entropy) {
+            if peer.take_due_initiation(now, &mut *self.entropy) {
                 let id = PeerId(u32::try_from(index).expect("peers are counted in 32 bits"));
                 self.create_initiation(now, wall_clock, id);
                 return Some(id);

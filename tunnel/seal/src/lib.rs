@@ -2,8 +2,9 @@
 //! time are arguments.
 //!
 //! The protocol is WireGuard's in its structure (Noise IKpsk2, mac1 and mac2, cookie replies, rekeying by time) with GRE
-//! headers and a packet number space per path; `docs/security.md` describes it. [`Peers`] is one end of all tunnels of a host:
-//! it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one session alone.
+//! headers and a packet number space per path; `docs/security.md` describes it. [`Peers`] is one end of all tunnels of a
+//! host: it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one session
+//! alone.
 
 #[doc(hidden)]
 pub mod check;
@@ -12,9 +13,9 @@ mod cookie;
 mod data;
 mod drop_reason;
 mod entropy;
+mod initiation_limiter;
 mod initiator;
 mod keys;
-mod load;
 mod mac;
 mod message;
 mod noise;
@@ -25,7 +26,7 @@ mod responder;
 mod session;
 mod sessions;
 
-pub use cipher::{Cipher, TAG_LEN, fast_cipher};
+pub use cipher::{Cipher, TAG_LEN, preferred_cipher};
 pub use drop_reason::{DropCounters, DropReason, SealError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use keys::{KEY_LEN, KEY_TEXT_LEN, KeyError, PresharedKey, PrivateKey, PublicKey};

@@ -33,7 +33,8 @@ pub(crate) struct Noise(HandshakeState);
 pub(crate) type Split = Zeroizing<([u8; KEY_LEN], [u8; KEY_LEN])>;
 
 impl Noise {
-    /// Creates the initiator's state and writes the first message to `out`. `None` if the responder's key is a point of low order.
+    /// Creates the initiator's state and writes the first message to `out`. `None` if the responder's key is a point of
+    /// low order.
     pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
         (own, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
@@ -49,8 +50,8 @@ impl Noise {
         Some(Self(state))
     }
 
-    /// Creates the responder's state from the first message; returns the initiator's public key, and writes its payload. `None` if
-    /// it is not authentic.
+    /// Creates the responder's state from the first message; returns the initiator's public key, and writes its payload.
+    /// `None` if it is not authentic.
     pub(crate) fn read_initiation(
         entropy: &mut dyn Entropy,
         own: &PrivateKey,
@@ -258,10 +259,7 @@ impl snow::types::Cipher for ChaChaPoly {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn unhex(text: &str) -> Vec<u8> {
-        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
-    }
+    use crate::keys::tests::unhex;
 
     fn key(text: &str) -> [u8; KEY_LEN] {
         unhex(text).try_into().unwrap()

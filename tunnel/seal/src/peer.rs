@@ -1,8 +1,9 @@
 //! One peer: its keys, sessions, pending handshakes and cookies.
 //!
-//! When to initiate follows from the state alone: if there is no session and this host initiates, or if the session is old, its
-//! key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then every 5 seconds; the
-//! latest few handshakes stay pending, so that a response over a path with seconds of delay is still accepted.
+//! When to initiate follows from the state alone: if there is no session and this host initiates, or if the session is
+//! old, its key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then every
+//! 5 seconds; the latest few handshakes stay pending, so that a response over a path with seconds of delay is still
+//! accepted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,8 +11,8 @@ use units::{Instant, Span};
 
 use crate::cookie;
 use crate::entropy::{Entropy, random_below};
+use crate::initiation_limiter::COOKIE_LIFETIME;
 use crate::keys::{PresharedKey, PublicKey};
-use crate::load::COOKIE_LIFETIME;
 use crate::mac::{MAC_LEN, MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::noise::Noise;
@@ -127,7 +128,7 @@ impl Peer {
     }
 
     /// Whether to send an initiation now; if so, the next one is scheduled.
-    pub(crate) fn starts_handshake(&mut self, now: Instant, entropy: &mut dyn Entropy) -> bool {
+    pub(crate) fn take_due_initiation(&mut self, now: Instant, entropy: &mut dyn Entropy) -> bool {
         if !self.needs_handshake(now) {
             self.attempts = 0;
             return false;
@@ -200,8 +201,8 @@ impl Peer {
         freed_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
     }
 
-    /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic, or not
-    /// the first one of that initiation and route.
+    /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic, or
+    /// not the first one of that initiation and route.
     pub(crate) fn on_cookie_reply(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
         let Some((_, handshake)) = self.pending_handshake(index) else { return false };
         let (mac1, sent) = (handshake.mac1, handshake.sent);

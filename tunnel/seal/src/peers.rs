@@ -1,9 +1,9 @@
 //! All peers of a host. Handshake messages and sealed datagrams are matched by session index; initiations are created when
 //! they are due.
 //!
-//! The driver calls [`Peers::initiation_due`] at [`Peers::deadline`] and after each change, sends [`Peers::initiation`] by all
-//! routes to the peer, and hands over what arrives. Addresses are the driver's concern: a peer is whoever has its key,
-//! from whatever address.
+//! The driver calls [`Peers::initiation_due`] at [`Peers::deadline`] and after each change, sends [`Peers::initiation`]
+//! by all routes to the peer, and hands over what arrives. Addresses are the driver's concern: a peer is whoever has its
+//! key, from whatever address.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::cipher::{Cipher, TAG_LEN};
 use crate::cookie;
 use crate::drop_reason::DropCounters;
 use crate::entropy::{Entropy, random_bytes};
+use crate::initiation_limiter::InitiationLimiter;
 use crate::keys::{PresharedKey, PrivateKey, PublicKey, x25519};
-use crate::load::InitiationLimiter;
 use crate::mac::{MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::peer::Peer;
 
 /// Bytes before the body of a sealed datagram.
-pub const HEADER_LEN: usize = 12;
+pub const HEADER_LEN: usize = wire::gre::Sealed::LEN;
 /// Bytes that sealing adds to a body: header and tag.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
@@ -47,11 +47,11 @@ impl SealConfig {
         Self { private, ciphers: Self::ciphers(), features: 0, under_load_threshold: 100 }
     }
 
-    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it, as it is
-    /// slow without and its timing depends on the key.
+    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it,
+    /// as it is slow without and its timing depends on the key.
     #[must_use]
     pub fn ciphers() -> Vec<Cipher> {
-        match crate::fast_cipher() {
+        match crate::preferred_cipher() {
             Cipher::Aes256Gcm => vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305],
             Cipher::ChaCha20Poly1305 => vec![Cipher::ChaCha20Poly1305],
         }
@@ -102,7 +102,8 @@ pub struct HandshakeOutcome {
     pub peer: Option<PeerId>,
     /// A message to send back to its source, by the same route.
     pub reply: Option<HandshakeMessage>,
-    /// The session that a response established. A datagram must be sealed soon: before key confirmation the peer cannot send.
+    /// The session that a response established. A datagram must be sealed soon: before key confirmation the peer cannot
+    /// send.
     pub established: Option<Established>,
 }
 

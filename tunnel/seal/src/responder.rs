@@ -6,7 +6,7 @@ use crate::Cipher;
 use crate::cookie;
 use crate::drop_reason::DropReason;
 use crate::entropy::random_bytes;
-use crate::load::Admission;
+use crate::initiation_limiter::Admission;
 use crate::message::{
     HandshakeMessage, INITIATION_PAYLOAD_LEN, InitiationPayload, MessageType, ParsedMessage, ResponsePayload,
 };

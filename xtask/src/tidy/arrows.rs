@@ -32,7 +32,7 @@ const ROOMS: &[Room] = &[
     pure("link", &["units"], &["libm"]),
     pure("record", &["units"], &["hdrhistogram", "serde"]),
     pure("wire", &[], &[]),
-    pure("seal", &["units"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
+    pure("seal", &["units", "wire"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
     pure(
         "scenario",

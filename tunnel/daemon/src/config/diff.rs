@@ -27,18 +27,18 @@ pub enum ConfigChange {
 /// The steps from `old` to `new`. A [`ConfigChange::NeedsRestart`] is the last one.
 #[must_use]
 pub fn diff(old: &TunnelConfig, new: &TunnelConfig) -> Vec<ConfigChange> {
-    let mut steps = paths(&old.paths, &new.paths);
-    steps.extend(peers(&old.peers, &new.peers));
-    let mut fixed = fixed(old, new);
+    let mut steps = path_changes(&old.paths, &new.paths);
+    steps.extend(peer_list_changes(&old.peers, &new.peers));
+    let mut restart_keys = needs_restart(old, new);
     if new.mpt().is_some() {
-        fixed.extend(fixed_in_mpt(&steps));
+        restart_keys.extend(needs_restart_in_mpt(&steps));
     }
-    let device = device(&old.interface, &new.interface);
-    if !device.is_empty() {
-        steps.push(ConfigChange::SetInterface(device));
+    let interface_keys = interface_changes(&old.interface, &new.interface);
+    if !interface_keys.is_empty() {
+        steps.push(ConfigChange::SetInterface(interface_keys));
     }
-    if !fixed.is_empty() {
-        steps.push(ConfigChange::NeedsRestart(fixed));
+    if !restart_keys.is_empty() {
+        steps.push(ConfigChange::NeedsRestart(restart_keys));
     }
     steps
 }
@@ -48,7 +48,7 @@ fn differing<const N: usize>(keys: [(&'static str, bool); N]) -> Vec<&'static st
     keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
-fn device(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'static str> {
+fn interface_changes(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'static str> {
     differing([
         ("interface.address", old.addresses != new.addresses),
         ("interface.mtu", old.mtu != new.mtu),
@@ -57,24 +57,24 @@ fn device(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'static str> {
 }
 
 /// Keys that only a restart can change. `interface.listen-port` is none: it shows as a change of the paths.
-fn fixed(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
+fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
     let mode = match (&old.mode, &new.mode) {
         (Mode::Ropewalk { .. }, Mode::Ropewalk { .. }) => "interface.private-key",
         (Mode::Mpt(_), Mode::Mpt(_)) => "mpt",
         _ => "interface.mode",
     };
-    let (was, is) = (&old.interface, &new.interface);
+    let (old_interface, new_interface) = (&old.interface, &new.interface);
     let mut keys = differing([
         (mode, old.mode != new.mode),
-        ("interface.name", was.name != is.name),
-        ("interface.user", was.user != is.user),
-        ("interface.metrics", was.metrics != is.metrics),
+        ("interface.name", old_interface.name != new_interface.name),
+        ("interface.user", old_interface.user != new_interface.user),
+        ("interface.metrics", old_interface.metrics != new_interface.metrics),
     ]);
-    keys.extend(options(&old.options, &new.options));
+    keys.extend(option_changes(&old.options, &new.options));
     keys
 }
 
-fn options(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str> {
+fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str> {
     differing([
         ("tunnel.congestion", old.congestion != new.congestion),
         ("tunnel.scheduler", old.scheduler != new.scheduler),
@@ -87,22 +87,22 @@ fn options(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str> {
 
 /// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths, and no
 /// message that announces a change.
-fn fixed_in_mpt(steps: &[ConfigChange]) -> Vec<&'static str> {
+fn needs_restart_in_mpt(steps: &[ConfigChange]) -> Vec<&'static str> {
     let is_path = |step: &ConfigChange| {
         matches!(step, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))
     };
     let path = steps.iter().any(is_path).then_some("path (in `mpt` mode)");
-    let of_peer = steps.iter().flat_map(|step| match step {
+    let peer_keys = steps.iter().flat_map(|step| match step {
         ConfigChange::SetPeer(_, keys) => keys.as_slice(),
         _ => &[],
     });
-    path.into_iter().chain(of_peer.copied().filter(|key| *key != ALLOWED_IPS)).collect()
+    path.into_iter().chain(peer_keys.copied().filter(|key| *key != ALLOWED_IPS)).collect()
 }
 
-fn paths(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<ConfigChange> {
+fn path_changes(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<ConfigChange> {
     let find = |paths: &[ConfiguredPath], name: &str| paths.iter().find(|path| path.name == name).cloned();
-    let stays = |path: &ConfiguredPath| find(new, &path.name).is_some_and(|other| same_address(path, &other));
-    let removed = old.iter().filter(|path| !stays(path)).map(|path| ConfigChange::RemovePath(path.name.clone()));
+    let is_kept = |path: &ConfiguredPath| find(new, &path.name).is_some_and(|other| same_address(path, &other));
+    let removed = old.iter().filter(|path| !is_kept(path)).map(|path| ConfigChange::RemovePath(path.name.clone()));
     let kept = new.iter().filter_map(|path| match find(old, &path.name) {
         Some(before) if before == *path => None,
         Some(before) if same_address(&before, path) => Some(ConfigChange::SetPath(path.clone())),
@@ -118,20 +118,20 @@ fn same_address(a: &ConfiguredPath, b: &ConfiguredPath) -> bool {
 
 const ALLOWED_IPS: &str = "peer.allowed-ips";
 
-fn peers(old: &[ConfiguredPeer], new: &[ConfiguredPeer]) -> Vec<ConfigChange> {
+fn peer_list_changes(old: &[ConfiguredPeer], new: &[ConfiguredPeer]) -> Vec<ConfigChange> {
     let find = |peers: &[ConfiguredPeer], peer: &ConfiguredPeer| {
-        peers.iter().find(|it| it.public_key == peer.public_key).cloned()
+        peers.iter().find(|other| other.public_key == peer.public_key).cloned()
     };
     let removed = old.iter().filter(|peer| find(new, peer).is_none()).cloned().map(ConfigChange::RemovePeer);
     let kept = new.iter().filter_map(|peer| match find(old, peer) {
         Some(before) if before == *peer => None,
-        Some(before) => Some(ConfigChange::SetPeer(peer.clone(), of_peer(&before, peer))),
+        Some(before) => Some(ConfigChange::SetPeer(peer.clone(), peer_changes(&before, peer))),
         None => Some(ConfigChange::AddPeer(peer.clone())),
     });
     removed.chain(kept).collect()
 }
 
-fn of_peer(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str> {
+fn peer_changes(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str> {
     differing([
         (ALLOWED_IPS, old.allowed_ips != new.allowed_ips),
         ("peer.endpoint", old.endpoint != new.endpoint),

@@ -54,7 +54,7 @@ impl PeerEndpoint {
     /// # Errors
     /// The resolver's, or there is no address of this family.
     pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
-        let wanted = |it: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == it.is_ipv4());
+        let wanted = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
         let found: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(wanted).collect();
         if found.is_empty() {
             let message = format!("{} has no address of the family of the path's source", self.host);
@@ -87,7 +87,7 @@ mod tests {
             ("2001:db8::1", "[2001:db8::1]:4754"),
             ("[2001:db8::1]:99", "[2001:db8::1]:99"),
         ] {
-            assert_eq!(PeerEndpoint::read(text).map(|it| it.to_string()), Ok(shown.to_owned()), "{text}");
+            assert_eq!(PeerEndpoint::read(text).map(|endpoint| endpoint.to_string()), Ok(shown.to_owned()), "{text}");
         }
         for text in ["", ":4754", "a b:1", "host:port", "host:70000", "host:0", "192.0.2.1:0"] {
             assert!(PeerEndpoint::read(text).is_err(), "{text}");

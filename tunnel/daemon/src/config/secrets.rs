@@ -17,7 +17,7 @@ pub(super) fn key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, Str
 
 /// Whether group or others may read the file.
 pub(super) fn is_readable_by_others(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o044 != 0)
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o044 != 0)
 }
 
 /// Whether the text itself contains a secret.

@@ -63,7 +63,7 @@ impl Client {
     #[must_use]
     pub fn interfaces(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        let names = entries.filter_map(|it| it.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned));
+        let names = entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned));
         let mut names: Vec<_> = names.collect();
         names.sort();
         names

@@ -5,7 +5,7 @@ use super::handle::DataPlaneHandle;
 use super::network::{Network, strict_reverse_path};
 use super::privileges::{Privileges, drop_privileges};
 use super::reload::{ControlConfig, Reloader};
-use super::server::{PendingRequest, Request, Shared, routes, status_of};
+use super::server::{PendingRequest, Request, Shared, request_status, routes};
 use super::state_file::{StateFile, running, socket_path};
 use crate::config::TunnelConfig;
 use crate::data_plane::LinkEvent;
@@ -154,7 +154,7 @@ async fn serve(
             },
             Wakeup::Terminate => break,
             Wakeup::Watchdog => {
-                if status_of(&**data_plane).await.is_none() {
+                if request_status(&**data_plane).await.is_none() {
                     return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
                 }
                 notify(&[NotifyState::Watchdog]);

@@ -44,7 +44,7 @@ pub(super) struct Shared {
 }
 
 /// Requests the status of the data plane; `None` if it does not answer.
-pub(super) async fn status_of(data_plane: &dyn DataPlaneHandle) -> Option<TunnelStatus> {
+pub(super) async fn request_status(data_plane: &dyn DataPlaneHandle) -> Option<TunnelStatus> {
     let (sender, receiver) = oneshot::channel();
     let requested = data_plane.request_status(Box::new(move |status| {
         // The receiver is gone after a timeout.
@@ -79,14 +79,14 @@ pub fn router(data_plane: Arc<dyn DataPlaneHandle>) -> Router {
 }
 
 async fn status(State(shared): State<Shared>) -> Response {
-    match status_of(&*shared.data_plane).await {
+    match request_status(&*shared.data_plane).await {
         Some(status) => Json(status).into_response(),
         None => unavailable(),
     }
 }
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
-    match status_of(&*shared.data_plane).await {
+    match request_status(&*shared.data_plane).await {
         Some(status) => {
             ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::text(&Arc::new(status))).into_response()
         }

@@ -16,7 +16,7 @@ const MAX_PADDING: usize = 64;
 pub(super) struct TransmitBatch {
     bytes: Box<[u8]>,
     len: usize,
-    segment: usize,
+    segment_size: usize,
     tos: u8,
     /// Whether a shorter datagram has ended the batch.
     is_closed: bool,
@@ -27,7 +27,7 @@ impl TransmitBatch {
     /// An empty batch to `address`.
     pub(super) fn new(address: PathAddress) -> Self {
         let bytes = vec![0; CAPACITY].into();
-        Self { bytes, len: 0, segment: 0, tos: 0, is_closed: false, address }
+        Self { bytes, len: 0, segment_size: 0, tos: 0, is_closed: false, address }
     }
 
     /// Whether a datagram of `len` bytes can join.
@@ -35,15 +35,15 @@ impl TransmitBatch {
         self.is_empty()
             || !self.is_closed
                 && self.tos == tos
-                && len <= self.segment
+                && len <= self.segment_size
                 && self.len + len <= MAX_BYTES
-                && self.len < MAX_SEGMENTS * self.segment
+                && self.len < MAX_SEGMENTS * self.segment_size
     }
 
     /// The length to which a datagram of `len` bytes is padded, so that a few missing bytes do not end the batch.
     pub(super) fn padded_len(&self, len: usize) -> usize {
-        let is_near = !self.is_empty() && len <= self.segment && self.segment - len <= MAX_PADDING;
-        if is_near { self.segment } else { len }
+        let is_near = !self.is_empty() && len <= self.segment_size && self.segment_size - len <= MAX_PADDING;
+        if is_near { self.segment_size } else { len }
     }
 
     /// Adds a datagram of at most `max` bytes, which must [fit](Self::fits). `write` fills it in and returns its length;
@@ -55,9 +55,9 @@ impl TransmitBatch {
         debug_assert!(self.fits(max, tos));
         let len = write(&mut self.bytes[self.len..self.len + max]);
         if self.is_empty() {
-            (self.segment, self.tos) = (len, tos);
+            (self.segment_size, self.tos) = (len, tos);
         }
-        self.is_closed = len < self.segment;
+        self.is_closed = len < self.segment_size;
         self.len += len;
     }
 
@@ -76,8 +76,8 @@ impl TransmitBatch {
     }
 
     /// Bytes of each datagram but the last (`gso_size`).
-    pub(super) fn segment(&self) -> usize {
-        self.segment
+    pub(super) fn segment_size(&self) -> usize {
+        self.segment_size
     }
 
     /// The TOS or traffic class byte of all datagrams.
@@ -91,7 +91,7 @@ impl TransmitBatch {
 
     /// The number of datagrams from byte `from` on.
     pub(super) fn datagrams_from(&self, from: usize) -> usize {
-        (self.len - from).div_ceil(self.segment.max(1))
+        (self.len - from).div_ceil(self.segment_size.max(1))
     }
 }
 

@@ -12,16 +12,16 @@ use std::ops::Deref;
 use std::rc::{Rc, Weak};
 
 /// The bytes of a large buffer: the largest IP packet, its virtio-net header, and room to spare.
-pub(super) const LARGE: usize = 66 * 1024;
+pub(super) const LARGE_BUFFER_BYTES: usize = 66 * 1024;
 /// The bytes of a small buffer.
-pub(super) const SMALL: usize = 2 * 1024;
+pub(super) const SMALL_BUFFER_BYTES: usize = 2 * 1024;
 
 /// A size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SizeClass {
-    /// [`SMALL`] bytes.
+    /// [`SMALL_BUFFER_BYTES`] bytes.
     Small,
-    /// [`LARGE`] bytes.
+    /// [`LARGE_BUFFER_BYTES`] bytes.
     Large,
 }
 
@@ -63,7 +63,7 @@ impl Pool {
             return None;
         }
         self.allocated[class as usize] += 1;
-        let size = if class == SizeClass::Small { SMALL } else { LARGE };
+        let size = if class == SizeClass::Small { SMALL_BUFFER_BYTES } else { LARGE_BUFFER_BYTES };
         Some(Rc::new(Buffer { bytes: vec![0; size].into(), class, free: Rc::downgrade(&self.free) }))
     }
 
@@ -72,9 +72,9 @@ impl Pool {
     ///
     /// `None`, and the bytes are dropped, if no buffer is free.
     pub(super) fn freeze(&mut self, buffer: &mut BufferMut, len: usize) -> Option<BufferSlice> {
-        let class = if len <= SMALL { SizeClass::Small } else { buffer.class() };
+        let class = if len <= SMALL_BUFFER_BYTES { SizeClass::Small } else { buffer.class() };
         let mut other = self.take(class)?;
-        if len <= SMALL {
+        if len <= SMALL_BUFFER_BYTES {
             other[..len].copy_from_slice(&buffer[..len]);
         } else {
             std::mem::swap(&mut other, buffer);
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn slices_outlive_their_pool() {
         let mut pool = Pool::new(1, 0);
-        let slice = pool.take(SizeClass::Small).expect("one is free").freeze(SMALL);
+        let slice = pool.take(SizeClass::Small).expect("one is free").freeze(SMALL_BUFFER_BYTES);
         drop(pool);
-        assert_eq!(slice.len(), SMALL);
+        assert_eq!(slice.len(), SMALL_BUFFER_BYTES);
     }
 }

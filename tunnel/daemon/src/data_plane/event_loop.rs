@@ -27,9 +27,9 @@ const MAX_EVENTS: usize = 32;
 const SMALL_BUFFERS: usize = 32 * 1024;
 const LARGE_BUFFERS: usize = 4096;
 
-const DEVICE: u64 = u64::MAX;
-const TIMER: u64 = u64::MAX - 1;
-const COMMANDS: u64 = u64::MAX - 2;
+const DEVICE_TOKEN: u64 = u64::MAX;
+const TIMER_TOKEN: u64 = u64::MAX - 1;
+const COMMANDS_TOKEN: u64 = u64::MAX - 2;
 
 /// A tunnel protocol between the TUN device and the sockets.
 pub(super) trait Engine {
@@ -92,7 +92,7 @@ pub(super) struct EventLoop {
     /// CLOCK_MONOTONIC at `Instant::ZERO`.
     epoch: Duration,
     /// The time of the next expiry.
-    armed: Instant,
+    next_expiry: Instant,
     /// Whether the device is out of the interest list.
     device_paused: bool,
 }
@@ -107,10 +107,10 @@ impl EventLoop {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(fail)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC);
         let timer = timer.map_err(fail)?;
-        epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE)).map_err(fail)?;
-        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(fail)?;
-        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS)).map_err(fail)?;
-        Ok(Self { epoll, timer, epoch: monotonic().map_err(fail)?, armed: Instant::NEVER, device_paused: false })
+        epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE_TOKEN)).map_err(fail)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER_TOKEN)).map_err(fail)?;
+        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS_TOKEN)).map_err(fail)?;
+        Ok(Self { epoll, timer, epoch: monotonic().map_err(fail)?, next_expiry: Instant::NEVER, device_paused: false })
     }
 
     /// Runs until [`Command::Stop`].
@@ -136,9 +136,9 @@ impl EventLoop {
             let now = self.now();
             for event in &events[..ready] {
                 match event.data() {
-                    DEVICE => read_device(io, engine, now)?,
-                    TIMER => self.disarm(),
-                    COMMANDS => {
+                    DEVICE_TOKEN => read_device(io, engine, now)?,
+                    TIMER_TOKEN => self.disarm(),
+                    COMMANDS_TOKEN => {
                         if !handle_commands(io, engine, now, commands) {
                             return Ok(());
                         }
@@ -160,16 +160,16 @@ impl EventLoop {
 
     /// Lets the timer expire at `deadline` at the latest.
     fn arm(&mut self, deadline: Instant) -> Result<(), Errno> {
-        if deadline >= self.armed {
+        if deadline >= self.next_expiry {
             return Ok(());
         }
-        self.armed = deadline;
+        self.next_expiry = deadline;
         let at = TimeSpec::from_duration(self.epoch + Duration::from_nanos(deadline.0));
         self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
     }
 
     fn disarm(&mut self) {
-        self.armed = Instant::NEVER;
+        self.next_expiry = Instant::NEVER;
         // Reading clears the expiry. The timer may have been set again meanwhile.
         let _ = self.timer.wait();
     }
@@ -178,8 +178,8 @@ impl EventLoop {
     /// descriptors by itself.
     fn update_interest(&mut self, io: &mut Io, engine: &dyn Engine) -> Result<(), Errno> {
         for (index, socket) in io.sockets.iter_mut().enumerate() {
-            let room = if engine.is_blocked(index) { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
-            let wanted = EpollFlags::EPOLLIN | room;
+            let writable = if engine.is_blocked(index) { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+            let wanted = EpollFlags::EPOLLIN | writable;
             let Some(fd) = socket.fd().filter(|_| socket.interest != wanted) else { continue };
             let mut event = EpollEvent::new(wanted, index as u64);
             if socket.interest.is_empty() { self.epoll.add(fd, event) } else { self.epoll.modify(fd, &mut event) }?;
@@ -188,7 +188,7 @@ impl EventLoop {
         if engine.is_device_paused() != self.device_paused {
             self.device_paused = engine.is_device_paused();
             let wanted = if self.device_paused { EpollFlags::empty() } else { EpollFlags::EPOLLIN };
-            self.epoll.modify(&io.device, &mut EpollEvent::new(wanted, DEVICE))?;
+            self.epoll.modify(&io.device, &mut EpollEvent::new(wanted, DEVICE_TOKEN))?;
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ fn handle_commands(io: &mut Io, engine: &mut dyn Engine, now: Instant, commands:
                 engine.stop(io, now);
                 return false;
             }
-            Command::Report(reply) => reply(report(io, engine, now)),
+            Command::Report(reply) => reply(full_report(io, engine, now)),
             Command::Link { device, event } => {
                 for (socket, up) in sockets::on_link_event(&mut io.sockets, &device, event) {
                     engine.set_link(io, now, socket, up);
@@ -250,10 +250,10 @@ fn apply_update(io: &mut Io, engine: &mut dyn Engine, now: Instant, update: Upda
     engine.check(&update)?;
     let replaced = sockets::replace(&mut io.sockets, &update.sockets)?;
     engine.update(io, now, update, &replaced);
-    Ok(sockets::waiting(&io.sockets))
+    Ok(sockets::names_of_waiting(&io.sockets))
 }
 
-fn report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {
+fn full_report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {
     let sockets = io.sockets.iter().map(|socket| socket.report).collect();
     let mut report = Report { now, device: io.device.report, sockets, buffers: io.pool.report(), ..Report::default() };
     engine.report(&mut report);

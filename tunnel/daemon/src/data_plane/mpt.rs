@@ -101,7 +101,7 @@ impl MptEngine {
     /// Handles one datagram of `path`. False if it was dropped.
     fn on_datagram(&mut self, io: &mut Io, now: Instant, path: usize, datagram: &BufferSlice) -> bool {
         match Content::parse(datagram) {
-            Ok(Content::Keepalive) => self.paths[path].report.keepalives += 1,
+            Ok(Content::Keepalive) => {}
             Ok(Content::Packet { start, sequence }) => {
                 self.paths[path].report.received.add(1, datagram.len() - start);
                 let packet = datagram.slice(start as u32, datagram.len() as u32);
@@ -178,18 +178,18 @@ impl Engine for MptEngine {
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
         let from = received.address.remote.ip();
         let is_path = |path: &MptPath| path.socket == socket && path.queue.address().remote.ip() == from;
-        let datagrams = received.len.div_ceil(received.segment.max(1));
+        let datagrams = received.len.div_ceil(received.segment_size.max(1));
         let Some(path) = self.paths.iter().position(is_path) else {
             io.sockets[socket].report.refused += datagrams as u64;
             return;
         };
         if Ecn::of(received.tos) == Ecn::Ce {
-            mark_ce(&mut io.read_buffer[..received.len], received.segment);
+            mark_ce(&mut io.read_buffer[..received.len], received.segment_size);
         }
         let Some(whole) = io.pool.freeze(&mut io.read_buffer, received.len) else { return };
         let mut refused = 0;
-        for start in (0..received.len).step_by(received.segment.max(1)) {
-            let end = received.len.min(start + received.segment);
+        for start in (0..received.len).step_by(received.segment_size.max(1)) {
+            let end = received.len.min(start + received.segment_size);
             refused += u64::from(!self.on_datagram(io, now, path, &whole.slice(start as u32, end as u32)));
         }
         io.sockets[socket].report.refused += refused;
@@ -241,13 +241,13 @@ impl Engine for MptEngine {
     fn report(&self, report: &mut Report) {
         let path = |(path, id): (&MptPath, PathId)| {
             let status = self.sender.status(id);
-            MptPathReport { up: status.up, failures: status.failures, heard: status.last_received, ..path.report }
+            MptPathReport { up: status.up, failures: status.failures, ..path.report }
         };
         report.mpt = Some(MptReport {
             paths: self.paths.iter().zip((0..).map(PathId)).map(path).collect(),
-            resequencing: self.receiver.counters().copied(),
-            held: self.receiver.held(),
-            pathless: self.sender.no_path_packets(),
+            resequencer: self.receiver.counters().copied(),
+            held_packets: self.receiver.held(),
+            no_path_packets: self.sender.no_path_packets(),
         });
     }
 }

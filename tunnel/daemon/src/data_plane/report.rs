@@ -54,10 +54,8 @@ pub struct SocketReport {
     pub received: Traffic,
     /// System calls that sent datagrams.
     pub sends: u64,
-    /// System calls that received datagrams.
-    pub receives: u64,
     /// Datagrams dropped because the send buffer was full.
-    pub blocked: u64,
+    pub send_buffer_full: u64,
     /// Datagrams larger than the interface's MTU.
     pub too_big: u64,
     /// Datagrams dropped after another error.
@@ -87,11 +85,11 @@ pub struct MptReport {
     /// Its paths.
     pub paths: Vec<MptPathReport>,
     /// The reorder buffer, if there is one.
-    pub resequencing: Option<ResequencerCounters>,
+    pub resequencer: Option<ResequencerCounters>,
     /// Packets in the reorder buffer.
-    pub held: u64,
+    pub held_packets: u64,
     /// Packets dropped because no path was up.
-    pub pathless: u64,
+    pub no_path_packets: u64,
 }
 
 /// One path of an MPT connection.
@@ -103,12 +101,8 @@ pub struct MptPathReport {
     pub sent: Traffic,
     /// Inner packets received.
     pub received: Traffic,
-    /// Keepalives received.
-    pub keepalives: u64,
     /// Times that the path went down.
     pub failures: u64,
-    /// When the peer was last heard.
-    pub heard: Option<Instant>,
 }
 
 /// A peer in `ropewalk` mode.

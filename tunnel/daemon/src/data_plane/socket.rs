@@ -19,13 +19,13 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
 use nix::{setsockopt_impl, sockopt_impl};
-use socket2::{Domain, Protocol, Socket as Raw, Type};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// Requested size of the socket buffers, bytes. A burst of 64 super-packets fits; wireguard-go requests about as much.
-const KERNEL_BUFFER: usize = 4 << 20;
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Bytes for control messages: GRO size, TOS, packet info, and others that the kernel may add (timestamps, drops).
 const CONTROL_BYTES: usize = 256;
 
@@ -44,7 +44,7 @@ pub(super) struct ReceivedDatagrams {
     /// Bytes of all datagrams together.
     pub(super) len: usize,
     /// Bytes of each datagram but the last (`gso_size`).
-    pub(super) segment: usize,
+    pub(super) segment_size: usize,
     /// The TOS or traffic class byte of all of them.
     pub(super) tos: u8,
     /// The sender, and the local address that it sent to.
@@ -76,7 +76,7 @@ impl SendOutcome {
 pub(super) struct Socket {
     config: Option<SocketConfig>,
     /// `None` while its device or its address does not exist.
-    raw: Option<Raw>,
+    raw: Option<RawSocket>,
     /// Index of the device that the socket was bound to. A device that is created again has another index.
     ifindex: Option<u32>,
     /// The events that epoll waits for.
@@ -150,7 +150,7 @@ impl Socket {
         };
         let is_v6 = config.bind.is_ipv6();
         let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
-        let raw = Raw::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
+        let raw = RawSocket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
         let raw = raw.map_err(fail("cannot be created"))?;
         if is_v6 {
             raw.set_only_v6(true).map_err(fail("IPV6_V6ONLY"))?;
@@ -184,11 +184,11 @@ impl Socket {
         self.raw.as_ref().map(AsFd::as_fd)
     }
 
-    /// Receives into `into`; `None` if the socket's queue is empty.
-    pub(super) fn receive(&mut self, into: &mut [u8]) -> Option<ReceivedDatagrams> {
+    /// Receives into `buffer`; `None` if the socket's queue is empty.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Option<ReceivedDatagrams> {
         let fd = self.raw.as_ref()?.as_raw_fd();
         let received = loop {
-            match receive(fd, into, &mut self.control) {
+            match receive(fd, buffer, &mut self.control) {
                 Ok(received) => break received?,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return None,
@@ -199,8 +199,7 @@ impl Socket {
                 }
             }
         };
-        self.report.receives += 1;
-        self.report.received.add(received.len.div_ceil(received.segment.max(1)), received.len);
+        self.report.received.add(received.len.div_ceil(received.segment_size.max(1)), received.len);
         let source = received.address.source.filter(|_| self.is_wildcard);
         Some(ReceivedDatagrams { address: PathAddress { source, ..received.address }, ..received })
     }
@@ -208,7 +207,7 @@ impl Socket {
     /// Sends the datagrams of a batch from byte `from` on.
     pub(super) fn send(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
         let rest = &batch.bytes()[from..];
-        if !self.offload || rest.len() <= batch.segment() {
+        if !self.offload || rest.len() <= batch.segment_size() {
             return self.send_one_by_one(batch, from);
         }
         match self.transmit(batch, rest, true) {
@@ -228,7 +227,7 @@ impl Socket {
     fn send_one_by_one(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
         let mut result = SendOutcome::Sent;
         let mut at = from;
-        for datagram in batch.bytes()[from..].chunks(batch.segment().max(1)) {
+        for datagram in batch.bytes()[from..].chunks(batch.segment_size().max(1)) {
             match self.transmit(batch, datagram, false) {
                 Ok(()) => {}
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => return SendOutcome::Blocked(at),
@@ -265,7 +264,7 @@ impl Socket {
 
     /// One `sendmsg`, with UDP GSO if `segment`.
     fn transmit(&mut self, batch: &TransmitBatch, bytes: &[u8], segment: bool) -> Result<(), Errno> {
-        let size = batch.segment() as u16;
+        let size = batch.segment_size() as u16;
         let (tos, class) = (batch.tos(), i32::from(batch.tos()));
         let address = batch.address();
         let source = address.source.and_then(packet_info);
@@ -286,7 +285,7 @@ impl Socket {
         let raw = self.raw.as_ref().ok_or(Errno::ENODEV)?;
         self.report.sends += 1;
         sendmsg(raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&to))?;
-        self.report.sent.add(bytes.len().div_ceil(batch.segment().max(1)), bytes.len());
+        self.report.sent.add(bytes.len().div_ceil(batch.segment_size().max(1)), bytes.len());
         Ok(())
     }
 }
@@ -297,7 +296,7 @@ fn ifindex(device: &str) -> Option<u32> {
 }
 
 /// Sets the options of every socket: no fragments, TOS and destination of received datagrams, large buffers.
-fn set_options(raw: &Raw, is_v6: bool, large_send_buffer: bool) -> Result<(), Errno> {
+fn set_options(raw: &RawSocket, is_v6: bool, large_send_buffer: bool) -> Result<(), Errno> {
     if is_v6 {
         setsockopt(raw, Ipv6MtuDiscover, &libc::IPV6_PMTUDISC_PROBE)?;
         setsockopt(raw, sockopt::Ipv6RecvTClass, &true)?;
@@ -308,26 +307,28 @@ fn set_options(raw: &Raw, is_v6: bool, large_send_buffer: bool) -> Result<(), Er
         setsockopt(raw, sockopt::Ipv4PacketInfo, &true)?;
     }
     // Beyond the system's limit with CAP_NET_ADMIN, up to it without.
-    if setsockopt(raw, sockopt::RcvBufForce, &KERNEL_BUFFER).is_err() {
-        setsockopt(raw, sockopt::RcvBuf, &KERNEL_BUFFER)?;
+    if setsockopt(raw, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(raw, sockopt::RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }
-    if large_send_buffer && setsockopt(raw, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
-        setsockopt(raw, sockopt::SndBuf, &KERNEL_BUFFER)?;
+    if large_send_buffer && setsockopt(raw, sockopt::SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(raw, sockopt::SndBuf, &SOCKET_BUFFER_BYTES)?;
     }
     Ok(())
 }
 
 /// One `recvmsg`. `Ok(None)` if the sender's address is of no known family.
-fn receive(fd: RawFd, into: &mut [u8], control: &mut [u8]) -> Result<Option<ReceivedDatagrams>, Errno> {
-    let mut parts = [IoSliceMut::new(into)];
+fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> Result<Option<ReceivedDatagrams>, Errno> {
+    let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
     let Some(remote) = message.address.as_ref().and_then(socket_addr) else { return Ok(None) };
     let mut received =
-        ReceivedDatagrams { len: message.bytes, segment: message.bytes, tos: 0, address: PathAddress::to(remote) };
+        ReceivedDatagrams { len: message.bytes, segment_size: message.bytes, tos: 0, address: PathAddress::to(remote) };
     // Fails if the kernel had to truncate the control messages.
     for control in message.cmsgs()? {
         match control {
-            ControlMessageOwned::UdpGroSegments(size) => received.segment = usize::try_from(size).unwrap_or(0).max(1),
+            ControlMessageOwned::UdpGroSegments(size) => {
+                received.segment_size = usize::try_from(size).unwrap_or(0).max(1)
+            }
             ControlMessageOwned::Ipv4Tos(tos) => received.tos = tos,
             ControlMessageOwned::Ipv6TClass(class) => received.tos = class as u8,
             ControlMessageOwned::Ipv4PacketInfo(info) => {
@@ -404,8 +405,9 @@ mod tests {
         let start = Instant::now();
         while datagrams.len() < wanted && start.elapsed() < Duration::from_secs(1) {
             let Some(received) = socket.receive(&mut buffer) else { continue };
-            datagrams
-                .extend(buffer[..received.len].chunks(received.segment).map(|bytes| (bytes.to_vec(), received.tos)));
+            datagrams.extend(
+                buffer[..received.len].chunks(received.segment_size).map(|bytes| (bytes.to_vec(), received.tos)),
+            );
             calls.push(received);
         }
         (datagrams, calls)

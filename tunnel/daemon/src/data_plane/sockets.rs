@@ -14,14 +14,14 @@ use tracing::{info, warn};
 /// The kernel's.
 pub(super) fn open(configs: &[SocketConfig]) -> Result<Vec<Socket>, Error> {
     let mut sockets = Vec::new();
-    let mut absent = None;
+    let mut missing = None;
     for config in configs {
-        let (socket, why) = open_or_wait(config)?;
+        let (socket, error) = open_or_wait(config)?;
         sockets.push(socket);
-        absent = absent.or(why);
+        missing = missing.or(error);
     }
-    match absent {
-        Some(why) if !sockets.iter().any(Socket::is_open) => Err(why),
+    match missing {
+        Some(error) if !sockets.iter().any(Socket::is_open) => Err(error),
         _ => Ok(sockets),
     }
 }
@@ -38,18 +38,18 @@ fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error>
     }
 }
 
-/// Replaces the sockets by those of `wanted`, all or none, and returns the indices of the replaced ones. A socket whose
+/// Replaces the sockets by those of `configs`, all or none, and returns the indices of the replaced ones. A socket whose
 /// configuration is the same stays open.
 ///
 /// # Errors
 /// The kernel's; then no socket has changed.
-pub(super) fn replace(sockets: &mut Vec<Socket>, wanted: &[Option<SocketConfig>]) -> Result<Vec<usize>, Error> {
-    sockets.resize_with(wanted.len().max(sockets.len()), || Socket::closed(None));
-    let wanted = |at: usize| wanted.get(at).and_then(Option::as_ref);
-    let replaced: Vec<usize> = (0..sockets.len()).filter(|at| sockets[*at].config() != wanted(*at)).collect();
+pub(super) fn replace(sockets: &mut Vec<Socket>, configs: &[Option<SocketConfig>]) -> Result<Vec<usize>, Error> {
+    sockets.resize_with(configs.len().max(sockets.len()), || Socket::closed(None));
+    let configs = |at: usize| configs.get(at).and_then(Option::as_ref);
+    let replaced: Vec<usize> = (0..sockets.len()).filter(|at| sockets[*at].config() != configs(*at)).collect();
     // A new socket may need the port of an old one.
     replaced.iter().for_each(|at| sockets[*at].close());
-    let open = |at: &usize| match wanted(*at) {
+    let open = |at: &usize| match configs(*at) {
         Some(config) => open_or_wait(config).map(|(socket, _)| socket),
         None => Ok(Socket::closed(None)),
     };
@@ -68,7 +68,7 @@ fn reopen(socket: &mut Socket) {
 }
 
 /// The names of the sockets that wait for their device or their address.
-pub(super) fn waiting(sockets: &[Socket]) -> Vec<String> {
+pub(super) fn names_of_waiting(sockets: &[Socket]) -> Vec<String> {
     let waiting = sockets.iter().filter(|socket| !socket.is_open()).filter_map(Socket::config);
     waiting.map(|config| config.name.clone()).collect()
 }

@@ -119,7 +119,7 @@ impl TransmitQueue {
             let empty = self.free.pop().unwrap_or_else(|| TransmitBatch::new(self.address));
             self.queued.push_back(std::mem::replace(&mut self.filling, empty));
         } else {
-            socket.report.blocked += self.filling.datagrams_from(0) as u64;
+            socket.report.send_buffer_full += self.filling.datagrams_from(0) as u64;
         }
         self.filling.reset(self.address);
     }

@@ -9,8 +9,8 @@ use mpt::{KeepaliveConfig, ReorderConfig};
 use std::io;
 use std::net::SocketAddr;
 
-/// The configuration that the data plane starts with, and the assignment that it contains (empty in `mpt` mode). Resolves host
-/// names.
+/// The configuration that the data plane starts with, and the assignment that it contains (empty in `mpt` mode). Resolves
+/// host names.
 ///
 /// # Errors
 /// An endpoint has no address, or there are too many paths.
@@ -26,7 +26,7 @@ pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(DataPlaneConfi
             (EngineConfig::Mpt(mpt_config(config, *options, peer, &remotes)?), sockets.collect())
         }
         Mode::Ropewalk { private_key } => {
-            assignment = PathAssignment::of(config, &PathAssignment::default())?;
+            assignment = PathAssignment::new(config, &PathAssignment::default())?;
             let engine = RopewalkConfig { private_key: private_key.clone(), peers: assignment.peers.clone() };
             (EngineConfig::Ropewalk(engine), assignment.sockets.iter().flatten().cloned().collect())
         }
@@ -51,7 +51,7 @@ fn mpt_config(
     let missing = || Error::System { what: "the peer's address".into(), cause: io::ErrorKind::AddrNotAvailable.into() };
     let remote = peer.address.ok_or_else(missing)?;
     let mut addresses = config.interface.addresses.iter().map(IpNet::addr);
-    let local = addresses.find(|it| it.is_ipv4() == remote.is_ipv4()).ok_or_else(missing)?;
+    let local = addresses.find(|address| address.is_ipv4() == remote.is_ipv4()).ok_or_else(missing)?;
     let options = &config.options;
     let reorder = (options.in_order && mpt.reorder_window > 0).then_some(ReorderConfig {
         window: mpt.reorder_window,

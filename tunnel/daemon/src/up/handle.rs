@@ -73,7 +73,7 @@ impl DataPlaneHandle for CommandHandle {
 /// Assigns sockets and path ids for the new configuration, and sends it to the data plane.
 fn change(shared: &Arc<Mutex<Shared>>, commands: &CommandSender, new: TunnelConfig, reply: ChangeReply) {
     let Ok(before) = shared.lock().map(|shared| shared.assignment.clone()) else { return };
-    let assignment = match PathAssignment::of(&new, &before) {
+    let assignment = match PathAssignment::new(&new, &before) {
         Ok(assignment) => assignment,
         Err(error) => return reply(Err(error.to_string())),
     };

@@ -1,8 +1,8 @@
 //! The assignment of sockets and path ids to a configuration, at the start and after each change.
 //!
-//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same. Otherwise it is
-//! a new path with another id: measurements of the old path do not hold for it, and late datagrams of the old path cannot be
-//! mistaken for its own. Ids are reused in a cycle, as late as possible.
+//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same. Otherwise
+//! it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of the old path
+//! cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
 
 use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint, TunnelConfig};
 use crate::control_plane::Error;
@@ -33,7 +33,7 @@ impl PathAssignment {
     ///
     /// # Errors
     /// An endpoint has no address, or there are too many paths.
-    pub(super) fn of(config: &TunnelConfig, before: &Self) -> Result<Self, Error> {
+    pub(super) fn new(config: &TunnelConfig, before: &Self) -> Result<Self, Error> {
         let mut resolved = BTreeMap::new();
         let mut remotes = Vec::new();
         for path in &config.paths {
@@ -42,40 +42,41 @@ impl PathAssignment {
         }
         let mut assignment = Self { resolved, next_id: before.next_id.clone(), ..Self::default() };
         let sockets = assignment.assign_sockets(config, &remotes, before);
-        for (at, peer) in config.peers.iter().enumerate() {
+        for (index, peer) in config.peers.iter().enumerate() {
             let paths = config.paths.iter().zip(&remotes).zip(&sockets);
             // A peer without an endpoint opens its paths itself.
-            let paths = paths.filter_map(|((path, remotes), socket)| Some((path, *socket, remotes[at]?))).collect();
+            let paths = paths.filter_map(|((path, remotes), socket)| Some((path, *socket, remotes[index]?))).collect();
             let peer = assignment.peer(config, peer, paths, before)?;
             assignment.peers.push(peer);
         }
         Ok(assignment)
     }
 
-    /// Assigns a socket to each path and returns their indices. A path without a source and without a remote address needs one
-    /// for each family: the second one is used only by paths that peers open.
+    /// Assigns a socket to each path and returns their indices. A path without a source and without a remote address
+    /// needs one for each family: the second one is used only by paths that peers open.
     fn assign_sockets(
         &mut self,
         config: &TunnelConfig,
         remotes: &[Vec<Option<SocketAddr>>],
         before: &Self,
     ) -> Vec<usize> {
-        let remote = |at: usize| remotes[at].iter().flatten().next().copied();
+        let remote = |index: usize| remotes[index].iter().flatten().next().copied();
         let paths = || config.paths.iter().enumerate();
-        let mut wanted: Vec<SocketConfig> = paths().map(|(at, path)| socket_config(config, path, remote(at))).collect();
-        let any_family = paths().filter(|(at, path)| path.source.is_none() && remote(*at).is_none());
+        let mut configs: Vec<SocketConfig> =
+            paths().map(|(index, path)| socket_config(config, path, remote(index))).collect();
+        let any_family = paths().filter(|(index, path)| path.source.is_none() && remote(*index).is_none());
         let of_v6 = any_family.map(|(_, path)| {
             let bind = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), path.listen_port);
             SocketConfig { bind, ..socket_config(config, path, None) }
         });
-        wanted.extend(of_v6.filter(|_| has_ipv6()));
+        configs.extend(of_v6.filter(|_| has_ipv6()));
         self.sockets = vec![None; before.sockets.len()];
-        let kept = wanted.iter().map(|config| before.sockets.iter().position(|old| old.as_ref() == Some(config)));
+        let kept = configs.iter().map(|config| before.sockets.iter().position(|old| old.as_ref() == Some(config)));
         let kept: Vec<_> = kept.collect();
-        for (config, index) in wanted.iter().zip(&kept) {
+        for (config, index) in configs.iter().zip(&kept) {
             index.iter().for_each(|at| self.sockets[*at] = Some(config.clone()));
         }
-        let indices = wanted.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert(config)));
+        let indices = configs.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert(config)));
         indices.collect()
     }
 
@@ -102,13 +103,13 @@ impl PathAssignment {
         };
         let kept = |socket, remote| old.iter().find(|old| is_kept(old, socket, remote)).map(|old| old.id);
         let ids: Vec<_> = paths.iter().map(|(_, socket, remote)| kept(*socket, *remote)).collect();
-        let mut taken: Vec<u8> = old.iter().map(|old| old.id).collect();
+        let mut used_ids: Vec<u8> = old.iter().map(|old| old.id).collect();
         let next = self.next_id.entry(public_key.to_string()).or_default();
         let mut assigned = Vec::new();
         for ((path, socket, remote), id) in paths.into_iter().zip(ids) {
             let id = match id {
                 Some(id) => id,
-                None => allocate(next, &mut taken).ok_or_else(|| too_many(path))?,
+                None => allocate(next, &mut used_ids).ok_or_else(|| too_many(path))?,
             };
             assigned.push(peer_path(path, id, socket, remote));
         }
@@ -122,11 +123,11 @@ impl PathAssignment {
     }
 }
 
-/// Allocates the next id that is not taken.
-fn allocate(next: &mut u8, taken: &mut Vec<u8>) -> Option<u8> {
+/// Allocates the next id that is not used.
+fn allocate(next: &mut u8, used_ids: &mut Vec<u8>) -> Option<u8> {
     let count = MAX_PATHS as u8;
-    let id = (0..count).map(|step| (*next + step) % count).find(|id| !taken.contains(id))?;
-    taken.push(id);
+    let id = (0..count).map(|step| (*next + step) % count).find(|id| !used_ids.contains(id))?;
+    used_ids.push(id);
     *next = (id + 1) % count;
     Some(id)
 }
@@ -205,7 +206,7 @@ mod tests {
         for (device, rest) in paths {
             text += &format!("[[path]]\ninterface = '{device}'\n{rest}\n");
         }
-        PathAssignment::of(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
+        PathAssignment::new(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
     }
 
     fn ids(assignment: &PathAssignment) -> Vec<(&str, u8, usize)> {
@@ -243,7 +244,7 @@ mod tests {
         for port in 1..=15 {
             now = assign(&[("a", ""), ("b", &format!("listen-port = {port}"))], &now).unwrap();
         }
-        assert_eq!(ids(&now), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is taken");
+        assert_eq!(ids(&now), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is used");
         let names: Vec<String> = (0..17).map(|number| format!("p{number}")).collect();
         let many: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
         assert!(assign(&many[..16], &PathAssignment::default()).is_ok());

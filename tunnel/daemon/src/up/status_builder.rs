@@ -13,9 +13,9 @@ use units::{Instant, Span};
 
 /// Builds the status of a tunnel.
 pub(super) struct StatusBuilder {
-    /// All names and no numbers. Paths are at the index of their id; ids without a path have no name.
-    outline: TunnelStatus,
-    /// By peer, in the order of the outline.
+    /// The status with names and without measurements. Paths are at the index of their id; ids without a path have no name.
+    template: TunnelStatus,
+    /// By peer, in the order of the template.
     peers: Vec<PeerState>,
 }
 
@@ -29,23 +29,23 @@ struct PeerState {
 
 impl StatusBuilder {
     pub(super) fn new(config: &TunnelConfig, assignment: &PathAssignment) -> Self {
-        let outline = outline(config, assignment);
-        Self { peers: vec![PeerState::default(); outline.peers.len()], outline }
+        let template = template(config, assignment);
+        Self { peers: vec![PeerState::default(); template.peers.len()], template }
     }
 
     /// Changes the configuration. Peers with the same key keep their state.
     pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &PathAssignment) {
         let old = std::mem::replace(self, Self::new(config, assignment));
-        let known: Vec<_> = old.outline.peers.iter().zip(old.peers).collect();
-        for (peer, state) in self.outline.peers.iter().zip(&mut self.peers) {
-            let found = known.iter().find(|(old, _)| old.public_key == peer.public_key);
+        let old_peers: Vec<_> = old.template.peers.iter().zip(old.peers).collect();
+        for (peer, state) in self.template.peers.iter().zip(&mut self.peers) {
+            let found = old_peers.iter().find(|(old, _)| old.public_key == peer.public_key);
             *state = found.map(|(_, state)| state.clone()).unwrap_or_default();
         }
     }
 
-    /// The status with the numbers of `report`.
+    /// The status with the measurements of `report`.
     pub(super) fn build(&mut self, report: &Report) -> TunnelStatus {
-        let mut status = self.outline.clone();
+        let mut status = self.template.clone();
         status.uptime_s = report.now.as_secs_f64();
         status.interface.sent = report.device.read;
         status.interface.received = report.device.written;
@@ -68,13 +68,13 @@ impl StatusBuilder {
     }
 }
 
-/// All names and no numbers.
-fn outline(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus {
+/// The status with names and without measurements.
+fn template(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus {
     let (mode, public_key) = match &config.mode {
         Mode::Mpt(_) => ("mpt", None),
         Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public().to_string())),
     };
-    let mpt_path = |path: &ConfiguredPath| path_outline(path, path.endpoint.as_ref().map(ToString::to_string));
+    let mpt_path = |path: &ConfiguredPath| path_template(path, path.endpoint.as_ref().map(ToString::to_string));
     let peer = |(at, peer): (usize, &ConfiguredPeer)| PeerStatus {
         public_key: peer.public_key.map(|key| key.to_string()),
         allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
@@ -99,7 +99,7 @@ fn outline(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus {
     }
 }
 
-fn path_outline(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
+fn path_template(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
     PathStatus {
         name: path.name.clone(),
         backup: path.backup,
@@ -118,19 +118,19 @@ fn paths_by_id(config: &TunnelConfig, assignment: &PathAssignment, peer: usize) 
         paths.resize_with(paths.len().max(id + 1), PathStatus::default);
         let configured = config.paths.iter().find(|path| path.name == assigned.name);
         let remote = Some(assigned.remote.to_string());
-        paths[id] = configured.map(|path| path_outline(path, remote)).unwrap_or_default();
+        paths[id] = configured.map(|path| path_template(path, remote)).unwrap_or_default();
     }
     paths
 }
 
 fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, now: Instant) {
     state.meters.resize(peer.paths.len(), RateMeter::default());
-    for ((path, numbers), meter) in peer.paths.iter_mut().zip(&report.paths).zip(&mut state.meters) {
-        mpt_path(path, numbers, meter, now);
+    for ((path, report), meter) in peer.paths.iter_mut().zip(&report.paths).zip(&mut state.meters) {
+        mpt_path(path, report, meter, now);
     }
-    let counters = report.resequencing.unwrap_or_default();
+    let counters = report.resequencer.unwrap_or_default();
     peer.reorder_buffer = ReorderBuffer {
-        backlog_packets: report.held,
+        backlog_packets: report.held_packets,
         max_backlog_packets: counters.max_held,
         timeout_ms: 0.0,
         reordered_packets: counters.held,
@@ -139,13 +139,13 @@ fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, no
     };
 }
 
-fn mpt_path(path: &mut PathStatus, numbers: &MptPathReport, meter: &mut RateMeter, now: Instant) {
-    let (sent_bytes, received_bytes) = (numbers.sent.bytes, numbers.received.bytes);
+fn mpt_path(path: &mut PathStatus, report: &MptPathReport, meter: &mut RateMeter, now: Instant) {
+    let (sent_bytes, received_bytes) = (report.sent.bytes, report.received.bytes);
     let rates = meter.update(now, PathCounters { sent_bytes, received_bytes, ..PathCounters::default() });
     (path.send_rate_bps, path.receive_rate_bps) = (rates.send.0, rates.receive.0);
-    path.state = if numbers.up { PathState::Up } else { PathState::Down };
-    path.failures = numbers.failures;
-    (path.sent, path.received) = (numbers.sent, numbers.received);
+    path.state = if report.up { PathState::Up } else { PathState::Down };
+    path.failures = report.failures;
+    (path.sent, path.received) = (report.sent, report.received);
 }
 
 /// A peer in `ropewalk` mode. Paths that it opened have no name in the configuration.
@@ -157,15 +157,15 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     let Some(status) = &report.status else { return };
     // The peer may have removed a configured path.
     peer.paths.iter_mut().for_each(|path| path.state = PathState::Down);
-    for numbers in &status.paths {
-        let id = numbers.path.index();
+    for report in &status.paths {
+        let id = report.path.index();
         peer.paths.resize_with(peer.paths.len().max(id + 1), PathStatus::default);
         state.meters.resize(state.meters.len().max(id + 1), RateMeter::default());
         let path = &mut peer.paths[id];
         if path.name.is_empty() {
             path.name = format!("path-{id}");
         }
-        ropewalk_path(path, numbers, &mut state.meters[id], now);
+        ropewalk_path(path, report, &mut state.meters[id], now);
     }
     for address in &report.addresses {
         if let Some(path) = peer.paths.get_mut(usize::from(address.path)) {
@@ -195,38 +195,38 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     };
 }
 
-fn ropewalk_path(path: &mut PathStatus, numbers: &machine::PathStatus, meter: &mut RateMeter, now: Instant) {
-    let known = |span: Span| (span > Span::ZERO).then(|| span.as_millis_f64());
+fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mut RateMeter, now: Instant) {
+    let nonzero_ms = |span: Span| (span > Span::ZERO).then(|| span.as_millis_f64());
     let rates = meter.update(
         now,
         PathCounters {
-            sent_bytes: numbers.sent_bytes,
-            received_bytes: numbers.received_bytes,
-            sent_packets: numbers.sent_packets,
-            lost_packets: numbers.lost_packets,
+            sent_bytes: report.sent_bytes,
+            received_bytes: report.received_bytes,
+            sent_packets: report.sent_packets,
+            lost_packets: report.lost_packets,
         },
     );
-    path.state = match numbers.last_received {
-        _ if numbers.up => PathState::Up,
+    path.state = match report.last_received {
+        _ if report.up => PathState::Up,
         None => PathState::Validating,
         Some(_) => PathState::Down,
     };
-    path.backup = numbers.backup;
-    path.srtt_ms = known(numbers.srtt);
-    path.min_rtt_ms = known(numbers.min_rtt).filter(|_| path.srtt_ms.is_some());
-    path.rttvar_ms = path.srtt_ms.map(|_| numbers.rttvar.as_millis_f64());
-    path.probe_rtt_ms = numbers.probe_rtt.map(Span::as_millis_f64);
+    path.backup = report.backup;
+    path.srtt_ms = nonzero_ms(report.srtt);
+    path.min_rtt_ms = nonzero_ms(report.min_rtt).filter(|_| path.srtt_ms.is_some());
+    path.rttvar_ms = path.srtt_ms.map(|_| report.rttvar.as_millis_f64());
+    path.probe_rtt_ms = report.probe_rtt.map(Span::as_millis_f64);
     path.loss_ratio = rates.loss_ratio;
-    path.delivery_rate_bps = numbers.delivery_rate.0;
+    path.delivery_rate_bps = report.delivery_rate.0;
     (path.send_rate_bps, path.receive_rate_bps) = (rates.send.0, rates.receive.0);
-    path.pmtu_bytes = numbers.max_datagram_size;
-    path.cwnd_bytes = Some(u64::from(numbers.cwnd) * u64::from(numbers.max_datagram_size));
-    path.in_flight_bytes = u64::from(numbers.in_flight) * u64::from(numbers.max_datagram_size);
-    path.sent = Traffic { packets: numbers.sent_packets, bytes: numbers.sent_bytes };
-    path.received = Traffic { packets: numbers.received_packets, bytes: numbers.received_bytes };
-    path.lost_packets = numbers.lost_packets;
-    path.ce_packets = numbers.ce_packets;
-    path.failures = numbers.failures;
+    path.pmtu_bytes = report.max_datagram_size;
+    path.cwnd_bytes = Some(u64::from(report.cwnd) * u64::from(report.max_datagram_size));
+    path.in_flight_bytes = u64::from(report.in_flight) * u64::from(report.max_datagram_size);
+    path.sent = Traffic { packets: report.sent_packets, bytes: report.sent_bytes };
+    path.received = Traffic { packets: report.received_packets, bytes: report.received_bytes };
+    path.lost_packets = report.lost_packets;
+    path.ce_packets = report.ce_packets;
+    path.failures = report.failures;
 }
 
 /// Dropped packets by reason. `docs/tunnel-troubleshooting.md` explains each.
@@ -240,14 +240,14 @@ fn drops(report: &Report) -> Vec<DropCount> {
         ("malformed", report.device.malformed),
         ("device-write-failed", report.device.write_errors),
         ("no-buffer", report.buffers.exhausted),
-        ("send-buffer-full", sockets(|it| it.blocked)),
-        ("too-big", sockets(|it| it.too_big)),
-        ("send-failed", sockets(|it| it.failed)),
-        ("unusable-datagram", sockets(|it| it.refused).saturating_sub(refused)),
-        ("no-session", peers(|it| it.no_session)),
-        ("unallowed-source", peers(|it| it.unallowed_source)),
-        ("incomplete", peers(|it| it.incomplete)),
-        ("no-path", report.mpt.as_ref().map_or(0, |mpt| mpt.pathless)),
+        ("send-buffer-full", sockets(|socket| socket.send_buffer_full)),
+        ("too-big", sockets(|socket| socket.too_big)),
+        ("send-failed", sockets(|socket| socket.failed)),
+        ("unusable-datagram", sockets(|socket| socket.refused).saturating_sub(refused)),
+        ("no-session", peers(|peer| peer.no_session)),
+        ("unallowed-source", peers(|peer| peer.unallowed_source)),
+        ("incomplete", peers(|peer| peer.incomplete)),
+        ("no-path", report.mpt.as_ref().map_or(0, |mpt| mpt.no_path_packets)),
     ];
     let reasons = reasons.map(|(reason, packets)| DropCount { reason: reason.into(), packets });
     reasons.into_iter().chain(dropped).collect()

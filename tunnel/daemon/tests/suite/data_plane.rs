@@ -30,31 +30,31 @@ fn ip(arguments: &str) -> bool {
 }
 
 impl Network {
-    /// `None`, and the test is skipped, if the machine does not let us.
+    /// `None`, and the test is skipped, without root.
     fn new(test: &str) -> Option<Self> {
-        let names = ["a", "b"].map(|side| format!("rw-{test}-{}-{side}", std::process::id()));
+        let names = ["a", "b"].map(|host| format!("rw-{test}-{}-{host}", std::process::id()));
         let network = Self { names };
         let [a, b] = &network.names;
-        let mut made =
+        let mut is_created =
             nix::unistd::geteuid().is_root() && ip(&format!("netns add {a}")) && ip(&format!("netns add {b}"));
         for path in 0..2 {
-            made = made && ip(&format!("link add v{path} netns {a} type veth peer name v{path} netns {b}"));
-            for (side, name) in (1..).zip(&network.names) {
-                made = made
-                    && ip(&format!("-n {name} address add 10.10{path}.0.{side}/24 dev v{path}"))
-                    && ip(&format!("-n {name} address add fd0{path}::{side}/64 dev v{path} nodad"))
+            is_created = is_created && ip(&format!("link add v{path} netns {a} type veth peer name v{path} netns {b}"));
+            for (host, name) in (1..).zip(&network.names) {
+                is_created = is_created
+                    && ip(&format!("-n {name} address add 10.10{path}.0.{host}/24 dev v{path}"))
+                    && ip(&format!("-n {name} address add fd0{path}::{host}/64 dev v{path} nodad"))
                     && ip(&format!("-n {name} link set v{path} up"));
             }
         }
-        if !made {
+        if !is_created {
             skip(Reason::Missing, "network namespaces need root and the `ip` command");
         }
-        made.then_some(network)
+        is_created.then_some(network)
     }
 
-    /// Runs `work` on a thread that lives in namespace `side`.
-    fn spawn<T: Send + 'static>(&self, side: usize, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        let namespace = File::open(format!("/var/run/netns/{}", self.names[side])).expect("it was made");
+    /// Runs `work` on a thread that lives in namespace `host`.
+    fn spawn<T: Send + 'static>(&self, host: usize, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let namespace = File::open(format!("/var/run/netns/{}", self.names[host])).expect("the namespace exists");
         thread::spawn(move || {
             setns(namespace, CloneFlags::CLONE_NEWNET).expect("root may enter it");
             work()
@@ -62,16 +62,16 @@ impl Network {
     }
 
     /// Starts one end, and adds an inner address to its device.
-    fn start(&self, side: usize, config: DataPlaneConfig) -> (CommandSender, JoinHandle<()>) {
+    fn start(&self, host: usize, config: DataPlaneConfig) -> (CommandSender, JoinHandle<()>) {
         let (commands, receiver) = channel().expect("a descriptor");
         let (ready, opened) = mpsc::channel();
-        let data_plane = self.spawn(side, move || {
+        let data_plane = self.spawn(host, move || {
             let mut data_plane = DataPlane::open(config).unwrap_or_else(|error| panic!("{error}"));
             ready.send(()).expect("the test waits");
             data_plane.run(&receiver).unwrap_or_else(|error| panic!("{error}"));
         });
-        opened.recv().expect("it opens");
-        assert!(ip(&format!("-n {} address add 10.9.0.{}/24 dev rw0", self.names[side], side + 1)));
+        opened.recv().expect("the data plane opens");
+        assert!(ip(&format!("-n {} address add 10.9.0.{}/24 dev rw0", self.names[host], host + 1)));
         (commands, data_plane)
     }
 }
@@ -84,34 +84,34 @@ impl Drop for Network {
     }
 }
 
-fn outer(v6: bool, path: usize, side: usize) -> SocketAddr {
-    let text = if v6 { format!("[fd0{path}::{}]:4754", side + 1) } else { format!("10.10{path}.0.{}:4754", side + 1) };
+fn outer(v6: bool, path: usize, host: usize) -> SocketAddr {
+    let text = if v6 { format!("[fd0{path}::{}]:4754", host + 1) } else { format!("10.10{path}.0.{}:4754", host + 1) };
     text.parse().expect("an address")
 }
 
 /// Path 0 over IPv4, path 1 over IPv6.
-fn config(side: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPlaneConfig {
+fn config(host: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPlaneConfig {
     let socket = |path: usize| SocketConfig {
         name: format!("v{path}"),
         interface: Some(format!("v{path}")),
-        bind: outer(path == 1, path, side),
+        bind: outer(path == 1, path, host),
         offload,
     };
     let device = DeviceConfig { name: "rw0".into(), mtu, offload };
     DataPlaneConfig { device, sockets: (0..2).map(socket).collect(), engine }
 }
 
-fn mpt(side: usize) -> EngineConfig {
-    let tunnel = |side: usize| IpAddr::from([10, 9, 0, side as u8 + 1]);
+fn mpt_engine(host: usize) -> EngineConfig {
+    let tunnel = |host: usize| IpAddr::from([10, 9, 0, host as u8 + 1]);
     let path = |path: usize| MptPathConfig {
         name: format!("v{path}"),
         socket: path,
-        remote: outer(path == 1, path, 1 - side),
+        remote: outer(path == 1, path, 1 - host),
         weight: 1,
     };
     EngineConfig::Mpt(MptConfig {
-        local: tunnel(side),
-        remote: tunnel(1 - side),
+        local: tunnel(host),
+        remote: tunnel(1 - host),
         scheduler: "mpt".into(),
         backpressure: false,
         keepalive: Some(KeepaliveConfig { keepalive_time: Span::from_millis(50), dead_time: Span::from_millis(200) }),
@@ -120,9 +120,9 @@ fn mpt(side: usize) -> EngineConfig {
     })
 }
 
-/// Side 0 knows the address of side 1; side 1 learns its paths from datagrams.
-fn ropewalk(side: usize) -> EngineConfig {
-    let key = |side: usize| PrivateKey::from_bytes([side as u8 + 1; 32]);
+/// Host 0 knows the address of host 1; host 1 learns its paths from datagrams.
+fn ropewalk_engine(host: usize) -> EngineConfig {
+    let key = |host: usize| PrivateKey::from_bytes([host as u8 + 1; 32]);
     let path = |path: usize| PeerPathConfig {
         id: path as u8,
         name: format!("v{path}"),
@@ -138,25 +138,25 @@ fn ropewalk(side: usize) -> EngineConfig {
         },
     };
     let peer = PeerConfig {
-        public_key: key(1 - side).public(),
+        public_key: key(1 - host).public(),
         preshared_key: None,
-        allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - side as u8]).into()],
-        paths: if side == 0 { (0..2).map(path).collect() } else { Vec::new() },
+        allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - host as u8]).into()],
+        paths: if host == 0 { (0..2).map(path).collect() } else { Vec::new() },
         options: TunnelOptions::default(),
     };
-    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(side), peers: vec![peer] })
+    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(host), peers: vec![peer] })
 }
 
 /// Random bytes.
-fn stream_of(bytes: usize) -> Vec<u8> {
+fn content(bytes: usize) -> Vec<u8> {
     let mut random = units::RngStream::named(1, "content");
     (0..bytes / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
 /// Sends so many bytes through the tunnel and back; `meanwhile` runs after the first half.
 fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
-    let (half, reached) = mpsc::channel();
-    let (go_on, held) = mpsc::channel();
+    let (half_sender, half_receiver) = mpsc::channel();
+    let (continue_sender, continue_receiver) = mpsc::channel();
     let server = network.spawn(1, move || {
         let listener = TcpListener::bind("10.9.0.2:5000").expect("the device has the address");
         let (mut stream, _) = listener.accept().expect("a client comes");
@@ -166,7 +166,7 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
             assert!(len > 0, "closed after {} bytes", seen.len());
             seen.extend_from_slice(&buffer[..len]);
             if seen.len() >= bytes / 2 {
-                let _ = half.send(());
+                let _ = half_sender.send(());
             }
         }
         seen
@@ -178,30 +178,30 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
             connected = TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok();
             connected.is_some()
         };
-        assert!(eventually(connect), "nobody answers");
-        let (mut stream, content) = (connected.expect("it is"), stream_of(bytes));
+        assert!(eventually(connect), "no connection");
+        let (mut stream, content) = (connected.expect("connected above"), content(bytes));
         let (first, second) = content.split_at(bytes / 2);
         stream.write_all(first).expect("the tunnel holds");
-        held.recv().expect("it goes on");
+        continue_receiver.recv().expect("the test continues");
         stream.write_all(second).expect("the tunnel holds");
         let _ = stream.read(&mut [0]);
     });
-    reached.recv().expect("half of it arrives");
+    half_receiver.recv().expect("the first half arrives");
     meanwhile();
-    go_on.send(()).expect("the client waits");
+    continue_sender.send(()).expect("the client waits");
     let seen = server.join().expect("no panic");
     client.join().expect("no panic");
-    assert!(seen == stream_of(bytes), "not a byte is wrong");
+    assert!(seen == content(bytes), "every byte is correct");
 }
 
 fn report(commands: &CommandSender) -> Report {
     let (sender, receiver) = mpsc::channel();
     commands.send(Command::Report(Box::new(move |report| sender.send(report).expect("the test waits"))));
-    receiver.recv().expect("it replies")
+    receiver.recv().expect("a reply")
 }
 
-fn stop(ends: [(CommandSender, JoinHandle<()>); 2]) {
-    for (commands, data_plane) in ends {
+fn stop(hosts: [(CommandSender, JoinHandle<()>); 2]) {
+    for (commands, data_plane) in hosts {
         commands.send(Command::Stop);
         data_plane.join().expect("no panic");
     }
@@ -210,8 +210,8 @@ fn stop(ends: [(CommandSender, JoinHandle<()>); 2]) {
 #[test]
 fn mpt_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     let Some(network) = Network::new("mpt") else { return };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, true, mpt(side))));
-    let paths = || report(&ends[0].0).mpt.expect("it is MPT").paths;
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, true, mpt_engine(host))));
+    let paths = || report(&hosts[0].0).mpt.expect("the mode is mpt").paths;
     let carried = std::cell::Cell::new(0);
     let cut = || {
         assert!(paths().iter().all(|path| path.sent.packets > 1000), "in turn: {:?}", paths());
@@ -221,17 +221,17 @@ fn mpt_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     transfer(&network, 20 << 20, cut);
     assert!(eventually(|| !paths()[0].up && paths()[1].up), "{:?}", paths());
     assert!(paths()[1].sent.packets > carried.get() + 1000, "{:?}", paths());
-    stop(ends);
+    stop(hosts);
 }
 
 #[test]
 fn mpt_without_offload_carries_the_same() {
     let Some(network) = Network::new("plain") else { return };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, side == 0, mpt(side))));
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, host == 0, mpt_engine(host))));
     transfer(&network, 20 << 20, || ());
-    let report = report(&ends[1].0);
+    let report = report(&hosts[1].0);
     assert!(!report.device.tcp_offload && !report.sockets[0].offload);
-    stop(ends);
+    stop(hosts);
 }
 
 /// A socket's default buffer holds 92 full packets, the interface's queue 99; a burst of 400 is more than both.
@@ -243,13 +243,13 @@ fn mpt_with_backpressure_overflows_no_queue_of_its_own_host() {
         let queue = "root tbf rate 50mbit burst 3kb limit 150000";
         assert!(tc(&format!("-n {} qdisc add dev v{path} {queue}", network.names[0])).status.success());
     }
-    let engine = |side: usize| match mpt(side) {
+    let engine = |host: usize| match mpt_engine(host) {
         EngineConfig::Mpt(config) => EngineConfig::Mpt(MptConfig { backpressure: true, ..config }),
         other => other,
     };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1440, false, engine(side))));
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, false, engine(host))));
     transfer(&network, 1 << 20, || ());
-    let sent = || report(&ends[0].0).sockets.iter().map(|socket| socket.sent.packets).sum::<u64>();
+    let sent = || report(&hosts[0].0).sockets.iter().map(|socket| socket.sent.packets).sum::<u64>();
     let before = sent();
     let burst = network.spawn(0, || {
         let socket = std::net::UdpSocket::bind("10.9.0.1:0").expect("the device has the address");
@@ -258,86 +258,70 @@ fn mpt_with_backpressure_overflows_no_queue_of_its_own_host() {
         }
     });
     burst.join().expect("no panic");
-    // They wait with the tunnel until the queues have room.
+    // The packets wait in the device until the queues have room.
     assert!(eventually(|| sent() >= before + 400), "{} of 400 were sent", sent() - before);
     for path in 0..2 {
         let queue = tc(&format!("-s -j -n {} qdisc show dev v{path}", network.names[0])).stdout;
         let queue = String::from_utf8(queue).expect("JSON");
         assert!(queue.contains("\"packets\":") && queue.contains("\"drops\":0,"), "{queue}");
     }
-    stop(ends);
-}
-
-#[test]
-fn ropewalk_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
-    let Some(network) = Network::new("rope") else { return };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, true, ropewalk(side))));
-    let paths = || report(&ends[0].0).peers[0].status.clone().expect("a session").paths;
-    let carried = std::cell::Cell::new(0);
-    let cut = || {
-        carried.set(paths()[1].sent_packets);
-        assert!(ip(&format!("-n {} link set v0 down", network.names[1])));
-    };
-    transfer(&network, 40 << 20, cut);
-    assert!(eventually(|| !paths()[0].up && paths()[1].up), "{:?}", paths());
-    assert!(paths()[1].sent_packets > carried.get() + 1000, "what is left comes over the other path: {:?}", paths());
-    let report = report(&ends[0].0);
-    assert_eq!((report.peers[0].unallowed_source, report.peers[0].incomplete), (0, 0));
-    stop(ends);
+    stop(hosts);
 }
 
 #[test]
 fn allowed_ips_of_a_peer_change_while_the_tunnel_runs() {
     let Some(network) = Network::new("net") else { return };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, true, ropewalk(side))));
-    let [client, server] = ends.each_ref().map(|(commands, _)| commands);
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1500, true, ropewalk_engine(host))));
+    let [client, server] = hosts.each_ref().map(|(commands, _)| commands);
     transfer(&network, 1 << 20, || ());
-    let allow = |side: usize, host: u8| {
+    let set_allowed_ips = |host: usize, last_octet: u8| {
         let DataPlaneConfig { device, sockets, engine: EngineConfig::Ropewalk(RopewalkConfig { mut peers, .. }) } =
-            config(side, 1500, true, ropewalk(side))
+            config(host, 1500, true, ropewalk_engine(host))
         else {
             unreachable!("the mode is ropewalk");
         };
-        peers[0].allowed_ips = vec![IpAddr::from([10, 9, 0, host]).into()];
+        peers[0].allowed_ips = vec![IpAddr::from([10, 9, 0, last_octet]).into()];
         let (sender, receiver) = mpsc::channel();
         let update = Update { mtu: device.mtu, sockets: sockets.into_iter().map(Some).collect(), peers };
         let reply = move |result: Result<_, _>| sender.send(result.is_ok()).expect("the test waits");
-        ends[side].0.send(Command::Update(Box::new(update), Box::new(reply)));
-        assert!(receiver.recv().expect("it replies"));
+        hosts[host].0.send(Command::Update(Box::new(update), Box::new(reply)));
+        assert!(receiver.recv().expect("a reply"));
     };
-    let bind = |side: usize| network.spawn(side, move || UdpSocket::bind(format!("10.9.0.{}:6000", side + 1)));
-    let [from, to] = [0, 1].map(|side| bind(side).join().expect("no panic").expect("the device has the address"));
-    to.set_read_timeout(Some(Duration::from_millis(200))).expect("it is a time");
-    let ask = || from.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
-    let crosses = || {
+    let bind = |host: usize| network.spawn(host, move || UdpSocket::bind(format!("10.9.0.{}:6000", host + 1)));
+    let [from, to] = [0, 1].map(|host| bind(host).join().expect("no panic").expect("the device has the address"));
+    to.set_read_timeout(Some(Duration::from_millis(200))).expect("a valid timeout");
+    let send_request = || from.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
+    let is_delivered = || {
         eventually(|| {
-            ask();
+            send_request();
             to.recv(&mut [0]).is_ok()
         })
     };
-    // Asks once and waits until an end has counted it among those that it refuses.
+    // Sends a request and waits until a host has counted it as refused.
     let refused = |refusals: &dyn Fn() -> u64| {
         while to.recv(&mut [0]).is_ok() {}
         let before = refusals();
-        ask();
+        send_request();
         eventually(|| refusals() > before) && to.recv(&mut [0]).is_err()
     };
-    assert!(crosses());
-    allow(0, 7);
-    assert!(refused(&|| report(client).device.unrouted), "nobody has the destination any more");
-    allow(0, 2);
-    allow(1, 7);
+    assert!(is_delivered());
+    set_allowed_ips(0, 7);
+    assert!(refused(&|| report(client).device.unrouted), "the destination is in no peer's allowed IPs");
+    set_allowed_ips(0, 2);
+    set_allowed_ips(1, 7);
     assert!(refused(&|| report(server).peers[0].unallowed_source), "the source is not the peer's any more");
-    allow(1, 1);
-    assert!(crosses());
-    stop(ends);
+    set_allowed_ips(1, 1);
+    assert!(is_delivered());
+    stop(hosts);
 }
 
 #[test]
 fn ropewalk_segments_super_packets_that_the_far_device_does_not_accept() {
     let Some(network) = Network::new("cut") else { return };
-    let ends = [0, 1].map(|side| network.start(side, config(side, 1500, side == 0, ropewalk(side))));
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1500, host == 0, ropewalk_engine(host))));
     transfer(&network, 20 << 20, || ());
-    assert!(!report(&ends[1].0).device.tcp_offload);
-    stop(ends);
+    let report = report(&hosts[1].0);
+    assert!(!report.device.tcp_offload);
+    assert_eq!((report.peers[0].unallowed_source, report.peers[0].incomplete), (0, 0));
+    stop(hosts);
 }

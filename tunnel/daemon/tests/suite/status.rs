@@ -29,7 +29,7 @@ fn the_dump_has_a_line_for_each_object_and_tabs_between_fields() {
     let kinds: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(kinds, ["interface", "peer", "path", "path"]);
     let fields: BTreeSet<_> =
-        text.lines().filter(|it| it.starts_with("path")).map(|it| it.split('\t').count()).collect();
+        text.lines().filter(|line| line.starts_with("path")).map(|line| line.split('\t').count()).collect();
     assert_eq!(fields, BTreeSet::from([11]));
 }
 

@@ -60,7 +60,7 @@ fn table_interface(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) -
         return Err(interface.error("tun_0", "ipv4_addr", "the tunnel has no address", "ipv4_addr = 10.0.0.1/24"));
     }
     let local: IpAddr = connection.required("connection", "ip_local", "the tunnel's own address")?;
-    if !addresses.iter().any(|it| it.addr() == local) {
+    if !addresses.iter().any(|address| address.addr() == local) {
         notes
             .push(format!("ip_local = {local} is none of the tunnel's addresses; MPT overwrites it with one of those"));
     }
@@ -216,7 +216,8 @@ fn note_unconverted_keys(interface: &Ini, connection: &Ini, notes: &mut Vec<Stri
     let numbered = |kind: &'static str, max| (0..max).map(move |at| format!("{kind}_{at}"));
     let mut sections = vec![(interface, "general".to_owned()), (interface, "tun_0".into())];
     sections.push((connection, "connection".into()));
-    sections.extend(numbered("path", MAX_PATHS).chain(numbered("net", MAX_NETWORKS)).map(|it| (connection, it)));
+    sections
+        .extend(numbered("path", MAX_PATHS).chain(numbered("net", MAX_NETWORKS)).map(|section| (connection, section)));
     let mut noted = Vec::new();
     for (ini, section) in &sections {
         for key in ini.keys(section).filter(|key| !CONVERTED_KEYS.contains(key)) {

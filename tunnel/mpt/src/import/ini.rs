@@ -29,7 +29,7 @@ impl Ini {
             let end = line.find([';', '#']).unwrap_or(line.len());
             let (content, span) = (line[..end].trim(), start..start + line.trim_end().len());
             start += line.len();
-            if let Some(name) = content.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            if let Some(name) = content.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
                 section = name.trim().to_owned();
                 ini.sections.insert(section.clone(), Section { span, keys: BTreeMap::new() });
             } else if let Some((key, value)) = content.split_once('=') {
@@ -70,13 +70,14 @@ impl Ini {
 
     /// The keys of a section.
     pub(super) fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
-        self.sections.get(section).into_iter().flat_map(|it| it.keys.keys().map(String::as_str))
+        self.sections.get(section).into_iter().flat_map(|section| section.keys.keys().map(String::as_str))
     }
 
     /// An error at a key, or at its section if the key is missing.
     pub(super) fn error(&self, section: &str, key: &str, message: &str, valid: &str) -> Error {
         let found = self.sections.get(section);
-        let span = found.map_or(0..0, |it| it.keys.get(key).map_or(it.span.clone(), |(_, span)| span.clone()));
+        let span =
+            found.map_or(0..0, |section| section.keys.get(key).map_or(section.span.clone(), |(_, span)| span.clone()));
         self.error_at(span, message, valid)
     }
 

@@ -48,7 +48,7 @@ fn connections(directory: &Path) -> Result<Vec<Ini>, Error> {
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         paths.push(entry.map_err(unreadable)?.path());
     }
-    paths.retain(|path| path.extension().is_some_and(|it| it == "conf"));
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
     paths.sort();
     paths.iter().map(|path| read(path)).collect()
 }

@@ -167,7 +167,7 @@ fn a_preshared_key_that_both_ends_change_makes_a_new_session_and_no_packet_is_lo
         simulation
             .hosts
             .each_ref()
-            .map(|host| host.events.iter().filter(|it| matches!(it, NodeEvent::Established { .. })).count())
+            .map(|host| host.events.iter().filter(|event| matches!(event, NodeEvent::Established { .. })).count())
     };
     assert_eq!(established(&simulation), [1, 1]);
     for id in 0..200 {
@@ -204,7 +204,7 @@ fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
     simulation.act(1, |server, _| server.node.close());
     simulation.run(ms(3000));
     let fresh = |host: usize| {
-        simulation.hosts[host].events.iter().filter(|it| **it == NodeEvent::Established { fresh: true }).count()
+        simulation.hosts[host].events.iter().filter(|event| **event == NodeEvent::Established { fresh: true }).count()
     };
     assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the close");
     assert!(simulation.hosts[0].is_up(0) && simulation.hosts[1].is_up(0));

@@ -23,23 +23,23 @@ pub(super) fn is_mpt(table: &InterfaceTable, faults: &mut Vec<Fault>) -> bool {
 
 pub(super) fn interface(table: Option<&At<InterfaceTable>>, path: &Path, context: &mut Context<'_>) -> InterfaceConfig {
     let span = table.map_or(0..0, At::span);
-    let given = table.map_or_else(InterfaceTable::default, |table| table.get().clone());
-    let name = name(&given, span.clone(), path, context);
-    let texts = value::strings(given.address.as_ref());
+    let values = table.map_or_else(InterfaceTable::default, |table| table.get().clone());
+    let name = name(&values, span.clone(), path, context);
+    let texts = value::strings(values.address.as_ref());
     let addresses = texts.into_iter().filter_map(|(text, span)| context.ok(value::network(&text, span)));
     let addresses: Vec<_> = addresses.collect();
-    if table.is_some() && given.address.is_none() {
+    if table.is_some() && values.address.is_none() {
         context.fault(missing(span, "address").help("the inner address, such as `address = \"10.77.0.1/24\"`"));
     }
-    let min_mtu = if addresses.iter().any(|it| it.addr().is_ipv6()) { 1280 } else { 576 };
+    let min_mtu = if addresses.iter().any(|address| address.addr().is_ipv6()) { 1280 } else { 576 };
     InterfaceConfig {
         name,
-        mtu: given.mtu.as_ref().map(|_| value::within(given.mtu.as_ref(), min_mtu..=65_000, min_mtu, context) as u16),
+        mtu: values.mtu.as_ref().map(|_| value::within(values.mtu.as_ref(), min_mtu..=65_000, min_mtu, context) as u16),
         addresses,
-        listen_port: value::within(given.listen_port.as_ref(), 0..=65_535, i64::from(DEFAULT_PORT), context) as u16,
-        routes: flag(given.routes.as_ref(), true),
-        user: given.user.map(|user| user.get().clone()),
-        metrics: given.metrics.and_then(|text| {
+        listen_port: value::within(values.listen_port.as_ref(), 0..=65_535, i64::from(DEFAULT_PORT), context) as u16,
+        routes: flag(values.routes.as_ref(), true),
+        user: values.user.map(|user| user.get().clone()),
+        metrics: values.metrics.and_then(|text| {
             let wrong = |_| Fault::at(text.span(), format!("`{}` is not an address with a port", text.get()));
             context.ok(text.get().parse().map_err(|e| wrong(e).help("such as `127.0.0.1:9754`")))
         }),
@@ -47,9 +47,9 @@ pub(super) fn interface(table: Option<&At<InterfaceTable>>, path: &Path, context
 }
 
 /// The device's name: `name`, or the file's name without its extension.
-fn name(given: &InterfaceTable, table: std::ops::Range<usize>, path: &Path, context: &mut Context<'_>) -> String {
+fn name(values: &InterfaceTable, table: std::ops::Range<usize>, path: &Path, context: &mut Context<'_>) -> String {
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (name, span) = given.name.as_ref().map_or_else(|| (stem(), table), |name| (name.get().clone(), name.span()));
+    let (name, span) = values.name.as_ref().map_or_else(|| (stem(), table), |name| (name.get().clone(), name.span()));
     if !is_device(&name) {
         let message = format!("`{name}` is not a valid device name");
         let help = format!("`name` has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, such as \"rw0\"");
@@ -60,6 +60,6 @@ fn name(given: &InterfaceTable, table: std::ops::Range<usize>, path: &Path, cont
 
 /// Whether `name` is a valid name of a network device, and of a file in the runtime directory.
 pub(super) fn is_device(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with('.')
 }

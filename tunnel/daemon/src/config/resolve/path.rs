@@ -33,8 +33,8 @@ pub(super) fn paths(
     }
     let mut paths: Vec<ConfiguredPath> =
         tables.iter().map(|table| path(table, interface.listen_port, context)).collect();
-    for (at, table) in tables.iter().enumerate() {
-        check(table, at, &paths, interface, peers, context);
+    for (index, table) in tables.iter().enumerate() {
+        check(table, index, &paths, interface, peers, context);
     }
     if paths.is_empty() {
         paths.push(default_path(interface.listen_port));
@@ -59,28 +59,28 @@ fn default_path(listen_port: u16) -> ConfiguredPath {
 }
 
 fn path(table: &At<PathTable>, port: u16, context: &mut Context<'_>) -> ConfiguredPath {
-    let given = table.get();
-    let interface = given.interface.as_ref().map(|name| name.get().clone());
-    let text = given.name.as_ref().map(|name| name.get().clone());
-    let name = text.or_else(|| interface.clone()).or_else(|| given.source.as_ref().map(|it| it.get().clone()));
-    if interface.is_none() && given.source.is_none() && given.endpoint.is_none() {
+    let values = table.get();
+    let interface = values.interface.as_ref().map(|name| name.get().clone());
+    let text = values.name.as_ref().map(|name| name.get().clone());
+    let name = text.or_else(|| interface.clone()).or_else(|| values.source.as_ref().map(|source| source.get().clone()));
+    if interface.is_none() && values.source.is_none() && values.endpoint.is_none() {
         let help = "the uplink, such as `interface = \"wwan0\"`, or an address of it as `source`";
         context.fault(missing(table.span(), "interface").help(help));
     }
-    if let Some(name) = given.interface.as_ref().filter(|name| !is_device(name.get())) {
+    if let Some(name) = values.interface.as_ref().filter(|name| !is_device(name.get())) {
         let message = format!("`{}` is not a valid device name", name.get());
         context.fault(Fault::at(name.span(), message).help("as `ip link` shows it, such as \"wwan0\""));
     }
-    let rate = given.rate.as_ref().and_then(|text| context.ok(value::quantity::<BitRate>(text)));
+    let rate = values.rate.as_ref().and_then(|text| context.ok(value::quantity::<BitRate>(text)));
     ConfiguredPath {
         name: name.unwrap_or_else(|| "any".into()),
         interface,
-        source: given.source.as_ref().and_then(|text| value::address(text, context)),
-        listen_port: value::within(given.listen_port.as_ref(), 0..=65_535, i64::from(port), context) as u16,
-        endpoint: given.endpoint.as_ref().and_then(|text| peer::endpoint(text, context)),
-        backup: flag(given.backup.as_ref(), false),
-        metered: flag(given.metered.as_ref(), false),
-        weight: value::within(given.weight.as_ref(), 1..=10_000, 1, context) as u32,
+        source: values.source.as_ref().and_then(|text| value::address(text, context)),
+        listen_port: value::within(values.listen_port.as_ref(), 0..=65_535, i64::from(port), context) as u16,
+        endpoint: values.endpoint.as_ref().and_then(|text| peer::endpoint(text, context)),
+        backup: flag(values.backup.as_ref(), false),
+        metered: flag(values.metered.as_ref(), false),
+        weight: value::within(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
         rate: rate.map(|rate| rate.0),
     }
 }
@@ -88,31 +88,31 @@ fn path(table: &At<PathTable>, port: u16, context: &mut Context<'_>) -> Configur
 /// Checks a path against the paths before it, the interface and the peers.
 fn check(
     table: &At<PathTable>,
-    at: usize,
+    index: usize,
     paths: &[ConfiguredPath],
     interface: &InterfaceConfig,
     peers: &[ConfiguredPeer],
     context: &mut Context<'_>,
 ) {
-    let (given, path) = (table.get(), &paths[at]);
-    if paths[..at].iter().any(|other| other.name == path.name) {
-        let span = given.name.as_ref().map_or(table.span(), At::span);
+    let (values, path) = (table.get(), &paths[index]);
+    if paths[..index].iter().any(|other| other.name == path.name) {
+        let span = values.name.as_ref().map_or(table.span(), At::span);
         context
             .fault(Fault::at(span, format!("another path has the name `{}`", path.name)).help("a `name` of its own"));
     }
-    if let (true, Some(name)) = (path.interface.as_ref() == Some(&interface.name), &given.interface) {
+    if let (true, Some(name)) = (path.interface.as_ref() == Some(&interface.name), &values.interface) {
         context.fault(Fault::at(name.span(), "a path cannot use the tunnel's own device"));
     }
-    if let (Some(text), 2..) = (&given.endpoint, peers.len()) {
+    if let (Some(text), 2..) = (&values.endpoint, peers.len()) {
         let fault = Fault::at(text.span(), "`endpoint` of a path is ambiguous: there are several peers");
         context.fault(fault.help("`endpoint` in each [[peer]]"));
     }
-    let literal = |endpoint: &PeerEndpoint| endpoint.address().map(|it| it.ip());
-    let reached = path.endpoint.as_ref().and_then(literal);
-    if let (Some(source), Some(reached), Some(text)) = (path.source, reached, &given.source)
-        && source.is_ipv4() != reached.is_ipv4()
+    let literal = |endpoint: &PeerEndpoint| endpoint.address().map(|address| address.ip());
+    let remote = path.endpoint.as_ref().and_then(literal);
+    if let (Some(source), Some(remote), Some(text)) = (path.source, remote, &values.source)
+        && source.is_ipv4() != remote.is_ipv4()
     {
-        let fault = Fault::at(text.span(), format!("`{source}` cannot send to `{reached}`"));
+        let fault = Fault::at(text.span(), format!("`{source}` cannot send to `{remote}`"));
         context.fault(fault.help("both IPv4, or both IPv6"));
     }
 }
@@ -126,13 +126,14 @@ fn check_routing_loop(
     context: &mut Context<'_>,
 ) {
     let routes = flag(file.interface.as_ref().and_then(|table| table.get().routes.as_ref()), true);
-    let route_to = |address: IpAddr| peers.iter().flat_map(|peer| &peer.allowed_ips).find(|it| it.contains(&address));
-    for (at, path) in paths.iter().enumerate().filter(|(_, path)| routes && path.interface.is_none()) {
+    let route_to =
+        |address: IpAddr| peers.iter().flat_map(|peer| &peer.allowed_ips).find(|network| network.contains(&address));
+    for (index, path) in paths.iter().enumerate().filter(|(_, path)| routes && path.interface.is_none()) {
         let endpoints = path.endpoint.iter().chain(peers.iter().filter_map(|peer| peer.endpoint.as_ref()));
-        let reached = endpoints.filter_map(PeerEndpoint::address).map(|it| it.ip());
-        let default_route = peers.iter().flat_map(|peer| &peer.allowed_ips).find(|it| it.prefix_len() == 0);
-        if let Some(network) = reached.filter_map(route_to).next().or(default_route) {
-            let span = tables.get(at).map_or(0..0, At::span);
+        let remote = endpoints.filter_map(PeerEndpoint::address).map(|address| address.ip());
+        let default_route = peers.iter().flat_map(|peer| &peer.allowed_ips).find(|network| network.prefix_len() == 0);
+        if let Some(network) = remote.filter_map(route_to).next().or(default_route) {
+            let span = tables.get(index).map_or(0..0, At::span);
             let message = format!("`{network}` would route this path's own packets into the tunnel");
             let help = "`interface = ...` binds the path to its device, whose routes it then uses";
             context.fault(Fault::at(span, message).help(help));

@@ -20,14 +20,15 @@ pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<Configu
     }
     let mut networks = Vec::new();
     let peers: Vec<ConfiguredPeer> = tables.iter().map(|table| peer(table, &mut networks, context)).collect();
-    for (at, table) in tables.iter().enumerate() {
-        let same_key = |other: &ConfiguredPeer| other.public_key.is_some() && other.public_key == peers[at].public_key;
-        if let (true, Some(key)) = (peers[..at].iter().any(same_key), &table.get().public_key) {
+    for (index, table) in tables.iter().enumerate() {
+        let same_key =
+            |other: &ConfiguredPeer| other.public_key.is_some() && other.public_key == peers[index].public_key;
+        if let (true, Some(key)) = (peers[..index].iter().any(same_key), &table.get().public_key) {
             context.fault(Fault::at(key.span(), "another peer has this key").help("one [[peer]] for each key"));
         }
     }
-    for (at, (network, peer, span)) in networks.iter().enumerate() {
-        if networks[..at].iter().any(|(other, whose, _)| other == network && whose != peer) {
+    for (index, (network, peer, span)) in networks.iter().enumerate() {
+        if networks[..index].iter().any(|(other, owner, _)| other == network && owner != peer) {
             let fault = Fault::at(span.clone(), format!("`{network}` belongs to another peer"));
             context.fault(fault.help("peers may share addresses by prefixes of different length only"));
         }
@@ -39,47 +40,47 @@ pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<Configu
 type OwnedNetwork = (IpNet, usize, Range<usize>);
 
 fn peer(table: &At<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
-    let given = table.get();
-    let (public_key, preshared_key) = if context.is_mpt { refuse_keys(given, context) } else { keys(table, context) };
+    let values = table.get();
+    let (public_key, preshared_key) = if context.is_mpt { refuse_keys(values, context) } else { keys(table, context) };
     let mut allowed_ips = Vec::new();
-    for (text, span) in value::strings(given.allowed_ips.as_ref()) {
+    for (text, span) in value::strings(values.allowed_ips.as_ref()) {
         if let Some(network) = context.ok(value::network(&text, span.clone())) {
             allowed_ips.push(network.trunc());
             networks.push((network.trunc(), table.span().start, span));
         }
     }
-    if given.allowed_ips.is_none() {
+    if values.allowed_ips.is_none() {
         let help = "the inner addresses of this peer, such as `allowed-ips = [\"10.77.0.2/32\"]`";
         context.fault(missing(table.span(), "allowed-ips").help(help));
     }
-    let address = given.address.as_ref().and_then(|text| value::address(text, context));
-    if context.is_mpt && given.address.is_none() {
+    let address = values.address.as_ref().and_then(|text| value::address(text, context));
+    if context.is_mpt && values.address.is_none() {
         let help = "the peer's inner address, such as `address = \"10.77.0.2\"`: MPT's keepalives carry it";
         context.fault(missing(table.span(), "address").help(help));
     }
-    let endpoint = given.endpoint.as_ref().and_then(|text| endpoint(text, context));
+    let endpoint = values.endpoint.as_ref().and_then(|text| endpoint(text, context));
     ConfiguredPeer { public_key, preshared_key, allowed_ips, endpoint, address }
 }
 
 type Keys = (Option<PublicKey>, Option<PresharedKey>);
 
 fn keys(table: &At<PeerTable>, context: &mut Context<'_>) -> Keys {
-    let given = table.get();
-    context.refuse(given.address.as_ref(), "address", "only with mode = \"mpt\"; here `allowed-ips` is enough");
-    if given.public_key.is_none() {
+    let values = table.get();
+    context.refuse(values.address.as_ref(), "address", "only with mode = \"mpt\"; here `allowed-ips` is enough");
+    if values.public_key.is_none() {
         let help = "the other end's: `ropewalk pubkey < KEYFILE` there prints it";
         context.fault(missing(table.span(), "public-key").help(help));
     }
-    let public_key = given.public_key.as_ref().and_then(|text| context.ok(value::key(text)));
-    let (inline, file) = (given.preshared_key.as_ref(), given.preshared_key_file.as_ref());
+    let public_key = values.public_key.as_ref().and_then(|text| context.ok(value::key(text)));
+    let (inline, file) = (values.preshared_key.as_ref(), values.preshared_key_file.as_ref());
     (public_key, value::secret(inline, file, "preshared-key", context))
 }
 
-fn refuse_keys(given: &PeerTable, context: &mut Context<'_>) -> Keys {
-    let right = "`mpt` mode has no keys: remove it, or leave `mode` out";
-    context.refuse(given.public_key.as_ref(), "public-key", right);
-    context.refuse(given.preshared_key.as_ref(), "preshared-key", right);
-    context.refuse(given.preshared_key_file.as_ref(), "preshared-key-file", right);
+fn refuse_keys(values: &PeerTable, context: &mut Context<'_>) -> Keys {
+    let help = "`mpt` mode has no keys: remove it, or leave `mode` out";
+    context.refuse(values.public_key.as_ref(), "public-key", help);
+    context.refuse(values.preshared_key.as_ref(), "preshared-key", help);
+    context.refuse(values.preshared_key_file.as_ref(), "preshared-key-file", help);
     (None, None)
 }
 

@@ -9,21 +9,21 @@ use parse::{At, Fault, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
 
 pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
-    let given = table.cloned().unwrap_or_default();
+    let values = table.cloned().unwrap_or_default();
     let default = if context.is_mpt { mpt_default() } else { TunnelOptions::default() };
     if context.is_mpt {
         let help = "MPT's protocol has no acknowledgements: remove it";
-        context.refuse(given.retransmit.as_ref(), "retransmit", help);
+        context.refuse(values.retransmit.as_ref(), "retransmit", help);
     }
-    let congestion = given.congestion.as_ref().and_then(|at| context.ok(congestion(at, context.is_mpt)));
-    let scheduler = given.scheduler.as_ref().and_then(|at| context.ok(scheduler(at, weights, context.is_mpt)));
-    let timeout = value::time(given.max_reorder_timeout.as_ref(), context);
+    let congestion = values.congestion.as_ref().and_then(|at| context.ok(congestion(at, context.is_mpt)));
+    let scheduler = values.scheduler.as_ref().and_then(|at| context.ok(scheduler(at, weights, context.is_mpt)));
+    let timeout = value::time(values.max_reorder_timeout.as_ref(), context);
     TunnelOptions {
         congestion: congestion.unwrap_or(default.congestion),
         scheduler: scheduler.unwrap_or(default.scheduler),
-        retransmit: !context.is_mpt && flag(given.retransmit.as_ref(), default.retransmit),
-        in_order: flag(given.in_order.as_ref(), default.in_order),
-        deliver_late: deliver_late(given.late.as_ref(), context).unwrap_or(default.deliver_late),
+        retransmit: !context.is_mpt && flag(values.retransmit.as_ref(), default.retransmit),
+        in_order: flag(values.in_order.as_ref(), default.in_order),
+        deliver_late: deliver_late(values.late.as_ref(), context).unwrap_or(default.deliver_late),
         max_reorder_timeout: timeout.unwrap_or(default.max_reorder_timeout),
         ..default
     }
@@ -63,7 +63,7 @@ fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Fau
         let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
         return Err(Fault::at(at.span(), message).help("leave it out, or \"off\""));
     }
-    let names = control::registry::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
+    let names = control::registry::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = control::registry::find(&algorithm.name).ok_or_else(|| {
         unknown("congestion control", "algorithms", &algorithm.name, at, names.chain([&OFF]).copied())
     })?;
@@ -73,7 +73,7 @@ fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Fau
 
 fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Fault> {
     let scheduler = named(at);
-    let names = schedule::REGISTRY.iter().flat_map(|it| std::iter::once(&it.name).chain(it.aliases));
+    let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
         .ok_or_else(|| unknown("scheduler", "schedulers", &scheduler.name, at, names.copied()))?;
     let without_measurements = |entry: &SchedulerEntry| entry.needs == Needs::Nothing;

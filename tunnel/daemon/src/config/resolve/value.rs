@@ -50,12 +50,12 @@ pub(super) fn time(text: Option<&At<String>>, context: &mut Context<'_>) -> Opti
 
 /// An integer within `range`; `default` if it is not given, or after recording the error.
 pub(super) fn within(
-    given: Option<&At<i64>>,
+    number: Option<&At<i64>>,
     range: RangeInclusive<i64>,
     default: i64,
     context: &mut Context<'_>,
 ) -> i64 {
-    let Some(number) = given else { return default };
+    let Some(number) = number else { return default };
     if range.contains(number.get()) {
         return *number.get();
     }

@@ -53,7 +53,7 @@ pub(super) struct RopewalkEngine {
     /// A handshake message.
     handshake: TransmitBatch,
     /// A segment of a super-packet that the device does not accept.
-    segment: Vec<u8>,
+    segment_buffer: Vec<u8>,
 }
 
 impl RopewalkEngine {
@@ -63,10 +63,10 @@ impl RopewalkEngine {
     /// An invalid configuration.
     pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
         let seal = Peers::new(seal::SealConfig::new(config.private_key), Box::new(SystemEntropy));
-        let mut node = Node::new(seal, Box::new(peer::learned));
+        let mut node = Node::new(seal, Box::new(peer::learned_path_config));
         let mut peers = BTreeMap::new();
         for config in config.peers {
-            peer::check(&config, &node, |at| io.sockets.get(at).and_then(Socket::config))?;
+            peer::check_peer(&config, &node, |at| io.sockets.get(at).and_then(Socket::config))?;
             let (id, peer) = EnginePeer::add(config, &mut node, Instant::ZERO)?;
             peers.insert(id, peer);
         }
@@ -81,7 +81,7 @@ impl RopewalkEngine {
             deadline: Instant::ZERO,
             opened: Vec::new(),
             handshake: TransmitBatch::new(PathAddress::to(SocketAddr::from(([0; 4], 0)))),
-            segment: vec![0; 1 << 16],
+            segment_buffer: vec![0; 1 << 16],
         })
     }
 
@@ -134,18 +134,18 @@ impl RopewalkEngine {
             Content::Control { .. } => (0, len),
         };
         out.queue.push(&mut sockets[out.socket], len, tos, |datagram| {
-            let fill = |packet: &PacketSlice, bytes: &mut [u8]| {
+            let write_payload = |packet: &PacketSlice, bytes: &mut [u8]| {
                 let (fragment, padding) = bytes.split_at_mut(packet.bytes.len());
                 fragment.copy_from_slice(&packet.bytes);
                 padding.fill(0);
                 packet.offload
             };
-            if node.write(now, id, transmit, datagram, fill) { len } else { 0 }
+            if node.write(now, id, transmit, datagram, write_payload) { len } else { 0 }
         })
     }
 
     /// Passes an opened datagram, at `start..end` of `buffer`, to the host.
-    fn take(
+    fn process(
         &mut self,
         now: Instant,
         route: &node::Route<PathAddress>,
@@ -153,23 +153,24 @@ impl RopewalkEngine {
         buffer: &BufferSlice,
         (start, end, opened): (usize, usize, Opened),
     ) {
-        let wrap = |range: std::ops::Range<usize>, offload| {
+        let make_payload = |range: std::ops::Range<usize>, offload| {
             let bytes = buffer.slice((start + range.start) as u32, (start + range.end) as u32);
             PacketSlice { bytes, offload, tos: 0 }
         };
-        let taken = self.node.process(now, route, ce, opened, &buffer[start..end], wrap);
-        if let (Err(_), Some(peer)) = (taken, self.peers.get_mut(&opened.peer)) {
+        let processed = self.node.process(now, route, ce, opened, &buffer[start..end], make_payload);
+        if let (Err(_), Some(peer)) = (processed, self.peers.get_mut(&opened.peer)) {
             peer.malformed += 1;
         }
     }
 
-    /// Tells the peers that are not in `wanted` that the tunnel is closed, and removes them.
-    fn remove_unwanted(&mut self, io: &mut Io, now: Instant, wanted: &[PeerConfig]) {
-        let is_wanted = |peer: &EnginePeer| wanted.iter().any(|config| config.public_key == peer.config.public_key);
-        let unwanted: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_wanted(peer)).map(|(id, _)| *id).collect();
-        unwanted.iter().for_each(|id| self.node.close_peer(*id));
+    /// Tells the peers that are not in `configured` that the tunnel is closed, and removes them.
+    fn remove_peers_not_in(&mut self, io: &mut Io, now: Instant, configured: &[PeerConfig]) {
+        let is_configured =
+            |peer: &EnginePeer| configured.iter().any(|config| config.public_key == peer.config.public_key);
+        let removed: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_configured(peer)).map(|(id, _)| *id).collect();
+        removed.iter().for_each(|id| self.node.close_peer(*id));
         self.transmit(&mut io.sockets, now);
-        for id in unwanted {
+        for id in removed {
             self.node.remove_peer(id);
             self.peers.remove(&id);
         }
@@ -177,12 +178,12 @@ impl RopewalkEngine {
 
     /// Writes reassembled packets to the device.
     fn deliver(&mut self, device: &mut Device) {
-        let Self { node, peers, allowed_ips, segment, .. } = self;
+        let Self { node, peers, allowed_ips, segment_buffer, .. } = self;
         while let Some((id, delivery)) = node.poll_delivery() {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
             match validate(packet, |source| allowed_ips.find(source) == Some(id)) {
-                Ok((offload, bytes, start)) => write(device, offload, bytes, start, segment),
+                Ok((offload, bytes, start)) => write(device, offload, bytes, start, segment_buffer),
                 Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
                 Err(Rejection::Malformed) => peer.malformed += 1,
             }
@@ -194,15 +195,18 @@ impl RopewalkEngine {
 fn on_sent(node: &mut Node, now: Instant, id: PeerId, path: PathId, sent: SendOutcome) {
     match sent {
         SendOutcome::Sent | SendOutcome::Blocked(_) => {}
-        SendOutcome::TooBig => node.endpoint_mut(id).into_iter().for_each(|it| it.on_too_large(now, path)),
-        SendOutcome::Unreachable => node.endpoint_mut(id).into_iter().for_each(|it| it.on_unreachable(now, path)),
+        SendOutcome::TooBig => node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_too_large(now, path)),
+        SendOutcome::Unreachable => {
+            node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_unreachable(now, path))
+        }
     }
 }
 
 /// The allowed IPs of all peers.
 fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
-    let of_peer =
-        |(id, peer): (&PeerId, &'_ EnginePeer)| peer.config.allowed_ips.iter().map(|it| (*it, *id)).collect::<Vec<_>>();
+    let of_peer = |(id, peer): (&PeerId, &'_ EnginePeer)| {
+        peer.config.allowed_ips.iter().map(|network| (*network, *id)).collect::<Vec<_>>()
+    };
     AllowedIps::new(peers.iter().flat_map(of_peer))
 }
 
@@ -217,7 +221,7 @@ impl Engine for RopewalkEngine {
         let Io { device, pool, read_buffer, .. } = io;
         let skip = if device.has_header() { VirtioNetHeader::LEN } else { 0 };
         let offload = if skip > 0 {
-            VirtioNetHeader::parse(&read_buffer[..len]).map(|it| it.0)
+            VirtioNetHeader::parse(&read_buffer[..len]).map(|parsed| parsed.0)
         } else {
             Ok(VirtioNetHeader::default())
         };
@@ -254,8 +258,8 @@ impl Engine for RopewalkEngine {
         let mut opened = std::mem::take(&mut self.opened);
         let route = node::Route { socket: socket as u16, remote: received.address };
         // All datagrams are opened while the buffer has one owner; then it is read through slices.
-        for start in (0..received.len).step_by(received.segment.max(1)) {
-            let end = received.len.min(start + received.segment);
+        for start in (0..received.len).step_by(received.segment_size.max(1)) {
+            let end = received.len.min(start + received.segment_size);
             match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
                 Ok(item) => opened.extend(item.map(|item| (start, end, item))),
                 Err(_) => io.sockets[socket].report.refused += 1,
@@ -264,7 +268,7 @@ impl Engine for RopewalkEngine {
         if let Some(buffer) = (!opened.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
         {
             let ce = Ecn::of(received.tos) == Ecn::Ce;
-            opened.drain(..).for_each(|item| self.take(now, &route, ce, &buffer, item));
+            opened.drain(..).for_each(|item| self.process(now, &route, ce, &buffer, item));
         }
         opened.clear();
         self.opened = opened;
@@ -310,12 +314,12 @@ impl Engine for RopewalkEngine {
 
     fn check(&self, update: &Update) -> Result<(), Error> {
         let socket = |at: usize| update.sockets.get(at).and_then(Option::as_ref);
-        update.peers.iter().try_for_each(|config| peer::check(config, &self.node, socket))
+        update.peers.iter().try_for_each(|config| peer::check_peer(config, &self.node, socket))
     }
 
     fn update(&mut self, io: &mut Io, now: Instant, update: Update, replaced: &[usize]) {
         replaced.iter().for_each(|socket| self.node.close_socket(now, *socket as u16));
-        self.remove_unwanted(io, now, &update.peers);
+        self.remove_peers_not_in(io, now, &update.peers);
         for config in update.peers {
             match self.node.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
                 Some((id, peer)) => peer.change(config, id, &mut self.node, now),

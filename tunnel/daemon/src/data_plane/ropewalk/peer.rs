@@ -36,7 +36,7 @@ impl EnginePeer {
     /// Adds a peer to the host.
     ///
     /// # Errors
-    /// As [`check`], or if another peer has the same key.
+    /// As [`check_peer`], or if another peer has the same key.
     pub(super) fn add(config: PeerConfig, node: &mut Node, now: Instant) -> Result<(PeerId, Self), Error> {
         let id = node.add_peer(config.public_key, config.preshared_key.clone(), new_endpoint_config(&config));
         let id = id.map_err(|error| Error::config(format!("peer {}: {error}", config.public_key)))?;
@@ -67,8 +67,8 @@ impl EnginePeer {
         for path in new.paths.iter().filter(|path| !self.config.paths.contains(path)) {
             let old = self.config.paths.iter().find(|old| same_address(old, path));
             // The peer may have moved since.
-            let present = old.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
-            node.set_path(now, id, path.id, present.unwrap_or_else(|| route(path)), path.path);
+            let current = old.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
+            node.set_path(now, id, path.id, current.unwrap_or_else(|| route(path)), path.path);
         }
         for old in self.config.paths.iter().filter(|old| !new.paths.iter().any(|path| path.id == old.id)) {
             node.remove_path(now, id, old.id);
@@ -125,7 +125,7 @@ impl EnginePeer {
 ///
 /// # Errors
 /// An invalid key or algorithm, or a path without a socket of its address family.
-pub(super) fn check<'a>(
+pub(super) fn check_peer<'a>(
     config: &PeerConfig,
     node: &Node,
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
@@ -161,6 +161,6 @@ fn route(path: &PeerPathConfig) -> node::Route<PathAddress> {
 }
 
 /// The configuration of a path that the peer opened.
-pub(super) fn learned(route: &node::Route<PathAddress>) -> PathConfig {
+pub(super) fn learned_path_config(route: &node::Route<PathAddress>) -> PathConfig {
     path_config(DEFAULT_MTU, route.remote.remote)
 }

@@ -1,7 +1,8 @@
-//! Protection against floods of initiations. In a second with more initiations than the threshold the host is under load, and
-//! the rest of them need a valid mac2: the initiator gets a cookie reply first, which shows that it can read what is sent to
-//! its address. The cookie can be computed again and need not be stored (WireGuard white paper, section 5.3). Initiations with
-//! a valid mac2 are limited by network, so that one address cannot take all, and all together to a multiple of the threshold.
+//! Protection against floods of initiations. In a second with more initiations than the threshold the host is under load,
+//! and the rest of them need a valid mac2: the initiator gets a cookie reply first, which shows that it can read what is
+//! sent to its address. The cookie can be computed again and need not be stored (WireGuard white paper, section 5.3).
+//! Initiations with a valid mac2 are limited by network, so that one address cannot take all, and all together to a
+//! multiple of the threshold.
 
 use units::{Instant, Span};
 
