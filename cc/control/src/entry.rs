@@ -16,24 +16,24 @@ pub struct AlgorithmEntry {
     pub source: &'static str,
     /// Declared parameters.
     pub parameters: &'static [Parameter],
-    /// What sets it apart from most.
+    /// Its properties.
     pub properties: Properties,
     /// Builds an instance.
     pub constructor: Constructor,
 }
 
-/// What an algorithm needs of its surroundings, and where it deviates from the others.
+/// What an algorithm requires, and where it deviates from the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
     /// ECN that it needs with these parameters.
     pub ecn: fn(&Params) -> Ecn,
     /// Least congestion window outside a reduction, packets.
     pub min_cwnd: u32,
-    /// Deviations from what all others do, each with its reason: the suites over the registry except them.
+    /// Deviations from the common behaviour, each with its reason, for the tests over the registry.
     pub deviations: &'static [(Deviation, &'static str)],
-    /// Of a coupled algorithm: the single-path algorithm that it is on a path alone, if it is one.
+    /// Of a coupled algorithm: the single-path algorithm that it equals on a single path, if any.
     pub single_path: Option<&'static str>,
-    /// Its colour in reports, `#rrggbb` on a white and on a black page; without one it gets one of a palette.
+    /// Its colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the palette.
     pub colour: Option<[&'static str; 2]>,
 }
 
@@ -43,16 +43,16 @@ impl Properties {
         Self { ecn: |_| Ecn::Classic, min_cwnd: 2, deviations: &[], single_path: Some("reno"), colour: None };
 }
 
-/// A departure from what controllers do in common.
+/// A deviation from the common behaviour of controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
     /// Raises a congestion window that the sender does not fill.
     RaisesUnfilledCwnd,
     /// Does not return to the earlier window and threshold when a loss proved spurious.
     KeepsCwndOnUndo,
-    /// Sets window and threshold anew when an episode ends, undone or not.
+    /// Sets window and threshold when an episode ends, undone or not.
     SetsCwndOnRecovered,
-    /// Reduces again on a loss in a window that a mark has reduced.
+    /// Reduces again on a loss in a window that was reduced because of a mark.
     ReducesOnLossAfterMark,
 }
 

@@ -9,24 +9,23 @@ pub enum PathEvent {
     PathUp(PathInfo),
     /// The path is gone; its window no longer counts.
     PathDown,
-    /// An acknowledgement: what it delivered and what it showed to be lost. The last of the events that it causes.
+    /// An acknowledgement; after all other events that it causes.
     Ack(AckSample),
-    /// Congestion was found: one event an episode, before the [`AckSample`] of the same acknowledgement.
+    /// Congestion: one event an episode, before the [`AckSample`] of the same acknowledgement.
     Congestion {
-        /// How it showed.
+        /// The sign of congestion.
         cause: Cause,
-        /// False for a timeout within an episode that has reduced the window already. (Whether any other cause comes
-        /// during a reduction, the controller knows.)
+        /// False for a timeout within an episode in which the window was reduced already.
         reduce_cwnd: bool,
-        /// Packets in flight once the losses are counted.
+        /// Packets in flight without those lost.
         in_flight: u32,
     },
-    /// The latest reduction proved wrong: the "lost" packets were late (Linux `tcp_undo_cwnd_reduction`). An episode
-    /// under way ends with it.
+    /// The latest reduction was spurious, as the packets were not lost but late (Linux `tcp_undo_cwnd_reduction`). Ends
+    /// the episode.
     SpuriousLoss,
     /// An episode of [`CaState::Cwr`] or [`CaState::Recovery`] is over.
     Recovered {
-        /// Whether the window becomes the slow-start threshold. False if the episode was undone: the window then stays.
+        /// Whether the window is set to the slow-start threshold; false if the episode was undone.
         to_ssthresh: bool,
     },
     /// The first packet after nothing was in flight, because the application had nothing to send.
@@ -41,8 +40,8 @@ pub enum PathEvent {
         /// The most packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
-    /// The path holds up the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No
-    /// sign of congestion.
+    /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No sign
+    /// of congestion.
     Penalise,
     /// The payload of a full packet changed.
     MssChanged {
@@ -51,7 +50,7 @@ pub enum PathEvent {
     },
 }
 
-/// A path as it comes up.
+/// Properties of a path that comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
     /// Payload of a full packet, bytes.
@@ -60,26 +59,26 @@ pub struct PathInfo {
     pub initial_window: u32,
     /// RTT of the handshake, where there is one.
     pub rtt: Option<Span>,
-    /// The host's timer tick (Linux: 1/HZ): some algorithms read a clock that is no finer.
+    /// The host's timer tick (Linux: 1/HZ), the resolution of the clock of some algorithms.
     pub tick: Span,
     /// Greatest window, packets (Linux `snd_cwnd_clamp`).
     pub cwnd_clamp: u32,
-    /// How the host lowers a window.
+    /// How a window is reduced to the threshold.
     pub reduction: Reduction,
 }
 
-/// How a window goes down to its threshold in [`CaState::Cwr`] and [`CaState::Recovery`].
+/// How a window is reduced to the threshold in [`CaState::Cwr`] and [`CaState::Recovery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
     /// Proportional rate reduction (RFC 6937; Linux since 3.2): ends at the threshold.
     #[default]
     Proportional,
-    /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet leaves for two that
-    /// arrive, whatever the threshold; what was halved too far is regained by slow start.
+    /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet is sent for
+    /// two delivered, also below the threshold; slow start then leads back to it.
     Halving,
 }
 
-/// How congestion showed.
+/// A sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Packets were found lost from acknowledgements.
@@ -88,7 +87,7 @@ pub enum Cause {
     Timeout,
     /// An ECN mark was echoed.
     EcnMark,
-    /// The sender's own interface refused a packet.
+    /// The sender's own interface dropped a packet.
     LocalDrop,
     /// A tail-loss probe repaired a loss.
     TlpRecovery,
@@ -110,7 +109,7 @@ pub enum CaState {
     Loss,
 }
 
-/// What one acknowledgement said (Linux `rate_sample` and `ack_sample`). Counts are packets.
+/// Information from one acknowledgement (Linux `rate_sample` and `ack_sample`). Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AckSample {
     /// Newly delivered, cumulatively or selectively.
@@ -119,7 +118,7 @@ pub struct AckSample {
     pub pkts_acked: u32,
     /// Newly marked lost.
     pub lost: u32,
-    /// Newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
+    /// Newly reported as CE-marked: with ECN echoes, all packets that an acknowledgement with the echo delivers.
     pub marked: u32,
     /// Sent (first time or again) since the last acknowledgement, or since the episode began if that is later.
     pub sent: u32,
@@ -145,24 +144,25 @@ pub struct AckSample {
     pub delivered: u64,
     /// Cumulative acknowledgement number, packets.
     pub snd_una: u64,
-    /// Number of the next new packet, before this acknowledgement lets anything out. A round trip ends when `snd_una`
-    /// passes what `snd_nxt` was at its start.
+    /// Number of the next new packet, before this acknowledgement releases any. A round trip ends when `snd_una` passes
+    /// the `snd_nxt` of its start.
     pub snd_nxt: u64,
     /// Whether `snd_una` moved.
     pub una_advanced: bool,
-    /// Whether the window, not the application or the receiver, limited the last window's worth of sending (Linux
+    /// Whether the congestion window, not the application or the receiver, limited the last window of data (Linux
     /// `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
     /// Whether this acknowledgement may raise the window (Linux `tcp_may_raise_cwnd`: forward progress, or SACK
     /// progress once reordering was seen).
     pub may_raise_cwnd: bool,
-    /// The state in which this acknowledgement found the sender, as Linux's `pkts_acked` sees it.
+    /// The state before this acknowledgement, as in Linux's `pkts_acked`.
     pub prior_ca_state: CaState,
-    /// The state after this acknowledgement.
+    /// The state after this acknowledgement. Changes between Open and Disorder, and the end of Loss, have no event of their
+    /// own: `set_state` follows from here, after `pkts_acked`, as in Linux.
     pub ca_state: CaState,
 }
 
-/// State of a path when a packet was last sent, and what came after (draft-ietf-ccwg-bbr: P.tx_in_flight, RS.lost).
+/// State of a path when a packet was last sent, and counts since then (draft-ietf-ccwg-bbr: P.tx_in_flight, RS.lost).
 /// Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SendState {
@@ -172,7 +172,7 @@ pub struct SendState {
     pub lost: u32,
     /// Reported as CE-marked since then, this acknowledgement's included.
     pub marked: u32,
-    /// Whether the application did not send enough then.
+    /// Whether the path was application-limited then.
     pub app_limited: bool,
 }
 
@@ -185,7 +185,7 @@ pub struct RateSample {
     pub interval: Span,
     /// Packets delivered when the newest packet of this acknowledgement was sent.
     pub prior_delivered: u64,
-    /// Whether the sample may be low because the application did not send enough.
+    /// Whether the sample may be low because the path was application-limited.
     pub app_limited: bool,
     /// Whether the sample probably includes the wait for a delayed acknowledgement.
     pub ack_delayed: bool,

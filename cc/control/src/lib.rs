@@ -1,13 +1,13 @@
 //! Congestion control: events in, decisions out.
 //!
-//! Senders know one interface, [`Controller`], for a *group* of paths. A single-path algorithm implements
-//! [`PathController`]; [`Uncoupled`] runs one instance a path. A window-based single-path algorithm states a
+//! Senders use one interface, [`Controller`], for a *group* of paths. A single-path algorithm implements
+//! [`PathController`]; [`Uncoupled`] runs one instance a path. A window-based single-path algorithm implements
 //! [`common::CongestionOps`] only; [`common::CwndController`] supplies slow start, proportional rate reduction, one
-//! reduction a window and undo. An algorithm that couples the windows of several paths states a [`common::Coupling`],
-//! and [`common::CoupledController`] supplies the same.
+//! reduction a window and undo. An algorithm that couples the windows of several paths implements
+//! [`common::Coupling`], and [`common::CoupledController`] supplies the same.
 //!
 //! **The unit of a congestion window is the packet** (one MSS of payload), as in Linux and in most papers, so that
-//! published constants can be used as they stand.
+//! published constants apply unchanged.
 //!
 //! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`].
 
@@ -27,7 +27,7 @@ pub use uncoupled::Uncoupled;
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, RngStream};
 
-/// What a controller allows a path. Nothing else leaves a controller.
+/// What a controller allows a path: its only output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Congestion window: packets that may be in flight.
@@ -38,13 +38,13 @@ pub struct Decision {
     pub pacing_rate: Option<Rate>,
 }
 
-/// What an algorithm needs of explicit congestion notification.
+/// The explicit congestion notification that an algorithm needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// RFC 3168, where the hosts enable it: new data is ECN-capable, and a mark is echoed until it is answered.
+    /// RFC 3168, where the hosts enable it: new data is ECN-capable, and a mark is echoed until CWR.
     #[default]
     Classic,
-    /// RFC 8257 (Linux `TCP_CONG_NEEDS_ECN`): ECN is negotiated whatever the hosts are set to, every packet of the
+    /// RFC 8257 (Linux `TCP_CONG_NEEDS_ECN`): ECN is always negotiated, every packet of the
     /// connection is ECN-capable, and each packet's mark is echoed.
     PerPacket,
 }
@@ -52,17 +52,17 @@ pub enum Ecn {
 /// The time and the source of randomness of one call.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The present.
+    /// The current time.
     pub now: Instant,
     /// Random stream of this group of paths.
     pub rng: &'a mut RngStream,
 }
 
-/// Controls a group of paths: the only interface that senders know.
+/// Controls a group of paths: the interface that senders use.
 pub trait Controller: Debug + Send {
     /// Handles an event of `path`.
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
-    /// What `path` may do now. Senders read it after each event of the path.
+    /// The decision for `path`, which senders read after each event of the path.
     fn decision(&self, path: PathId) -> Decision;
 }
 
@@ -70,6 +70,6 @@ pub trait Controller: Debug + Send {
 pub trait PathController: Debug + Send {
     /// Handles an event of the path.
     fn on_event(&mut self, event: &PathEvent, cx: &mut Context<'_>);
-    /// What the path may do now.
+    /// The decision for the path.
     fn decision(&self) -> Decision;
 }

@@ -1,5 +1,5 @@
-//! The table of algorithms. One line an algorithm: from it come the scenario key, the CLI's list, parameter help and
-//! the suites that run over every entry.
+//! The table of algorithms: from it come the scenario key, the CLI's list, parameter help and the tests that run over
+//! every entry.
 
 use crate::{AlgorithmEntry, coupled, single};
 

@@ -22,7 +22,7 @@ impl Controller for Uncoupled {
             self.paths.push((self.construct)());
         }
         if matches!(event, PathEvent::PathUp(_)) {
-            // A path that comes back is a new path: nothing that was learnt before holds.
+            // A path that comes up again may be another one.
             self.paths[path.index()] = (self.construct)();
         }
         self.paths[path.index()].on_event(event, cx);

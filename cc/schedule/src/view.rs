@@ -149,8 +149,7 @@ pub(crate) mod tests {
         bytes: u32,
         has_room: [bool; N],
     ) -> Vec<u16> {
-        let paths =
-            has_room.map(|has_room| PathView { has_room: has_room, active: has_room, ..PathView::unmeasured() });
+        let paths = has_room.map(|has_room| PathView { has_room, active: has_room, ..PathView::unmeasured() });
         let view = SchedulerView { packet_bytes: bytes, paths: &paths, ..VIEW };
         (0..count).filter_map(|_| scheduler.pick(&view).map(|pick| pick.path.0)).collect()
     }
@@ -168,7 +167,7 @@ pub(crate) mod tests {
             delivery_rate: rate,
             ..PathView::unmeasured()
         };
-        PathView { has_room: has_room, ssthresh: window.saturating_sub(1), ..measured }
+        PathView { has_room, ssthresh: window.saturating_sub(1), ..measured }
     }
 
     /// The one pick over these paths.

@@ -55,7 +55,7 @@ pub trait CongestionOps: Debug + Send {
     }
 }
 
-/// The controller of one path by a [`CongestionOps`].
+/// The controller of one path, from a [`CongestionOps`].
 #[derive(Debug)]
 pub struct CwndController<O> {
     state: CwndState,
@@ -268,7 +268,7 @@ mod tests {
     fn the_window_is_halved_once_a_timeout_spent_idle_down_to_the_initial_window() {
         let state = |idle| after(160, INFINITE_SSTHRESH, &[restart(idle)]).cwnd;
         assert_eq!([250, 251, 900, 1000, 2000].map(state), [160, 80, 20, 20, 10]);
-        assert_eq!(after(160, 50, &[restart(900)]).ssthresh, 120, "three quarters of the window were good");
+        assert_eq!(after(160, 50, &[restart(900)]).ssthresh, 120, "three quarters of the window");
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_unused_window_shrinks_half_way_to_what_was_used() {
-        let state = |cwnd_used| after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used: cwnd_used }]).cwnd;
+        let state = |cwnd_used| after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used }]).cwnd;
         assert_eq!([20, 3, 100].map(state), [60, 55, 100]);
     }
 
@@ -329,12 +329,7 @@ mod tests {
     #[test]
     fn a_window_that_is_not_filled_does_not_grow() {
         let sample = |cwnd_limited| {
-            PathEvent::Ack(AckSample {
-                acked: 100,
-                may_raise_cwnd: true,
-                cwnd_limited: cwnd_limited,
-                ..AckSample::default()
-            })
+            PathEvent::Ack(AckSample { acked: 100, may_raise_cwnd: true, cwnd_limited, ..AckSample::default() })
         };
         let state = |cwnd_limited| after(100, 50, &[sample(cwnd_limited)]).cwnd;
         assert_eq!((state(false), state(true)), (100, 101));

@@ -1,4 +1,4 @@
-//! The controller of the paths of a connection that is made of a coupling.
+//! The controller of the paths of a connection, from a [`Coupling`].
 //!
 //! Every event moves a path's window by the same steps as any single window ([`super::CwndController`]): slow start,
 //! one reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
@@ -13,8 +13,8 @@ use crate::{AckSample, CaState, Context, Controller, Decision, PathController, P
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
 
-/// What a coupled window-based algorithm states. State of the group belongs in `self`, state of one path in its
-/// [`Coupling::PathState`], which is the default when the path comes up.
+/// The operations of a coupled window-based algorithm. State of the group belongs in `self`, state of one path in its
+/// [`Coupling::PathState`], which is reset when the path comes up.
 pub trait Coupling: Debug + Send {
     /// State of one path.
     type PathState: Debug + Default + Send;
@@ -29,7 +29,7 @@ pub trait Coupling: Debug + Send {
     }
 
     /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a
-    /// path alone; else slow start, and [`Coupling::increase`] for the packets that it leaves.
+    /// path alone; else slow start, then [`Coupling::increase`] for the rest of the packets.
     fn cong_avoid(
         &mut self,
         group: &mut SubflowGroup<'_, Self::PathState>,
@@ -65,7 +65,7 @@ pub trait Coupling: Debug + Send {
     fn on_idle_restart(&mut self, _path_state: &mut Self::PathState) {}
 }
 
-/// The controller of a connection's paths by a [`Coupling`].
+/// The controller of a connection's paths, from a [`Coupling`].
 #[derive(Debug)]
 pub struct CoupledController<C: Coupling> {
     coupling: C,
@@ -80,9 +80,10 @@ impl<C: Coupling> CoupledController<C> {
         Self { coupling, subflows: Vec::new(), states: Vec::new(), path_controllers: PathControllers::default() }
     }
 
-    /// The coupled windows over a controller of each path, from `construct` (`path_controllers.rs` says how they combine).
+    /// The coupled windows with a controller of each path from `construct` (`path_controllers.rs` documents how they
+    /// combine).
     #[must_use]
-    pub fn over(self, construct: fn() -> Box<dyn PathController>) -> Self {
+    pub fn with_path_controllers(self, construct: fn() -> Box<dyn PathController>) -> Self {
         Self { path_controllers: PathControllers::new(construct), ..self }
     }
 
@@ -251,15 +252,9 @@ mod tests {
         PathEvent::PathUp(PathInfo { mss: 1448, initial_window: 20, rtt, tick, cwnd_clamp: 1000, reduction })
     }
 
-    fn ack(acked: u32, window_limited: bool) -> PathEvent {
+    fn ack(acked: u32, cwnd_limited: bool) -> PathEvent {
         let srtt = Span::from_millis(100);
-        PathEvent::Ack(AckSample {
-            acked,
-            srtt,
-            cwnd_limited: window_limited,
-            may_raise_cwnd: true,
-            ..AckSample::default()
-        })
+        PathEvent::Ack(AckSample { acked, srtt, cwnd_limited, may_raise_cwnd: true, ..AckSample::default() })
     }
 
     const LOSS: PathEvent = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20 };
@@ -276,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_sees_its_siblings_until_they_go_down_and_anew_when_they_come_back() {
+    fn siblings_count_until_they_go_down_and_are_reset_when_they_come_up() {
         let mut group = two_paths(CoupledController::new(Hundredth));
         assert_eq!(notify(&mut group, 0, &ack(10, true)), 11, "ten times a tenth");
         notify(&mut group, 1, &PathEvent::PathDown);
         assert_eq!(notify(&mut group, 0, &ack(10, true)), 11, "Reno: one packet for eleven");
         assert_eq!(notify(&mut group, 0, &ack(1, true)), 12);
         notify(&mut group, 1, &up(None));
-        assert_eq!(group.subflows[1].state, 0, "its cuts are forgotten");
+        assert_eq!(group.subflows[1].state, 0, "its state is reset");
         assert_eq!(notify(&mut group, 0, &ack(11, true)), 12, "it is not active before its first RTT");
         notify(&mut group, 1, &ack(0, true));
         assert_eq!(notify(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
@@ -298,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cut_an_episode_and_the_fraction_gained_ends_with_it() {
+    fn one_reduction_an_episode_which_clears_the_fraction() {
         let mut group = two_paths(CoupledController::new(Hundredth));
         notify(&mut group, 0, &ack(9, true));
         assert!((group.subflows[0].cwnd_fraction - 0.9).abs() < 1e-9);
@@ -308,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn over_path_controllers_only_the_window_that_limits_grows() {
-        let mut group = two_paths(CoupledController::new(Hundredth).over(path_controller));
+    fn with_path_controllers_only_the_window_that_limits_grows() {
+        let mut group = two_paths(CoupledController::new(Hundredth).with_path_controllers(path_controller));
         assert_eq!(notify(&mut group, 0, &ack(10, true)), 11);
         assert_eq!(notify(&mut group, 0, &ack(10, false)), 11, "pacing limits");
         notify(&mut group, 0, &PathEvent::MssChanged { mss: 8 });
@@ -320,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn over_path_controllers_slow_start_ends_when_theirs_does() {
-        let mut group = CoupledController::new(Hundredth).over(path_controller);
+    fn with_path_controllers_slow_start_ends_when_theirs_does() {
+        let mut group = CoupledController::new(Hundredth).with_path_controllers(path_controller);
         notify(&mut group, 0, &up(None));
         assert_eq!(notify(&mut group, 0, &ack(20, true)), 40);
         assert_eq!(notify(&mut group, 0, &PathEvent::MssChanged { mss: 30 }), 30);

@@ -1,34 +1,33 @@
-//! A coupling over a controller of each path.
+//! A coupling with a controller of each path.
 //!
-//! The path controller (BBR, say) models its path: it sets the pacing rate and bounds what the path should hold. The
-//! coupling bounds what the connection may take there: it moves window between paths. Both get every event, and each
-//! keeps its own window by its own rules:
+//! The path controller (for example BBR) models its path: it sets the pacing rate and bounds the packets in flight. The
+//! coupling bounds the connection's share of the path. Both get every event, and each has its own window:
 //!
 //! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the
 //!   coupling's.
 //! - **Growth.** The coupled window grows only where it is what limits: the sender fills it, and it is not the greater
-//!   of the two. Otherwise it would grow, unused, to where it bounds nothing. It may be reduced at any time.
-//! - **Slow start.** Both double. When the path controller has found what its path carries (it sets a threshold), the
-//!   coupling's slow start ends too: window and threshold come down to that. Otherwise the overshoot of slow start
-//!   would leave the coupling at twice the path, bounding nothing until a loss.
-//! - **Loss, timeout, undo.** The coupled window is reduced and recovers as any window (proportional rate reduction,
+//!   of the two. Otherwise it would grow, unused, until it bounds nothing. It may be reduced at any time.
+//! - **Slow start.** Both double. When the path controller has found the capacity of its path (it sets a threshold), the
+//!   coupling's slow start ends too: window and threshold come down to that. Otherwise slow start would overshoot to
+//!   twice the capacity, and the coupled window would bound nothing until a loss.
+//! - **Loss, timeout, undo.** The coupled window is reduced and recovers like that of any algorithm (proportional rate reduction,
 //!   one packet after a timeout, the earlier window after undo), the path controller acts as it does alone; the smaller
-//!   window holds at every moment.
+//!   window always applies.
 //! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not
 //!   limit.
-//! - **Application-limited.** What pacing leaves of the window is not the application's doing: RFC 2861's decay of an
-//!   unused window is left out (Linux leaves it out for BBR). After idling, RFC 2861's restart does apply.
+//! - **Application-limited.** Pacing, not the application, leaves the window unused: RFC 2861's decay of an unused window
+//!   is left out (as in Linux for BBR). RFC 2861's restart after idling applies.
 //!
-//! Where nothing is lost, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
-//! bandwidth-delay products); losses take it below, to the coupling's share, and the path's model follows: it measures
-//! what the window lets through. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet
+//! Without losses, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
+//! bandwidth-delay products); losses reduce it to the coupling's share, and the path's model follows, as it measures the
+//! rate that the window allows. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet
 //! is lost, because a quarter more in flight is not reached.
 
 use super::CwndState;
 use crate::{Context, Decision, PathController, PathEvent};
 use units::INFINITE_SSTHRESH;
 
-/// The controllers of the paths under a coupling, if there are any.
+/// The controllers of the paths of a coupling, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct PathControllers {
     construct: Option<fn() -> Box<dyn PathController>>,
@@ -50,12 +49,12 @@ impl PathControllers {
         self.paths.get(path).is_none_or(|controller| coupled.cwnd <= controller.decision().cwnd)
     }
 
-    /// Whether the coupled window has no controllers of the paths beneath it.
+    /// Whether there are no controllers of the paths.
     pub(super) fn is_absent(&self) -> bool {
         self.construct.is_none()
     }
 
-    /// Hands the event to the path's controller; where its slow start ends, the coupled window's does too.
+    /// Passes the event to the path's controller; where its slow start ends, the coupled window's does too.
     pub(super) fn on_event(&mut self, path: usize, event: &PathEvent, coupled: &mut CwndState, cx: &mut Context<'_>) {
         let Some(construct) = self.construct else { return };
         let controller = &mut self.paths[path];
@@ -75,7 +74,7 @@ impl PathControllers {
         }
     }
 
-    /// The decision of coupled window and path controller together.
+    /// The combined decision of coupled window and path controller.
     pub(super) fn decision(&self, path: usize, coupled: &CwndState) -> Decision {
         let controller = self.paths.get(path).map(|controller| controller.decision());
         Decision {

@@ -4,10 +4,10 @@
 use super::CwndState;
 use crate::AckSample;
 
-/// Least window: one packet always moves.
+/// Least window, packets.
 const MIN_CWND: u32 = 1;
 
-/// What was delivered and sent since the present reduction began.
+/// Packets delivered and sent since the present reduction began (Linux `prr_delivered`, `prr_out`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     delivered: u32,
@@ -15,7 +15,7 @@ pub(crate) struct Prr {
 }
 
 impl CwndState {
-    /// Lets out packets in proportion to those that leave the network.
+    /// Sets the window such that packets are sent in proportion to those delivered.
     pub(super) fn proportional_rate_reduction(&mut self, sample: &AckSample) {
         self.prr.out += sample.sent;
         if sample.acked == 0 || self.prior_cwnd == 0 {
@@ -34,7 +34,7 @@ impl CwndState {
             }
             sndcnt.min(delta)
         };
-        // The first retransmission always goes out.
+        // The first retransmission is always sent.
         let sndcnt = sndcnt.max(i64::from(out == 0));
         self.cwnd = (sample.in_flight + u32::try_from(sndcnt).unwrap_or(0)).max(MIN_CWND);
     }

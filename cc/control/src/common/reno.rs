@@ -1,4 +1,4 @@
-//! Reno's steps, which many algorithms share. RFC 5681; Linux 6.1 `tcp_cong.c`.
+//! Reno's increase and decrease, which many algorithms share. RFC 5681; Linux 6.1 `tcp_cong.c`.
 
 use super::CwndState;
 use crate::AckSample;

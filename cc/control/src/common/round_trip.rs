@@ -33,7 +33,7 @@ mod tests {
         let mut round = RoundTrip::default();
         let acks = (1..=windows * 10 / per_ack).map(|ack| ack * per_ack);
         acks.filter(|&snd_una| {
-            round.ends(&AckSample { snd_una: snd_una, snd_nxt: snd_una - per_ack + 10, ..AckSample::default() })
+            round.ends(&AckSample { snd_una, snd_nxt: snd_una - per_ack + 10, ..AckSample::default() })
         })
         .count()
     }

@@ -12,7 +12,7 @@ const MIN_WINDOW: u32 = 2;
 pub struct SubflowView<M> {
     /// Whether the path is up.
     pub up: bool,
-    /// Whether the path is up and its RTT is known: others are not coupled.
+    /// Whether the path is up and its RTT is known: only such paths are coupled.
     pub active: bool,
     /// Congestion window, packets; during a reduction, the slow-start threshold (RFC 6356 section 3).
     pub cwnd: f64,
@@ -26,7 +26,7 @@ pub struct SubflowView<M> {
     pub ca_state: CaState,
     /// The algorithm's state of this path.
     pub state: M,
-    /// The part of a packet by which the window has still to grow or to shrink.
+    /// Fraction of a packet by which the window has still to grow or to shrink.
     pub(super) cwnd_fraction: f64,
 }
 
@@ -46,7 +46,7 @@ impl<M> SubflowView<M> {
     }
 }
 
-/// The paths of a group as one of them sees it: all can be read, and of the own path the algorithm's state be changed.
+/// The paths of a group for an event of one of them, the own path. Only its state can be changed.
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
@@ -54,7 +54,7 @@ pub struct SubflowGroup<'a, M> {
 }
 
 impl<'a, M> SubflowGroup<'a, M> {
-    /// The group as the path with index `own` sees it.
+    /// The group for an event of the path with index `own`.
     pub fn new(all: &'a mut [SubflowView<M>], own: usize) -> Self {
         Self { subflows: all, own }
     }
@@ -80,7 +80,7 @@ impl<'a, M> SubflowGroup<'a, M> {
         self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own).map(|(_, path)| path)
     }
 
-    /// Whether there is nothing to couple: the own path is not active, or no other is.
+    /// Whether the own path or all others are not active, so that there is nothing to couple.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         !self.own().active || !self.others().any(|path| path.active)
@@ -108,10 +108,10 @@ impl<'a, M> SubflowGroup<'a, M> {
     fn change_cwnd(&mut self, state: &mut CwndState, packets: f64) {
         let own = &mut self.subflows[self.own];
         own.cwnd_fraction += packets;
-        let packets_whole = own.cwnd_fraction as i32;
-        own.cwnd_fraction -= f64::from(packets_whole);
+        let whole_packets = own.cwnd_fraction as i32;
+        own.cwnd_fraction -= f64::from(whole_packets);
         let min_cwnd = MIN_WINDOW.min(state.cwnd);
-        state.cwnd = state.cwnd.saturating_add_signed(packets_whole).clamp(min_cwnd, state.cwnd_clamp.max(min_cwnd));
+        state.cwnd = state.cwnd.saturating_add_signed(whole_packets).clamp(min_cwnd, state.cwnd_clamp.max(min_cwnd));
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) mod testing {
         paths.iter().map(|&(cwnd, srtt)| SubflowView::established(cwnd, srtt)).collect()
     }
 
-    /// The answers of `for_each_path` for each path.
+    /// The results for each path.
     pub(crate) fn for_each_path<M, R>(
         all: &mut [SubflowView<M>],
         mut for_each_path: impl FnMut(&mut SubflowGroup<'_, M>) -> R,

@@ -1,5 +1,5 @@
 //! Kathleen Nichols' windowed maximum: the best, second and third best of a sliding window in constant space.
-//! Same rules as Linux `lib/win_minmax.c`.
+//! As in Linux `lib/win_minmax.c`.
 
 /// The maximum over the last `window` units of time (rounds, or any other clock).
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +42,7 @@ impl WindowedMax {
         self.get()
     }
 
-    /// Lets the best expire, and keeps the second and third choice spread over the window.
+    /// Expires the best, and spreads the second and third best over the window.
     fn age(&mut self, window: u64, sample: Sample) {
         let age = sample.time - self.best[0].time;
         if age > window {

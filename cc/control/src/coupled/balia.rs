@@ -1,4 +1,4 @@
-//! BALIA, the balanced linked adaptation: friendly and responsive both, by a decrease that is coupled too.
+//! BALIA, the balanced linked adaptation: increase and decrease are coupled, to balance friendliness and responsiveness.
 //!
 //! With `x = w / rtt` and `a = max(x) / x` of the own path:
 //! - Increase, per packet acknowledged: `(x / rtt) / (sum x)^2 * (1 + a) / 2 * (4 + a) / 5`.
@@ -27,13 +27,13 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, Balia { kernel_integers: kernel_integers(params) })),
 };
 
-/// BALIA's own part: increase and decrease.
+/// BALIA.
 #[derive(Debug)]
 pub struct Balia {
     kernel_integers: bool,
 }
 
-/// No path gives more than three quarters of its window.
+/// Bounds the decrease by three quarters of the window.
 const MAX_ALPHA: f64 = 1.5;
 
 impl Coupling for Balia {
@@ -80,7 +80,7 @@ mod tests {
 
     const PAPER: Balia = Balia { kernel_integers: false };
 
-    /// Windows and RTTs in seconds; for each path the increase, the decrease, the kernel's period.
+    /// Windows and RTTs in seconds; for each path the increase, the decrease, the kernel's `ai`.
     type Case = ([(f64, f64); 2], [(f64, f64, u64); 2]);
     const CASES: [Case; 4] = [
         ([(10.0, 0.1), (10.0, 0.1)], [(0.025, 5.0, 40), (0.025, 5.0, 40)]),

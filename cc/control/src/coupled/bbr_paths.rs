@@ -51,7 +51,7 @@ impl<M: Default> BbrPaths<M> {
         own
     }
 
-    /// Hands the event to the path's BBR, which uses these gains in ProbeBW.
+    /// Passes the event to the path's BBR, which uses these gains in ProbeBW.
     pub(super) fn on_event(&mut self, path: PathId, event: &PathEvent, gains: ProbeBwGains, cx: &mut Context<'_>) {
         let own = &mut self.paths[path.index()];
         own.bbr.set_probe_bw_gains(gains);

@@ -1,19 +1,19 @@
 //! C-MPBBR: BBR on each path, and those that seem to share a bottleneck share its rate.
 //!
-//! - **Sharing.** Once a cycle of bandwidth probing, a path counts those within 20 percent of its own bandwidth, itself
-//!   included: m. Where two counts in a row see company, the path cruises at `1 / n` of its bandwidth, in pacing and in
-//!   window, with n = m; one count without keeps the n before; otherwise n = 1.
-//! - **Benefit.** If all paths together deliver less than 60 percent of what the best one could, and that is not due to
-//!   sharing, in five counts in a row, the slowest path stops.
+//! - **Sharing.** Once a cycle of ProbeBW, a path counts the paths within 20 percent of its own bandwidth, itself
+//!   included: m. After two counts in a row with m > 1, it cruises at `1 / n` of its bandwidth, in pacing and in window,
+//!   with n = m. A single count of 1 keeps n; otherwise n = 1.
+//! - **Benefit.** If in five checks in a row all paths together deliver less than 60 percent of the best path's
+//!   bandwidth, and n = 1, the slowest path stops.
 //!
 //! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
 //! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once a
-//! cycle, as the fourth phase begins, not on each acknowledgement of it; a path's delivery rate is that since its check
-//! before. A controller cannot close a path: the one that stops stays up and holds BBR's least window of four packets.
-//! The base is this BBR v1, which also has what came after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
+//! cycle, at the start of its fourth phase, not on each acknowledgement of it; a path's delivery rate is measured between
+//! its checks. A controller cannot close a path: the one that stops stays up and holds BBR's least window of four packets.
+//! The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
 //! percent).
 //!
-//! Two paths of the same speed that share nothing are taken for one bottleneck.
+//! Two paths of the same bandwidth without a shared bottleneck are treated as if they shared one.
 
 use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
 use crate::single::bbr::{MIN_CWND, ProbeBwGains};
@@ -31,16 +31,16 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|_| Box::new(CMpBbr { paths: BbrPaths::new() })),
 };
 
-/// The phase of the gain cycle in which a path compares itself with the others.
+/// Phase of the gain cycle at whose start the checks run.
 const CHECK_CYCLE_IDX: usize = 3;
-/// Bandwidths this near are one bottleneck's.
+/// Relative difference of bandwidths up to which paths count as sharing a bottleneck.
 const SIMILAR_BW: f64 = 0.2;
-/// Paths together are of use if they deliver this much of the best one's bandwidth.
+/// Share of the best path's bandwidth that all paths together should deliver.
 const MIN_GAIN: f64 = 0.6;
-/// Checks in a row without use after which a path is stopped.
+/// Failed checks in a row after which a path is stopped.
 const MAX_USELESS_CHECKS: u32 = 5;
 
-/// BBR on each path, linked by looks at the others.
+/// BBR on each path, with the checks of sharing and benefit.
 #[derive(Debug)]
 pub struct CMpBbr {
     paths: BbrPaths<CMpBbrPath>,
@@ -55,7 +55,7 @@ struct CMpBbrPath {
     delivery_rate: DeliveryRate,
 }
 
-/// How many share the path's bottleneck.
+/// The number of paths that share the path's bottleneck.
 #[derive(Debug)]
 struct BottleneckSharing {
     n: u32,
@@ -69,7 +69,7 @@ impl Default for BottleneckSharing {
 }
 
 impl BottleneckSharing {
-    /// `similar_paths` paths are alike, the own one included.
+    /// Updates n with the count of similar paths, the own one included.
     fn update(&mut self, similar_paths: u32) {
         self.n = match (similar_paths > 1, self.last_n > 1) {
             (true, true) => similar_paths,
@@ -80,7 +80,7 @@ impl BottleneckSharing {
     }
 }
 
-/// The delivery rate between two looks.
+/// The delivery rate between two checks.
 #[derive(Debug, Default)]
 struct DeliveryRate {
     since: Option<(Instant, u64)>,
@@ -123,7 +123,7 @@ impl CMpBbr {
 }
 
 impl CMpBbrPath {
-    /// All paths together deliver too little; this one is the slowest.
+    /// Updates whether the path is stopped: `useless` if all paths together deliver too little.
     fn update_stopped(&mut self, useless: bool, slowest: bool) {
         self.useless_checks = if useless && self.sharing.n < 2 { self.useless_checks + 1 } else { 0 };
         self.stopped |= self.useless_checks >= MAX_USELESS_CHECKS && slowest;
@@ -157,7 +157,7 @@ mod tests {
     use units::Span;
 
     #[test]
-    fn paths_within_a_fifth_of_the_own_bandwidth_are_alike() {
+    fn paths_within_a_fifth_of_the_own_bandwidth_are_similar() {
         assert_eq!(
             [79.0, 80.0, 120.0, 121.0].map(|other| count_similar(100.0, [100.0, other].into_iter())),
             [1, 2, 2, 1]
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_without_company_is_forgiven() {
+    fn one_check_without_similar_paths_keeps_n() {
         let mut sharing = BottleneckSharing::default();
         assert_eq!(
             [3, 3, 1, 1, 2, 2].map(|similar_paths| (sharing.update(similar_paths), sharing.n).1),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_path_stops_after_five_useless_looks_in_a_row_that_sharing_does_not_explain() {
+    fn the_slowest_path_stops_after_five_useless_checks_in_a_row_without_sharing() {
         let stopped = |useless: &[bool], slowest, n| {
             let mut checks = CMpBbrPath { sharing: BottleneckSharing { n, last_n: n }, ..CMpBbrPath::default() };
             useless.iter().for_each(|&useless| checks.update_stopped(useless, slowest));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_share_send_five_eighths_each() {
+    fn two_paths_that_share_send_at_five_eighths_each() {
         let mut own = BbrPath::<CMpBbrPath>::default();
         own.state.sharing.n = 2;
         let gains = f64::from(CMpBbr::probe_bw_gains(&own).pacing_gain) / 256.0;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delivery_rate_is_what_came_since_the_last_look() {
+    fn the_delivery_rate_is_measured_between_checks() {
         let mut delivered = DeliveryRate::default();
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
         delivered.update(100, 1000, at(500));

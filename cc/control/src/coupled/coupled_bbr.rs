@@ -1,4 +1,4 @@
-//! Coupled BBR: BBR on each path, and in all no more than the best of them.
+//! Coupled BBR: BBR on each path, with the total rate of the best path.
 //!
 //! BW is a path's bandwidth as BBR measures it. The cycle of bandwidth probing is `(1.25, 0.75, alpha x 6) BW`, where
 //! `alpha = (4 beta - 1) / 3` and `beta = BW max(BW) / sum(BW^2)`. The average rate of a path is then `beta BW`, and
@@ -8,15 +8,14 @@
 //! Source: Han, Xue, Xing, Hong and Wei, "Measurement and redesign of BBR-based MPTCP" (SIGCOMM 2019, poster), section
 //! 3.1, on BBR v1.
 //! What the poster leaves open, and what is done here:
-//! - Bandwidths are compared as they stand at each event on the path (a sibling's news count from the path's own next
-//!   event), in bytes a second, over all paths that are up and have one.
-//! - A phase lasts a least RTT, as in BBR v1, however low its rate. The window's gain stays 2, of the BDP of the path's
-//!   BW.
-//! - The four packets hold for the six phases that cruise, not for the two that measure.
+//! - Bandwidths are compared at each event of the path, in bytes a second, over all paths that are up and have one.
+//! - A phase lasts a least RTT, as in BBR v1, at any rate. The cwnd gain stays 2.
+//! - The window of four packets applies to the six phases that cruise, not to the first two.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
 //!
-//! Deviation: a path also cruises with four packets where alpha BW is less than that each least RTT. A rate near zero
-//! would stop the clock of acknowledgements, and a path with alpha just below zero would be faster than one just above.
+//! Deviation: a path also cruises with four packets where alpha BW is less than that each least RTT. At a rate near
+//! zero there would be hardly any acknowledgements, and a path with alpha just below zero would be faster than one just
+//! above.
 
 use super::bbr_paths::{BbrPath, BbrPaths, PROPERTIES};
 use crate::single::bbr::{MIN_CWND, ProbeBwGains};
@@ -34,7 +33,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|_| Box::new(CoupledBbr { paths: BbrPaths::new() })),
 };
 
-/// BBR on each path, linked by the rate at which it cruises.
+/// BBR on each path, with coupled gains in ProbeBW.
 #[derive(Debug)]
 pub struct CoupledBbr {
     paths: BbrPaths<()>,

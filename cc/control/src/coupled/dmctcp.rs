@@ -1,15 +1,14 @@
-//! DMCTCP: windows that do not move in step.
+//! DMCTCP: desynchronized decreases.
 //!
-//! Where paths share a bottleneck, their losses come together, and all would back off at once. Here,
-//! - Decrease: only the path with the largest window halves, and only if one of its RTTs went by since the connection
-//!   last backed off. Otherwise the window stays.
+//! Where paths share a bottleneck, their losses coincide, and all would back off at once.
+//! - Decrease: only the path with the largest window halves it, and only if one of its RTTs has passed since the
+//!   connection last backed off.
 //! - Increase, per packet acknowledged: `1 / min(w)` on the path with the smallest window, on any other
 //!   `1 / (sum(w) - min(w))`.
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
-//! Source: Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014), as its kernel module has it; the paper itself
-//! was not read. Deviations: a path that waits begins slow start also when it is left alone. Of several paths with the
-//! smallest window, each counts as the smallest.
+//! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not read. Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the
+//! smallest window.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
@@ -33,15 +32,18 @@ const WAITING_CWND: u32 = 2;
 /// State of the connection.
 #[derive(Debug, Default)]
 pub struct Dmctcp {
-    /// Some path was congested.
+    /// Whether any path has been congested.
     congested: bool,
-    /// When a window last halved among siblings.
+    /// Time of the last decrease of any path.
     last_decrease: Option<Instant>,
 }
 
-/// Whether the path waits for its slow start.
+/// State of one path.
 #[derive(Debug, Default)]
-pub struct DmctcpPath(bool);
+pub struct DmctcpPath {
+    /// Whether the path waits for its slow start.
+    waiting: bool,
+}
 
 impl Coupling for Dmctcp {
     type PathState = DmctcpPath;
@@ -49,7 +51,7 @@ impl Coupling for Dmctcp {
     fn init(&mut self, group: &mut SubflowGroup<'_, DmctcpPath>, state: &mut CwndState) {
         if self.waits(group) {
             (state.cwnd, state.ssthresh) = (WAITING_CWND, WAITING_CWND);
-            group.own_state().0 = true;
+            group.own_state().waiting = true;
         }
     }
 
@@ -64,12 +66,12 @@ impl Coupling for Dmctcp {
         acked: u32,
         _sample: &AckSample,
     ) {
-        if group.own().state.0 {
+        if group.own().state.waiting {
             if self.waits(group) {
                 return;
             }
             state.ssthresh = INFINITE_SSTHRESH;
-            group.own_state().0 = false;
+            group.own_state().waiting = false;
         }
         if group.is_alone() {
             return reno_cong_avoid(state, acked);
@@ -117,7 +119,7 @@ mod tests {
     const WINDOWS: [(f64, f64); 3] = [(10.0, 0.1), (30.0, 0.1), (60.0, 0.1)];
 
     #[test]
-    fn the_smallest_window_grows_as_reno_the_others_by_what_is_beside_it() {
+    fn the_smallest_window_grows_as_reno_the_others_by_the_total_without_it() {
         assert_eq!(for_each_path(&mut siblings(&WINDOWS), |group| ai(group)), [10.0, 90.0, 90.0]);
     }
 

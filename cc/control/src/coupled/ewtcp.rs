@@ -1,12 +1,12 @@
-//! EWTCP: each path a TCP of its own, but a small one.
+//! EWTCP: equally weighted paths, each with an n-th of a Reno window.
 //!
 //! - Increase: `1 / (n^2 w)` per packet acknowledged, n the number of paths. Decrease: half.
 //!
 //! At loss probability p the window settles where `a / w = p w / 2`, so at `sqrt(2 a / p)`: with a = 1 / n^2 each path
-//! gets 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing moves between paths.
+//! gets 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing is shifted between paths.
 //!
 //! Source: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT
-//! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the law above, not read there.
+//! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the formula above, not taken from the paper.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};
@@ -23,7 +23,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, Ewtcp)),
 };
 
-/// EWTCP's own part: the increase.
+/// EWTCP.
 #[derive(Debug)]
 pub struct Ewtcp;
 

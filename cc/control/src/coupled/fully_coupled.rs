@@ -1,9 +1,9 @@
-//! Fully coupled (COUPLED): the windows behave as one.
+//! Fully coupled (COUPLED): all windows behave as one.
 //!
 //! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the least window.
 //!
-//! The total is Reno's whatever the number of paths, all of it on the least congested; with paths alike it flaps
-//! between them, and a path once left is hardly probed.
+//! The total is Reno's for any number of paths, all of it on the least congested; it flaps between equal paths, and a
+//! path once left is hardly probed.
 //!
 //! Source: Kelly and Voice, "Stability of end-to-end algorithms for joint routing and rate control" (CCR 2005), and Han
 //! et al. (ToN 2006), as a baseline of Wischik et al. (NSDI 2011).
@@ -24,7 +24,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, FullyCoupled)),
 };
 
-/// The own part: increase and decrease.
+/// Fully coupled congestion control.
 #[derive(Debug)]
 pub struct FullyCoupled;
 
@@ -46,7 +46,7 @@ mod tests {
     use crate::common::subflows::testing::{for_each_path, siblings};
 
     #[test]
-    fn a_loss_takes_half_of_the_total() {
+    fn a_loss_reduces_by_half_of_the_total() {
         let step = |group: &mut SubflowGroup<'_, ()>| {
             (FullyCoupled.increase(group), FullyCoupled.decrease(group, Instant::ZERO))
         };

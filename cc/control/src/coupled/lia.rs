@@ -1,8 +1,8 @@
-//! LIA, the linked increases algorithm: as much in all as one TCP would get on the best path.
+//! LIA, the linked increases algorithm: the total of one TCP on the best path.
 //!
 //! With w a window in packets and rtt a smoothed RTT, per packet acknowledged in congestion avoidance:
 //! - Increase: `min(alpha / sum(w), 1 / w)`, where `alpha = sum(w) max(w / rtt^2) / (sum(w / rtt))^2`.
-//!   Alpha makes the whole as fast as a TCP on the best path; the minimum, no path faster than a TCP on it.
+//!   With alpha the total rate is that of a TCP on the best path; the minimum keeps each path below a TCP on it.
 //! - Decrease: half, as Reno.
 //!
 //! Source: RFC 6356; Wischik, Raiciu, Greenhalgh and Handley, "Design, implementation and evaluation of congestion
@@ -25,7 +25,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, Lia { kernel_integers: kernel_integers(params) })),
 };
 
-/// LIA's own part: the increase.
+/// LIA.
 #[derive(Debug)]
 pub struct Lia {
     kernel_integers: bool,
@@ -73,7 +73,7 @@ mod tests {
         for_each_path(&mut siblings(group), |group| Lia { kernel_integers: false }.increase(group))
     }
 
-    /// Windows and RTTs in seconds, alpha, and what each path gains per packet acknowledged.
+    /// Windows and RTTs in seconds, alpha, and the increase per packet acknowledged.
     type Case = ([(f64, f64); 2], f64, f64);
     const CASES: [Case; 4] = [
         ([(10.0, 0.1), (10.0, 0.1)], 0.5, 0.025),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_kernel_costs_one_acknowledgement_more_than_its_period() {
+    fn the_kernels_increase_takes_one_acknowledgement_more_than_its_period() {
         let mut all = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
         let mut lia = Lia { kernel_integers: true };

@@ -16,7 +16,7 @@ use crate::common::{CoupledController, Coupling, CwndState, SubflowGroup, reno_c
 use crate::single::bbr::Bbr;
 use crate::{Controller, ParamKind, Parameter, Params};
 
-/// Every coupling of windows can stand over a controller of each path.
+/// Every window-based coupling can be combined with a controller of each path.
 const PATH: Parameter = Parameter {
     name: "path",
     description: "what controls each path: the coupled window alone (it is Reno's, coupled), or BBR v1 with it",
@@ -30,8 +30,8 @@ const STEPS: Parameter = Parameter {
     kind: ParamKind::Choice(&["paper", "linux"]),
 };
 
-/// Growth by `increase` a packet acknowledged; or, without one, in the kernel module's integers: plain slow start, and
-/// in congestion avoidance `count`.
+/// Slow start, then growth by `increase` for each packet acknowledged; without it, by `count` in the kernel module's
+/// integers.
 fn cong_avoid<M>(
     group: &mut SubflowGroup<'_, M>,
     state: &mut CwndState,
@@ -49,11 +49,11 @@ fn cong_avoid<M>(
     }
 }
 
-/// A coupling as its settings want it.
+/// The controller of a coupling, with the `path` parameter.
 fn boxed<C: Coupling + 'static>(params: &Params, coupling: C) -> Box<dyn Controller> {
     let coupled = CoupledController::new(coupling);
     if params.choice(PATH.name) == "bbr" {
-        return Box::new(coupled.over(|| Box::new(Bbr::new())));
+        return Box::new(coupled.with_path_controllers(|| Box::new(Bbr::new())));
     }
     Box::new(coupled)
 }
@@ -62,7 +62,7 @@ fn kernel_integers(params: &Params) -> bool {
     params.choice(STEPS.name) == "linux"
 }
 
-/// The kernel modules' additive increase: one packet after `period` acknowledgements, of whatever size, and one more.
+/// The kernel modules' additive increase: one packet after `period + 1` acknowledgements of any size.
 fn count_ack(state: &mut CwndState, period: u64) {
     if u64::from(state.cwnd_cnt) >= period {
         state.cwnd_cnt = 0;

@@ -1,9 +1,8 @@
-//! OLIA, the opportunistic linked increases algorithm: LIA's aim, but Pareto-optimal, and quick on paths that got
-//! better.
+//! OLIA, the opportunistic linked increases algorithm: LIA's goal, but Pareto-optimal and more responsive.
 //!
 //! With w a window in packets, rtt a smoothed RTT, and l the greater of what was acknowledged since the last loss and
-//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of the rate that
-//! loss would leave a TCP), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
+//! between the two before: `B` are the paths with the greatest `l / rtt^2` (the best, by the square of a TCP's rate
+//! at their loss), `M` those with the greatest window, `C` those in B and not in M, N the number of all.
 //! - Increase, per packet acknowledged: `(w / rtt^2) / (sum(w / rtt))^2 + a / w`, where, if C is not empty,
 //!   `a = 1 / (N |C|)` in C, `-1 / (N |M|)` in M; otherwise 0. Window moves from M to C.
 //! - Decrease: half, as Reno.
@@ -28,7 +27,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, Olia { kernel_integers: kernel_integers(params) })),
 };
 
-/// OLIA's own part: the increase.
+/// OLIA.
 #[derive(Debug)]
 pub struct Olia {
     kernel_integers: bool,
@@ -83,7 +82,7 @@ impl Coupling for Olia {
     }
 }
 
-/// The kernel's step: once an acknowledgement, of whatever size.
+/// The kernel's increase, once for each acknowledgement of any size.
 fn count_increment(cwnd_cnt: &mut i32, state: &mut CwndState, increase: f64) {
     *cwnd_cnt += (increase * SCALE) as i32;
     if *cwnd_cnt >= WHOLE {
@@ -93,12 +92,12 @@ fn count_increment(cwnd_cnt: &mut i32, state: &mut CwndState, increase: f64) {
     }
 }
 
-/// How good a path is: the square of the rate that its losses would leave a TCP, but for a factor.
+/// `l / rtt^2`: proportional to the square of a TCP's rate at the path's loss.
 fn path_quality(path: &SubflowView<OliaPath>) -> f64 {
     path.state.l2.max(path.state.l1) as f64 / (path.srtt * path.srtt)
 }
 
-/// The a of the own path.
+/// The term `a` of the own path.
 fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
     let best = group.active().map(path_quality).fold(0.0, f64::max);
     let largest = group.active().map(|path| path.cwnd).fold(0.0, f64::max);
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn several_paths_share_what_moves() {
+    fn several_best_or_largest_paths_divide_alpha() {
         let alphas = |windows: &[(f64, u64)]| for_each_path(&mut group(windows), |group| alpha(group));
         // Two chosen, one largest; then one chosen, two largest, and one neither.
         assert_near(&alphas(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
@@ -152,19 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_as_good_as_the_longer_of_its_two_last_stretches_without_loss() {
-        let mut losses = OliaPath::default();
+    fn path_quality_uses_the_longer_of_the_last_two_loss_intervals() {
+        let mut path_state = OliaPath::default();
         let mut olia = Olia { kernel_integers: false };
-        let mut acked = |losses: &mut OliaPath, acked| {
-            olia.on_ack(losses, &AckSample { acked, ..AckSample::default() });
+        let mut acked = |path_state: &mut OliaPath, acked| {
+            olia.on_ack(path_state, &AckSample { acked, ..AckSample::default() });
         };
-        acked(&mut losses, 700);
-        Olia { kernel_integers: false }.on_congestion(&mut losses);
-        acked(&mut losses, 30);
-        assert_eq!((losses.l2, losses.l1), (30, 700));
-        Olia { kernel_integers: false }.on_congestion(&mut losses);
-        Olia { kernel_integers: false }.on_congestion(&mut losses);
-        assert_eq!((losses.l2, losses.l1), (0, 30), "nothing acknowledged between: one loss");
+        acked(&mut path_state, 700);
+        Olia { kernel_integers: false }.on_congestion(&mut path_state);
+        acked(&mut path_state, 30);
+        assert_eq!((path_state.l2, path_state.l1), (30, 700));
+        Olia { kernel_integers: false }.on_congestion(&mut path_state);
+        Olia { kernel_integers: false }.on_congestion(&mut path_state);
+        assert_eq!((path_state.l2, path_state.l1), (0, 30), "nothing acknowledged between: one loss");
     }
 
     #[test]

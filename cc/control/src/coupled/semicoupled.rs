@@ -1,9 +1,9 @@
-//! SEMICOUPLED: the increase is linked, the decrease is each path's.
+//! SEMICOUPLED: a linked increase, Reno's decrease.
 //!
 //! - Increase: `a / sum(w)` per packet acknowledged. Decrease: half.
 //!
-//! Traffic leans to the less congested paths (in the equilibrium, windows are as 1 / p), but some stays on each. With n
-//! paths alike, the total is `sqrt(2 a n / p)`: `a = 1 / n` is one Reno in all. The default is the plain 1.
+//! Traffic prefers the less congested paths (in the equilibrium, windows are proportional to 1 / p), but some stays on
+//! each. With n equal paths, the total is `sqrt(2 a n / p)`: with `a = 1 / n` that of one Reno flow. The default is 1.
 //!
 //! Source: Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011, where LIA is derived from it.
 
@@ -29,7 +29,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, Semicoupled { a: params.number("a") })),
 };
 
-/// SEMICOUPLED's own part: the increase.
+/// SEMICOUPLED.
 #[derive(Debug)]
 pub struct Semicoupled {
     a: f64,
@@ -49,7 +49,7 @@ mod tests {
     use crate::common::subflows::testing::{for_each_path, siblings};
 
     #[test]
-    fn every_path_grows_by_the_same_however_large() {
+    fn all_windows_grow_by_the_same() {
         let increases =
             for_each_path(&mut siblings(&[(10.0, 0.1), (30.0, 0.5)]), |group| Semicoupled { a: 1.0 }.increase(group));
         assert_eq!(increases, [0.025, 0.025]);

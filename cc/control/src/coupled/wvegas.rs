@@ -1,23 +1,23 @@
-//! wVegas, weighted Vegas: each path keeps packets queued in proportion to its share of the rate, so that all see the
-//! same congestion.
+//! wVegas, weighted Vegas: each path keeps packets queued in proportion to its share of the rate, which equalises
+//! congestion.
 //!
 //! Once a round trip, with the mean RTT of the round and the least ever (`base`): `diff = w (rtt - base) / rtt`, about
-//! the packets this path has in the queue.
-//! - Slow start ends where `diff > gamma`, at what the path carries without queue: `w base / rtt`.
+//! the packets that this path has queued.
+//! - Slow start ends where `diff > gamma`, at the window without queue: `w base / rtt`.
 //! - Where `diff >= alpha`: rate = w / rtt, weight = rate over the sum of the siblings' rates,
 //!   `alpha = max(2, weight total_alpha)`.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > alpha`.
-//! - Backoff: where the queueing delay (`rtt - base`) is twice the least that was seen, other nodes' packets are in the
-//!   queue: `w base / (2 rtt)`, and the least is reset.
+//! - Backoff: where the queueing delay (`rtt - base`) is twice the least, which packets of others cause:
+//!   `w = w base / (2 rtt)`, and the least is reset.
 //! - Loss: half. Reno's growth in a round with too few samples and outside the open state.
 //!
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
 //!
-//! The backoff leaves much of a quiet path unused: there, the queueing delay doubles as soon as the own packets queue.
-//! On a 20 Mbit/s path of 20 ms with one flow, half goes to waste; with `backoff = "off"`, nothing.
+//! The backoff leaves much of a path unused on which the flow is alone, as the queueing delay doubles as soon as its own
+//! packets queue: half of a 20 Mbit/s path of 20 ms; with `backoff = "off"`, nothing.
 //!
-//! A path that is alone has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
+//! A single path has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid_if_limited, slow_start};
@@ -50,17 +50,17 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     properties: Properties {
         deviations: &[(Deviation::RaisesUnfilledCwnd, "the queueing delay tells what the path carries")],
         colour: Some(["#aa3377", "#d66ca5"]),
-        // Alone it is Vegas with all of its alpha.
+        // Alone it is Vegas with `total_alpha`.
         single_path: None,
         ..Properties::DEFAULT
     },
     constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
 };
 
-/// The alpha of a path whose share is not known, and the least; packets.
+/// Least alpha, and that of a path whose rate is not known, packets.
 const MIN_ALPHA: u64 = 2;
 
-/// wVegas' own part: the step at the end of a round.
+/// wVegas.
 #[derive(Debug)]
 pub struct WVegas {
     total_alpha: f64,
@@ -95,7 +95,7 @@ impl WVegasPath {
         self.sampled_rtt = 0;
     }
 
-    /// Takes the least down to this queueing delay; true if that is twice the least, with other nodes' packets.
+    /// Updates the least queueing delay; true if this one is at least twice the least.
     fn backoff_due(&mut self, queueing_delay: u64) -> bool {
         if queueing_delay == 0 {
             return false;
@@ -113,7 +113,7 @@ impl WVegas {
         Self { total_alpha, gamma, backoff: params.choice("backoff") == "on" }
     }
 
-    /// The step at the end of a round with this mean RTT, microseconds.
+    /// Changes the window at the end of a round with this mean RTT, microseconds.
     fn end_round(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, acked: u32, rtt: u64) {
         let (cwnd, base) = (u64::from(state.cwnd), group.own().state.vegas.base_rtt);
         let diff = cwnd * (rtt - base) / rtt;
@@ -148,7 +148,7 @@ impl WVegas {
         }
     }
 
-    /// The own share of the rate makes the own share of the packets queued.
+    /// Sets alpha to the path's share of the rate times `total_alpha`.
     fn update_alpha(&self, group: &mut SubflowGroup<'_, WVegasPath>, cwnd: u32, rtt: u64) {
         let rate = f64::from(cwnd) * 1e6 / rtt as f64;
         group.own_state().instant_rate = rate;
@@ -236,8 +236,8 @@ mod tests {
     /// The window after a round of this mean RTT.
     fn after(all: &mut [SubflowView<WVegasPath>], cwnd: u32, rtt_ms: u64) -> CwndState {
         let mut state = CwndState {
-            cwnd: cwnd,
-            ssthresh: reno_ssthresh(&CwndState { cwnd: cwnd, ..CwndState::default() }),
+            cwnd,
+            ssthresh: reno_ssthresh(&CwndState { cwnd, ..CwndState::default() }),
             ..CwndState::default()
         };
         WVEGAS.end_round(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_seeks_alpha_packets_in_the_queue() {
+    fn the_window_moves_towards_alpha_packets_in_the_queue() {
         // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is
         // 10.
         let cwnd = |alpha, cwnd, rtt| {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_twice_the_least_delay_is_left_to_others() {
+    fn the_window_backs_off_at_twice_the_least_queueing_delay() {
         let mut all = group(0.0);
         all[0].state.queue_delay = Some(10_000);
         // 60 packets at 120 ms: 10 are queued, which is alpha after weighing; 60 * 100 / 240.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_at_what_the_path_carries_without_queue() {
+    fn slow_start_ends_at_the_window_without_queue() {
         let mut state = CwndState { cwnd: 50, ..CwndState::default() };
         WVEGAS.end_round(&mut SubflowGroup::new(&mut group(0.0), 0), &mut state, 1, 110_000);
         assert_eq!((state.cwnd, state.ssthresh), (46, 46), "50 * 100 / 110 + 1");

@@ -1,4 +1,4 @@
-//! BIC: binary search for the window at which loss last struck.
+//! BIC: binary search for the window of the last loss.
 //!
 //! - Increase a round trip: a quarter of the way to the last maximum, at most 16 packets (additive increase), at least
 //!   a fifth of a packet near it; beyond the maximum the same steps mirrored. Reno below 15 packets.
@@ -6,8 +6,8 @@
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary increase congestion control (BIC) for fast long-distance networks" (INFOCOM
 //! 2004); constants and integer steps as in Linux 6.1 (`tcp_bic.c`), clock ticks of 1 ms.
-//! Deviation from the paper, Linux's: the step is scaled by the packets an acknowledgement covers although growth
-//! counts packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
+//! Deviation from the paper, Linux's: the step is scaled by the packets per acknowledgement although growth counts
+//! packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Properties};
@@ -48,7 +48,7 @@ pub struct Bic {
     last_max_cwnd: u32,
     last_cwnd: u32,
     last_time: u64,
-    /// Packets that one acknowledgement covers, smoothed, in sixteenths.
+    /// Packets per acknowledgement, smoothed, in sixteenths.
     delayed_ack: u32,
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use crate::single::testing::{context, slow_start};
 
     fn after_loss_at(last_max_cwnd: u32) -> Bic {
-        Bic { last_max_cwnd: last_max_cwnd, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
+        Bic { last_max_cwnd, delayed_ack: 1 << ACK_RATIO_SHIFT, ..Bic::default() }
     }
 
     fn ssthresh(bic: &mut Bic, cwnd: u32) -> u32 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_searches_below_and_probes_beyond_the_last_maximum() {
+    fn the_growth_below_and_beyond_the_last_maximum() {
         let period = |cwnd, last_max_cwnd| after_loss_at(last_max_cwnd).cnt_at(cwnd);
         assert_eq!([period(100, 200), period(160, 200), period(197, 200)], [6, 16, 985]);
         assert_eq!([period(200, 200), period(210, 200), period(260, 200)], [1000, 63, 16]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_phase() {
+    fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_state() {
         let ratio_after = |ca_state| {
             let (mut bic, mut state) = (Bic::default(), CwndState::default());
             let sample = AckSample { pkts_acked: 4, prior_ca_state: ca_state, ..AckSample::default() };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_convergence_lowers_the_aim_after_a_loss_below_the_last_maximum() {
+    fn fast_convergence_lowers_the_maximum_after_a_loss_below_the_last() {
         let mut bic = after_loss_at(100);
         ssthresh(&mut bic, 80);
         assert_eq!(bic.last_max_cwnd, 71);

@@ -1,12 +1,12 @@
-//! CDG: back off, at random, when delay rises.
+//! CDG: backs off with a probability that grows with the delay gradient.
 //!
 //! Once a round trip the least and the greatest RTT of the round are compared with the round before. The differences,
 //! summed over eight rounds, make a gradient `g` (microseconds):
-//! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms) the window keeps 0.7. After five backoffs that changed
-//!   nothing, others do not yield: backoffs are suspended until the gradient falls.
+//! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms) the window keeps 0.7. After five backoffs without
+//!   effect, which a loss-based flow causes, backoffs are suspended until the gradient falls.
 //! - Otherwise Reno's increase.
-//! - Loss: half, but of the *shadow window* where that is larger: the window as it would be without backoffs, so that
-//!   flows that fill the queue do not gain by them.
+//! - Loss: half of the window, or of the *shadow window* if that is larger: the window that the flow would have without
+//!   backoffs, so that loss-based flows do not profit from them.
 //! - Slow start ends by loss, by a backoff, or by a HyStart of its own.
 //!
 //! Source: Hayes and Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); constants,
@@ -14,9 +14,10 @@
 //! Deviations from the paper, Linux's: sums instead of means (G takes the division), and HyStart.
 //! Deviation from Linux: the exponential is exact (Linux: a table, within 1e-4).
 //!
-//! A backoff goes down over a round trip, in proportion to what is acknowledged (as Linux's reductions do; here it is
-//! the algorithm's own, for only the sender begins those). A window cut at once would fall silent, and its next packet
-//! meet a queue shorter than any after it: the gradient would stay positive, and one backoff follow the other.
+//! A backoff lowers the window over a round trip, in proportion to the packets acknowledged, like Linux's reductions
+//! (which only the sender can begin, so that the algorithm has its own). After a reduction at once, the sender would
+//! pause, and its next packet meet a shorter queue than those after it: the gradient would stay positive, and cause one
+//! backoff after the other.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
@@ -62,12 +63,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// Rounds in a gradient.
 const WINDOW: usize = 8;
-/// A gradient this low, microseconds, shows that a backoff worked.
+/// A gradient below this shows that a backoff had an effect, microseconds.
 const EFFECTIVE_GRADIENT: i64 = -32;
-/// Delayed acknowledgements that are remembered.
+/// Greatest count of delayed acknowledgements.
 const MAX_DELAYED_ACKS: u32 = 5;
-/// HyStart: acknowledgements this close make a train; below this delay nothing is a sign; samples of a round before its
-/// delay counts. Microseconds.
+/// HyStart: greatest gap of an ACK train and least delay threshold, microseconds; samples before the delay of a round
+/// counts.
 const HYSTART_ACK_DELTA_US: u64 = 3_000;
 const HYSTART_DELAY_MIN_US: u64 = 125;
 const HYSTART_MIN_SAMPLES: u32 = 8;
@@ -104,7 +105,7 @@ struct Backoff {
 }
 
 impl Backoff {
-    /// The window after `acked` packets, on its way to `target`.
+    /// The window on its way to `target` after `acked` packets.
     fn window(&self, target: u32) -> u32 {
         let reduction = u64::from(self.prior_cwnd.saturating_sub(target)) * u64::from(self.acked)
             / u64::from(self.prior_cwnd.max(1));
@@ -144,7 +145,7 @@ impl Gradients {
         self.filled |= self.tail == 0;
     }
 
-    /// Over eight rounds; as long as there are fewer, extrapolated.
+    /// The gradient over eight rounds; extrapolated while there are fewer.
     fn smoothed(&self) -> i64 {
         let gradient = if self.sum.min > 0 { self.sum.min } else { self.sum.max };
         if self.filled { gradient } else { gradient * WINDOW as i64 / self.tail.max(1) as i64 }
@@ -173,7 +174,7 @@ impl Cdg {
         }
     }
 
-    /// The gradient of a round that just ended, if there is one before it.
+    /// The gradient at the end of a round, if there is one before it.
     fn end_round(&mut self) -> i64 {
         let prior = self.rtt_prev;
         self.start_round();
@@ -191,7 +192,7 @@ impl Cdg {
         (self.ack_train, self.sample_cnt) = (None, 0);
     }
 
-    /// The chance of a backoff at this gradient.
+    /// Probability of a backoff at this gradient.
     fn probability(&self, gradient: i64) -> f64 {
         -libm::expm1(-(gradient as f64) * self.backoff_factor * 1e-6)
     }
@@ -211,7 +212,7 @@ impl Cdg {
         self.backoff = Some(Backoff { end_seq: next, prior_cwnd: state.cwnd, acked: 0 });
     }
 
-    /// Whether a backoff goes on. After it or another reduction, gradients begin with the round that saw its end.
+    /// Whether a backoff is under way. After it or another reduction, gradients begin with the round of its end.
     fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
         let Some(backoff) = &mut self.backoff else { return false };
         backoff.acked += acked;
@@ -306,7 +307,7 @@ impl CongestionOps for Cdg {
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         let Some(rtt) = sample.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
         if sample.prior_ca_state == CaState::Open {
-            // After pairs, a lone packet's acknowledgement was probably delayed: it cannot raise anything.
+            // After acknowledgements of pairs, that of a single packet was probably delayed: it raises no RTT.
             if sample.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
                 if let Some(min_max) = &mut self.rtt {
@@ -325,9 +326,9 @@ impl CongestionOps for Cdg {
         self.backoff = None;
     }
 
-    /// The round of a reduction says nothing about the next.
+    /// The round of a reduction is not compared with the next.
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        // The next acknowledgement ends the rest at once.
+        // The next acknowledgement ends it.
         self.backoff = Some(Backoff::default());
     }
 
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backoff_keeps_seven_tenths_and_remembers_the_window_in_its_shadow() {
+    fn a_backoff_keeps_seven_tenths_and_sets_the_shadow_window() {
         let after = |cwnd| {
             let (mut cdg, mut state) = (cdg(), congestion_avoidance(cwnd));
             cdg.begin_backoff(&mut state, 0);
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn after_five_backoffs_without_effect_it_does_not_yield_any_more() {
+    fn backoffs_are_suspended_after_five_without_effect() {
         let mut cdg = Cdg { backoff_factor: 1e9, ..cdg() };
         let backoffs: Vec<bool> = (0..7).map(|_| cdg.backoff_due(1000, &mut context(0))).collect();
         assert_eq!(backoffs, [true, true, true, true, true, false, false]);
@@ -467,11 +468,10 @@ mod tests {
     }
 
     #[test]
-    fn after_pairs_a_lone_acknowledgement_raises_nothing() {
+    fn a_delayed_acknowledgement_does_not_raise_the_round_s_rtts() {
         let mut cdg = cdg();
         let mut sample = |pkts_acked, rtt| {
-            let sample =
-                AckSample { pkts_acked: pkts_acked, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
+            let sample = AckSample { pkts_acked, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
             cdg.on_ack(&mut congestion_avoidance(10), &sample, &mut context(0));
             cdg.rtt.map(|rtt| (rtt.min, rtt.max))
         };

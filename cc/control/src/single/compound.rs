@@ -1,16 +1,16 @@
-//! Compound TCP: a loss window that is Reno's plus a delay window that fills an empty path quickly.
+//! Compound TCP: Reno's loss window plus a delay window, which fills an empty path quickly.
 //!
 //! `window = loss window + delay window`.
 //! - Loss window: +1 packet per window acked, halved on loss.
 //! - Delay window, once a round trip, with `backlog = window (1 - base / rtt)` (the least RTT of the round, the least
 //!   ever): below `gamma` packets it grows by `max(alpha window^k - 1, 0)`, else it shrinks by `zeta backlog`.
 //! - On loss the delay window becomes `max((1 - beta) window - loss window / 2, 0)`, by a timeout zero.
-//! - In slow start and up to 41 packets the delay window does not grow: there the flow is Reno.
-//! - `gamma` follows what a Reno flow would queue: with each loss it moves half the way to 3/4 of the loss window's
-//!   backlog, within 5 and 30 packets.
+//! - In slow start and up to 41 packets the delay window does not grow: the flow is Reno.
+//! - `gamma` follows the queue of a Reno flow: with each loss it moves half way to 3/4 of the loss window's backlog,
+//!   within 5 and 30 packets.
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
-//! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what the texts leave open is as in the Linux module of
+//! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what they leave open is as in the Linux module of
 //! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of
 //! 1/2. Proportional rate reduction and undo are Linux 6.1's.
 
@@ -64,11 +64,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Compound::new(params))),
 };
 
-/// Gamma stays within these bounds when tuned, packets.
+/// Bounds of a tuned gamma, packets.
 const GAMMA_BOUNDS: (f64, f64) = (5.0, 30.0);
 /// Share of a new sample in gamma.
 const GAMMA_GAIN: f64 = 0.5;
-/// Gamma aims below Reno's backlog.
+/// Gamma's target as a share of Reno's backlog.
 const GAMMA_SHARE: f64 = 0.75;
 
 /// State of Compound TCP.
@@ -197,7 +197,7 @@ mod tests {
     use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     fn compound(dwnd: f64) -> Compound {
-        Compound { dwnd: dwnd, ..Compound::new(&defaults(&ENTRY)) }
+        Compound { dwnd, ..Compound::new(&defaults(&ENTRY)) }
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_window_gives_way_to_a_backlog() {
+    fn the_delay_window_shrinks_with_a_backlog() {
         let (cwnd, dwnd) = after_a_round(100, 0.0, 110);
         assert_eq!(cwnd, 102, "9 packets wait: 2.95 more");
         assert!((dwnd - 2.95).abs() < 0.005);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn gamma_goes_half_the_way_to_three_quarters_of_renos_backlog() {
+    fn gamma_moves_half_way_to_three_quarters_of_renos_backlog() {
         let mut compound = Compound { queueing_share: 0.2, ..compound(0.0) };
         compound.tune_gamma(100.0);
         assert_eq!(compound.gamma, 22.5, "20 packets wait: half of 30 and half of 15");

@@ -1,22 +1,23 @@
-//! Copa: steer for a target rate that falls as the queueing delay rises.
+//! Copa: a target rate in inverse proportion to the queueing delay.
 //!
 //! With the queueing delay `dq = standing - least` (`standing_rtt`: the least RTT of the last half smoothed RTT, `min_rtt`:
 //! of the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
 //! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
-//! - *Velocity* `v`: doubles every round trip once the window has moved the same way for three; 1 after a turn.
+//! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three; 1 after a
+//!   change of direction.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
 //! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
 //!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and
-//!   halves on loss, so that Copa holds its own against Reno.
-//! - Loss changes nothing else; after a timeout slow start begins anew with one packet.
+//!   halves on loss, as Reno's window.
+//! - Loss changes nothing else; after a timeout slow start restarts with one packet.
 //!
 //! Source: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the internet" (NSDI 2018).
 //! Deviations from the paper: the windowed extremes are Linux's three-sample filters; `v / delta` is at most the
 //! window, so that the window changes by no more than itself a round trip (the paper sets no bound); it grows only
-//! while it is filled (the paper is silent); and the competitive mode is off unless asked for, as in the implementation
-//! that is deployed (mvfst has none): on a short path the queue of a lone flow's own slow start can bring it about, and
-//! once `1 / delta` exceeds the bandwidth-delay product the window no longer swings, so that the flow never finds the
-//! queue empty again.
+//! while it is filled (the paper does not say); and the competitive mode is off by default, as in the deployed
+//! implementation (mvfst has none): on a short path the queue of a flow's own slow start can cause it, and once
+//! `1 / delta` exceeds the bandwidth-delay product the window no longer oscillates, so that the queue is never empty
+//! again.
 
 use crate::common::{RoundTrip, WindowedMax};
 use crate::{
@@ -57,7 +58,7 @@ const INV_DELTA_ONE: u64 = 1 << 8;
 const MIN_CWND: u64 = 2 * PACKET;
 /// Never above this.
 const MAX_CWND: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
-/// How long a least RTT holds.
+/// Window of the least RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
 const VELOCITY_ROUNDS: u32 = 3;
@@ -75,7 +76,7 @@ pub struct Copa {
     ssthresh: u32,
     mss: u32,
     slow_start: bool,
-    /// Packets in the queue (1 / delta), in 2^-8: as asked for, and now.
+    /// Packets in the queue (1 / delta), in 2^-8: the parameter, and the present value.
     default_inv_delta: u64,
     inv_delta: u64,
     competitive: bool,
@@ -121,7 +122,7 @@ impl RttFilters {
         self.standing_rtt.update(srtt / 2, now.0, u64::MAX - rtt);
         self.max_rtt.update(srtt.saturating_mul(MAX_RTT_ROUNDS), now.0, rtt);
         let range = self.max_rtt.get().saturating_sub(self.min_rtt());
-        // At most: on a path whose RTT never varies, the queue is empty.
+        // Not less than: on a path of constant RTT, the queue is empty.
         if rtt <= self.min_rtt() + range / EMPTY_DIVISOR {
             self.last_nearly_empty = now;
         }
@@ -157,7 +158,7 @@ impl Copa {
             mss: 1448,
             slow_start: true,
             default_inv_delta: inv_delta,
-            inv_delta: inv_delta,
+            inv_delta,
             competitive: params.choice("competitive") == "on",
             rtts: RttFilters::default(),
             velocity: Velocity::new(10 * PACKET),
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn velocity_moves_the_window_by_no_more_than_itself_a_round_trip() {
+    fn velocity_at_most_doubles_the_window_a_round_trip() {
         let mut copa = copa(20, 100);
         (copa.velocity.value, copa.velocity.same_direction_rounds, copa.velocity.prior_cwnd) = (1000, 9, 0);
         copa.end_round(Span::from_millis(100), Instant::ZERO);
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_does_not_move_the_window_and_a_timeout_begins_anew() {
+    fn loss_keeps_the_window_and_a_timeout_restarts_slow_start() {
         let mut copa = copa(50, 100);
         let notify = |copa: &mut Copa, event| {
             copa.on_event(&event, &mut context(0));
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_never_nearly_empty_brings_the_competitive_mode() {
+    fn a_queue_that_is_never_nearly_empty_starts_the_competitive_mode() {
         let mut copa = Copa { competitive: true, ..copa(20, 110) };
         let round = |copa: &mut Copa, n: u64, rtt, lost| {
             ack(copa, 1, rtt, n * 200, |sample| (sample.snd_una, sample.snd_nxt, sample.lost) = (n, n, lost));

@@ -1,9 +1,9 @@
-//! CUBIC: grow along a cubic curve through the window at which loss last struck.
+//! CUBIC: growth along a cubic curve through the window of the last loss.
 //!
 //! - Increase: towards `W(t) = C (t - K)^3 + W_max`, `t` since the first acknowledgement after the reduction, so that
 //!   the curve is flat near `W_max`; never slower than a Reno flow with the same decrease would grow.
 //! - Decrease: threshold = 0.7 window; `W_max` = the window, or 0.85 of it where it had not come back to the last
-//!   `W_max` (fast convergence: leave room to newcomers).
+//!   `W_max` (fast convergence: leaves room for new flows).
 //! - Slow start ends by loss, by HyStart (`hystart.rs`) or by HyStart++ (`hystart_plus.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
@@ -68,7 +68,7 @@ pub struct Cubic {
     fast_convergence: bool,
     tcp_friendliness: bool,
     hystart: bool,
-    /// Outlives a timeout: only the first slow start is searched.
+    /// Kept over a timeout: HyStart++ is for the first slow start only.
     hystart_plus: Option<HyStartPlus>,
     ca: Bictcp,
 }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_everything() {
+    fn a_timeout_resets_the_state() {
         let mut cubic = cubic();
         cubic.ssthresh(&congestion_avoidance(100), &mut context(0));
         cubic.ca.delay_min_us = 7;
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn hystart_plus_plus_leaves_later_slow_starts_alone() {
+    fn hystart_plus_plus_is_for_the_first_slow_start_only() {
         assert_eq!(after_rounds_with("plus-plus", 1000, 7), (80, 1000));
     }
 

@@ -1,17 +1,16 @@
-//! DCTCP: cut in proportion to how much was marked.
+//! DCTCP: decrease in proportion to the share of marked packets.
 //!
-//! A shallow threshold in the switch marks early; the sender estimates the marked share `alpha` and gives up half of
-//! it:
+//! Switches mark above a short queue; the sender estimates the marked share `alpha` and reduces by half of it:
 //! - Once a round trip: `alpha <- (1 - g) alpha + g F`, `F` the share of CE-marked packets, `g` = 1/16.
 //! - A mark: threshold = window (1 - alpha / 2), once a window. Loss: half, as Reno. Increase: Reno's.
 //!
 //! What it needs of the sender: `AckSample::marked`, and a receiver that echoes each packet's mark
-//! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until the sender answers (RFC 3168): the latter looks like a round
-//! trip of marks, which makes alpha too large. Where no queue marks it is Reno.
+//! ([`Ecn::PerPacket`], RFC 8257 section 3.2), not until CWR (RFC 3168), which would count as a round trip of marks
+//! and make alpha too large. Without marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
-//! Deviations from Linux: of one acknowledgement the cut comes before the new estimate (Linux: after). A loss in a
-//! window that a mark has cut already makes it half of what it was before (Linux: half of what the mark has left).
+//! Deviations from Linux: an acknowledgement's reduction precedes the new estimate (Linux: follows it). A loss after a
+//! mark halves the window before the mark (Linux: the window after it).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -77,7 +76,7 @@ impl Dctcp {
 
     /// A round trip delivered `self.delivered` packets, `self.marked` of them marked.
     fn update_alpha(&mut self) {
-        // What is left of a small alpha goes at once, or it would stay for ever.
+        // A small alpha becomes zero, as its shift would be zero.
         self.alpha -= match self.alpha >> self.gain_shift {
             0 => self.alpha,
             decrease => decrease,
@@ -107,7 +106,7 @@ impl CongestionOps for Dctcp {
         }
     }
 
-    /// Loss is not a matter of degree.
+    /// A loss halves the window.
     fn set_state(&mut self, state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Recovery && state.ca_state != CaState::Recovery {
             halve(state);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn without_marks_alpha_decays_by_a_sixteenth_a_round_and_at_last_to_nothing() {
+    fn without_marks_alpha_decays_by_a_sixteenth_a_round_to_zero() {
         let rounds = std::iter::successors(Some(1024), |&alpha| Some(after_round(alpha, 0)));
         assert_eq!(rounds.take(7).collect::<Vec<_>>(), [1024, 960, 900, 844, 792, 743, 697]);
         assert_eq!(after_round(15, 0), 0);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_costs_half_of_alpha() {
+    fn a_mark_reduces_by_half_of_alpha() {
         let ssthresh_after_mark = |alpha| {
             let state = slow_start(100);
             dctcp(alpha).ssthresh(&state, &mut context(0))
@@ -188,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn loss_and_timeout_halve_whatever_alpha_is() {
+    fn loss_and_timeout_halve_at_any_alpha() {
         let after = |cause| ssthresh(0.0625, &[(cause, true)]);
         assert_eq!([Cause::EcnMark, Cause::Loss, Cause::Timeout].map(after), [97, 50, 50]);
     }
 
     #[test]
-    fn a_loss_in_a_window_that_a_mark_has_cut_makes_it_half_of_what_it_was() {
+    fn a_loss_after_a_mark_halves_the_window_before_the_mark() {
         assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
         assert_eq!(ssthresh(1.0, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
         assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Timeout, false)]), 97, "already paid for");

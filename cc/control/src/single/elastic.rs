@@ -1,12 +1,12 @@
-//! Elastic-TCP: growth by how far the queue is from the fullest it has been.
+//! Elastic-TCP: growth by the ratio of the greatest RTT to the present one.
 //!
 //! - Increase: `WWF / window` packets an acknowledgement, with the window-correlated weight
 //!   `WWF = sqrt(window * greatest RTT / present RTT)`: fast while the queue is empty, Reno-like where it is full.
 //! - Decrease: half, as Reno. A timeout resets the greatest RTT.
 //!
 //! Source: Alrshah, Al-Maqri, Othman, "Elastic-TCP: flexible congestion control algorithm to adapt for high-BDP
-//! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, the steps around the law are those of the
-//! Linux modules written for the paper: slow start and loss are Reno's, what slow start leaves is dropped.
+//! networks" (IEEE Systems Journal 2019, arXiv:1904.13105); not in Linux, all else is as in the Linux modules
+//! written for the paper: slow start and loss are Reno's, what slow start leaves of an acknowledgement is dropped.
 //! Deviations: the weight keeps six binary digits (the modules truncate it to packets). Implementations differ in
 //! whether an acknowledgement of many packets counts once or for each: `count`.
 
@@ -97,7 +97,7 @@ mod tests {
     use units::Span;
 
     fn elastic(max_rtt: u64, rtt: u64) -> Elastic {
-        Elastic { max_rtt: max_rtt, rtt: rtt, ..Elastic::new(&defaults(&ENTRY)) }
+        Elastic { max_rtt, rtt, ..Elastic::new(&defaults(&ENTRY)) }
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_brings_weight_over_window() {
+    fn an_acknowledgement_adds_weight_over_window() {
         // 1 / 0.1225 = 8.2 and 1 / 0.1 = 10.
         assert_eq!([acks_to_grow(elastic(150, 100), 1), acks_to_grow(elastic(100, 100), 1)], [9, 10]);
         assert_eq!(acks_to_grow(elastic(100, 100), 2), 10, "however many packets it covers");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_the_greatest_rtt() {
+    fn a_timeout_resets_the_greatest_rtt() {
         let (mut elastic, mut state) = (elastic(0, 1), CwndState::default());
         let mut sample = |elastic: &mut Elastic, rtt| {
             let sample = AckSample { rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };

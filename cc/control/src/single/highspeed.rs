@@ -1,4 +1,4 @@
-//! HighSpeed TCP: the larger the window, the faster up and the less down.
+//! HighSpeed TCP: the larger the window, the larger the increase and the smaller the decrease.
 //!
 //! - Increase: `a(w)` packets a round trip; decrease: by `b(w) w`. Reno (1, 1/2) up to 38 packets.
 //! - `b(w) = 0.5 + (0.1 - 0.5) (ln w - ln 38) / (ln 83000 - ln 38)`
@@ -82,7 +82,7 @@ fn first_above(mut low: u32, bound: f64) -> u32 {
 }
 
 impl HighSpeed {
-    /// Moves to the row of `window`; mostly it is there already.
+    /// Moves to the row of `window`.
     fn update_ai(&mut self, cwnd: u32) {
         while cwnd > self.aimd_vals[self.ai].cwnd && self.ai + 1 < AIMD_MAX {
             self.ai += 1;

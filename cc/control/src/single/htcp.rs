@@ -1,11 +1,10 @@
-//! H-TCP: growth by the time since the last congestion, decrease by the ratio of the round-trip times.
+//! H-TCP: increase by the time since the last congestion, decrease by the ratio of least to greatest RTT.
 //!
 //! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
 //!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the least RTT in units of 100 ms (half to ten times)
-//!   and by `2 (1 - beta)`, so that neither the round trip nor the decrease alters the growth a second.
-//! - Decrease: threshold = `beta` of the window, `beta = least RTT / greatest RTT` within 0.5 and 0.8: what is left
-//!   just empties the queue. 0.5 where the throughput since the last congestion differs by more than a fifth from that
-//!   before.
+//!   and by `2 (1 - beta)`, so that the growth a second depends on neither RTT nor decrease.
+//! - Decrease: threshold = `beta` of the window, `beta = least RTT / greatest RTT` within 0.5 and 0.8, which just
+//!   empties the queue; 0.5 if the throughput since the last congestion differs by more than a fifth from that before.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as
 //! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Deviations from the paper,
@@ -59,7 +58,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const ONE: u64 = 128;
 /// A sample may exceed the greatest RTT by this.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
-/// A least RTT of no more than this is too coarse for a ratio.
+/// Least RTTs up to this are too coarse for a ratio.
 const MIN_RATIO_RTT: Span = Span::from_millis(10);
 /// The throughput filter is restarted until this many least RTTs after a congestion.
 const SETTLING_RTTS: u64 = 3;
@@ -72,12 +71,12 @@ pub struct Htcp {
     beta: u64,
     /// Whether the throughput was steady at the last congestion, so that beta adapts to the RTT ratio.
     modeswitch: bool,
-    /// Packets of the latest acknowledgement in the open state, to be counted once.
+    /// Packets of the latest acknowledgement in the open state, until they are counted.
     pkts_acked: u32,
     min_rtt: u64,
     epoch: Epoch,
     throughput: Throughput,
-    /// To go back to if the congestion proves spurious.
+    /// The epoch before the last congestion, for undo.
     undo: Option<Epoch>,
 }
 
@@ -294,8 +293,7 @@ mod tests {
 
     #[test]
     fn growth_is_scaled_by_the_round_trip() {
-        let at =
-            |min_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt: min_rtt, ..htcp() }, elapsed) / ONE);
+        let at = |min_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt, ..htcp() }, elapsed) / ONE);
         assert_eq!(at(100), [1, 11, 22, 57]);
         assert_eq!(at(10), [1, 1, 2, 5]);
         assert_eq!(at(200), [2, 22, 44, 114]);
@@ -309,7 +307,7 @@ mod tests {
 
     /// Beta in 1/128 at a congestion with these RTTs; `now` and `old_max_b` are the epochs' throughputs.
     fn beta(min_rtt: u64, max_rtt: u64, now: u64, old_max_b: u64) -> u64 {
-        let mut htcp = Htcp { min_rtt: min_rtt, modeswitch: true, ..htcp() };
+        let mut htcp = Htcp { min_rtt, modeswitch: true, ..htcp() };
         (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (max_rtt, old_max_b, now);
         htcp.update_beta(&CwndState::default());
         htcp.beta
@@ -328,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_rtt_rises_by_at_most_20_ms_and_fades() {
+    fn the_greatest_rtt_rises_by_at_most_20_ms_and_decays() {
         let mut htcp = Htcp { min_rtt: 100, ..htcp() };
         let mut after = |rtt| {
             htcp.measure_rtt(rtt, 20, CaState::Open);
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_returns_to_the_epoch_that_was_cut() {
+    fn undo_restores_the_epoch() {
         let mut htcp = htcp();
         let mut state = CwndState { cwnd: 50, prior_cwnd: 100, ..CwndState::default() };
         htcp.throughput.max_b = 500;
@@ -353,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn time_begins_again_when_the_reduction_is_over() {
+    fn time_counts_from_the_end_of_the_reduction() {
         let (mut htcp, mut state) = (htcp(), CwndState::default());
         htcp.set_state(&mut state, CaState::Recovery, &mut context(7000));
         htcp.set_state(&mut state, CaState::Open, &mut context(7100));

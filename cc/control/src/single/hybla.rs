@@ -1,6 +1,6 @@
-//! Hybla: a flow with a long round trip grows as if it were short.
+//! Hybla: a flow with a long RTT grows as fast as one with a short RTT.
 //!
-//! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement brings
+//! With `rho = max(RTT / RTT0, 1)` and `RTT0` = 25 ms, an acknowledgement adds
 //! - in slow start `2^rho - 1` packets,
 //! - in congestion avoidance `rho^2 / window` packets: as many a second as Reno at RTT0.
 //! - Decrease: half, as Reno. Reno's growth outside the open state.
@@ -9,7 +9,7 @@
 //! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far. Deviations from the paper, Linux's: the
 //! flow begins with a window of `rho` packets; rho in eighths, at most 16 in the exponent; a step an acknowledgement,
 //! however many packets it covers; no window above 65535 packets. Deviation from Linux: without a sample from the
-//! handshake the flow begins with the initial window and the first sample sets rho (there rho then stays 1 for ever).
+//! handshake the flow begins with the initial window and the first sample sets rho (in Linux rho then stays 1).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -83,7 +83,7 @@ impl Hybla {
         if packets > 0 {
             state.cwnd_cnt = 0;
         }
-        // A window too large for any step still grows as Reno's, if one packet an acknowledgement.
+        // A window too large for such steps grows as Reno's, counting one packet an acknowledgement.
         if step == 0 && state.cwnd_cnt >= state.cwnd {
             (state.cwnd, state.cwnd_cnt) = (state.cwnd + 1, 0);
         }
@@ -99,7 +99,7 @@ impl CongestionOps for Hybla {
         }
     }
 
-    /// The RTT is followed while the window is not filled; it does not grow.
+    /// The RTT is also measured while the window is not filled; it does not grow then.
     fn ignores_cwnd_limited(&self) -> bool {
         true
     }
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_brings_two_to_the_rho_less_one() {
+    fn slow_start_adds_two_to_the_rho_less_one() {
         let packets = |rtt_ms| f64::from(at(rtt_ms).slow_start_step()) / f64::from(ONE);
         assert_eq!([25, 50, 100, 110].map(packets), [1.0, 3.0, 15.0, 19.625]);
         assert_eq!(packets(500), 65_535.0, "the exponent is at most 16");
     }
 
     #[test]
-    fn congestion_avoidance_brings_rho_squared_over_the_window() {
+    fn congestion_avoidance_adds_rho_squared_over_the_window() {
         assert_eq!(at(110).rho, 35);
         let steps = |rtt_ms| at(rtt_ms).avoidance_step(100);
         assert_eq!([25, 100].map(steps), [1, 20]);

@@ -1,6 +1,6 @@
-//! HyStart: leave slow start before the queue overflows.
+//! HyStart: ends slow start before the queue overflows.
 //!
-//! Two signs of a full pipe, looked for in every round trip of slow start until one shows:
+//! Slow start ends on either of two signs of a full pipe:
 //! - **ACK train**: acknowledgements keep coming closely spaced for longer than half the least RTT;
 //! - **delay**: the least RTT of a round's first samples exceeds the least ever by an eighth (4 to 16 ms).
 //!
@@ -16,7 +16,7 @@ const LOW_WINDOW: u32 = 16;
 const ACK_DELTA_US: u64 = 2_000;
 /// Round-trip samples before a round's least delay counts.
 const MIN_SAMPLES: u32 = 8;
-/// The largest burst that segmentation offload makes, bytes: its length is allowed for in the train.
+/// The largest burst of segmentation offload, bytes, for which a train is allowed more time.
 const GSO_MAX_SIZE: u64 = 65_536;
 
 /// HyStart of one slow start. Times are microseconds.
@@ -31,7 +31,7 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// True once: the pipe is full with this acknowledgement. `rtt` is its sample, `delay_min` the least so far.
+    /// Whether slow start ends with this acknowledgement. `rtt` is its sample, `delay_min` the least so far.
     pub(super) fn update(&mut self, rtt: u64, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if self.found {
             return false;
@@ -65,7 +65,7 @@ impl HyStart {
     }
 }
 
-/// How much delay is a queue, microseconds.
+/// Delay that ends slow start, microseconds.
 fn delay_threshold(delay_min: u64) -> u64 {
     (delay_min / 8).clamp(4_000, 16_000)
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_is_judged_from_the_ninth_sample_of_a_round() {
+    fn delay_counts_from_the_ninth_sample_of_a_round() {
         assert_eq!(acks_until_found(0, 124_001, 100_000, 50), Some(9));
         assert_eq!(acks_until_found(0, 112_500, 100_000, 50), None, "at the threshold is not above it");
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_below_sixteen_are_left_alone() {
+    fn hystart_is_off_below_sixteen_packets() {
         let state = slow_start(15);
         let mut hystart = HyStart::default();
         for ack in 1..100 {

@@ -1,12 +1,11 @@
-//! HyStart++: leave slow start by delay, but make sure first.
+//! HyStart++: ends slow start by delay, after a conservative slow start.
 //!
 //! - A round's least RTT an eighth (4 to 16 ms) above that of the round before begins *conservative slow start*:
-//!   growth at a quarter of the pace, for five round trips.
-//! - If meanwhile the RTT falls below what it was at the beginning, the alarm was false: slow start goes on.
-//! - Otherwise slow start is over; by loss or mark it is at once.
+//!   growth at a quarter of the rate, for five round trips.
+//! - If the RTT falls below that of its beginning meanwhile, slow start is resumed.
+//! - Otherwise slow start ends; a loss or mark ends it at once.
 //!
-//! At least eight samples make a round's least RTT count. Only the first slow start is watched: later ones know their
-//! threshold.
+//! A round's least RTT counts with at least eight samples. Only for the first slow start: later ones have a threshold.
 //!
 //! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
 //! Deviation from the RFC: growth counts packets, not bytes; the fraction is carried over.
@@ -23,7 +22,7 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 /// Growth in conservative slow start is divided by this (CSS_GROWTH_DIVISOR).
 const CSS_GROWTH_DIVISOR: u32 = 4;
-/// How long that lasts, round trips, the one in which it begins included (CSS_ROUNDS).
+/// Duration of conservative slow start, round trips, including the one in which it begins (CSS_ROUNDS).
 const CSS_ROUNDS: u32 = 5;
 /// Packets of growth an acknowledgement (L).
 const L: u32 = 8;
@@ -45,12 +44,12 @@ struct Css {
     css_baseline_min_rtt: u64,
     /// Round trips that ended since.
     css_round_count: u32,
-    /// Packets acked that have not made growth yet.
+    /// Packets acked that have not caused growth yet.
     acked: u32,
 }
 
 impl HyStartPlus {
-    /// True if slow start is over with this acknowledgement. `rtt` is its sample.
+    /// Whether slow start ends with this acknowledgement. `rtt` is its sample.
     pub(super) fn update(&mut self, rtt: Option<u64>, sample: &AckSample) -> bool {
         if self.round.ends(sample) {
             (self.last_round_min_rtt, self.current_round_min_rtt, self.rtt_sample_count) =
@@ -91,7 +90,7 @@ impl HyStartPlus {
     }
 }
 
-/// How much delay is a queue.
+/// Rise of the RTT that begins conservative slow start.
 fn rtt_thresh(rtt: u64) -> u64 {
     (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH_US, MAX_RTT_THRESH_US)
 }

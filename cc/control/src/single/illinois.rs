@@ -1,15 +1,15 @@
-//! TCP Illinois: loss decides when to shrink, delay decides how fast to grow and how much to shrink.
+//! TCP Illinois: increase and decrease depend on the queueing delay; loss triggers the decrease.
 //!
 //! Once a round trip, with the mean queueing delay of the round `da` and the greatest ever `dm`:
 //! - Increase: `alpha` packets a window, 10 while `da` is within 1 % of `dm`, then falling as `k1 / (k2 + da)` to 0.3.
 //!   Once it has fallen, five rounds without delay bring it back.
-//! - Decrease: by `beta` of the window, 1/8 up to `da = 0.1 dm`, rising in a line to 1/2 at `0.8 dm`.
+//! - Decrease: by `beta` of the window, 1/8 up to `da = 0.1 dm`, rising linearly to 1/2 at `0.8 dm`.
 //! - Reno (1, 1/2) below 15 packets and after a timeout.
 //!
 //! Source: Liu, Basar, Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
 //! networks" (Performance Evaluation 2008); fixed point and order as in Linux 6.1 (`tcp_illinois.c`).
-//! Deviations from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that one
-//! freak RTT makes the flow bold for ever; what slow start leaves of an acknowledgement is dropped.
+//! Deviations from the paper, Linux's: `alpha` starts at its greatest; the greatest delay is never reset, so that
+//! one outlier makes the flow aggressive from then on; what slow start leaves of an acknowledgement is dropped.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
@@ -70,7 +70,7 @@ pub struct Illinois {
     constants: Constants,
     alpha: u64,
     beta: u64,
-    /// Packets of the latest acknowledgement, to be counted once.
+    /// Packets of the latest acknowledgement, until they are counted.
     acked: u32,
     base_rtt: u64,
     max_rtt: u64,
@@ -130,7 +130,7 @@ impl Illinois {
         Self {
             alpha: constants.alpha.1,
             beta: BETA_RENO,
-            constants: constants,
+            constants,
             acked: 0,
             base_rtt: u64::MAX,
             max_rtt: 0,
@@ -170,7 +170,7 @@ impl Illinois {
         self.constants.alpha.1
     }
 
-    /// About alpha packets a window.
+    /// Grows by about alpha packets a window.
     fn increase(&mut self, state: &mut CwndState) {
         state.cwnd_cnt += std::mem::replace(&mut self.acked, 1);
         let delta = ((u64::from(state.cwnd_cnt) * self.alpha) >> ALPHA_ONE.ilog2()) as u32;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_are_renos() {
+    fn small_windows_use_renos_parameters() {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
         illinois.update_params(14);
         assert_eq!((illinois.alpha, illinois.beta), (128, 32));

@@ -1,9 +1,9 @@
-//! TCP-LP: take only what others leave.
+//! TCP-LP: low priority, uses the capacity that other flows leave.
 //!
-//! A low-priority flow gives way to a queue before anyone loses a packet:
+//! A low-priority flow backs off before the queue overflows:
 //! - **Early congestion**: the smoothed one-way delay is not below `min + 0.15 (max - min)` of the delays seen.
-//! - The first time half the window goes; again within three round trips (the *inference* time), all but one packet.
-//!   During the inference time the window does not grow.
+//! - It halves the window; a second one within three round trips (the *inference* time) leaves one packet. During the
+//!   inference time the window does not grow.
 //! - Everything else is Reno's.
 //!
 //! What it needs of the sender: `AckSample::one_way_delay`. Without timestamps it is Reno, as in Linux.
@@ -14,10 +14,10 @@
 //! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the least
 //! and the greatest at once) halves the window.
 //!
-//! And Linux's clocks. It subtracts time stamps, whose origins have been random since Linux 4.10: the "delay" of a flow
-//! is anything up to 2^32 ms, its sums overflow 32 bits, and 15 % of its range overflows too. For most flows nothing
-//! ever counts as early congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some it
-//! yields for no good reason. That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
+//! Linux's delay: it subtracts time stamps, whose origins have been random since Linux 4.10: the "delay" of a flow
+//! is anything up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows there is never early
+//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is without a cause.
+//! That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
@@ -69,7 +69,7 @@ pub struct Lp {
     within_inf: bool,
 }
 
-/// Where the delays come from.
+/// Source of the delays.
 #[derive(Debug)]
 enum DelaySource {
     Linux(RemoteClock),
@@ -89,15 +89,15 @@ struct RemoteClock {
 }
 
 impl RemoteClock {
-    /// The difference of the time stamps in a packet that left at `sent` and was answered `delay` later; nothing while
-    /// the rate of the receiver's clock is not known.
+    /// The difference of the time stamps for a packet sent at `sent` and received `delay` later; `None` while the rate
+    /// of the receiver's clock is not known.
     fn owd(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
         let [receiver, sender] = *self.clock_offsets.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
         let stamp = |origin: u32, at: Instant| origin.wrapping_add(at.as_millis() as u32);
         let timestamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
         self.update_remote_hz(timestamps);
         let rate = self.rate64 / 64;
-        // Whole milliseconds a tick: none at all once the estimate is above 1000.
+        // Whole milliseconds a tick: zero once the estimate is above 1000.
         let tick = if rate > 0 { (1000 / rate) as u32 } else { return None };
         Some(timestamps[0].wrapping_mul(tick).wrapping_sub(timestamps[1])).filter(|delay| *delay > 0)
     }
@@ -120,7 +120,7 @@ struct OwdFilter {
     smoothed8: u32,
     owd_min: u32,
     owd_max: u32,
-    /// The greatest ever, kept back: it may be an outlier.
+    /// The greatest ever, not used as it may be an outlier.
     owd_max_rsv: u32,
 }
 
@@ -223,7 +223,7 @@ mod tests {
         Lp { delay_source: source, ..Lp::new(&defaults(&ENTRY)) }
     }
 
-    /// A flow that has seen delays of 20 to 60 ms and now smooths to this many.
+    /// A flow with delays of 20 to 60 ms and this smoothed delay.
     fn lp(smoothed_ms: u32) -> Lp {
         let delays = OwdFilter { smoothed8: smoothed_ms * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
         Lp { owd: delays, ..new(DelaySource::Path) }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_does_not_grow_while_it_infers() {
+    fn the_window_does_not_grow_during_the_inference_time() {
         let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
         let grown = |lp: &mut Lp, state: &mut CwndState, now| {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rtt_may_stand_in_for_the_delay() {
+    fn the_rtt_may_be_used_as_the_delay() {
         let size = |source| {
             let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, congestion_avoidance(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!([DelaySource::Path, DelaySource::Rtt].map(size), [40, 20]);
     }
 
-    /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often Linux's estimate yields.
+    /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often there is early congestion.
     fn early_congestions(seed: u64) -> usize {
         let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), RngStream::named(seed, "test"));
         let is_early_congestion = |now: u64| {

@@ -1,16 +1,16 @@
-//! TCP-NV ("New Vegas"): Vegas for data centres, by rates instead of single RTTs.
+//! TCP-NV ("New Vegas"): Vegas for data centres, with rates instead of single RTTs.
 //!
-//! In an evaluation (one or more round trips) the greatest rate and the least RTT seen tell the window that the path
-//! carries without queue; ten packets more are granted:
-//! `most = greatest rate * least RTT + 10`, a rate being what was delivered over one packet's smoothed RTT.
-//! - Window above `max_win`: no growth, threshold = `max_win`, and 30 % of what is above goes.
+//! In an evaluation (one or more round trips) the greatest rate and the least RTT give the window without queue, plus a
+//! pad of ten packets:
+//! `max_win = greatest rate * least RTT + 10`; a rate is the packets delivered over one packet's smoothed RTT.
+//! - Window above `max_win`: no growth, threshold = `max_win`, and the window falls by 30 % of the excess.
 //! - Window 2 or more below: growth is allowed: Reno's, slowed by a factor of two for each recent timeout.
 //! - Loss: 0.8 of the window.
 //! - The least RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
 //!
 //! A flow that never lets its own queue drain loses the path's RTT after that time: alone on a path, its queue grows
-//! by the pad every period. Growth stays off after a reduction until 20 samples of an evaluation speak for it: few
-//! packets a round trip, little growth.
+//! by the pad every period. After a reduction growth needs 20 samples in an evaluation: with few packets a round trip
+//! it grows little.
 //!
 //! Source: Brakmo, "TCP-NV: congestion avoidance for data centers" (2010); constants, integers and order of Linux 6.1
 //! (`tcp_nv.c`).
@@ -55,17 +55,17 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const PAD_BUFFER: u32 = 2;
 /// Share of the packets above the greatest window by which the window is reduced, in 1/128 (`nv_dec_factor`).
 const LOSS_DEC_FACTOR: u32 = 38;
-/// Samples before a decision: to shrink, to shrink out of slow start, to grow.
+/// Samples before a decision to shrink, to shrink in slow start, and to grow.
 const DEC_EVAL_MIN_CALLS: u32 = 60;
 const SSTHRESH_EVAL_MIN_CALLS: u32 = 30;
 const INC_EVAL_MIN_CALLS: u32 = 20;
 /// Round trips before a decision to shrink, and without enough samples before growth stops.
 const RTT_MIN_CNT: u32 = 2;
 const STOP_RTT_CNT: u32 = 10;
-/// Growth is slowed by 2^8 at most, and is quicker again after this many good evaluations.
+/// Greatest exponent by which growth is slowed, and good evaluations before it falls.
 const MIN_CWND_GROW_SHIFT: u32 = 8;
 const MIN_CWND_GROWTH_EVALS: u32 = 8;
-/// The window that a round trip with one sample may have: bounds and step, packets.
+/// Window that a round trip with one sample may have: bounds and step, packets.
 const MIN_MIN_CWND: u32 = 4;
 const MAX_MIN_CWND: u32 = 81;
 const MIN_CWND_STEP: u32 = 2;
@@ -73,7 +73,7 @@ const MIN_CWND_STEP: u32 = 2;
 const MIN_GROWTH_CNT: u32 = 4;
 /// Rates are counted in 100 bit/s, with microseconds and bytes.
 const RATE_SCALE: u64 = 80_000;
-/// The first least RTT holds for this long.
+/// Duration of the first least RTT.
 const INIT_RESET_PERIOD: Span = Span::from_secs(2);
 
 /// State of TCP-NV. Times are microseconds.
@@ -93,7 +93,7 @@ pub struct Nv {
     eval: Eval,
     rtt_start_seq: u64,
     last_snd_una: u64,
-    /// Receivers and interfaces may acknowledge so many packets in one go.
+    /// Packets that receivers and interfaces may acknowledge at once.
     base_min_cwnd: u32,
 
     allow_cwnd_growth: bool,
@@ -158,7 +158,7 @@ impl Nv {
         }
     }
 
-    /// Window that the path carries, and the pad, packets.
+    /// Window without queue plus the pad, packets (`max_win`).
     fn max_win(&self, mss: u32) -> u32 {
         let bytes = u128::from(self.eval.rtt_max_rate) * u128::from(self.min_rtt) / u128::from(RATE_SCALE);
         let packets = bytes / u128::from(mss.max(1));
@@ -173,7 +173,7 @@ impl Nv {
             && acked_packets >= u64::from(self.base_min_cwnd - 1)
             && self.base_min_cwnd < MAX_MIN_CWND
         {
-            // A whole round trip in one acknowledgement says nothing: allow for a larger window first.
+            // A whole round trip in one acknowledgement is no evidence: a larger window first.
             self.base_min_cwnd = (self.base_min_cwnd + MIN_CWND_STEP).min(MAX_MIN_CWND);
             self.rtt_start_seq = sample.snd_nxt + u64::from(self.base_min_cwnd);
             (self.eval.eval_call_cnt, self.allow_cwnd_growth) = (0, true);
@@ -282,11 +282,11 @@ mod tests {
     /// After an evaluation that saw 100 packets delivered in a millisecond, with 800 us as the least RTT.
     fn evaluated(calls: u32, rtts: u32) -> Nv {
         let eval = Eval { rtt_max_rate: 11_584_000, eval_call_cnt: calls, rtt_cnt: rtts };
-        Nv { min_rtt: 800, eval: eval, ..nv() }
+        Nv { min_rtt: 800, eval, ..nv() }
     }
 
     fn evaluate(nv: &mut Nv, cwnd: u32, ssthresh: u32) -> CwndState {
-        let mut state = CwndState { cwnd: cwnd, ssthresh, ..CwndState::default() };
+        let mut state = CwndState { cwnd, ssthresh, ..CwndState::default() };
         nv.end_round(&mut state, 1, &AckSample { snd_nxt: 100, ..AckSample::default() });
         state
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_above_what_the_path_carries_loses_30_percent_of_the_excess() {
+    fn a_window_above_max_win_loses_30_percent_of_the_excess() {
         let mut nv = evaluated(60, 1);
         assert_eq!(nv.max_win(1448), 90, "80 and the pad of 10");
         let after = evaluate(&mut nv, 100, 50);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_in_one_acknowledgement_widens_the_allowance_instead_of_being_judged() {
+    fn a_round_trip_in_one_acknowledgement_is_not_evaluated() {
         let mut nv = Nv { allow_cwnd_growth: false, ..evaluated(1, 5) };
         let mut state = CwndState { cwnd: 100, ssthresh: 50, ..CwndState::default() };
         nv.end_round(&mut state, 3, &AckSample { snd_nxt: 100, ..AckSample::default() });
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_rtt_is_forgotten_after_the_period() {
+    fn the_least_rtt_is_reset_after_the_period() {
         let mut nv = nv();
         sample(&mut nv, 100, 10, 0);
         sample(&mut nv, 100_000, 10, 1000);

@@ -1,6 +1,6 @@
 //! Reno (NewReno): add one packet a round trip, halve on loss.
 //!
-//! - Increase: slow start by what was acked up to the threshold, then +1 packet per window acked.
+//! - Increase: slow start by the packets acked up to the threshold, then +1 packet per window acked.
 //! - Decrease: threshold = window / 2, at least 2 packets.
 //!
 //! Source: RFC 5681, RFC 6582; constants and integer steps as in Linux 6.1 (`tcp_cong.c`).
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_hands_what_is_left_to_congestion_avoidance() {
+    fn congestion_avoidance_uses_what_slow_start_leaves() {
         let mut state = CwndState { cwnd: 10, ssthresh: 14, ..CwndState::default() };
         common::reno_cong_avoid(&mut state, 8);
         assert_eq!((state.cwnd, state.cwnd_cnt), (14, 4));

@@ -1,4 +1,5 @@
-//! Scalable TCP: grow and shrink in proportion, so that recovery takes the same number of round trips at any rate.
+//! Scalable TCP: increase and decrease in proportion to the window, so that recovery takes the same number of round
+//! trips at any rate.
 //!
 //! - Increase: 1 packet per 100 acked (1 % a round trip); below a window of 100 packets, Reno's one a window. (Older
 //!   kernels: 50, because acknowledgements are delayed.)

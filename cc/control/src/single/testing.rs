@@ -46,12 +46,12 @@ pub(super) fn ack_sample(acked: u32, delivered: u64, prior_delivered: u64, rtt: 
     }
 }
 
-/// A call at `ms` with a random stream of its own.
+/// A context at `ms` with a new random stream.
 pub(super) fn context(ms: u64) -> Context<'static> {
     context_with(ms, Box::leak(Box::new(RngStream::named(1, "test"))))
 }
 
-/// A call at `ms` that draws from `rng`.
+/// A context at `ms` with `rng`.
 pub(super) fn context_with(ms: u64, rng: &mut RngStream) -> Context<'_> {
     Context { now: Instant::ZERO + Span::from_millis(ms), rng }
 }

@@ -3,7 +3,7 @@
 //! Once a round trip, with the least RTT of the round and the least ever (`base`):
 //! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
-//! - Slow start ends where `diff > gamma`, at what the path carries without queue: `window base / rtt`.
+//! - Slow start ends where `diff > gamma`, at the window without queue: `window base / rtt`.
 //! - Loss: half, as Reno. Reno's growth in a round with too few samples and outside the open state.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); integer
@@ -145,20 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_ends_at_what_the_path_carries_without_queue() {
+    fn slow_start_ends_at_the_window_without_queue() {
         let after = after_a_round(110, slow_start(50));
         assert_eq!((after.cwnd, after.ssthresh), (46, 46), "50 * 100 / 110 + 1");
         assert_eq!(after_a_round(101, slow_start(50)).cwnd, 51);
     }
 
     #[test]
-    fn shrinking_takes_the_threshold_along() {
+    fn a_decrease_lowers_the_threshold_too() {
         let after = after_a_round(110, CwndState { cwnd: 50, ssthresh: 50, ..CwndState::default() });
         assert_eq!((after.cwnd, after.ssthresh), (49, 49));
     }
 
     #[test]
-    fn a_round_with_two_samples_is_renos() {
+    fn a_round_with_two_samples_grows_as_reno() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let mut state = congestion_avoidance(50);
         (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, 110_000, 2);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_below_the_clock_is_one_microsecond() {
+    fn an_rtt_of_zero_counts_as_one_microsecond() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
         vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_is_forgotten_when_transmission_starts_again() {
+    fn the_base_rtt_is_reset_when_transmission_starts_again() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         vegas.vegas.base_rtt = 100_000;
         vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0));

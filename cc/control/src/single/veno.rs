@@ -1,4 +1,4 @@
-//! Veno: Reno that distinguishes random loss from congestion by Vegas' measure of the queue.
+//! Veno: Reno with random loss told from congestion by Vegas' estimate of the queue.
 //!
 //! `diff = window - window base / rtt` estimates the packets this flow has queued.
 //! - Increase: Reno; where `diff >= 3`, one packet every second window only.
@@ -134,7 +134,7 @@ impl CongestionOps for Veno {
         }
     }
 
-    /// After a pause the route may have changed.
+    /// After an idle period the route may have changed.
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         (self.base_rtt, self.min_rtt, self.inc) = (RTT_UNKNOWN, RTT_UNKNOWN, true);
     }
@@ -165,7 +165,7 @@ mod tests {
     fn acks_to_grow(rtt_ms: u64, cwnd: u32) -> u32 {
         let mut veno = veno(100, rtt_ms);
         let mut state = congestion_avoidance(cwnd);
-        // The first packet has been grown by: the flag has turned.
+        // The window has grown once, so that the flag has changed.
         veno.inc = false;
         let mut acks = 0;
         while state.cwnd == cwnd {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_the_open_phase_veno_is_reno() {
+    fn outside_the_open_state_veno_is_reno() {
         let mut veno = veno(100, 150);
         let mut state = CwndState { cwnd: 20, ssthresh: 2, ca_state: CaState::Disorder, ..CwndState::default() };
         veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0));

@@ -1,16 +1,16 @@
-//! Westwood+: after a loss, return to the window that the measured bandwidth fills without queue.
+//! Westwood+: after a loss, the window is the measured bandwidth times the least RTT.
 //!
 //! - Increase: Reno.
 //! - Decrease: Reno's half during the reduction; at its end threshold = window = `bandwidth least RTT / MSS`.
 //!   A timeout sets the threshold to that and lets slow start reach it.
 //! - Bandwidth: bytes acknowledged a round trip (50 ms at least), through two filters `(7 old + new) / 8` in a row.
-//!   A duplicate acknowledgement counts as one packet, which the cumulative one later gives back.
+//!   A duplicate acknowledgement counts as one packet, which is subtracted from the later cumulative one.
 //!
 //! Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
 //! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the
 //! bandwidth whole bytes a tick.
-//! Deviation from the paper, Linux's: the window falls to a half first and jumps to the estimate at the end, also when
-//! the episode was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are accounted for on
+//! Deviation from the paper, Linux's: the window falls to a half first and to the estimate at the end, also if the episode
+//! was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are accounted for on
 //! every acknowledgement; Linux omits it where header prediction took its fast path.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
@@ -63,7 +63,7 @@ pub struct Westwood {
     reset_rtt_min: bool,
 }
 
-/// What the acknowledgements say of the bandwidth.
+/// Bandwidth estimation from acknowledgements.
 #[derive(Debug, Default)]
 struct Bandwidth {
     /// Once filtered.
@@ -134,7 +134,7 @@ impl Westwood {
 impl CongestionOps for Westwood {
     fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
-        // The first acknowledgement's number is where counting begins; itself it counts as a duplicate.
+        // Counting begins at the first acknowledgement's number; it counts as a duplicate.
         (self.bandwidth.rtt_win_sx, self.bandwidth.snd_una) = (state.jiffies(cx.now), u64::MAX);
     }
 
@@ -156,7 +156,7 @@ impl CongestionOps for Westwood {
         }
         let now = state.jiffies(cx.now);
         let elapsed = now - self.bandwidth.rtt_win_sx;
-        // What this acknowledgement brings belongs to the next sample.
+        // The packets of this acknowledgement belong to the next sample.
         if elapsed > self.rtt.max(state.jiffies_in(self.min_sample_interval)) {
             self.bandwidth.filter(elapsed);
             self.bandwidth.rtt_win_sx = now;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_comes_back_to_what_the_bandwidth_fills() {
+    fn the_window_returns_to_bandwidth_times_least_rtt() {
         let mut state = slow_start(500);
         let mut westwood = flow(&mut state);
         assert_eq!(westwood.ssthresh(&state, &mut context(10_000)), 250);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_begins_the_least_rtt_anew() {
+    fn a_timeout_resets_the_least_rtt() {
         let mut state = slow_start(500);
         let mut westwood = flow(&mut state);
         westwood.on_timeout(&mut state, &mut context(10_000));

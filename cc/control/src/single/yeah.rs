@@ -1,13 +1,12 @@
-//! YeAH (Yet Another Highspeed TCP): Scalable while the path has room, Reno with precautionary decongestion while it
-//! has not.
+//! YeAH (Yet Another Highspeed TCP): Scalable while the queue is short, otherwise Reno with precautionary decongestion.
 //!
 //! Once a round trip, `queue = window (rtt - base) / rtt`, with the least RTT of the round and the least ever (`base`):
 //! - Slow mode, where `queue > 80` or `rtt - base > base / 8`; else fast mode.
 //! - Increase: fast mode Scalable's (1 packet per 100 acked), slow mode Reno's.
-//! - Decongestion: where `queue > 80`, the queue is given back (at most half the window), but not below the window that
-//!   a competing Reno flow is estimated to have (`reno_window`).
+//! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated window
+//!   of a competing Reno flow (`reno_count`).
 //! - Decrease: in fast mode and the first 16 rounds of slow mode by the queue, within 1/8 and 1/2 of the window;
-//!   afterwards, with greedy flows about, by half.
+//!   afterwards, as there are greedy flows, by half.
 //!
 //! Source: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); integer steps as in
 //! Linux 6.1 (`tcp_yeah.c`).
@@ -54,7 +53,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// Packets acked per packet of growth in fast mode.
 const AI_CNT: u32 = 100;
-/// A loss costs at least 2^-3 of the window.
+/// Least decrease: 2^-3 of the window.
 const DELTA: u32 = 3;
 /// The estimate of Reno's window before there is one.
 const MIN_RENO_COUNT: u32 = 2;
@@ -72,7 +71,7 @@ pub struct Yeah {
     /// Rounds of slow mode in a row; zero: fast mode.
     doing_reno_now: u32,
     fast_count: u32,
-    /// The window that a Reno flow beside this one would have.
+    /// Estimated window of a competing Reno flow.
     reno_count: u32,
 }
 
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_given_back() {
+    fn a_long_queue_is_drained() {
         let after = |rtt_ms| {
             let (yeah, state) = after_a_round(rtt_ms);
             (yeah.last_q, yeah.doing_reno_now, state.cwnd)
@@ -205,10 +204,10 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_costs_the_queue_within_an_eighth_and_a_half() {
+    fn a_loss_reduces_by_the_queue_within_an_eighth_and_a_half() {
         let state = slow_start(1000);
         let after = |queue, doing_reno_now| {
-            let mut yeah = Yeah { last_q: queue, doing_reno_now: doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
+            let mut yeah = Yeah { last_q: queue, doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
             yeah.ssthresh(&state, &mut context(0))
         };
         assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
@@ -217,7 +216,7 @@ mod tests {
     #[test]
     fn fast_mode_is_scalable_and_slow_mode_reno() {
         let grown = |doing_reno_now| {
-            let yeah = Yeah { doing_reno_now: doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
+            let yeah = Yeah { doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
             let mut state = congestion_avoidance(1000);
             yeah.increase(&mut state, 1000);
             state.cwnd

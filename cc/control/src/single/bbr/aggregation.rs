@@ -1,7 +1,7 @@
-//! How much more than expected is acknowledged in one go.
+//! Packets acknowledged beyond those expected: aggregation of acknowledgements.
 //!
-//! Receivers and links hold acknowledgements back and release them together. While they are held, a window of just the
-//! bandwidth-delay product runs dry; so the largest excess of the last five to ten round trips is added to it.
+//! Receivers and links hold acknowledgements back and release them together. A window of one bandwidth-delay product would
+//! be used up meanwhile; so the largest excess of the last five to ten round trips is added to it.
 
 use super::bandwidth;
 use units::{Instant, Span};
@@ -10,7 +10,7 @@ use units::{Instant, Span};
 pub(in crate::single) const EXTRA_ACKED_WIN_RTTS: u32 = 5;
 /// The excess is capped at what the bandwidth delivers in this time.
 const EXTRA_ACKED_MAX: Span = Span::from_millis(100);
-/// An epoch with this many packets is old enough to begin again.
+/// Packets after which an epoch ends.
 const ACK_EPOCH_ACKED_RESET_THRESH: u64 = 1 << 20;
 
 /// The largest excess of two slots of round trips.
@@ -24,7 +24,7 @@ pub(in crate::single) struct Aggregation {
 }
 
 impl Aggregation {
-    /// An epoch begins: nothing is in excess.
+    /// Begins an epoch, without excess.
     pub(in crate::single) fn restart(&mut self, now: Instant) {
         (self.ack_epoch_mstamp, self.ack_epoch_acked) = (now, 0);
     }
@@ -34,7 +34,7 @@ impl Aggregation {
         self.extra_acked[0].max(self.extra_acked[1]).min(bandwidth::packets_in(bandwidth, EXTRA_ACKED_MAX))
     }
 
-    /// `acked` packets were delivered. If they began a round trip, `round` says how many a slot holds.
+    /// Updates the excess with `acked` packets. If they began a round trip, `round` is the round trips of a slot.
     pub(in crate::single) fn update(
         &mut self,
         acked: u32,

@@ -7,13 +7,13 @@ const BW_SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
 pub(in crate::single) const GAIN_ONE: u32 = 1 << GAIN_SHIFT;
-/// The sender paces a hundredth below the model, so that queues drain.
+/// Pacing margin, percent: queues drain.
 const PACING_MARGIN_PERCENT: u128 = 99;
 /// Below this pacing rate (1.2 Mbit/s) a burst is one packet, bytes a second.
 const MIN_TSO_RATE: u64 = 1_200_000 / 8;
-/// Bursts hold what is sent in 2^-10 s...
+/// A burst is the data of 2^-10 s...
 const BURST_SHIFT: u32 = 10;
-/// ...but no more bytes than segmentation offload takes (64 KiB with headers), and no more packets than this.
+/// ...up to the bytes of segmentation offload (64 KiB with headers) and this many packets.
 const GSO_MAX_SIZE: u64 = 65_535 - 320;
 const GSO_MAX_SEGS: u64 = 127;
 

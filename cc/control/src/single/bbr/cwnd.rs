@@ -1,14 +1,14 @@
-//! The window: grows to what the model asks for, shrinks with loss, and comes back after recovery.
+//! The window: grows to the model's target, shrinks with loss, and is restored after recovery.
 
 use super::mode::Mode;
 use super::{Bbr, MIN_CWND, TCP_INIT_CWND};
 use crate::{AckSample, CaState};
 
-/// Never above this, packets.
+/// Greatest window, packets.
 const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr {
-    /// Remembers the window before recovery or RTT probing cuts it.
+    /// Saves the window before recovery or ProbeRTT reduces it (Linux `bbr_save_cwnd`).
     pub(super) fn save_cwnd(&mut self) {
         let already_reduced = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if already_reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };

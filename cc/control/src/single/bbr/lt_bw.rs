@@ -1,4 +1,4 @@
-//! A policer drops whatever exceeds a token rate: bandwidth beyond it is an illusion paid for in losses.
+//! Detection of policers, which drop all packets beyond a token rate.
 //!
 //! Between heavy losses the delivery rate is averaged over at least four round trips; two intervals in a row that agree
 //! are taken for the token rate, which then is the bandwidth for the next 48 round trips.
@@ -15,10 +15,10 @@ const LOSS_THRESH: u64 = 50;
 const BW_RATIO_SHIFT: u32 = 3;
 /// ...or by this many bytes a second (4 kbit/s).
 const BW_DIFF: u64 = 4_000 / 8;
-/// How long a token rate is believed, round trips of bandwidth probing.
+/// Round trips of ProbeBW for which a token rate is used.
 const BW_MAX_RTTS: u32 = 48;
 
-/// Running totals of the path.
+/// Counters of the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) delivered: u64,
@@ -55,12 +55,12 @@ impl LtBw {
         self.lt_use_bw.then_some(self.lt_bw)
     }
 
-    /// Forgets the search so far.
+    /// Resets the search.
     pub(super) fn restart(&mut self, totals: Totals) {
         *self = Self { lt_last: totals, ..Self::default() };
     }
 
-    /// True if a token rate has been believed for long enough: probe again.
+    /// Whether a token rate has been used for long enough.
     pub(super) fn sample(&mut self, totals: Totals, sample: Sample, mss: u32) -> bool {
         if self.lt_use_bw {
             return self.expires(totals, sample);

@@ -1,20 +1,19 @@
-//! BBR, version 1: model the path instead of filling its queue.
+//! BBR, version 1: rate and window from a model of the path.
 //!
-//! Two measurements make the model: the **bandwidth** (greatest delivery rate of the last ten round trips) and the
+//! The model has two measurements: the **bandwidth** (greatest delivery rate of the last ten round trips) and the
 //! **least RTT** (of the last ten seconds). The sender paces at `gain * bandwidth` and keeps at most
 //! `gain * bandwidth * least RTT` in flight.
 //! - *Startup*: gain 2.89 until the bandwidth has not grown by a quarter for three round trips; *drain*: the inverse.
 //! - *Bandwidth probing*: eight phases of one least RTT each, at 1.25, 0.75 and six times 1.
 //! - *RTT probing*: if ten seconds brought no new least RTT, four packets in flight for 200 ms.
 //!
-//! Loss moves the model only where it looks like a policer (`policer.rs`); in the first round of recovery the window
-//! follows what is delivered. What is acknowledged beyond the model's expectation (`aggregation.rs`) is added to the
-//! window.
+//! Loss changes the model only where it indicates a policer (`lt_bw.rs`); in the first round of recovery the window is
+//! that of packet conservation. Packets acknowledged beyond those expected (`aggregation.rs`) are added to the window.
 //!
 //! Source: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); constants, integer units and
 //! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`).
-//! Deviation from Linux: when the pacer will release its next packet is not known here, so packets in flight "by then"
-//! are those in flight now (at most one burst more).
+//! Deviation from Linux: the release time of the pacer's next packet is not known, so that the packets in flight at that
+//! time are taken to be those in flight now (at most one burst more).
 
 pub(super) mod aggregation;
 pub(super) mod bandwidth;
@@ -64,7 +63,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
 const BW_RTTS: u64 = 10;
-/// The least window: keeps the acknowledgements of a delaying receiver coming.
+/// Least window, enough for a receiver with delayed acknowledgements, packets.
 pub(crate) const MIN_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
 const TCP_INIT_CWND: u32 = 10;
@@ -101,9 +100,9 @@ pub struct Bbr {
 
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
-    /// First round of recovery: the window follows what is delivered.
+    /// First round of recovery: a packet is sent for each one delivered.
     packet_conservation: bool,
-    /// The last good window, to return to after recovery and RTT probing.
+    /// Window to restore after recovery and ProbeRTT.
     prior_cwnd: u32,
 }
 
@@ -111,7 +110,7 @@ pub struct Bbr {
 #[derive(Debug, Default)]
 struct Rounds {
     rtt_cnt: u64,
-    /// A sample of a packet sent when this many were delivered ends the round.
+    /// The round ends with a sample of a packet sent when this many were delivered.
     next_rtt_delivered: u64,
     /// This acknowledgement began a round.
     round_start: bool,
@@ -146,7 +145,7 @@ impl Bbr {
         }
     }
 
-    /// From now on, cruise like this.
+    /// Sets the gains of the cruising phases.
     pub(crate) fn set_probe_bw_gains(&mut self, cruise: ProbeBwGains) {
         self.probe_bw_gains = cruise;
     }
@@ -200,7 +199,7 @@ impl Bbr {
         self.set_cwnd(sample);
     }
 
-    /// The delivery-rate sample, marked where RTT probing held the sender back.
+    /// The delivery-rate sample, application-limited where ProbeRTT limited the sender.
     fn valid_rate_sample(&self, sample: &AckSample) -> Option<RateSample> {
         let rs = sample.rate_sample.filter(|rs| rs.interval.as_micros() > 0)?;
         let app_limited = rs.app_limited || self.probe_rtt.limited(rs.prior_delivered);
@@ -296,7 +295,7 @@ impl PathController for Bbr {
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
-            // The window is the model's: recovery and an idle application do not settle it.
+            // The model sets the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::Recovered { .. }
             | PathEvent::ApplicationLimited { .. }
@@ -305,7 +304,7 @@ impl PathController for Bbr {
     }
 
     fn decision(&self) -> Decision {
-        // A byte a second at least: a rate of zero would never send again.
+        // A byte a second at least: a rate of zero would stop the sender.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         let max_cwnd = if self.is_cruising() { self.probe_bw_gains.max_cwnd } else { u32::MAX };
         Decision { cwnd: self.cwnd.min(max_cwnd), ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }

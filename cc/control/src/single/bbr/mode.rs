@@ -1,4 +1,4 @@
-//! The modes: startup, drain, bandwidth probing, RTT probing, and what leads from one to the next.
+//! The modes Startup, Drain, ProbeBW and ProbeRTT, and the transitions between them.
 
 use super::bandwidth::GAIN_ONE;
 use super::probe_rtt::ProbeRtt;
@@ -15,7 +15,7 @@ pub(super) enum Mode {
     Drain,
     /// Cycling around the bandwidth.
     ProbeBw,
-    /// Emptying the path to see its RTT.
+    /// Emptying the path to measure its RTT.
     ProbeRtt,
 }
 
@@ -23,17 +23,17 @@ pub(super) enum Mode {
 const DRAIN_GAIN: u32 = 88;
 /// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
 const CWND_GAIN: u32 = 512;
-/// One cycle: ask for more, give it back, cruise.
+/// One cycle: probe, drain, cruise.
 const PACING_GAIN_CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
 /// The first phase of the cycle with gain 1.
 const CRUISE_IDX: usize = 2;
-/// Growth that shows that the pipe is not full, in 1/256...
+/// Growth of the bandwidth while the pipe is not full, in 1/256...
 const FULL_BW_THRESH: u64 = 320;
-/// ...and how many round trips without it show that it is.
+/// ...and round trips without it after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
-/// How long a least RTT holds.
+/// Window of the least RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
-/// How long the path is kept empty.
+/// Duration of ProbeRTT.
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 
 /// Gains of the ProbeBW phases other than probing and draining; a coupling of paths may set them.
@@ -43,7 +43,7 @@ pub(crate) struct ProbeBwGains {
     pub(crate) pacing_gain: u32,
     /// cwnd gain, in 1/256 of the bandwidth-delay product.
     pub(crate) cwnd_gain: u32,
-    /// No more packets in flight than this.
+    /// Greatest window, packets.
     pub(crate) max_cwnd: u32,
 }
 
@@ -53,7 +53,7 @@ impl Default for ProbeBwGains {
     }
 }
 
-/// Whether the path has ever been full.
+/// Detection of a full pipe.
 #[derive(Debug, Default)]
 pub(super) struct FullBw {
     pub(super) full_bw: u64,
@@ -62,7 +62,7 @@ pub(super) struct FullBw {
 }
 
 impl FullBw {
-    /// Counts flat rounds anew; what was reached stays.
+    /// Restarts the count of rounds without growth.
     pub(super) fn reset(&mut self) {
         (self.full_bw, self.full_bw_cnt) = (0, 0);
     }
@@ -124,7 +124,7 @@ impl Bbr {
         if self.is_cruising() {
             full_length
         } else if gain > GAIN_ONE {
-            // The burst about to leave counts.
+            // Including the next burst.
             full_length && (sample.lost > 0 || in_flight + self.tso_segs_goal() >= self.inflight(gain))
         } else if gain < GAIN_ONE {
             full_length || in_flight <= self.inflight(GAIN_ONE)

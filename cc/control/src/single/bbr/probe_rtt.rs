@@ -1,14 +1,14 @@
-//! ProbeRTT of both versions of BBR: the path is left nearly empty for a while.
+//! ProbeRTT of both versions of BBR: few packets are in flight for a while.
 
 use units::Instant;
 
 /// Progress of ProbeRTT.
 #[derive(Debug, Default)]
 pub(in crate::single) struct ProbeRtt {
-    /// When the path will have been empty for long enough; unset until it is empty.
+    /// End of the time with few packets in flight; unset until there are.
     pub(in crate::single) probe_rtt_done_stamp: Option<Instant>,
     pub(in crate::single) probe_rtt_round_done: bool,
-    /// Packets sent while `delivered` was in here were held back by the probe: first and last.
+    /// First and last `delivered` of packets that were limited by the probe.
     pub(in crate::single) app_limited: Option<(u64, u64)>,
 }
 

@@ -89,7 +89,7 @@ impl Flow {
         (0..count).for_each(|_| self.round(acked));
     }
 
-    /// Puts ProbeBW at the start of this phase of the gain cycle.
+    /// Sets ProbeBW to the start of this phase of the gain cycle.
     fn come_to(&mut self, cycle_idx: usize) {
         assert_eq!(self.bbr.mode, Mode::ProbeBw);
         (self.bbr.cycle_idx, self.bbr.cycle_mstamp) = (cycle_idx, self.bbr.totals.at);
@@ -122,7 +122,7 @@ fn an_application_that_sends_little_does_not_end_startup() {
 }
 
 #[test]
-fn probing_never_starts_with_giving_back() {
+fn probe_bw_never_starts_in_the_draining_phase() {
     let mut seen = [false; 8];
     let mut flow = Flow::new();
     for _ in 0..500 {
@@ -145,7 +145,7 @@ fn cruising_phases_last_one_least_rtt() {
 }
 
 #[test]
-fn the_phase_that_probes_for_more_waits_for_the_queue_or_loss() {
+fn the_probing_phase_lasts_until_there_is_a_queue_or_loss() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
     flow.come_to(0);
@@ -156,7 +156,7 @@ fn the_phase_that_probes_for_more_waits_for_the_queue_or_loss() {
 }
 
 #[test]
-fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
+fn probe_rtt_lasts_200_ms_after_ten_seconds() {
     let mut flow = Flow::new();
     flow.rounds(199, 100);
     flow.come_to(2);
@@ -174,7 +174,7 @@ fn after_ten_seconds_the_path_is_emptied_for_200_ms() {
 }
 
 #[test]
-fn what_is_sent_while_the_path_is_kept_empty_does_not_lower_the_bandwidth() {
+fn packets_sent_in_probe_rtt_do_not_lower_the_bandwidth() {
     let mut flow = Flow::with_rtt(10);
     flow.rounds(1000, 100);
     let bandwidth = flow.bbr.bandwidth();
@@ -206,7 +206,7 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
 }
 
 #[test]
-fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
+fn a_timeout_sends_one_packet_and_resets_full_bw() {
     let mut flow = Flow::new();
     flow.rounds(3, 100);
     flow.event(&PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, in_flight: 0 });
@@ -214,7 +214,7 @@ fn a_timeout_sends_one_packet_and_measures_the_pipe_anew() {
 }
 
 #[test]
-fn undo_keeps_the_window_and_measures_the_pipe_anew() {
+fn undo_keeps_the_window_and_resets_full_bw() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
     let cwnd = flow.bbr.cwnd;
@@ -253,7 +253,7 @@ fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
 }
 
 #[test]
-fn what_comes_beyond_expectation_widens_the_window() {
+fn excess_acknowledgements_raise_the_window() {
     let mut aggregation = Aggregation::default();
     // Rounded up, so that 5 ms are 5 packets.
     let bandwidth = rate(1, Span::from_millis(1)) + 1;

@@ -7,7 +7,7 @@ use super::{Bbr3, STARTUP_GAIN};
 use crate::{AckSample, CaState};
 use units::Span;
 
-/// Never above this, packets.
+/// Greatest window, packets.
 const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr3 {
@@ -27,7 +27,7 @@ impl Bbr3 {
         self.pacing_rate = bandwidth::initial_pacing_rate(self.cwnd, srtt, self.mss, STARTUP_GAIN);
     }
 
-    /// Remembers the window before an episode or RTT probing cuts it.
+    /// Saves the window before an episode or ProbeRTT reduces it.
     pub(super) fn save_cwnd(&mut self) {
         let already_reduced = self.prev_ca_state >= CaState::Recovery || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if already_reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
@@ -59,7 +59,7 @@ impl Bbr3 {
         }
     }
 
-    /// Window that the bounds allow in this state. Startup and Drain do not know inflight_hi yet.
+    /// Window that the bounds allow in this state. Startup and Drain do not use inflight_hi.
     fn bound_cwnd_for_model(&self) -> u32 {
         let inflight_hi = match self.mode {
             Mode::Startup | Mode::Drain => u32::MAX,

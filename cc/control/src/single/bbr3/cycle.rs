@@ -1,4 +1,4 @@
-//! The modes, and the cycle of bandwidth probing: down, cruise, refill, up.
+//! The modes, and the cycle of ProbeBW: down, cruise, refill, up.
 
 use super::bandwidth::GAIN_ONE;
 use super::{AckInfo, Bbr3, STARTUP_GAIN};
@@ -12,15 +12,15 @@ pub(super) enum Mode {
     Startup,
     /// Emptying the queue that startup built.
     Drain,
-    /// Sending less than the path carries, until there is headroom.
+    /// Sending below the bandwidth, until there is headroom.
     ProbeBwDown,
-    /// Sending what the path carries.
+    /// Sending at the bandwidth.
     ProbeBwCruise,
-    /// Filling the path without a queue, so that the probe meets a full one.
+    /// Filling the path without a queue before the probe.
     ProbeBwRefill,
-    /// Probing for more.
+    /// Probing for more bandwidth.
     ProbeBwUp,
-    /// Emptying the path to see its RTT.
+    /// Reducing the queue to measure the path's RTT.
     ProbeRtt,
 }
 
@@ -29,11 +29,11 @@ const DOWN_GAIN: u32 = 232;
 const UP_GAIN: u32 = 320;
 /// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
 const CWND_GAIN: u32 = 512;
-/// ...and a quarter more, so that the window does not hinder the probe.
+/// ...and a quarter more, so that the window does not limit the probe.
 const UP_CWND_GAIN: u32 = 576;
-/// A probe comes after this many rounds at the latest: as often as a Reno flow on a path of so many packets loses.
+/// Greatest number of rounds before a probe, as many as a Reno flow of that many packets has between losses.
 const MAX_PROBE_ROUNDS: u32 = 63;
-/// Up to so many of them are drawn at random, so that flows do not probe together.
+/// Greatest number of these that is drawn at random, so that flows do not probe at the same time.
 const PROBE_RAND_ROUNDS: u64 = 2;
 /// Greatest doubling of the growth of the long-term bound.
 const MAX_PROBE_UP_ROUNDS: u32 = 30;
@@ -44,7 +44,7 @@ impl Mode {
         matches!(self, Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
 
-    /// Looking for more bandwidth: loss is expected, and lowers no short-term bound.
+    /// Whether the mode probes for more bandwidth: its losses lower no short-term bound.
     pub(super) fn is_probing_bw(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
@@ -68,7 +68,7 @@ impl Mode {
     }
 }
 
-/// How the acknowledgements coming in relate to the latest bandwidth probe (BBR.ack_phase).
+/// Relation of the incoming acknowledgements to the latest bandwidth probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     /// Nothing.
@@ -80,7 +80,7 @@ pub(super) enum AckPhase {
     ProbeStarting,
     /// Sent in the probe.
     ProbeFeedback,
-    /// The probe is over, its acknowledgements still come.
+    /// The probe is over, its acknowledgements still arrive.
     ProbeStopping,
 }
 
@@ -88,11 +88,11 @@ pub(super) enum AckPhase {
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// Whether losses that are found now may be the probe's.
+    /// Whether losses found now may be due to the probe.
     pub(super) prior_probe_ok: bool,
     /// Whether the latest probe had too much in flight.
     pub(super) prior_probe_too_high: bool,
-    /// Whether the latest probe was stopped at inflight_hi only for caution.
+    /// Whether the latest probe was stopped at inflight_hi as a precaution only.
     pub(super) stopped_risky_probe: bool,
     cycle_stamp: Instant,
     probe_wait: Span,
@@ -100,7 +100,7 @@ pub(super) struct Cycle {
     pub(super) probe_up: ProbeUp,
 }
 
-/// How the long-term bound grows while a probe meets it.
+/// Growth of the long-term bound while it limits a probe.
 #[derive(Debug, Default)]
 pub(super) struct ProbeUp {
     /// Packets acked for one more packet.
@@ -172,7 +172,7 @@ impl Bbr3 {
         if !self.full_bw.full_bw_reached || self.adapt_upper_bounds(ack, cx) {
             return;
         }
-        // The burst about to leave counts where more is sent than arrives.
+        // Including the next burst where the gain is above 1.
         let burst = if self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
         let in_flight = ack.sample.prior_in_flight.saturating_add(burst);
         match self.mode {
@@ -184,7 +184,7 @@ impl Bbr3 {
         }
     }
 
-    /// Learns from the probe as its acknowledgements come in. True if that began the next one.
+    /// Adapts the long-term bound by the probe's acknowledgements. True if that began the next probe.
     fn adapt_upper_bounds(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) -> bool {
         if self.round.round_start && self.cycle.ack_phase == AckPhase::ProbeStarting {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;
@@ -202,7 +202,8 @@ impl Bbr3 {
         false
     }
 
-    /// All that a probe sent is acknowledged. True if there was no harm in it, so that the next one begins at once.
+    /// Called when all packets of a probe are acknowledged. True if there was no loss, so that the next one begins at
+    /// once.
     fn end_probe_feedback(&mut self, ack: &AckInfo<'_>) -> bool {
         (self.cycle.prior_probe_ok, self.cycle.ack_phase) = (false, AckPhase::Init);
         if self.mode.is_probe_bw() && !ack.is_app_limited() {
@@ -215,7 +216,7 @@ impl Bbr3 {
         restarts
     }
 
-    /// Raises inflight_hi to what did no harm, and further in a probe that is limited by it.
+    /// Raises inflight_hi to the packets in flight of a probe without much loss, and further if it limits the probe.
     fn probe_inflight_hi_upward(&mut self, ack: &AckInfo<'_>) {
         if self.bounds.inflight_hi == u32::MAX {
             return;
@@ -238,7 +239,7 @@ impl Bbr3 {
         ack.sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
     }
 
-    /// Whether the wait is over, or a Reno flow of this size would have had its loss.
+    /// Whether the wait is over, or a Reno flow of this window would have had a loss.
     fn is_time_to_probe_bw(&self) -> bool {
         let waited = self.delivered_at > self.cycle.cycle_stamp + self.cycle.probe_wait;
         waited || self.cycle.rounds_since_probe >= self.target_inflight().min(MAX_PROBE_ROUNDS)
@@ -252,7 +253,7 @@ impl Bbr3 {
         let stopped_at_bound = self.cycle.prior_probe_too_high && in_flight >= self.bounds.inflight_hi;
         self.cycle.stopped_risky_probe |= stopped_at_bound;
         if !stopped_at_bound && self.is_limited_by_inflight_hi(ack) {
-            // The bound, not the path, keeps the bandwidth flat.
+            // The bound, not the path, limits the bandwidth.
             self.full_bw.restart(ack.rate);
         } else if stopped_at_bound || self.full_bw.full_bw_now {
             self.cycle.prior_probe_too_high = false;

@@ -1,14 +1,14 @@
-//! Marks: their share, smoothed as DCTCP's alpha, cuts the short-term bound. Only on paths so short that the marking
-//! queue must be a shallow one.
+//! Marks: their share, smoothed as DCTCP's alpha, lowers the short-term bound. Only on paths of short RTT, where queues
+//! mark at a low threshold.
 
 use super::bandwidth::GAIN_ONE;
 use super::{AckInfo, Bbr3};
 
-/// The share of alpha by which a round with marks cuts, in 1/256.
+/// The share of alpha by which a round with marks reduces, in 1/256.
 const ECN_FACTOR: u32 = 85;
-/// How fast alpha follows, in 1/256 (DCTCP's 1/16).
+/// Gain of alpha's filter, in 1/256 (DCTCP's 1/16).
 const ECN_ALPHA_GAIN: u64 = 16;
-/// The greatest least RTT at which marks are believed to come from a shallow queue, microseconds.
+/// Greatest least RTT at which marks count, microseconds.
 const ECN_MAX_RTT_US: u64 = 5_000;
 /// Startup ends after this many rounds in a row with at least this share marked, in 1/256.
 const FULL_ECN_CNT: u32 = 2;
@@ -17,7 +17,7 @@ const FULL_ECN_THRESH: u64 = 128;
 /// Share of marked packets.
 #[derive(Debug)]
 pub(super) struct EcnState {
-    /// Marks are answered.
+    /// Whether marks count.
     pub(super) ecn_eligible: bool,
     /// Smoothed share of marked packets, in 1/256.
     ecn_alpha: u32,
@@ -38,7 +38,7 @@ impl EcnState {
         GAIN_ONE - ((self.ecn_alpha * ECN_FACTOR) >> 8)
     }
 
-    /// A round ends; returns the share marked in it, in 1/256.
+    /// Ends a round; returns the share marked in it, in 1/256.
     fn update_ecn_alpha(&mut self) -> u64 {
         let marked = (self.marked << 8) / self.delivered.max(1);
         let (beta_share, added) =

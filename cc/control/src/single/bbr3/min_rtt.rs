@@ -1,4 +1,4 @@
-//! The least RTT, and emptying the path to see it.
+//! The least RTT, and ProbeRTT to measure it.
 
 use super::bandwidth::GAIN_ONE;
 use super::cycle::{AckPhase, Mode};
@@ -8,15 +8,15 @@ use crate::Context;
 use crate::single::bbr::probe_rtt::ProbeRtt;
 use units::{Instant, Span};
 
-/// How long a least RTT holds in the model, and how long without a new one calls for a probe.
+/// Window of the model's least RTT, and the time without a new one before a probe.
 const MIN_RTT_FILTER_LEN: Span = Span::from_secs(10);
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
-/// How long the path is kept half empty...
+/// Duration of ProbeRTT...
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 /// ...at this share of the bandwidth-delay product.
 const PROBE_RTT_CWND_GAIN: u32 = GAIN_ONE / 2;
 
-/// A least RTT and when it was seen.
+/// A least RTT and the time of its sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct RttSample {
     rtt_us: Option<u64>,
@@ -41,7 +41,7 @@ impl MinRtt {
         self.min_rtt.rtt_us
     }
 
-    /// True if there was no new least RTT for so long that a probe is due.
+    /// Whether there was no new least RTT for so long that a probe is due.
     fn update(&mut self, rtt: Option<u64>, delayed: bool, now: Instant) -> bool {
         let due = now > self.probe_rtt_min.stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = rtt
@@ -94,7 +94,7 @@ impl Bbr3 {
         }
     }
 
-    /// Half of what the path holds.
+    /// Half of the bandwidth-delay product.
     pub(super) fn probe_rtt_cwnd(&self) -> u32 {
         let half = self.bdp(self.bw(), PROBE_RTT_CWND_GAIN);
         u32::try_from(half).unwrap_or(u32::MAX / 2).max(MIN_PIPE_CWND)
@@ -108,7 +108,7 @@ impl Bbr3 {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_lower_bounds();
         if self.full_bw.full_bw_reached {
-            // There is less in flight than the path holds: nothing to go down from.
+            // There are fewer packets in flight than the path holds, and nothing to drain.
             self.start_probe_bw_down(cx);
             self.start_probe_bw_cruise();
         } else {

@@ -1,12 +1,12 @@
-//! BBR, version 3: the model of version 1, bounded by what loss and marks have shown to be too much.
+//! BBR, version 3: the model of version 1 with bounds from loss and marks.
 //!
 //! As in version 1 the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * least RTT` in flight.
 //! The model (`model.rs`) has the **bandwidth** (greatest delivery rate of this probing cycle and the one before) and
 //! the **least RTT** (10 s); new are its bounds:
 //! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a
 //!   round.
-//! - *Short-term*: after a round with loss, bandwidth and packets in flight come down to what was delivered in it, or
-//!   to 0.7 of what they were, whichever is more (`signals.rs`). The next probe resets them.
+//! - *Short-term*: after a round with loss, bandwidth and packets in flight are reduced to those delivered in it, or to
+//!   0.7 of the earlier bounds, whichever is more (`signals.rs`). The next probe resets them.
 //!
 //! The modes (`cycle.rs`):
 //! - *Startup* at gain 2.77, until three rounds bring less than a quarter more bandwidth, or a round in recovery has
@@ -15,16 +15,15 @@
 //! - *Down* at 0.9, until there is headroom of 15 % below the long-term bound; *cruise* at 1; after 2 to 3 s (or as
 //!   many rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth does
 //!   not grow any more, or too much is lost.
-//! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`rtt.rs`).
+//! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`min_rtt.rs`).
 //!
 //! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at its
-//! sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Where they are missing, what was
-//! delivered and lost over the rate sample's interval stands in for them. With `ecn`, the mark of each packet
+//! sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Without them, the packets
+//! delivered and lost over the rate sample's interval are used. With `ecn`, the mark of each packet
 //! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
-//! draft-ietf-ccwg-bbr for what the names mean.
-//! Where the two disagree, Linux's way: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
+//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
 //! much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
 //! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
 //! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
@@ -91,7 +90,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
     ],
     properties: Properties {
-        // Marks count packet by packet, or not at all (Linux v3: on routes with `ecn_low`).
+        // Marks count only with per-packet feedback (Linux v3: on routes with `ecn_low`).
         ecn: |params| if params.choice("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
         min_cwnd: 4,
         deviations: &[
@@ -151,13 +150,13 @@ pub struct Bbr3 {
 /// Packet-timed round trips, by the count of delivered packets.
 #[derive(Debug, Default)]
 struct RoundState {
-    /// A sample of a packet sent when this many were delivered ends the round.
+    /// The round ends with a sample of a packet sent when this many were delivered.
     next_round_delivered: u64,
     /// This acknowledgement began a round.
     round_start: bool,
 }
 
-/// One acknowledgement, seen with the sample that it made.
+/// One acknowledgement with its rate sample.
 #[derive(Clone, Copy, Debug)]
 struct AckInfo<'a> {
     sample: &'a AckSample,
@@ -235,7 +234,7 @@ impl Bbr3 {
         self.prev_ca_state = sample.ca_state;
     }
 
-    /// The sample, marked where RTT probing held the sender back.
+    /// The sample, application-limited where ProbeRTT limited the sender.
     fn ack_info<'a>(&self, sample: &'a AckSample, now: Instant) -> AckInfo<'a> {
         let valid = |rs: &RateSample| rs.interval.as_micros() > 0 && sample.acked > 0;
         let rs = sample.rate_sample.filter(valid).map(|rs| {
@@ -284,7 +283,7 @@ impl Bbr3 {
         }
     }
 
-    /// Remembers window and bounds before an episode changes them.
+    /// Saves window and bounds before an episode changes them.
     fn save(&mut self) {
         self.save_cwnd();
         self.undo_bounds = Some(self.bounds);
@@ -321,7 +320,7 @@ impl PathController for Bbr3 {
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
-            // The window is the model's: recovery and an idle application do not settle it.
+            // The model sets the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::Recovered { .. }
             | PathEvent::ApplicationLimited { .. }
@@ -330,7 +329,7 @@ impl PathController for Bbr3 {
     }
 
     fn decision(&self) -> Decision {
-        // A byte a second at least: a rate of zero would never send again.
+        // A byte a second at least: a rate of zero would stop the sender.
         let pacing_rate = Rate::from_bits(self.pacing_rate.max(1).saturating_mul(8));
         Decision { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing_rate: Some(pacing_rate) }
     }

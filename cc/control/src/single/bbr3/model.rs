@@ -1,4 +1,4 @@
-//! The model: bandwidth, bounds, and the packets in flight that follow from them. Bandwidth is in packets a microsecond
+//! The model: bandwidth, bounds, and the resulting packets in flight. Bandwidth is in packets a microsecond
 //! times 2^24, gains and shares in 1/256, as in version 1.
 
 use super::bandwidth::{self, GAIN_ONE};
@@ -7,7 +7,7 @@ use super::{AckInfo, Bbr3};
 use crate::Params;
 use units::Span;
 
-/// The least window: keeps the acknowledgements of a delaying receiver coming.
+/// Least window, enough for a receiver with delayed acknowledgements, packets.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold.
 const TCP_INIT_CWND: u64 = 10;
@@ -16,7 +16,7 @@ const TCP_INIT_CWND: u64 = 10;
 const BURST_SHIFT: u32 = 10;
 const OFFLOAD_BYTES: u64 = 65_536;
 const OFFLOAD_RTT_SHIFT: u32 = 9;
-/// ...but no more bytes than offload takes (64 KiB with headers), and no fewer packets than this.
+/// ...up to the bytes of segmentation offload (64 KiB with headers), and at least this many packets.
 const GSO_MAX_SIZE: u64 = 65_535 - 320;
 const MIN_TSO_SEGS: u64 = 2;
 
@@ -45,7 +45,7 @@ impl Constants {
     }
 }
 
-/// Bounds learnt from loss and marks; the greatest value means no bound.
+/// Bounds from loss and marks; the greatest value means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Short-term, packets a microsecond times 2^24 (Linux `bw_lo`).
@@ -131,7 +131,7 @@ impl Bbr3 {
         self.inflight(self.bw()).min(self.cwnd)
     }
 
-    /// inflight_hi less the headroom left to others.
+    /// inflight_hi less the headroom for other flows.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         match self.bounds.inflight_hi {
             u32::MAX => u32::MAX,

@@ -1,14 +1,14 @@
-//! What loss and marks say: about a flight (was it too much?) and about a round (what was delivered nevertheless?).
+//! Signals of loss and marks: of a flight (whether it was too large) and of a round (its deliveries).
 
 use super::cycle::Mode;
 use super::model::{Bounds, share};
 use super::{AckInfo, Bbr3};
 use crate::{AckSample, Context, RateSample, SendState};
 
-/// Marks are too much above this share of what was delivered, in 1/256.
+/// Greatest share of marked packets, in 1/256.
 const ECN_THRESH: u32 = 128;
 
-/// What happened to the packets in flight together with one packet (`RS.tx_in_flight`, `RS.lost`).
+/// Losses and marks among the packets in flight together with one packet (`RS.tx_in_flight`, `RS.lost`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TxRecord {
     pub(super) tx_in_flight: u32,
@@ -24,13 +24,13 @@ pub(super) struct CongestionSignals {
     /// Greatest rate and delivery of the round.
     bw_latest: u64,
     pub(super) delivered: u32,
-    /// A sample of a packet sent when this many were delivered ends the round.
+    /// The round ends with a sample of a packet sent when this many were delivered.
     loss_round_delivered: u64,
-    /// This acknowledgement ended a round.
+    /// Whether this acknowledgement ended a round.
     pub(super) loss_round_start: bool,
     pub(super) loss_in_round: bool,
     pub(super) ecn_in_round: bool,
-    /// Packets lost in the round, as far as acknowledgements said.
+    /// Packets lost in the round, as acknowledgements reported.
     lost: u32,
     /// Acknowledgements with loss in the round.
     pub(super) loss_events_in_round: u32,
@@ -53,7 +53,7 @@ impl CongestionSignals {
         }
     }
 
-    /// Resets the signals of the round: it has nothing to do with the next state.
+    /// Resets the signals of the round at a change of mode.
     pub(super) fn reset(&mut self) {
         (self.loss_in_round, self.ecn_in_round) = (false, false);
         (self.bw_latest, self.delivered) = (0, 0);
@@ -66,7 +66,7 @@ impl TxRecord {
         Self { tx_in_flight: in_flight, lost_in_round: lost, marked, inflight_latest: 0, app_limited }
     }
 
-    /// More than `threshold` (in 1/256) was lost.
+    /// Whether more than `threshold` (in 1/256) was lost.
     fn is_loss_too_high(&self, threshold: u32) -> bool {
         self.tx_in_flight > 0 && self.lost_in_round > share(self.tx_in_flight, threshold)
     }
@@ -89,7 +89,7 @@ impl Bbr3 {
         record.is_loss_too_high(self.constants.loss_thresh) || ecn_too_high
     }
 
-    /// Before anything else of an acknowledgement: losses begin a round of loss, and may end a probe.
+    /// Handles the losses of an acknowledgement first: they begin a round of loss, and may end a probe.
     pub(super) fn handle_lost_packets(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         if sample.lost == 0 && sample.newest_lost.is_none() {
             return;
@@ -101,7 +101,7 @@ impl Bbr3 {
             None => self.congestion.tx_record(sample, sample.rate_sample.as_ref()),
         };
         if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
-            // Of several losses the first one that is too much counts.
+            // Of several losses the first beyond the threshold counts.
             let lost = record.lost_in_round.min(share(record.tx_in_flight, self.constants.loss_thresh) + 1);
             let inflight =
                 TxRecord { lost_in_round: lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
@@ -156,7 +156,7 @@ impl Bbr3 {
         (self.congestion.loss_in_round, self.congestion.ecn_in_round, self.congestion.lost) = (false, false, 0);
     }
 
-    /// A mode that probes for more expects loss; in any other it means that there is less.
+    /// Lowers the short-term bounds, except in a mode that probes for bandwidth.
     fn adapt_lower_bounds(&mut self) {
         let (loss, mark) = (self.congestion.loss_in_round, self.congestion.ecn_in_round);
         if !(loss || mark) {
@@ -179,7 +179,7 @@ impl Bbr3 {
         *inflight_lo = (*inflight_lo).min(marked_down);
     }
 
-    /// A flight of `inflight` packets was too much: once a probe, that is the long-term bound.
+    /// A flight of `inflight` packets was too large: once a probe, that is the long-term bound.
     pub(super) fn handle_inflight_too_high(&mut self, inflight: u32, app_limited: bool, cx: &mut Context<'_>) {
         (self.cycle.prior_probe_too_high, self.cycle.prior_probe_ok) = (true, false);
         if !app_limited {

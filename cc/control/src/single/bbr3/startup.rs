@@ -1,18 +1,18 @@
-//! Startup and drain: whether the path has been filled.
+//! Startup and Drain: detection of a full pipe.
 
 use super::cycle::Mode;
 use super::{AckInfo, Bbr3};
 use crate::single::bbr::aggregation;
 use crate::{CaState, Context};
 
-/// Growth that shows that the pipe is not full, in 1/256...
+/// Growth of the bandwidth while the pipe is not full, in 1/256...
 const FULL_BW_THRESH: u128 = 320;
-/// ...and how many round trips without it show that it is.
+/// ...and round trips without it after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
-/// Acknowledgements with loss in one round that make its loss more than an accident.
+/// Acknowledgements with loss in a round before its losses count.
 const FULL_LOSS_CNT: u32 = 6;
 
-/// Whether the path is full, and has ever been.
+/// Detection of a full pipe.
 #[derive(Debug, Default)]
 pub(super) struct FullBw {
     full_bw: u64,
@@ -23,12 +23,12 @@ pub(super) struct FullBw {
 }
 
 impl FullBw {
-    /// Counts flat rounds anew, against this bandwidth; what was reached stays.
+    /// Restarts the count of rounds without growth, from this bandwidth.
     pub(super) fn restart(&mut self, bandwidth: u64) {
         *self = Self { full_bw: bandwidth, full_bw_reached: self.full_bw_reached, ..Self::default() };
     }
 
-    /// Excess acknowledgements of startup count for a short time only: the bandwidth still grows.
+    /// Excess acknowledgements of Startup are kept for a short time only, as the bandwidth grows.
     pub(super) fn extra_acked_win_rtts(&self) -> u32 {
         if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
@@ -45,14 +45,14 @@ impl FullBw {
 }
 
 impl Bbr3 {
-    /// By plateau.
+    /// Ends Startup at a plateau of the bandwidth.
     pub(super) fn check_full_bw_reached(&mut self, ack: &AckInfo<'_>) {
         if ack.rs.is_some_and(|rs| !rs.app_limited) && !self.full_bw.full_bw_now {
             self.full_bw.sample(ack.rate, self.round.round_start);
         }
     }
 
-    /// By loss: at the end of a round in recovery.
+    /// Ends Startup by loss, at the end of a round in recovery.
     pub(super) fn check_startup_high_loss(&mut self, ack: &AckInfo<'_>) {
         if self.full_bw.full_bw_reached {
             return;
@@ -66,7 +66,7 @@ impl Bbr3 {
         }
     }
 
-    /// The path is more than full: what it carried is the long-term bound.
+    /// The path is more than full: the packets delivered in the round are the long-term bound.
     pub(super) fn enter_drain(&mut self) {
         self.full_bw.full_bw_reached = true;
         self.bounds.inflight_hi = self.inflight(self.max_bw()).max(self.congestion.delivered);

@@ -1,4 +1,4 @@
-//! Linux's numbers, and the draft's cases: how each mode ends, what loss does, what undo restores.
+//! Linux's numbers, and the draft's cases: the end of each mode, loss, undo.
 
 mod episodes;
 
@@ -152,7 +152,7 @@ impl Flow {
         }
     }
 
-    /// Rounds of 100 packets until this mode comes; how many.
+    /// Count of rounds of 100 packets until this mode.
     fn rounds_until(&mut self, mode: Mode) -> u32 {
         for round in 0..200 {
             if self.bbr.mode == mode {
@@ -316,7 +316,7 @@ fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
 }
 
 #[test]
-fn an_application_limited_loss_says_nothing_about_the_long_term() {
+fn an_application_limited_loss_does_not_change_the_long_term_bound() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| {
         set_lost(sample, 200, 20);
@@ -327,7 +327,7 @@ fn an_application_limited_loss_says_nothing_about_the_long_term() {
 }
 
 #[test]
-fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_beyond() {
+fn after_much_loss_the_next_probe_stops_at_the_bound_and_the_one_after_it_exceeds_it() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| set_lost(sample, 200, 20));
     let bound = flow.bbr.bounds.inflight_hi;
@@ -352,7 +352,7 @@ fn after_too_much_the_next_probe_stops_at_the_bound_and_the_one_after_it_goes_be
 }
 
 #[test]
-fn what_did_no_harm_raises_the_long_term_bound_in_any_mode() {
+fn a_flight_without_much_loss_raises_the_long_term_bound_in_any_mode() {
     let mut flow = Flow::cruising();
     flow.bbr.bounds.inflight_hi = 150;
     flow.round_with(100, |sample| {
@@ -393,7 +393,7 @@ fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_
 }
 
 #[test]
-fn refilling_forgets_the_short_term_bounds() {
+fn refilling_resets_the_short_term_bounds() {
     let mut flow = Flow::cruising();
     (flow.bbr.bounds.inflight_lo, flow.bbr.bounds.bw_lo) = (70, 1);
     flow.rounds_until(Mode::ProbeBwRefill);
@@ -409,7 +409,7 @@ fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
 }
 
 #[test]
-fn after_five_seconds_the_path_is_half_emptied_for_200_ms() {
+fn probe_rtt_halves_the_window_for_200_ms_after_five_seconds() {
     let mut flow = Flow::cruising();
     while flow.now < 5000 {
         assert_ne!(flow.bbr.mode, Mode::ProbeRtt);

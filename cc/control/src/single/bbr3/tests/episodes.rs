@@ -1,4 +1,4 @@
-//! Undo, timeouts, repairs by probes, restarts and marks.
+//! Undo, timeouts, tail-loss probes, restarts and marks.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn undo_restores_bounds_and_window() {
 }
 
 #[test]
-fn undo_restores_the_long_term_bound_of_a_probe_that_seemed_too_much() {
+fn undo_restores_the_long_term_bound() {
     let mut flow = Flow::probing();
     flow.congestion(Cause::Loss);
     flow.round_with(100, |sample| set_lost(sample, 200, 20));
@@ -60,7 +60,7 @@ fn a_restart_paces_at_the_bandwidth() {
 }
 
 #[test]
-fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
+fn marks_count_only_with_ecn_and_on_short_paths() {
     let marked = |ecn: &str, rtt_us| {
         let mut flow = Flow::with(&[("ecn", ParamValue::Choice(ecn.to_owned()))]);
         flow.bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
@@ -73,7 +73,7 @@ fn marks_are_ignored_unless_asked_for_and_only_heeded_on_short_paths() {
 }
 
 #[test]
-fn a_sender_without_notes_of_its_packets_is_judged_by_its_rate_samples() {
+fn without_send_states_rate_samples_are_used() {
     let mut flow = Flow::probing();
     let high_loss = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
     flow.round_with(100, |sample| high_loss(sample, 1));
