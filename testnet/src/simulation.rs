@@ -16,7 +16,7 @@ pub trait Host {
     /// The next datagram to be sent: its path, its UDP payload in bytes, and itself.
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Self::Datagram)>;
     /// Takes what the host has delivered; called after everything was sent.
-    fn collect(&mut self, now: Instant);
+    fn collect(&mut self, _now: Instant) {}
     /// The datagram with a flipped bit; `None` if no host would accept it.
     fn corrupt(datagram: Self::Datagram, rng: &mut RngStream) -> Option<Self::Datagram>;
     /// Whether the datagram's destination on the path is this host.
@@ -24,9 +24,13 @@ pub trait Host {
         true
     }
     /// Whether the host has nothing queued or in flight.
-    fn is_drained(&self) -> bool;
+    fn is_drained(&self) -> bool {
+        true
+    }
     /// Bytes that the host keeps.
-    fn memory(&self) -> u64;
+    fn memory(&self) -> u64 {
+        0
+    }
 }
 
 /// Two hosts and a network.

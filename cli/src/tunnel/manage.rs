@@ -1,17 +1,13 @@
 //! `up`, `down`, `reload`.
 
-use super::LogFormat;
 use super::target::{client, failure, runtime_directory};
 use crate::{Failure, output};
 use daemon::{config, log};
 use std::path::Path;
 
-pub(super) fn up(file: &Path, format: LogFormat) -> Result<(), Failure> {
+pub(super) fn up(file: &Path, log_as_json: bool) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
-    log::start(match format {
-        LogFormat::Text => log::LogFormat::Text,
-        LogFormat::Json => log::LogFormat::Json,
-    });
+    log::start(log_as_json);
     let file = std::path::absolute(file).map_err(|error| Failure::Environment(error.to_string()))?;
     daemon::up(config, file, runtime_directory()).map_err(|error| Failure::Environment(error.to_string()))
 }

@@ -10,7 +10,7 @@ mod status;
 mod target;
 
 use crate::Failure;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// A verb of the tunnel.
@@ -24,8 +24,8 @@ pub(crate) enum TunnelVerb {
         #[arg(long)]
         check_only: bool,
         /// Text lines or JSON; RUST_LOG sets the level
-        #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
-        log_format: LogFormat,
+        #[arg(long, value_parser = ["text", "json"], default_value = "text", value_name = "FORMAT")]
+        log_format: String,
     },
     /// Take a tunnel down
     Down {
@@ -115,19 +115,11 @@ pub(crate) enum Demo {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Text lines
-    Text,
-    /// One JSON object for each line
-    Json,
-}
-
 /// Runs a verb.
 pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
     match verb {
         TunnelVerb::Up { file, check_only: true, .. } | TunnelVerb::Check { file } => check::check(file),
-        TunnelVerb::Up { file, log_format, .. } => manage::up(file, *log_format),
+        TunnelVerb::Up { file, log_format, .. } => manage::up(file, log_format == "json"),
         TunnelVerb::Down { tunnel } => manage::down(tunnel),
         TunnelVerb::Reload { tunnel } => manage::reload(tunnel),
         TunnelVerb::Show(Show { tunnel, form, json }) => status::show(tunnel.as_deref(), form.is_some(), *json),

@@ -25,23 +25,15 @@ fn assert_all_paths_carry(families: AddressFamilies, links: &[&str], from: usize
 const TWO_LINKS: [&str; 2] = ["rate=20mbit delay=5ms", "rate=15mbit delay=10ms"];
 
 #[test]
-fn two_paths_carry_a_file_with_ipv4_inside_and_outside() {
-    assert_all_paths_carry(AddressFamilies { outer: Family::V4, inner: Family::V4 }, &TWO_LINKS, LEFT);
-}
-
-#[test]
-fn two_paths_carry_a_file_with_ipv4_inside_and_ipv6_outside() {
-    assert_all_paths_carry(AddressFamilies { outer: Family::V6, inner: Family::V4 }, &TWO_LINKS, RIGHT);
-}
-
-#[test]
-fn two_paths_carry_a_file_with_ipv6_inside_and_ipv4_outside() {
-    assert_all_paths_carry(AddressFamilies { outer: Family::V4, inner: Family::V6 }, &TWO_LINKS, RIGHT);
-}
-
-#[test]
-fn two_paths_carry_a_file_with_ipv6_inside_and_outside() {
-    assert_all_paths_carry(AddressFamilies { outer: Family::V6, inner: Family::V6 }, &TWO_LINKS, LEFT);
+fn two_paths_carry_a_file_with_any_inner_and_outer_address_family() {
+    for (outer, inner, from) in [
+        (Family::V4, Family::V4, LEFT),
+        (Family::V6, Family::V4, RIGHT),
+        (Family::V4, Family::V6, RIGHT),
+        (Family::V6, Family::V6, LEFT),
+    ] {
+        assert_all_paths_carry(AddressFamilies { outer, inner }, &TWO_LINKS, from);
+    }
 }
 
 #[test]

@@ -4,28 +4,18 @@ use std::io::IsTerminal;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// The format of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text lines; without times under journald, which adds its own.
-    #[default]
-    Text,
-    /// One JSON object for each line.
-    Json,
-}
-
-/// Initialises the log of this process. `RUST_LOG` selects what is logged (`debug`, or `info,ropewalk_daemon=trace`); `info` is
+/// Initialises the log of this process: JSON, or text lines, which have no times under journald, as that adds its own. `RUST_LOG` selects what is logged (`debug`, or `info,ropewalk_daemon=trace`); `info` is
 /// the default.
-pub fn start(format: LogFormat) {
+pub fn start(json: bool) {
     let selected = std::env::var("RUST_LOG").ok().and_then(|targets| targets.parse().ok());
     let filter: Targets = selected.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     let registry = tracing_subscriber::registry().with(filter);
     // A test may have initialised it already.
-    let _ = match (format, std::env::var_os("JOURNAL_STREAM")) {
-        (LogFormat::Json, _) => registry.with(lines.json()).try_init(),
-        (LogFormat::Text, Some(_)) => registry.with(lines.without_time()).try_init(),
-        (LogFormat::Text, None) => registry.with(lines).try_init(),
+    let _ = match std::env::var_os("JOURNAL_STREAM") {
+        _ if json => registry.with(lines.json()).try_init(),
+        Some(_) => registry.with(lines.without_time()).try_init(),
+        None => registry.with(lines).try_init(),
     };
 }

@@ -201,71 +201,13 @@ impl TunnelStatus {
         self.peers.iter().flat_map(|peer| peer.paths.iter().map(move |path| (peer, path)))
     }
 
-    /// An example for tests.
+    /// The example of the tests.
+    ///
+    /// # Panics
+    /// If the JSON is not a status.
+    #[doc(hidden)]
     #[must_use]
     pub fn example() -> Self {
-        let traffic = |packets, bytes| Traffic { packets, bytes };
-        let path = |name: &str, interface: &str, srtt_ms: f64, delivery_rate_bps: u64, send_share: f64| PathStatus {
-            name: name.into(),
-            state: PathState::Up,
-            interface: Some(interface.into()),
-            remote: Some("198.51.100.1:4754".into()),
-            srtt_ms: Some(srtt_ms),
-            min_rtt_ms: Some(srtt_ms * 0.9),
-            rttvar_ms: Some(1.5),
-            probe_rtt_ms: Some(srtt_ms + 0.5),
-            loss_ratio: 0.002,
-            delivery_rate_bps,
-            send_rate_bps: delivery_rate_bps / 2,
-            receive_rate_bps: delivery_rate_bps / 20,
-            send_share,
-            pmtu_bytes: 1500,
-            cwnd_bytes: Some(250_000),
-            in_flight_bytes: 120_000,
-            sent: traffic(1_000_000, 1_400_000_000),
-            received: traffic(500_000, 40_000_000),
-            lost_packets: 2000,
-            ..PathStatus::default()
-        };
-        let mut lte = path("lte", "wwan0", 48.0, 40_000_000, 0.286);
-        lte.metered = true;
-        let peer = PeerStatus {
-            public_key: Some("R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=".into()),
-            allowed_ips: vec!["10.77.0.2/32".into()],
-            handshake_age_ms: Some(45_000.0),
-            cipher: Some("aes-256-gcm".into()),
-            paths: vec![path("fibre", "eth0", 12.3, 100_000_000, 0.714), lte],
-            ingress_queue: IngressQueue {
-                backlog_packets: 21,
-                backlog_bytes: 30_000,
-                marked_packets: 40,
-                dropped_packets: 3,
-            },
-            reorder_buffer: ReorderBuffer {
-                backlog_packets: 12,
-                max_backlog_packets: 240,
-                timeout_ms: 42.0,
-                reordered_packets: 9000,
-                timeouts: 4,
-                late_packets: 1,
-            },
-            retransmitted_fragments: 1990,
-        };
-        let drop = |reason: &str, packets| DropCount { reason: reason.into(), packets };
-        Self {
-            version: VERSION,
-            interface: InterfaceStatus {
-                name: "rw0".into(),
-                addresses: vec!["10.77.0.1/24".into()],
-                mtu_bytes: 1420,
-                public_key: Some("c2VjcmV0IG5vdCwgcHVibGljIHllcywgMzIgYnl0ZXMh".into()),
-                sent: traffic(1_500_000, 1_900_000_000),
-                received: traffic(700_000, 60_000_000),
-            },
-            mode: "ropewalk".into(),
-            uptime_s: 3725.0,
-            peers: vec![peer],
-            drops: vec![drop("no-peer", 5), drop("forged", 0), drop("replayed", 2)],
-        }
+        serde_json::from_str(include_str!("../tests/suite/expected/status.json")).expect("a status")
     }
 }

@@ -34,9 +34,11 @@ impl<P: Payload> SentFragment<P> {
 /// All fragments in flight, numbered over all streams in the order of their first transmission.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentsInFlight<P> {
-    base: u64,
+    /// Number of the oldest that is not acknowledged.
+    pub(super) base: u64,
     fragments: VecDeque<SentFragment<P>>,
-    bytes: u64,
+    /// Payload in flight, bytes.
+    pub(super) bytes: u64,
     /// Retransmission queue, oldest loss first.
     retransmissions: VecDeque<u64>,
 }
@@ -48,19 +50,9 @@ impl<P> Default for FragmentsInFlight<P> {
 }
 
 impl<P: Payload> FragmentsInFlight<P> {
-    /// Number of the oldest that is not acknowledged.
-    pub(super) fn base(&self) -> u64 {
-        self.base
-    }
-
     /// Number of the next fragment.
     pub(super) fn next(&self) -> u64 {
         self.base + self.fragments.len() as u64
-    }
-
-    /// Payload in flight, bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Adds a fragment; returns its number.

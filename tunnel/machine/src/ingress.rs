@@ -38,8 +38,8 @@ pub(super) struct IngressQueue<P> {
     flows: Vec<FlowQueue<P>>,
     new_flows: VecDeque<u8>,
     old_flows: VecDeque<u8>,
-    packet_count: u64,
-    bytes: u64,
+    pub(super) packet_count: u64,
+    pub(super) bytes: u64,
     max_bytes: u64,
     target: Span,
     interval: Span,
@@ -66,14 +66,6 @@ impl<P: Payload> IngressQueue<P> {
             target,
             interval,
         }
-    }
-
-    pub(super) fn packet_count(&self) -> u64 {
-        self.packet_count
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Sets CoDel's target and interval.

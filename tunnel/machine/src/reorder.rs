@@ -81,9 +81,11 @@ pub(super) struct ReorderBuffer<P> {
     streams: Vec<Stream<P>>,
     /// Streams that wait for a fragment.
     waiting: Vec<u8>,
-    held: u64,
+    /// Fragments held.
+    pub(super) held: u64,
     held_bytes: u64,
-    deadline: Instant,
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(super) deadline: Instant,
     deliveries: VecDeque<Delivery<P>>,
 }
 
@@ -100,19 +102,9 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    /// Fragments held.
-    pub(super) fn held(&self) -> u64 {
-        self.held
-    }
-
     /// The next delivery.
     pub(super) fn pop(&mut self) -> Option<Delivery<P>> {
         self.deliveries.pop_front()
-    }
-
-    /// When [`on_timeout`](Self::on_timeout) is due.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// A fragment arrived on `path`; `in_use` tells whether a path has delivered data lately.

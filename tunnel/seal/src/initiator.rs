@@ -2,7 +2,6 @@
 
 use units::Instant;
 
-use crate::Cipher;
 use crate::drop_reason::DropReason;
 use crate::entropy::random_bytes;
 use crate::message::{
@@ -57,7 +56,6 @@ impl Peers {
             timestamp: peer.sent_timestamp,
             instance: peer.instance,
             ciphers: self.config.ciphers.iter().fold(0, |set, cipher| set | cipher.bit()),
-            features: self.config.features,
         };
         let mut message = HandshakeMessage::new(MessageType::Initiation, index);
         let (header, keys) = (message.header(), (&self.config.private, &peer.public, &peer.preshared));
@@ -152,7 +150,6 @@ fn initiated_session(
         handshake_started: started,
         created: now,
         instance: payload.instance,
-        features: payload.features,
         unanswered_since: Instant::NEVER,
     }
 }
@@ -160,6 +157,5 @@ fn initiated_session(
 /// The driver's notice of an activated session; none if it is receive-only.
 pub(crate) fn established(activation: Activation, id: PeerId, peer: &Peer) -> Option<Established> {
     let entry = peer.sessions.current().filter(|_| activation != Activation::ReceiveOnly)?;
-    let (cipher, features): (Cipher, u32) = (entry.session.cipher(), entry.features);
-    Some(Established { peer: id, fresh: activation == Activation::PeerRestarted, cipher, features })
+    Some(Established { peer: id, fresh: activation == Activation::PeerRestarted, cipher: entry.session.cipher() })
 }

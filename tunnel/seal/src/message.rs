@@ -25,9 +25,9 @@ pub(crate) const INDEX_BITS: u32 = 24;
 
 /// Bytes of the header, which is not encrypted. That of the initiation is a part of the Noise prologue.
 pub(crate) const HEADER_LEN: usize = 12;
-/// Bytes of an initiation's payload: timestamp, instance, ciphers, features.
+/// Bytes of an initiation's payload: timestamp, instance, ciphers, 7 reserved.
 pub(crate) const INITIATION_PAYLOAD_LEN: usize = 24;
-/// Bytes of a response's payload: instance, index, cipher, features.
+/// Bytes of a response's payload: instance, index, cipher, 7 reserved.
 pub(crate) const RESPONSE_PAYLOAD_LEN: usize = 20;
 
 /// Bytes of Noise message 1 of IK: ephemeral key, encrypted static key, encrypted payload.
@@ -185,7 +185,6 @@ pub(crate) struct InitiationPayload {
     pub(crate) instance: u64,
     /// The offered ciphers, a bit each.
     pub(crate) ciphers: u8,
-    pub(crate) features: u32,
 }
 
 impl InitiationPayload {
@@ -194,17 +193,15 @@ impl InitiationPayload {
         bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.instance.to_be_bytes());
         bytes[16] = self.ciphers;
-        bytes[20..].copy_from_slice(&self.features.to_be_bytes());
         bytes
     }
 
     pub(crate) fn read(bytes: &[u8; INITIATION_PAYLOAD_LEN]) -> Self {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, _, _, _, f0, f1, f2, f3] = *bytes;
+        let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, ..] = *bytes;
         Self {
             timestamp: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             instance: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             ciphers,
-            features: u32::from_be_bytes([f0, f1, f2, f3]),
         }
     }
 }
@@ -217,7 +214,6 @@ pub(crate) struct ResponsePayload {
     /// The responder's session index.
     pub(crate) index: u32,
     pub(crate) cipher: Cipher,
-    pub(crate) features: u32,
 }
 
 impl ResponsePayload {
@@ -226,20 +222,18 @@ impl ResponsePayload {
         bytes[..8].copy_from_slice(&self.instance.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.index.to_be_bytes());
         bytes[12] = self.cipher.bit();
-        bytes[16..].copy_from_slice(&self.features.to_be_bytes());
         bytes
     }
 
     /// `None` if the index or the cipher is invalid.
     pub(crate) fn read(bytes: &[u8; RESPONSE_PAYLOAD_LEN]) -> Option<Self> {
-        let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, _, _, _, f0, f1, f2, f3] = *bytes else {
+        let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, ..] = *bytes else {
             return None;
         };
         Some(Self {
             instance: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             index: u32::from_be_bytes([0, i0, i1, i2]),
             cipher: Cipher::from_bit(cipher)?,
-            features: u32::from_be_bytes([f0, f1, f2, f3]),
         })
     }
 }

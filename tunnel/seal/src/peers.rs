@@ -34,8 +34,6 @@ pub struct SealConfig {
     pub private: PrivateKey,
     /// Acceptable ciphers, preferred ones first; by default [`SealConfig::ciphers`].
     pub ciphers: Vec<Cipher>,
-    /// Feature bits, which the handshake tells the peer.
-    pub features: u32,
     /// Initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
     pub under_load_threshold: u32,
 }
@@ -44,7 +42,7 @@ impl SealConfig {
     /// The default configuration.
     #[must_use]
     pub fn new(private: PrivateKey) -> Self {
-        Self { private, ciphers: Self::ciphers(), features: 0, under_load_threshold: 100 }
+        Self { private, ciphers: Self::ciphers(), under_load_threshold: 100 }
     }
 
     /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it,
@@ -91,8 +89,6 @@ pub struct Established {
     pub fresh: bool,
     /// The AEAD of the session.
     pub cipher: Cipher,
-    /// The peer's feature bits.
-    pub features: u32,
 }
 
 /// The outcome of a valid handshake message.

@@ -91,7 +91,7 @@ impl Peers {
         let local = self.reserve_index(id);
         let peer = self.peers[id.0 as usize].as_mut()?;
         let mut reply = HandshakeMessage::new(MessageType::Response, remote);
-        let payload = ResponsePayload { instance: peer.instance, index: local, cipher, features: self.config.features };
+        let payload = ResponsePayload { instance: peer.instance, index: local, cipher };
         let split = noise.write_response(&peer.preshared, &payload.write(), reply.body_mut())?;
         reply.write_mac1(&peer.mac1);
         let session = responded_session(now, local, remote, initiation, cipher, &split);
@@ -119,7 +119,6 @@ fn responded_session(
         handshake_started: now,
         created: now,
         instance: initiation.instance,
-        features: initiation.features,
         unanswered_since: Instant::NEVER,
     }
 }

@@ -32,7 +32,6 @@ pub(crate) struct SessionEntry {
     pub(crate) created: Instant,
     /// The peer's instance: random, and another one after it has lost its state.
     pub(crate) instance: u64,
-    pub(crate) features: u32,
     /// When the first datagram after the latest opened one was sealed; [`Instant::NEVER`] if none was.
     pub(crate) unanswered_since: Instant,
 }

@@ -106,7 +106,7 @@ impl Sealed {
     /// Length of the header, bytes.
     pub const LEN: usize = 12;
     /// Flags K and S, and [`SEALED`].
-    const START: [u8; 4] = [0x30, 0x00, 0x88, 0xb5];
+    const START: [u8; 4] = [0x30, 0, (SEALED >> 8) as u8, SEALED as u8];
 
     /// Encodes the header. Only the low 24 bits of `session` are used.
     #[must_use]

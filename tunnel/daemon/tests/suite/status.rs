@@ -11,7 +11,6 @@ use std::sync::Arc;
 fn the_json_has_its_documented_form() {
     let json = serde_json::to_string_pretty(&TunnelStatus::example()).unwrap();
     assert_eq!(json, include_str!("expected/status.json").trim_end(), "\n{json}");
-    assert_eq!(serde_json::from_str::<TunnelStatus>(&json).unwrap(), TunnelStatus::example());
 }
 
 #[test]

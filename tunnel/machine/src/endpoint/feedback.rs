@@ -49,7 +49,7 @@ impl<P: Payload> Endpoint<P> {
             return self.send_frames(now, PathId(index as u16), 0);
         }
         let reorder_timeout = self.reorder_timeout_frame(now);
-        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.received.due() <= now) {
+        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.received.due <= now) {
             return None;
         }
         let fastest = self.feedback_path()?;
@@ -62,14 +62,14 @@ impl<P: Payload> Endpoint<P> {
         self.control_frames.extend(reorder_timeout);
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
-            let due = path.received.due();
+            let due = path.received.due;
             if due > now {
                 continue;
             }
             self.control_frames.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
             let exceeds_datagram = count_fitting(&self.control_frames) < self.control_frames.len();
             if exceeds_datagram || other.is_some() {
-                path.received.set_due(due);
+                path.received.due = due;
             }
             if exceeds_datagram {
                 self.control_frames.pop();
@@ -84,10 +84,10 @@ impl<P: Payload> Endpoint<P> {
     /// delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let latest = paths().filter_map(|(_, path)| path.last_received()).max()?;
-        let is_recent = |path: &TunnelPath| path.last_received().is_some_and(|last| latest.since(last) < path.pto());
+        let latest = paths().filter_map(|(_, path)| path.last_received).max()?;
+        let is_recent = |path: &TunnelPath| path.last_received.is_some_and(|last| latest.since(last) < path.pto());
         let fastest = paths().filter(|(_, path)| path.is_up() && is_recent(path)).min_by_key(|(_, path)| path.srtt());
-        fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received())).map(|(id, _)| id)
+        fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received)).map(|(id, _)| id)
     }
 
     pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
@@ -98,7 +98,7 @@ impl<P: Payload> Endpoint<P> {
     /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.
     pub(super) fn reorder_timeout_frame(&mut self, now: Instant) -> Option<Frame> {
         let (sent_timeout, sent_at) = self.reorder_timeout_sent;
-        if now.since(sent_at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes() == 0 {
+        if now.since(sent_at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes == 0 {
             return None;
         }
         self.adapt_codel();

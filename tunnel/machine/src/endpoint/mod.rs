@@ -190,7 +190,7 @@ impl<P: Payload> Endpoint<P> {
     /// Whether the ingress queue takes more from the device.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.ingress.bytes() < self.options.memory_bytes / 2
+        self.ingress.bytes < self.options.memory_bytes / 2
     }
 
     /// An authentic datagram with a fragment arrived.
@@ -201,7 +201,7 @@ impl<P: Payload> Endpoint<P> {
         path.received.add(now, arrival.packet_number, arrival.ce, true);
         let Self { reorder, counters, paths, .. } = self;
         let in_use = |path: PathId| {
-            let last = paths.get(path.index()).and_then(Option::as_ref).and_then(TunnelPath::last_data_received);
+            let last = paths.get(path.index()).and_then(Option::as_ref).and_then(|path| path.last_data_received);
             last.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
         };
         reorder.handle(now, arrival.path, fragment, arrival.ce, in_use, counters);
@@ -343,7 +343,7 @@ impl<P: Payload> Endpoint<P> {
             path.deadline(policy).min(next_send_time)
         };
         let paths = self.paths.iter().flatten().map(of_path).min().unwrap_or(Instant::NEVER);
-        paths.min(self.reorder.deadline())
+        paths.min(self.reorder.deadline)
     }
 
     /// Handles the timers that are due.
@@ -379,10 +379,10 @@ impl<P: Payload> Endpoint<P> {
             paths: paths()
                 .map(|path| PathStatus { excess_one_way_delay: self.excess_one_way_delay(path), ..path.status() })
                 .collect(),
-            ingress_backlog_packets: self.ingress.packet_count(),
-            ingress_backlog_bytes: self.ingress.bytes(),
-            fragments_in_flight: self.fragments.next() - self.fragments.base(),
-            reorder_fragments: self.reorder.held(),
+            ingress_backlog_packets: self.ingress.packet_count,
+            ingress_backlog_bytes: self.ingress.bytes,
+            fragments_in_flight: self.fragments.next() - self.fragments.base,
+            reorder_fragments: self.reorder.held,
             reorder_timeout: self.reorder.config.timeout,
             fragment_size: self.fragment_size().unwrap_or(0),
         }

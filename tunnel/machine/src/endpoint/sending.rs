@@ -53,7 +53,7 @@ impl<P: Payload> Endpoint<P> {
             let fastest = self.fastest_path()?;
             return self.send_next(now, fastest, size);
         }
-        if self.fragments.bytes() > self.options.memory_bytes {
+        if self.fragments.bytes > self.options.memory_bytes {
             return None;
         }
         if let Some((path, remaining)) = self.burst.filter(|(_, remaining)| *remaining > 0)
@@ -66,7 +66,7 @@ impl<P: Payload> Endpoint<P> {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        self.partly_sent.is_some() || self.ingress.packet_count() > 0
+        self.partly_sent.is_some() || self.ingress.packet_count > 0
     }
 
     /// Payload of a fragment that passes every working path.
@@ -92,8 +92,8 @@ impl<P: Payload> Endpoint<P> {
             packet_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next(),
-            snd_una: self.fragments.base(),
-            unsent: (self.ingress.bytes() + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
+            snd_una: self.fragments.base,
+            unsent: (self.ingress.bytes + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
             rwnd_left: u64::MAX,
             rwnd_stalls: 0,
         };

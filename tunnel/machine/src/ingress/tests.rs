@@ -54,7 +54,7 @@ fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
         let mut times = Vec::new();
         let mut id = 0;
         for at in 0..400 {
-            while ingress.packet_count() < 20 {
+            while ingress.packet_count < 20 {
                 id += 1;
                 ingress.push(ms(at), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
             }
@@ -80,7 +80,7 @@ fn a_full_ingress_drops_from_the_longest_queue() {
     let (mut ingress, mut counters) = ingress(10_000);
     (0..9).for_each(|id| ingress.push(ms(0), 1, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
     (0..4).for_each(|id| ingress.push(ms(0), 2, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
-    assert_eq!((ingress.bytes(), counters.ingress_dropped_packets), (10_000, 3));
+    assert_eq!((ingress.bytes, counters.ingress_dropped_packets), (10_000, 3));
     let first = std::iter::from_fn(|| ingress.pop(ms(0), &mut counters)).find(|(stream, _)| *stream == 1);
     assert_eq!(first.expect("some are left").1.id, 3, "the oldest went");
 }

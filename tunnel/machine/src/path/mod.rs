@@ -65,8 +65,10 @@ pub(super) struct TunnelPath {
     phantom_queue: PhantomQueue,
     /// Payload of a full fragment, bytes: the MSS of the controller.
     mss: u32,
-    last_received: Option<Instant>,
-    last_data_received: Option<Instant>,
+    /// Arrival of the latest datagram.
+    pub(super) last_received: Option<Instant>,
+    /// Arrival of the latest data.
+    pub(super) last_data_received: Option<Instant>,
     received_data_packets: u64,
     received_data_bytes: u64,
     /// Fragments below this number are no candidates for redundant copies on this path.
@@ -150,16 +152,6 @@ impl TunnelPath {
     /// Probe timeout (RFC 9002, section 6.2.1).
     pub(super) fn pto(&self) -> Span {
         self.sent.pto(&self.sender)
-    }
-
-    /// Arrival of the latest data.
-    pub(super) fn last_data_received(&self) -> Option<Instant> {
-        self.last_data_received
-    }
-
-    /// Arrival of the latest datagram.
-    pub(super) fn last_received(&self) -> Option<Instant> {
-        self.last_received
     }
 
     /// True if the path works and its congestion window has room.
@@ -395,7 +387,7 @@ impl TunnelPath {
         outcomes: &mut FragmentOutcomes,
         controller: &mut ControllerHandle,
     ) -> PathTimeout {
-        if self.sent.loss_time() <= now {
+        if self.sent.loss_time <= now {
             let prior = self.sender.prior_state(self.sent.in_flight);
             let acked = self.sent.on_loss_timer(now, &mut self.sender, outcomes);
             if self.sender.lost_since(&prior) > 0 {
@@ -431,8 +423,8 @@ impl TunnelPath {
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
     pub(super) fn deadline(&self, policy: ProbePolicy) -> Instant {
-        let timers = self.sent.loss_time().min(self.pto_due()).min(self.black_hole_due());
-        timers.min(self.validation.due(self.policy(policy))).min(self.received.due())
+        let timers = self.sent.loss_time.min(self.pto_due()).min(self.black_hole_due());
+        timers.min(self.validation.due(self.policy(policy))).min(self.received.due)
     }
 
     /// Fragments in flight, oldest first.

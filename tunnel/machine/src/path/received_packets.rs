@@ -23,7 +23,8 @@ pub(crate) struct ReceivedPackets {
     largest_received_at: Instant,
     ce_count: u32,
     unacknowledged: u32,
-    due: Instant,
+    /// When an acknowledgement is due. Set again, the same acknowledgement is sent on another path as well.
+    pub(crate) due: Instant,
 }
 
 impl Default for ReceivedPackets {
@@ -86,16 +87,6 @@ impl ReceivedPackets {
         }
     }
 
-    /// When an acknowledgement is due.
-    pub(crate) fn due(&self) -> Instant {
-        self.due
-    }
-
-    /// Makes the same acknowledgement due again, to be sent on another path as well.
-    pub(crate) fn set_due(&mut self, due: Instant) {
-        self.due = due;
-    }
-
     /// The acknowledgement frame, if anything has arrived; `path` is the path's number on the wire.
     pub(crate) fn ack_frame(&mut self, now: Instant, path: u8) -> Option<Ack> {
         (self.unacknowledged, self.due) = (0, Instant::NEVER);
@@ -151,15 +142,15 @@ mod tests {
         let mut received = ReceivedPackets::default();
         let at = |us: u64| Instant::ZERO + Span::from_micros(us);
         received.add(at(0), 0, false, true);
-        assert_eq!(received.due(), at(500));
+        assert_eq!(received.due, at(500));
         received.add(at(100), 1, false, true);
-        assert_eq!(received.due(), at(500));
+        assert_eq!(received.due, at(500));
         received.add(at(200), 3, true, true);
-        assert_eq!(received.due(), at(200));
+        assert_eq!(received.due, at(200));
         let ack = received.ack_frame(at(250), 7).expect("something arrived");
         assert_eq!((ack.path, ack.largest, ack.ack_delay_us, ack.ce_count), (7, 3, 50, 1));
-        assert_eq!(received.due(), Instant::NEVER);
+        assert_eq!(received.due, Instant::NEVER);
         received.add(at(300), 4, false, false);
-        assert_eq!(received.due(), Instant::NEVER, "frames alone are not acknowledged");
+        assert_eq!(received.due, Instant::NEVER, "frames alone are not acknowledged");
     }
 }

@@ -63,8 +63,8 @@ pub(super) struct SentPackets {
     packet_threshold: u64,
     /// Packet numbers lost of late.
     recently_lost: VecDeque<u64>,
-    /// Expiry of the loss timer (RFC 9002, section 6.1.2).
-    loss_time: Instant,
+    /// Expiry of the loss timer (RFC 9002, section 6.1.2): when [`on_loss_timer`](Self::on_loss_timer) is due.
+    pub(super) loss_time: Instant,
     /// RTT sample of the latest acknowledgement (RFC 9002: `latest_rtt`).
     latest_rtt: Span,
     /// The peer's ECN-CE count.
@@ -121,11 +121,6 @@ impl SentPackets {
     pub(super) fn outstanding(&self) -> Outstanding {
         let in_flight = self.in_flight;
         Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next() }
-    }
-
-    /// Expiry of the loss timer: when [`on_loss_timer`](Self::on_loss_timer) is due.
-    pub(super) fn loss_time(&self) -> Instant {
-        self.loss_time
     }
 
     /// Adds a packet with a fragment of `bytes`; returns its packet number.

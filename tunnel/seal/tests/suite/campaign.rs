@@ -99,20 +99,10 @@ impl testnet::Host for TestHost {
         self.outgoing.pop_front().map(|datagram| (0, datagram.len() as u32, datagram))
     }
 
-    fn collect(&mut self, _: Instant) {}
-
     fn corrupt(mut datagram: Vec<u8>, rng: &mut RngStream) -> Option<Vec<u8>> {
         let bit = rng.below(datagram.len() as u64 * 8) as usize;
         datagram[bit / 8] ^= 1 << (bit % 8);
         Some(datagram)
-    }
-
-    fn is_drained(&self) -> bool {
-        true
-    }
-
-    fn memory(&self) -> u64 {
-        0
     }
 }
 

@@ -54,14 +54,6 @@ fn without_a_common_cipher_there_is_no_session() {
     assert_eq!(b.peers.counters().get(DropReason::NoCommonCipher), 1);
 }
 
-#[test]
-fn features_are_exchanged() {
-    let config = |name, features| SealConfig { features, ..SealConfig::new(key(1, name)) };
-    let (mut a, mut b) = pair_of(config("a", 0xa000_0001), config("b", 0x5));
-    let (at_a, at_b) = establish(at(1), &mut a, &mut b);
-    assert_eq!((at_a.features, at_b.features), (0x5, 0xa000_0001));
-}
-
 /// The times until `last` at which `end` initiates if nothing responds.
 fn initiations(end: &mut TestPeer, first: Instant, last: Instant) -> Vec<Instant> {
     let (mut now, mut sent) = (first, Vec::new());
