@@ -57,22 +57,10 @@ fn a_set_that_leaves_one_value_keeps_the_table_and_one_that_removes_the_key_does
     assert_eq!(read(SWEPT, &[above], false).tables, []);
 }
 
-const CASES: &str = r#"
-name = "cases"
-duration = "10s"
-path = [{ name = "a" }, { name = "b" }]
-[[flow]]
-name = "both"
-kind = "mptcp"
-[case.lossy]
-flow = [{ name = "rival", path = "a" }]
-sweep."path.*.loss" = ["1%", "2%"]
-sweep."flow.*.congestion" = ["reno", "cubic"]
-[case.plain]
-[case.slow.sweep]
-"path.a.rate" = ["1mbit", "2mbit"]
-"flow.*.congestion" = ["vegas"]
-[[table]]
+/// Cases that sweep keys of their own, and what a report shows of them.
+const CASES: &str = concat!(
+    include_str!("../../../scenario/tests/data/cases.toml"),
+    r#"[[table]]
 rows = "path.*.loss"
 columns = "flow"
 value = "throughput_mbps"
@@ -91,7 +79,8 @@ ratio = ["both/a", "rival"]
 max = 1.0
 [quick]
 sweep.case = ["slow"]
-"#;
+"#
+);
 
 #[test]
 fn what_belongs_to_cases_that_are_not_run_is_left_out() {

@@ -1,6 +1,7 @@
 //! What is wrong with a scenario is said at its line, with the key, and with what would be right.
 
-use ropewalk_scenario::{Error, Overrides, parse};
+use crate::common::{error, try_read};
+use ropewalk_scenario::Overrides;
 use std::path::Path;
 
 /// A scenario that reads; the lines of a bad one are put behind, or in the place of, its own.
@@ -8,25 +9,13 @@ const HEAD: &str = "name = \"x\"\nduration = \"10s\"\n";
 const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n";
 const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
 
-fn error(text: &str, sets: &[&str]) -> Error {
-    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    parse(
-        "bad.toml",
-        text,
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces"),
-        &Overrides { sets, quick: false },
-    )
-    .map(|_| ())
-    .expect_err(text)
-}
-
 /// Line and key where the fault is found, and a phrase of the message or of the help.
 fn check(text: &str, line: usize, key: &str, phrase: &str) {
     let error = error(text, &[]);
     let shown = error.to_string();
     assert_eq!((error.line(), error.key()), (line, key), "{text}\n{shown}");
     assert!(error.message().contains(phrase) || error.help().contains(phrase), "{phrase:?} is not in:\n{shown}");
-    assert!(shown.contains("bad.toml") || shown.contains(".trace"), "{shown}");
+    assert!(shown.contains("test.toml") || shown.contains(".trace"), "{shown}");
 }
 
 #[test]
@@ -248,8 +237,7 @@ fn cases_and_the_short_form() {
     let blamed = error(&good, &["sweep.case=[\"other\"]"]);
     assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
     assert!(error(&good, &["case.a.duration=2s"]).message().contains("cannot change `case`"));
-    let quick = Overrides { sets: Vec::new(), quick: true };
-    let blamed = parse("bad.toml", &good, Path::new(""), &quick).map(|_| ()).expect_err("no short form");
+    let blamed = try_read(&good, &[], true).map(|_| ()).expect_err("no short form");
     assert!(blamed.message().contains("no short form"), "{blamed}");
 }
 
@@ -293,7 +281,7 @@ fn an_error_shows_file_line_column_key_and_what_would_be_right() {
     assert_eq!(
         shown,
         "error: unknown key `dealy`
- --> bad.toml:7:1
+ --> test.toml:7:1
   |
 7 | dealy = \"1ms\"
   | ^^^^^ path.wire.dealy

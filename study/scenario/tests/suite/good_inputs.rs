@@ -1,18 +1,11 @@
 //! What a scenario says is what the experiment is, to the last field.
 
+use crate::common::read;
 use link::*;
 use params::ParamValue;
 use ropewalk_scenario::model::*;
-use ropewalk_scenario::{Overrides, Scenario, parse};
 use std::collections::BTreeMap;
-use std::path::Path as File;
 use units::{Instant, Rate, Span};
-
-fn read(text: &str, sets: &[&str]) -> Scenario {
-    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    let base = File::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
-    parse("good.toml", text, &base, &Overrides { sets, quick: false }).unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn experiment(text: &str, sets: &[&str]) -> Experiment {
     read(text, sets).cells.remove(0).experiment

@@ -1,8 +1,8 @@
 //! A key that is given its default, as the schema tells it, changes nothing: key by key.
 
-use ropewalk_scenario::{Overrides, Scenario, parse, schema};
+use crate::common::read;
+use ropewalk_scenario::schema;
 use serde_json::Value;
-use std::path::Path;
 
 /// A scenario in which `line` stands in the table `table`, where `other` is the value of the key that it depends on.
 fn text(table: &str, line: &str, other: &str) -> Option<String> {
@@ -50,10 +50,6 @@ fn other(table: &str, key: &str) -> &'static str {
     }
 }
 
-fn read(text: &str) -> Scenario {
-    parse("x.toml", text, Path::new(""), &Overrides::default()).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
 /// With the default and without it the same comes out. Keys that choose between kinds, which the type itself defaults,
 /// stand in their tables anyway.
 fn check(table: &str, key: &str, default: &Value, other: &str) -> bool {
@@ -61,7 +57,7 @@ fn check(table: &str, key: &str, default: &Value, other: &str) -> bool {
     else {
         return false;
     };
-    let [with, without] = [with, without].map(|text| read(&text));
+    let [with, without] = [with, without].map(|text| read(&text, &[]));
     assert_eq!((&with.cells, &with.seeds), (&without.cells, &without.seeds), "{table}.{key} = {default} ({other})");
     true
 }

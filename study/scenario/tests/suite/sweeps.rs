@@ -1,10 +1,10 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
+use crate::common::{read, read_quick};
 use link::LossModel;
 use params::ParamValue;
 use ropewalk_scenario::model::{AlgorithmChoice, FlowKind};
-use ropewalk_scenario::{Cell, Overrides, Scenario, parse};
-use std::path::Path;
+use ropewalk_scenario::{Cell, Scenario};
 use units::Span;
 
 const SWEPT: &str = r#"
@@ -22,12 +22,6 @@ count = 2
 path.wire.delay = ["10ms", "20ms"]
 "#;
 
-fn read(sets: &[&str]) -> Scenario {
-    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-    parse("swept.toml", SWEPT, Path::new(""), &Overrides { sets, quick: false })
-        .unwrap_or_else(|error| panic!("{error}"))
-}
-
 fn congestion(cell: &Cell) -> &AlgorithmChoice {
     let FlowKind::Tcp { congestion, .. } = &cell.experiment.flows[0].kind else { panic!("a tcp flow") };
     congestion
@@ -40,7 +34,7 @@ fn shown(scenario: &Scenario) -> Vec<String> {
 
 #[test]
 fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
-    let scenario = read(&[]);
+    let scenario = read(SWEPT, &[]);
     let vegas = "{ name = \"vegas\", beta = 4 }";
     let cells = ["default 10ms", "default 20ms", "reno 10ms", "reno 20ms"].map(String::from);
     assert_eq!(shown(&scenario)[..4], cells);
@@ -55,23 +49,23 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
 
 #[test]
 fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
-    assert_eq!(shown(&read(&["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
+    assert_eq!(shown(&read(SWEPT, &["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
     // A label means its entry, so that the row keeps its name.
-    let labelled = read(&["flow.tcp.congestion=default"]);
+    let labelled = read(SWEPT, &["flow.tcp.congestion=default"]);
     assert_eq!(shown(&labelled), ["default 10ms", "default 20ms"]);
     assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
 }
 
 #[test]
 fn a_set_above_a_swept_key_does_away_with_the_axis() {
-    let scenario = read(&["path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }"]);
+    let scenario = read(SWEPT, &["path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }"]);
     assert_eq!(scenario.cells.len(), 3);
     assert_eq!(scenario.cells[0].experiment.links[0].forward.delay, Span::from_millis(3));
 }
 
 #[test]
 fn a_set_below_a_swept_key_holds_in_every_cell() {
-    let scenario = read(&["flow.tcp.congestion.beta=0.5"]);
+    let scenario = read(SWEPT, &["flow.tcp.congestion.beta=0.5"]);
     assert_eq!(scenario.cells.len(), 6);
     for cell in &scenario.cells {
         assert_eq!(congestion(cell).parameters["beta"], ParamValue::Number(0.5));
@@ -81,7 +75,7 @@ fn a_set_below_a_swept_key_holds_in_every_cell() {
 #[test]
 fn a_set_may_add_what_the_file_does_not_say_and_later_sets_win() {
     let sets = ["tunnel.kind=mpt-gre", "tunnel.mtu=\"1300b\"", "tunnel.mtu=1200b", "path.wire.reverse.delay=1ms"];
-    let experiment = &read(&sets).cells[1].experiment;
+    let experiment = &read(SWEPT, &sets).cells[1].experiment;
     assert_eq!(experiment.tunnel.as_ref().unwrap().mtu, 1200);
     assert_eq!(experiment.links[0].forward.delay, Span::from_millis(20));
     assert_eq!(experiment.links[0].reverse.delay, Span::from_millis(1));
@@ -111,14 +105,9 @@ duration = "1s"
 sweep.case = ["slow"]
 "#;
 
-fn cases(sets: &[&str], quick: bool) -> Scenario {
-    let sets = sets.iter().map(ToString::to_string).collect();
-    parse("cases.toml", CASES, Path::new(""), &Overrides { sets, quick }).unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
-    let scenario = cases(&[], false);
+    let scenario = read(CASES, &[]);
     let names = ["plain 10ms", "plain 20ms", "rival 10ms", "rival 20ms", "slow 10ms", "slow 20ms"];
     assert_eq!(shown(&scenario), names);
     let flows: Vec<usize> = scenario.cells.iter().map(|cell| cell.experiment.flows.len()).collect();
@@ -135,33 +124,33 @@ fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
 
 #[test]
 fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
-    let rival = cases(&["case=rival"], false);
+    let rival = read(CASES, &["case=rival"]);
     assert_eq!(shown(&rival), ["rival 10ms", "rival 20ms"]);
-    let quick = cases(&[], true);
+    let quick = read_quick(CASES);
     assert_eq!(shown(&quick), ["slow 10ms", "slow 20ms"]);
     assert_eq!(quick.cells[0].experiment.duration.as_millis(), 1000);
-    assert_ne!(quick.hash, cases(&[], false).hash);
+    assert_ne!(quick.hash, read(CASES, &[]).hash);
 }
 
 #[test]
 fn a_set_narrows_a_sweep_to_some_of_its_values_or_new_ones() {
-    let some = cases(&["sweep.case=[\"rival\", \"plain\"]"], false);
+    let some = read(CASES, &["sweep.case=[\"rival\", \"plain\"]"]);
     assert_eq!(shown(&some), ["rival 10ms", "rival 20ms", "plain 10ms", "plain 20ms"]);
-    let other = cases(&["sweep.case=[\"rival\"]", "sweep.path.wire.delay=[\"20ms\", \"30ms\"]"], false);
+    let other = read(CASES, &["sweep.case=[\"rival\"]", "sweep.path.wire.delay=[\"20ms\", \"30ms\"]"]);
     assert_eq!(shown(&other), ["rival 20ms", "rival 30ms"]);
     assert_eq!(other.cells[1].experiment.links[0].forward.delay.as_millis(), 30);
 }
 
 #[test]
 fn seeds_and_repetitions_can_be_set_over_each_other() {
-    assert_eq!(read(&[]).seeds, [7, 8]);
-    assert_eq!(read(&["repetitions=3"]).seeds, [1, 2, 3]);
-    assert_eq!(read(&["repetitions=3", "seeds=[4]"]).seeds, [4]);
+    assert_eq!(read(SWEPT, &[]).seeds, [7, 8]);
+    assert_eq!(read(SWEPT, &["repetitions=3"]).seeds, [1, 2, 3]);
+    assert_eq!(read(SWEPT, &["repetitions=3", "seeds=[4]"]).seeds, [4]);
 }
 
 #[test]
 fn the_hash_tells_texts_and_sets_apart() {
-    let hash = |sets: &[&str]| read(sets).hash;
+    let hash = |sets: &[&str]| read(SWEPT, sets).hash;
     assert_eq!(hash(&[]), hash(&[]));
     assert_eq!(hash(&[]).len(), 16);
     assert_ne!(hash(&[]), hash(&["duration=10s"]));
@@ -170,44 +159,26 @@ fn the_hash_tells_texts_and_sets_apart() {
 
 #[test]
 fn a_caller_can_point_at_a_key_at_a_swept_value_and_at_a_set() {
-    let scenario = read(&[]);
+    let scenario = read(SWEPT, &[]);
     let error = scenario.error_at("flow.tcp.count", "too many", "");
     assert_eq!((error.line(), error.key()), (10, "flow.tcp.count"));
     let error = scenario.error_in(2, "flow.tcp.congestion", "unknown algorithm `reno`", "did you mean `bbr`?");
     assert_eq!(error.line(), 12);
     let shown = error.to_string();
-    assert!(shown.contains("swept.toml:12:66") && shown.contains("help: did you mean `bbr`?"), "{shown}");
+    assert!(shown.contains("test.toml:12:66") && shown.contains("help: did you mean `bbr`?"), "{shown}");
     // `tcp-2` is one of the flows that [[flow]] `tcp` stands for.
     assert_eq!(scenario.error_in(4, "flow.tcp-2.congestion.beta", "out of range", "").line(), 12);
-    let set = read(&["flow.tcp.congestion=cubik"]).error_at("flow.tcp.congestion", "unknown algorithm `cubik`", "");
+    let set =
+        read(SWEPT, &["flow.tcp.congestion=cubik"]).error_at("flow.tcp.congestion", "unknown algorithm `cubik`", "");
     assert!(set.to_string().contains("--set:1:21"), "{set}");
 }
 
-const OWN: &str = r#"
-name = "own"
-duration = "10s"
-path = [{ name = "a" }, { name = "b" }]
-[[flow]]
-name = "both"
-kind = "mptcp"
-[case.lossy]
-flow = [{ name = "rival", path = "a" }]
-sweep."path.*.loss" = ["1%", "2%"]
-sweep."flow.*.congestion" = ["reno", "cubic"]
-[case.plain]
-[case.slow.sweep]
-"path.a.rate" = ["1mbit", "2mbit"]
-"flow.*.congestion" = ["vegas"]
-"#;
-
-fn own(sets: &[&str]) -> Scenario {
-    let sets = sets.iter().map(ToString::to_string).collect();
-    parse("own.toml", OWN, Path::new(""), &Overrides { sets, quick: false }).unwrap_or_else(|error| panic!("{error}"))
-}
+/// Cases that sweep keys of their own.
+const OWN_SWEEPS: &str = include_str!("../data/cases.toml");
 
 #[test]
 fn a_case_may_sweep_keys_of_its_own() {
-    let scenario = own(&[]);
+    let scenario = read(OWN_SWEEPS, &[]);
     let lossy = ["lossy 1% reno", "lossy 1% cubic", "lossy 2% reno", "lossy 2% cubic"];
     assert_eq!(shown(&scenario), [&lossy[..], &["plain", "slow 1mbit vegas", "slow 2mbit vegas"]].concat());
     let rates: Vec<Option<u64>> =
@@ -217,7 +188,7 @@ fn a_case_may_sweep_keys_of_its_own() {
 
 #[test]
 fn a_star_is_every_element_of_a_list() {
-    let experiment = &own(&[]).cells[2].experiment;
+    let experiment = &read(OWN_SWEEPS, &[]).cells[2].experiment;
     assert!(experiment.links.iter().all(|link| link.forward.loss == LossModel::Random(0.02)), "{:?}", experiment.links);
     let names = experiment.flows.iter().map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => congestion.name.as_str(),
@@ -228,8 +199,8 @@ fn a_star_is_every_element_of_a_list() {
 
 #[test]
 fn a_set_holds_in_every_case_that_sweeps_its_key_and_a_case_that_is_not_run_takes_its_keys_with_it() {
-    let bbr = own(&["flow.*.congestion=bbr"]);
+    let bbr = read(OWN_SWEEPS, &["flow.*.congestion=bbr"]);
     assert_eq!(shown(&bbr), ["lossy 1% bbr", "lossy 2% bbr", "plain", "slow 1mbit bbr", "slow 2mbit bbr"]);
-    let slow = own(&["case=slow"]);
+    let slow = read(OWN_SWEEPS, &["case=slow"]);
     assert_eq!(shown(&slow), ["slow 1mbit vegas", "slow 2mbit vegas"]);
 }
